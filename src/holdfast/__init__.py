@@ -1,0 +1,44 @@
+"""holdfast learns from data streams in one pass: ignores outliers, follows changes, tells which is which."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from holdfast import datasets, metrics, models, scheme, tradeoff
+    from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes, load
+
+__all__ = [
+    "IEM",
+    "SDEM",
+    "SEM",
+    "SRA",
+    "Step",
+    "StochasticApproximation",
+    "Trace",
+    "datasets",
+    "from_bytes",
+    "load",
+    "metrics",
+    "models",
+    "scheme",
+    "tradeoff",
+]
+
+_ROOMS = ("datasets", "metrics", "models", "scheme", "tradeoff")
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a part when it is first used: `import holdfast` and `holdfast --help` stay instant."""
+    if name not in __all__:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    value = import_module(f"holdfast.{name}") if name in _ROOMS else getattr(import_module("holdfast.learners"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

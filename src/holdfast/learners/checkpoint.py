@@ -1,0 +1,69 @@
+"""Learners as bytes and files, without pickle.
+
+    "HOLDFAST" | format version (4 bytes) | header length (4 bytes) | header (JSON) | state (float64) | CRC-32 (4 bytes)
+
+All numbers are little-endian. The header names the learner, its settings, and what it has found out about the data
+(width, names); the state is the flat vector as it is. A file is written under a temporary name, flushed to the
+disk and renamed, so that a crash leaves the old file or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import CheckpointError
+from holdfast.scheme.state import Vector
+
+MAGIC = b"HOLDFAST"
+VERSION = 1
+PREFIX = struct.Struct("<8sII")
+CHECKSUM = struct.Struct("<I")
+
+
+def pack(header: dict[str, Any], state: Vector) -> bytes:
+    """Header and state as bytes."""
+    text = json.dumps(header, sort_keys=True).encode()
+    body = PREFIX.pack(MAGIC, VERSION, len(text)) + text + state.astype("<f8").tobytes()
+    return body + CHECKSUM.pack(zlib.crc32(body))
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
+    """Header and state from bytes; an error that says what is wrong with them, if anything is."""
+    if len(data) < PREFIX.size or data[:8] != MAGIC:
+        raise CheckpointError("this is not a holdfast checkpoint: it does not begin with the bytes 'HOLDFAST'")
+    _, version, length = PREFIX.unpack_from(data)
+    if version != VERSION:
+        raise CheckpointError(f"this checkpoint has format {version}; this holdfast reads format {VERSION}")
+    body, end = data[: -CHECKSUM.size], PREFIX.size + length
+    if len(body) < end or (len(body) - end) % 8 or CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(body):
+        raise CheckpointError("this checkpoint is truncated or altered: its checksum does not agree")
+    return json.loads(body[PREFIX.size : end]), np.frombuffer(body[end:], "<f8").astype(np.float64)
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file so that it is there whole or not at all, also after a crash."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the new name itself, where folders can be flushed
+        folder = os.open(target.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

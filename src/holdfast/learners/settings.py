@@ -1,0 +1,54 @@
+"""Settings of learners as JSON: numbers and words as they are, models and step sizes by name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import CheckpointError
+from holdfast.models.base import Model, model_from_settings
+from holdfast.models.penalty import Penalty
+from holdfast.scheme.step_sizes import StepSize
+
+
+def to_json(value: Any) -> Any:
+    """The value as JSON can hold it.
+
+    >>> to_json(math.inf), to_json(Penalty(weight=0.1))["penalty"]["weight"]
+    ({'number': 'inf'}, 0.1)
+    """
+    if isinstance(value, Model):
+        return {"model": type(value).__name__, "settings": {k: to_json(v) for k, v in value.settings().items()}}
+    if isinstance(value, StepSize) and is_dataclass(value):
+        return {"step_size": type(value).__name__, "settings": asdict(value)}
+    if isinstance(value, Penalty):
+        return {"penalty": {k: to_json(v) for k, v in asdict(value).items()}}
+    if isinstance(value, np.generic):
+        return to_json(value.item())
+    if isinstance(value, tuple | list | np.ndarray):
+        return [to_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
+    return value
+
+
+def from_json(value: Any) -> Any:
+    """The value that `to_json` was given."""
+    if not isinstance(value, dict):
+        return value
+    if "number" in value:
+        return float(value["number"])
+    if "penalty" in value:
+        return Penalty(**{k: from_json(v) for k, v in value["penalty"].items()})
+    settings = {k: from_json(v) for k, v in value["settings"].items()}
+    if "model" in value:
+        return model_from_settings(value["model"], settings)
+    if value["step_size"] not in StepSize.known:
+        raise CheckpointError(
+            f"this was made with the step size {value['step_size']!r}, which is not known here: "
+            "import the module that defines it first"
+        )
+    return StepSize.known[value["step_size"]](**settings)

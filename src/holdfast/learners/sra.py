@@ -1,0 +1,112 @@
+"""SRA: the paper's algorithm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import BadInputError
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+from holdfast.models.base import Model
+from holdfast.models.gaussian_mixture import GaussianMixture
+from holdfast.models.penalty import Penalty
+from holdfast.scheme.step_sizes import Constant
+from holdfast.scheme.threshold import gamma_for_rate
+from holdfast.tradeoff import step_size as rho_for_gamma
+
+DEFAULT_RHO = 0.01
+
+
+class SRA(StochasticApproximation):
+    """Learns from a stream, drops outliers, follows changes: constant step ρ, threshold γ [1]_.
+
+    Without arguments it learns one Gaussian, drops what lies further from it than all but one in 10 000 clean points
+    would, and remembers about the last hundred points.
+
+    n_components: K, the number of Gaussians. covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    model: another model altogether, instead of these three.
+    gamma: the threshold; by default from `far`. norm: "whitened" (γ counts standard deviations, whatever the units),
+        "mean" or "full" (the paper's, in the units of the data and about their origin).
+    rho: the step size, or half_life: points after which a point's weight has halved, or beta and M: ρ from γ by
+        Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ).
+    far: the share of clean points that the threshold may drop, if gamma is not given.
+    n_init: points the start is made from. warmup: points before the threshold acts. seed: of the start.
+    on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
+
+    >>> import numpy as np
+    >>> stream = np.random.default_rng(0).normal(20.0, 0.5, 1000)
+    >>> stream[700] = 35.0
+    >>> model = SRA()
+    >>> trace = model.process(stream)
+    >>> np.flatnonzero(trace.dropped)
+    array([700])
+    >>> model.means.round(1)
+    array([[20.]])
+
+    .. [1] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
+       arXiv:2007.12160.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        gamma: float | None = None,
+        rho: float | None = None,
+        *,
+        beta: float | None = None,
+        M: float | None = None,
+        half_life: float | None = None,
+        norm: str = "whitened",
+        covariance: str = "full",
+        penalty: Penalty | None = None,
+        model: Model | None = None,
+        far: float = 1e-4,
+        n_init: int = 10,
+        warmup: int = 50,
+        seed: int = 0,
+        on_bad: str = "skip",
+    ) -> None:
+        self.n_components, self.covariance, self.penalty, self.far = n_components, covariance, penalty, far
+        self.rho, self.beta, self.M, self.half_life = rho, beta, M, half_life
+        if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
+            raise BadInputError("give either a model or n_components, covariance and penalty, not both")
+        if gamma is None and norm != "whitened":
+            raise BadInputError(f"norm={norm!r} is in the units of the data: it needs a gamma")
+        super().__init__(
+            model or GaussianMixture(n_components, penalty, covariance=covariance),
+            self._step_size(gamma),
+            norm=norm,
+            n_init=n_init,
+            warmup=warmup,
+            seed=seed,
+            on_bad=on_bad,
+        )
+        self.gamma = gamma
+        self._given_model = model
+        self._check()
+        gamma_for_rate(far, 1)  # refuses what is not a rate
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings it was made with, by name; `model` is None where the others describe it."""
+        return {**super().get_params(deep), "model": self._given_model}
+
+    def _step_size(self, gamma: float | None) -> Constant:
+        ways = {
+            "rho": self.rho is not None,
+            "half_life": self.half_life is not None,
+            "beta and M": self.beta is not None or self.M is not None,
+        }
+        if sum(ways.values()) > 1:
+            given = ", ".join(name for name, is_given in ways.items() if is_given)
+            raise BadInputError(f"the step size is given twice: {given}; give one of them")
+        if self.half_life is not None:
+            return Constant.from_half_life(self.half_life)
+        if ways["beta and M"]:
+            if self.beta is None or self.M is None or gamma is None:
+                raise BadInputError("Corollary 1 gives the step size from gamma, beta and M: all three are needed")
+            return Constant(float(rho_for_gamma(gamma, self.beta, self.M)))
+        return Constant(DEFAULT_RHO if self.rho is None else self.rho)
+
+    def _effective_gamma(self, width: int) -> float:
+        if self.gamma is None:
+            return gamma_for_rate(self.far, 1 if self.model.supervised else width)
+        return float(self.gamma)

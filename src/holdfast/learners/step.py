@@ -1,0 +1,71 @@
+"""What one point tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import nan
+
+FIELDS = ("score", "change_score", "dropped", "p_value", "anomaly", "change")
+
+
+class Step:
+    """The answer to one point.
+
+    score: −log f(y; θ) before y was learnt; NaN while the model is not started and for a point that cannot be used.
+    change_score: for change detection; the score, and NaN where the point was dropped.
+    dropped: whether the threshold rejected the point.
+    p_value, anomaly, change: decisions. The plain scheme makes none: NaN, False, False.
+
+    What is the same for all ordinary points stands in the class, so that one is made in 60 ns; a named tuple takes 240.
+
+    >>> step = Step(1.5)
+    >>> step.score, step.dropped
+    (1.5, False)
+    >>> score, change_score, *_ = step
+    """
+
+    __slots__ = ("score",)
+
+    score: float
+    dropped: bool = False
+    p_value: float = nan
+    anomaly: bool = False
+    change: bool = False
+
+    def __new__(cls, score: float) -> Step:
+        """A step with this score."""
+        step = new(cls)
+        step.score = score
+        return step
+
+    @property
+    def change_score(self) -> float:
+        """The score, NaN where the point was dropped."""
+        return nan if self.dropped else self.score
+
+    def as_dict(self) -> dict[str, float | bool]:
+        """The fields by name."""
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def __iter__(self) -> Iterator[float | bool]:
+        return iter(self.as_dict().values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return f"Step({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
+
+
+class DroppedStep(Step):
+    """The answer to a point that the threshold rejected."""
+
+    __slots__ = ()
+
+    dropped: bool = True
+
+
+new = object.__new__

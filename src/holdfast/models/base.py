@@ -1,0 +1,64 @@
+"""What a model is: a family of distributions, described by a few settings, that Algorithm 1 can learn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from holdfast.errors import CheckpointError
+from holdfast.scheme.functions import Functions
+from holdfast.scheme.state import Vector
+
+
+class Model(ABC):
+    """Base of every model. A subclass is a frozen dataclass whose fields are its settings.
+
+    Subclasses are known by their name, so that a checkpoint can name the model it was made with.
+    """
+
+    estimates: ClassVar[tuple[str, ...]] = ()
+    """Names of what `estimate` can be asked for."""
+
+    recorded: ClassVar[str] = ""
+    """The estimate that `process(record=…)` can keep after each row."""
+
+    supervised: ClassVar[bool] = False
+    """Whether a point is a pair (x, y): its last number is then the target."""
+
+    known: ClassVar[dict[str, type[Model]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Model.known[cls.__name__] = cls
+
+    @abstractmethod
+    def functions(self, width: int) -> Functions:
+        """The compiled functions for points of `width` numbers."""
+
+    def hyper(self, width: int) -> Vector:
+        """The fixed numbers that the functions are given."""
+        return np.zeros(0)
+
+    @abstractmethod
+    def estimate(self, name: str, theta: Vector, width: int) -> Any:
+        """The estimate `name`, in the units of the data."""
+
+    def trouble(self, theta: Vector, width: int) -> str | None:
+        """Something about the state that its user should be told, in words; None if all is well."""
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """The fields by name: `type(model)(**model.settings())` equals the model."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
+
+
+def model_from_settings(name: str, settings: dict[str, Any]) -> Model:
+    """The model called `name`; an error that says what to do where it is not known."""
+    if name not in Model.known:
+        raise CheckpointError(
+            f"this was made with the model {name!r}, which is not known here: import the module that defines it first"
+        )
+    return Model.known[name](**settings)

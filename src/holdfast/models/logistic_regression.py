@@ -1,0 +1,99 @@
+"""Logistic regression."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from holdfast.models.regression import (
+    Regression,
+    descend_gradient,
+    gradient_length,
+    linear_predictor,
+    regression_layout,
+    start_regression,
+)
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import exp, log
+from holdfast.scheme.functions import Functions
+from holdfast.scheme.state import Vector
+
+
+@dataclass(frozen=True)
+class LogisticRegression(Regression):
+    """P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)), learnt by robust stochastic gradient descent.
+
+    The target is 0 or 1 (or a bool); any other is a bad point. `score` is the log-loss; `whitened` is the Pearson
+    residual |y − p|/√(p(1−p)), so that γ drops labels the model finds incredible. l2: penalty λ on the coefficients.
+
+    >>> LogisticRegression(l2=0.01)
+    LogisticRegression(l2=0.01)
+    """
+
+    def functions(self, width: int) -> Functions:
+        """Compiled for this number of features."""
+        return _functions(width - 1)
+
+    def predict(self, theta: Vector, features: Vector) -> Vector:
+        """The probability of 1 for each row."""
+        result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predictor(theta, features), -700.0, 700.0)))
+        return result
+
+
+@cache
+def _functions(p: int) -> Functions:
+    layout = regression_layout(p)
+    residual, odds = p + 1, p + 2
+
+    @kernel
+    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """log(1 + exp(−z)), z the linear predictor with the sign of the label."""
+        z = linear_predictor(theta, y, work, p)
+        z = z if y[p] > 0.5 else -z
+        small = exp(-abs(z))
+        wrong = small / (1.0 + small) if z > 0.0 else 1.0 / (1.0 + small)  # the probability of the other label
+        work[residual] = wrong if y[p] > 0.5 else -wrong
+        work[odds] = exp(-z)
+        return log(1.0 + small) + (0.0 if z > 0.0 else -z)
+
+    @kernel
+    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        return gradient_length(theta, hyper, work, p)
+
+    @kernel
+    def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """(y − p)²/(p(1 − p)) is the odds of the other label."""
+        return work[odds]
+
+    @kernel
+    def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
+        descend_gradient(theta, hyper, work, p, rho, 0.25)
+
+    @kernel
+    def valid(y: Vector) -> bool:
+        return y[p] == 0.0 or y[p] == 1.0
+
+    @kernel
+    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
+        for i in range(p):
+            out[i] = theta[2 * p + 2 + i] / theta[p + 1 + i]
+
+    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
+        start_regression(points, theta, scaled_target=False)
+
+    return Functions(
+        layout=layout,
+        width=p + 1,
+        work_size=p + 3,
+        evaluate=evaluate,
+        norms={"whitened": whitened, "full": full},
+        advance=advance,
+        start=start,
+        valid=valid,
+        estimate=estimate,
+        estimate_shape=(p,),
+        handles_missing=True,
+    )

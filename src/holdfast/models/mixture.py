@@ -1,0 +1,218 @@
+"""The online EM of a mixture, for components of any family.
+
+theta = [ frame | starved | weights (K) | components (K · size) ]
+
+The frame is a reference point and a scale for each variable, taken from the first points: all arithmetic is done on
+(y − reference)/scale, so that neither offsets nor units matter. `starved` counts the updates that found a component
+with (almost) no weight left. The rest is the centred form of the paper's statistics: s1 = weight, s2/s1 = mean, …
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.models.component import Component
+from holdfast.models.mixture_start import start_mixture
+from holdfast.models.penalty import WEIGHT
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import NOTHING, exp, fma, log, reciprocal_of_power_of_two
+from holdfast.scheme.functions import Functions, any_point
+from holdfast.scheme.state import Layout, Vector
+
+SMALLEST_WEIGHT = 1e-10
+LARGEST_COORDINATE = 1e30  # in scales of the frame; further out a point is taken to lie here, so that squares stay finite
+
+# hyper = [ smoothing | penalty … ]
+SMOOTHING, PENALTY = 0, 1
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureFunctions(Functions):
+    """Algorithm 1's functions for a mixture, and its M-step."""
+
+    maximise: Callable[[Vector, Vector, Vector], None]
+    """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
+
+
+def mixture_layout(component: Component, K: int, d: int) -> Layout:
+    """The fields of theta."""
+    return Layout(
+        {
+            "reference": (d,),
+            "scale": (d,),
+            "log_unit": (1,),
+            "starved": (1,),
+            "weights": (K,),
+            "components": (K, component.size(d)),
+        }
+    )
+
+
+@kernel
+def limited(x: float) -> float:
+    """x within ±LARGEST_COORDINATE."""
+    return max(min(x, LARGEST_COORDINATE), -LARGEST_COORDINATE)
+
+
+def mixture_functions(
+    component: Component,
+    K: int,
+    d: int,
+    log_unit: float,
+    framed: bool,
+    smoothed: bool,
+    penalised: bool,
+    valid: Callable[[Vector], bool] = any_point,
+) -> MixtureFunctions:
+    """Algorithm 1's functions for a mixture of K such components in d dimensions.
+
+    log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
+    framed: whether the frame is taken from the data; counts are left as they are.
+    """
+    size = component.size(d)
+    logs, starved = 2 * d, 2 * d + 1
+    weights = 2 * d + 2
+    components = weights + K
+    # The working area.
+    point = 0  # the point in the frame's coordinates
+    share = d  # weight times density of each component, unnormalised …
+    total = share + K  # … and their sum
+    inverse = total + 1  # 1/total
+    distance = inverse + 1  # q of each component
+    exponent = distance + K
+    precision = exponent + K
+    completed = precision + K  # the point as each component completes it, where coordinates are missing
+    parameters = completed + K * size  # the M-step's result, where there is a penalty
+    scratch = parameters + components + K * size
+    work_size = scratch + component.work(d)
+
+    component_evaluate, component_complete = component.evaluate, component.complete
+    component_advance, component_maximise = component.advance, component.maximise
+    further_statistics = component.further_statistics
+
+    @kernel
+    def maximise(theta: Vector, hyper: Vector, out: Vector) -> None:
+        penalty = hyper[PENALTY:]
+        a = penalty[WEIGHT]
+        for k in range(K):
+            w, at = theta[weights + k], components + k * size
+            out[weights + k] = (w + a) / (1.0 + K * a)
+            component_maximise(theta, at, w, d, penalty, theta, out, at)
+
+    @kernel
+    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """−log f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
+        unit = theta[logs]
+        for i in range(d):
+            work[point + i] = limited((y[i] - theta[i]) * reciprocal_of_power_of_two(theta[d + i]))
+            if missing and math.isnan(y[i]):
+                work[point + i] = math.nan
+                unit -= log(theta[d + i]) + log_unit
+        source = theta
+        if penalised:
+            source = work[parameters:]
+            maximise(theta, hyper, source)
+        best = 0.0
+        for k in range(K):
+            at = components + k * size
+            if missing:
+                e, p, q = component_complete(
+                    source, at, work, point, d, work, scratch, work, completed + k * size
+                )
+            else:
+                e, p, q = component_evaluate(source, at, work, point, d, work, scratch)
+            work[exponent + k], work[precision + k], work[distance + k] = e, p, q
+            best = e if k == 0 or e > best else best
+        sum_of_shares = NOTHING
+        for k in range(K):
+            s = source[weights + k] * math.sqrt(work[precision + k])
+            if K > 1:
+                s *= exp(work[exponent + k] - best)
+            work[share + k] = s
+            sum_of_shares += s
+        work[total] = sum_of_shares
+        work[inverse] = 1.0 / sum_of_shares
+        return unit - best - log(sum_of_shares)
+
+    @kernel
+    def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """Σ_k r_k q_k: the squared distance, in standard deviations, from the components that claim the point."""
+        result = 0.0
+        for k in range(K):
+            result += work[share + k] * work[distance + k]
+        return result * work[inverse]
+
+    @kernel
+    def mean(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """‖ŝ2 − s̄2‖²: the mean statistics of all components, in the units of the data and about its origin."""
+        result = 0.0
+        for k in range(K):
+            w, r = theta[weights + k], work[share + k] * work[inverse]
+            at = completed + k * size if missing else point
+            for i in range(d):
+                h = w * (theta[i] + theta[d + i] * theta[components + k * size + i])
+                h -= r * (theta[i] + theta[d + i] * work[at + i])
+                result += h * h
+        return result
+
+    @kernel
+    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """‖ŝ − s̄‖² over all statistics, as the paper's equations have it."""
+        result = mean(theta, y, hyper, work, missing)
+        for k in range(K):
+            w, r = theta[weights + k], work[share + k] * work[inverse]
+            at = completed + k * size if missing else point
+            result += (w - r) * (w - r)
+            result += further_statistics(theta, components + k * size, w, r, work, at, d, theta, missing)
+        return result
+
+    @kernel
+    def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
+        """ŝ ← ŝ − ρ(ŝ − s̄(y)), in the centred form: component k moves by the share a = ρr/s1' towards the point."""
+        sum_of_shares = work[total]
+        kept = (1.0 - rho) * sum_of_shares
+        for k in range(K):
+            s = work[share + k]
+            if smoothed:  # SDEM: r ← (1 − αρ)r + αρ/K
+                flat = hyper[SMOOTHING] * rho
+                s = (1.0 - flat) * s + flat * sum_of_shares / K
+            gain = rho * s
+            w = fma(kept, theta[weights + k], gain)
+            a = gain / w
+            w *= work[inverse]
+            starving = w < SMALLEST_WEIGHT
+            theta[starved] += 1.0 if starving else 0.0
+            theta[weights + k] = SMALLEST_WEIGHT if starving else w
+            at = completed + k * size if missing else point
+            component_advance(theta, components + k * size, work, at, d, a, missing)
+
+    @kernel
+    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
+        """The means, in the units of the data."""
+        source = theta
+        if penalised:
+            source = work[parameters:]
+            maximise(theta, hyper, source)
+        for k in range(K):
+            for i in range(d):
+                out[k * d + i] = theta[i] + theta[d + i] * source[components + k * size + i]
+
+    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
+        start_mixture(component, theta, points, K, d, log_unit, framed, seed)
+
+    return MixtureFunctions(
+        layout=mixture_layout(component, K, d),
+        width=d,
+        work_size=work_size,
+        evaluate=evaluate,
+        norms={"whitened": whitened, "mean": mean, "full": full},
+        advance=advance,
+        start=start,
+        valid=valid,
+        estimate=estimate,
+        estimate_shape=(K, d),
+        handles_missing=True,
+        maximise=maximise,
+    )

@@ -1,0 +1,163 @@
+"""The start of a mixture from a handful of points, some of which may be outliers.
+
+Trimmed EM: from several seedings, the best fit to the points that are left when the least likely tenth is put aside.
+Points far from the median (in median absolute deviations) are put aside from the beginning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from holdfast.models.component import Component
+from holdfast.scheme.compiling import compiled, fingerprint
+from holdfast.scheme.elementary import at_least, exp, log
+from holdfast.scheme.state import Vector
+
+SEEDINGS = 20
+ROUNDS = 15
+TRIMMED = 0.1  # share of the points that may be outliers
+FAR = 5.0  # scales of the frame (about a standard deviation) beyond which a first point is put aside
+SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
+SMALLEST = 1e-12
+WIDENED = 1.3  # a few points, the least likely put aside, look narrower than what they come from
+
+
+def frame_of(points: Vector) -> tuple[Vector, Vector]:
+    """Median of each column, and its spread as a power of two (so that scaling is exact): never zero, never infinite.
+
+    >>> reference, scale = frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
+    >>> reference, scale
+    (array([3.]), array([1.]))
+    """
+    reference = np.nanmedian(points, axis=0)
+    deviations = np.abs(points - reference)
+    spread = 1.4826 * np.nanmedian(deviations, axis=0)
+    spread = np.where(spread > 0.0, spread, np.nanmean(deviations, axis=0))
+    spread = np.where(spread > 0.0, spread, np.abs(reference))
+    spread = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
+    return reference, np.exp2(np.clip(np.round(np.log2(spread)), -900, 900))
+
+
+def start_mixture(
+    component: Component, theta: Vector, points: Vector, K: int, d: int, log_unit: float, framed: bool, seed: int
+) -> None:
+    """Fills theta (laid out as `mixture_layout` says) from the first points, NaN where a coordinate is missing."""
+    reference, scale = frame_of(points) if framed else (np.zeros(d), np.ones(d))
+    theta[:] = 0.0
+    theta[:d] = reference
+    theta[d : 2 * d] = scale
+    theta[2 * d] = np.sum(np.log(scale)) + d * log_unit
+    scaled = (points - reference) / scale
+    scaled = np.where(np.isnan(scaled), np.nanmedian(scaled, axis=0), scaled)
+    seeds = np.random.default_rng(seed).random((SEEDINGS, K, 2))
+    trimmed_em(component)(np.ascontiguousarray(scaled), theta[2 * d + 2 :], K, component.size(d), seeds, component.work(d))
+
+
+@cache
+def trimmed_em(component: Component) -> Callable[..., Any]:
+    """The compiled fit for a family of components, of any number and dimension."""
+    evaluate, advance = component.evaluate, component.advance
+    place, spread, widen = component.place, component.spread, component.widen
+    stamp = fingerprint([evaluate, advance, place, spread, widen])
+
+    def fit(points, best, K, size, seeds, work_size):  # type: ignore[no-untyped-def]
+        """best = [ weights (K) | components (K · size) ]: receives the fit with the largest trimmed likelihood."""
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        n, d = points.shape
+        flat = points.reshape(-1)
+        work = np.empty(work_size + 1)
+        trial = np.empty(len(best))
+        shares = np.empty((n, K))
+        exponents = np.empty(K)
+        likelihood = np.empty(n)
+        variances = np.empty(d)
+        kept = np.empty(n, np.bool_)
+        near = np.empty(n, np.bool_)
+        n_near = 0
+        for t in range(n):
+            near[t] = np.max(np.abs(points[t])) <= FAR
+            n_near += near[t]
+        if 2 * n_near <= n:  # there is no majority to speak of: every point counts
+            near[:] = True
+            n_near = n
+        n_kept = n_near - int(TRIMMED * n_near)
+        best_likelihood = -math.inf
+
+        for s in range(len(seeds)):
+            # Seeds: points drawn with a probability proportional to the squared distance from those already drawn.
+            variances[:] = SEED_VARIANCE
+            for k in range(K):
+                mass = 0.0
+                for t in range(n):
+                    closest = 1.0 if k == 0 else math.inf
+                    for other in range(k):
+                        gap = 0.0
+                        for i in range(d):
+                            gap += (points[t, i] - trial[K + other * size + i]) ** 2
+                        closest = min(closest, gap)
+                    likelihood[t] = closest if near[t] else 0.0
+                    mass += likelihood[t]
+                drawn, aim = 0, seeds[s, k, 0] * mass
+                for t in range(n):
+                    if near[t] and (aim >= 0.0 or mass == 0.0):
+                        drawn = t
+                    aim -= likelihood[t]
+                trial[k] = 1.0 / K
+                place(trial, K + k * size, flat, drawn * d, d, variances)
+                if k > 0 and mass <= 0.0:  # as many distinct points as components there are not: set them apart
+                    for i in range(d):
+                        trial[K + k * size + i] += 0.1 * (seeds[s, k, 1] - 0.5)
+            for t in range(n):
+                kept[t] = near[t]
+
+            trimmed_likelihood = -math.inf
+            for iteration in range(ROUNDS + 1):
+                # E-step, and the likelihood of each point.
+                for t in range(n):
+                    top = -math.inf
+                    for k in range(K):
+                        e, precision, _ = evaluate(trial, K + k * size, flat, t * d, d, work, 0)
+                        exponents[k] = e + 0.5 * log(precision) + log(trial[k])
+                        top = max(top, exponents[k])
+                    total = 0.0
+                    for k in range(K):
+                        shares[t, k] = exp(exponents[k] - top)
+                        total += shares[t, k]
+                    for k in range(K):
+                        shares[t, k] /= total
+                    likelihood[t] = top + log(total) if near[t] else -math.inf
+                order = np.argsort(-likelihood, kind="mergesort")
+                trimmed_likelihood = 0.0
+                for rank in range(n):
+                    kept[order[rank]] = rank < n_kept
+                    if rank < n_kept:
+                        trimmed_likelihood += likelihood[order[rank]]
+                if iteration == ROUNDS:
+                    break
+                # M-step: weighted moments, as a run of the same step that learns from the stream.
+                variances[:] = 0.0
+                for k in range(K):
+                    mass = 0.0
+                    for t in range(n):
+                        if kept[t] and shares[t, k] > 1e-9:
+                            mass += shares[t, k]
+                            advance(trial, K + k * size, flat, t * d, d, shares[t, k] / mass, False)
+                    trial[k] = (mass + 0.5) / (n_kept + 0.5 * K)
+                    spread(trial, K + k * size, d, variances, mass / n_kept)
+                for i in range(d):
+                    correction = WIDENED * n_kept / max(n_kept - K, 1.0)  # K means have been fitted
+                    variances[i] = at_least(correction * variances[i], SMALLEST)
+                for k in range(K):
+                    mass = trial[k] * (n_kept + 0.5 * K) - 0.5
+                    widen(trial, K + k * size, d, variances, (d + 1.0) / (mass + d + 1.0))
+
+            if trimmed_likelihood > best_likelihood:
+                best_likelihood = trimmed_likelihood
+                best[:] = trial
+
+    return compiled(fit, allocates=True)

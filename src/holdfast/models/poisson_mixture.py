@@ -1,0 +1,45 @@
+"""The Poisson mixture, for counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from holdfast.errors import BadInputError
+from holdfast.models import poisson
+from holdfast.models.mixture import MixtureFunctions, mixture_functions
+from holdfast.models.mixture_model import Mixture
+from holdfast.scheme.state import Vector
+
+
+@dataclass(frozen=True)
+class PoissonMixture(Mixture):
+    """K products of d Poisson distributions, for counts: calls, clicks, errors an hour.
+
+    A point that is not made of whole numbers from 0 on is a bad one; NaN marks a missing count among several.
+    `means` are the rates, and `whitened` counts standard deviations √λ. The penalty acts on weights and means, the
+    latter with a centre given.
+
+    >>> PoissonMixture(2).n_components
+    2
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.penalty is not None and self.penalty.mean > 0.0 and self.penalty.centre is None:
+            raise BadInputError("a penalty on the rates needs a centre to draw them to: Penalty(mean=…, centre=…)")
+
+    def functions(self, width: int) -> MixtureFunctions:
+        """Compiled for this K and d."""
+        return _functions(int(self.n_components), width, self.smoothing > 0.0, self.penalty is not None)
+
+    def component_covariance(self, parameters: Vector, width: int) -> Vector:
+        """The rates, on the diagonal."""
+        return np.diag(np.maximum(parameters, poisson.SMALLEST_RATE))
+
+
+@cache
+def _functions(K: int, d: int, smoothed: bool, penalised: bool) -> MixtureFunctions:
+    return mixture_functions(poisson.POISSON, K, d, 0.0, False, smoothed, penalised, poisson.valid)

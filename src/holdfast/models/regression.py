@@ -1,0 +1,130 @@
+"""What linear and logistic regression have in common: stochastic gradient descent in standardised coordinates.
+
+theta = [ reference (p+1) | scale (p+1) | coefficients (p) | intercept | variance ]
+
+Reference and scale come from the first points; the last entry of each belongs to the target. The coefficients are
+learnt on (x − reference)/scale, so that one step size suits all units; `coef` and `intercept` are given in those of
+the data. A feature that is missing (NaN) is taken at its reference. H = λθ + ∇ℓ(θ) (Section 3.3 of the paper); the
+intercept is not penalised.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from holdfast.errors import BadInputError
+from holdfast.models.base import Model
+from holdfast.models.mixture_start import frame_of
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Layout, Vector
+
+L2 = 0  # hyper = [ λ ]
+LARGEST_COORDINATE = 1e30
+
+
+def regression_layout(p: int) -> Layout:
+    """The fields of theta for p features."""
+    return Layout({"reference": (p + 1,), "scale": (p + 1,), "coef": (p,), "intercept": (1,), "variance": (1,)})
+
+
+def start_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
+    """Reference and scale from the first points; no effect of any feature yet, whatever outliers there are."""
+    p = points.shape[1] - 1
+    reference, scale = frame_of(points)
+    if not scaled_target:
+        reference[p], scale[p] = 0.0, 1.0
+    theta[:] = 0.0
+    theta[: p + 1] = reference
+    theta[p + 1 : 2 * p + 2] = scale
+    theta[-1] = 1.0
+
+
+@kernel
+def standardised(y: Vector, i: int, theta: Vector, p: int) -> float:
+    """Entry i of the point in standardised coordinates; 0, the reference, if it is missing."""
+    x = (y[i] - theta[i]) / theta[p + 1 + i]
+    if math.isnan(x):
+        return 0.0
+    return min(max(x, -LARGEST_COORDINATE), LARGEST_COORDINATE)
+
+
+@kernel
+def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
+    """b·x + b0; leaves the standardised features in `work` and their squared length in work[p]."""
+    coef = 2 * p + 2
+    result, length = theta[coef + p], 0.0
+    for i in range(p):
+        x = standardised(y, i, theta, p)
+        work[i] = x
+        length += x * x
+        result += theta[coef + i] * x
+    work[p] = length
+    return result
+
+
+@kernel
+def gradient_length(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
+    """‖H‖² over coefficients and intercept, H = λb − e·x; the residual e is in work[p + 1]."""
+    e = work[p + 1]
+    total = e * e
+    for i in range(p):
+        h = hyper[L2] * theta[2 * p + 2 + i] - e * work[i]
+        total += h * h
+    return total
+
+
+@kernel
+def descend_gradient(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
+    """θ ← θ − ρH, the step cut at 1/(curvature·(1 + |x|²)): a point is never overshot, however large it is."""
+    coef, e = 2 * p + 2, work[p + 1]
+    rho = min(rho, 1.0 / (curvature * (1.0 + work[p])))
+    for i in range(p):
+        theta[coef + i] -= rho * (hyper[L2] * theta[coef + i] - e * work[i])
+    theta[coef + p] += rho * e
+
+
+@dataclass(frozen=True)
+class Regression(Model):
+    """Base of the regressions. l2: the penalty λ on the coefficients, in standardised units."""
+
+    l2: float = 0.0
+
+    estimates: ClassVar[tuple[str, ...]] = ("coef", "intercept")
+    recorded: ClassVar[str] = "coef"
+    supervised: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.l2 < math.inf:
+            raise BadInputError(f"l2 must be a number of at least 0, not {self.l2!r}")
+
+    def hyper(self, width: int) -> Vector:
+        """[ λ ]."""
+        return np.array([self.l2])
+
+    def estimate(self, name: str, theta: Vector, width: int) -> Any:
+        """`coef` (p,) and `intercept`, in the units of the data."""
+        p = width - 1
+        view = regression_layout(p).view
+        reference, scale = view(theta, "reference"), view(theta, "scale")
+        coef = view(theta, "coef") * scale[p] / scale[:p]
+        if name == "coef":
+            return coef
+        return float(reference[p] + scale[p] * view(theta, "intercept")[0] - coef @ reference[:p])
+
+    @abstractmethod
+    def predict(self, theta: Vector, features: Vector) -> Vector:
+        """The prediction for each row of features (n, p); NaN marks what is missing."""
+
+    @staticmethod
+    def predictor(theta: Vector, features: Vector) -> Vector:
+        """b·x + b0 for each row, in standardised units of the target."""
+        p = features.shape[1]
+        view = regression_layout(p).view
+        x = (features - view(theta, "reference")[:p]) / view(theta, "scale")[:p]
+        result: Vector = np.nan_to_num(x, nan=0.0) @ view(theta, "coef") + view(theta, "intercept")
+        return result

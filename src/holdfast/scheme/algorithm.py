@@ -1,0 +1,153 @@
+"""Algorithm 1, compiled for one model, one norm and one step size.
+
+    score ← −log f(y; θ)
+    θ ← θ − ρ_t·H(y)   if ‖H(y)‖ ≤ γ or t ≤ warm-up;   otherwise the point is dropped and θ stays.
+
+The functions below know nothing of classes: they take the flat state, the point, the settings and a working area.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.scheme.functions import Functions
+from holdfast.scheme.state import BAD, DROPPED, HEADER, SEEN, Vector
+
+# settings = [ γ² | warm-up | step size's parameters (4) | the model's fixed numbers … ]
+GAMMA_SQUARED, WARMUP, STEP, HYPER = 0, 1, 2, 6
+
+# What became of a point.
+LEARNT, REJECTED, UNUSABLE, HELD_FOR_START = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """The entry points for one kind of stream, compiled at their first call."""
+
+    work_size: int
+
+    run: Callable[..., Any]
+    """(state, rows, settings, work, scores, fates, estimates): learns row after row."""
+
+    update: Callable[..., Any]
+    """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
+
+    score: Callable[..., Any]
+    """(state, rows, settings, work, scores): −log f of each row; learns nothing."""
+
+    missing_coordinates: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+
+
+@cache
+def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int) -> Algorithm:
+    """Algorithm 1 with these functions in place."""
+    width, handles_missing = functions.width, functions.handles_missing
+    theta_end = HEADER + functions.layout.size
+    scalar_at = n_settings + functions.work_size  # for a point that is one number
+    answer_at = scalar_at + 1  # for the score of a point that was dropped
+    state_at = answer_at + 1
+    evaluate, advance, valid = functions.evaluate, functions.advance, functions.valid
+    squared_norm, estimate = functions.norms[norm], functions.estimate
+    stamp = fingerprint([evaluate, advance, valid, squared_norm, estimate, rule])
+
+    @kernel
+    def missing_coordinates(y: Vector) -> int:
+        missing = 0
+        for i in range(width):
+            if math.isinf(y[i]):
+                return -1
+            if math.isnan(y[i]):
+                missing += 1
+        if missing == width or (missing > 0 and not handles_missing) or not valid(y):
+            return -1
+        return missing
+
+    @kernel
+    def learn(
+        theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[float, bool]:
+        """One turn of Algorithm 1: the score, and whether the point was learnt."""
+        hyper = settings[HYPER:]
+        score = evaluate(theta, y, hyper, work, missing)
+        if t > settings[WARMUP] and squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]:
+            return score, False
+        advance(theta, y, hyper, work, rule(t, settings[STEP:HYPER]), missing)
+        return score, True
+
+    @kernel
+    def step(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
+        """One point of any kind, with its bookkeeping."""
+        theta = state[HEADER:theta_end]
+        missing = missing_coordinates(y)
+        state[SEEN] += 1.0
+        if missing < 0:
+            state[BAD] += 1.0
+            return math.nan, UNUSABLE
+        t = state[SEEN] - state[BAD]
+        if width > 1 and missing > 0:
+            score, learnt = learn(theta, t, y, settings, work, True)
+        else:
+            score, learnt = learn(theta, t, y, settings, work, False)
+        if learnt:
+            return score, LEARNT
+        state[DROPPED] += 1.0
+        return score, REJECTED
+
+    def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        recording = len(estimates) > 0
+        for i in range(len(rows)):
+            scores[i], fates[i] = step(state, rows[i], settings, work)
+            if recording:
+                estimate(state[HEADER:theta_end], settings[HYPER:], work, estimates[i])
+
+    @kernel
+    def learn_usable(cell: Vector, y: Vector) -> float:
+        """As `step`, for a point that can be used; any other is left alone.
+
+        One number says what became of the point: its score if it was learnt, else NaN, and the score of a point that was
+        dropped is in the cell's last working entry (NaN there too: the point was left alone).
+        """
+        state, settings, work = cell[state_at:], cell[:n_settings], cell[n_settings:state_at]
+        cell[answer_at] = math.nan
+        missing = missing_coordinates(y)
+        if missing < 0:
+            return math.nan
+        theta, t = state[HEADER:theta_end], state[SEEN] - state[BAD] + 1.0
+        if width > 1 and missing > 0:
+            score, learnt = learn(theta, t, y, settings, work, True)
+        else:
+            score, learnt = learn(theta, t, y, settings, work, False)
+        state[SEEN] += 1.0
+        if learnt:
+            return score
+        state[DROPPED] += 1.0
+        cell[answer_at] = score
+        return math.nan
+
+    def update_scalar(cell, x):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        cell[scalar_at] = x
+        return learn_usable(cell, cell[scalar_at:answer_at])
+
+    def update_vector(cell, y):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        return learn_usable(cell, y)
+
+    def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            missing = missing_coordinates(rows[i])
+            scores[i] = math.nan
+            if missing >= 0:
+                theta, hyper = state[HEADER:theta_end], settings[HYPER:]
+                scores[i] = evaluate(theta, rows[i], hyper, work, missing > 0)
+
+    update = update_scalar if width == 1 else update_vector
+    return Algorithm(functions.work_size + 2, compiled(run), compiled(update), compiled(score), missing_coordinates)

@@ -1,0 +1,79 @@
+"""What a model gives to the scheme: a handful of compiled functions and the sizes of what they work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Layout, Vector
+
+Size = Callable[[Vector, Vector, Vector, Vector, bool], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Functions:
+    """One model, as Algorithm 1 sees it. Every function but `start` is compiled (`@kernel`) and works on flat vectors:
+
+    theta: what is learnt. y: the point, `width` numbers. hyper: the model's fixed numbers. work: scratch.
+    missing: whether some (not all) of the point's coordinates are NaN.
+    """
+
+    layout: Layout
+    width: int
+    work_size: int
+
+    evaluate: Callable[[Vector, Vector, Vector, Vector, bool], float]
+    """(theta, y, hyper, work, missing) → −log f(y; θ). May leave in `work` what the other functions need."""
+
+    norms: Mapping[str, Size]
+    """name → (theta, y, hyper, work, missing) → ‖H‖², squared. Called right after `evaluate`."""
+
+    advance: Callable[[Vector, Vector, Vector, Vector, float, bool], None]
+    """(theta, y, hyper, work, ρ, missing): θ ← θ − ρ·H. Called right after `evaluate`."""
+
+    start: Callable[[Vector, Vector, Vector, int], None]
+    """(points (n, width), theta, hyper, seed): fills theta from the first points; NaN marks what is missing.
+
+    An ordinary function: it runs once a stream.
+    """
+
+    valid: Callable[[Vector], bool]
+    """(y) → whether the model can have produced such a point. NaN and infinity are dealt with before."""
+
+    estimate: Callable[[Vector, Vector, Vector, Vector], None]
+    """(theta, hyper, work, out): writes the estimate that `process(record=…)` keeps after each row."""
+
+    estimate_shape: tuple[int, ...]
+
+    handles_missing: bool
+    """Whether `evaluate` integrates missing coordinates out; if not, a point that misses some is a bad one."""
+
+
+@kernel
+def descend(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
+    """The step of Algorithm 1 to the letter, for a model whose `evaluate` leaves H in the first entries of `work`."""
+    for i in range(len(theta)):
+        theta[i] -= rho * work[i]
+
+
+@kernel
+def full_norm(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+    """‖H‖² over the whole state, for a model whose `evaluate` leaves H in the first entries of `work`."""
+    total = 0.0
+    for i in range(len(theta)):
+        total += work[i] * work[i]
+    return total
+
+
+@kernel
+def any_point(y: Vector) -> bool:
+    """Every finite point is possible."""
+    return True
+
+
+@kernel
+def whole_state(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
+    """The estimate is theta itself."""
+    for i in range(len(theta)):
+        out[i] = theta[i]

@@ -1,0 +1,105 @@
+"""Step sizes ρ_t: how far each accepted point moves the state.
+
+A step size is a compiled rule (t, parameters) → ρ_t and its parameters. The three here are one rule,
+ρ_t = scale · (t + shift)^(−power), cut at 1; a new rule is a class with a `rule` of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from holdfast.errors import BadInputError
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import exp, log
+from holdfast.scheme.state import Vector
+
+
+@kernel
+def shifted_power(t: float, parameters: Vector) -> float:
+    """ρ_t = scale · (t + shift)^(−power), never above 1; t counts the points used so far, this one included."""
+    scale, shift, power = parameters[0], parameters[1], parameters[2]
+    if power == 0.0:
+        return scale
+    if power == 1.0:
+        rho = scale / (t + shift)
+    else:
+        rho = scale * exp(-power * log(t + shift))
+    return min(rho, 1.0)
+
+
+class StepSize(ABC):
+    """Base of every step size. A subclass is a frozen dataclass; it is known by its name, as models are."""
+
+    rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(shifted_power)
+
+    known: ClassVar[dict[str, type[StepSize]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        StepSize.known[cls.__name__] = cls
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[float, ...]:
+        """The numbers that the rule is given, at most four."""
+
+
+@dataclass(frozen=True)
+class Constant(StepSize):
+    """The same ρ for ever: keeps adapting, never converges (the paper's choice).
+
+    >>> Constant(0.01).parameters
+    (0.01, 0.0, 0.0)
+    >>> Constant.from_half_life(69).rho
+    0.009995...
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rho <= 1.0:
+            raise BadInputError(f"the step size must lie in (0, 1], not {self.rho!r}")
+
+    @classmethod
+    def from_half_life(cls, half_life: float) -> Constant:
+        """The ρ with which a point's weight halves after `half_life` further points."""
+        if not half_life > 0.0:
+            raise BadInputError(f"half_life must be a positive number of points, not {half_life!r}")
+        return cls(-math.expm1(-math.log(2.0) / half_life))
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """scale = ρ, shift = power = 0."""
+        return (self.rho, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class OneOverT(StepSize):
+    """ρ_t = 1/t: every point weighs the same; converges, and cannot follow a change."""
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """scale = power = 1, shift = 0."""
+        return (1.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Power(StepSize):
+    """ρ_t = scale · (t + t0)^(−power), the shifted power of Cappé and Moulines (2009); ½ < power ≤ 1 converges."""
+
+    power: float = 0.6
+    t0: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.power > 0.0 and self.t0 >= 0.0 and self.scale > 0.0):
+            raise BadInputError(f"power and scale must be positive and t0 at least 0, not {self!r}")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """As named."""
+        return (self.scale, self.t0, self.power)

@@ -1,0 +1,61 @@
+"""Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
+
+from holdfast.errors import BadInputError
+from holdfast.tradeoff._numbers import FAR, Gamma, first_true, like, require, require_gamma
+from holdfast.tradeoff.tails import bell
+
+
+def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
+    """Step size of Corollary 1, ``ρ = β exp(-γ²/M²) / (2γ)``.
+
+    It solves ``∂b/∂γ = 0`` for ρ, where b is the bound of Theorem 2 and γ < √d·U. The paper says that this ρ
+    minimises the bound; it does not (:func:`best_step` does). Read the other way it is exact: γ is the best
+    threshold below √d·U for this ρ, b being convex in γ there. The derivation in the paper's appendix carries
+    a stray c1 into ρ; the statement of the corollary is the right one.
+
+    Parameters
+    ----------
+    gamma
+        Threshold, a finite number above 0 or an array of them.
+    beta
+        ``(d0 + d1) / (L (1 - α))``, see :func:`beta_from`.
+    M
+        Scale of the tail of ``|H|``.
+
+    Examples
+    --------
+    >>> round(step_size(3.0, beta=0.1, M=5.0), 5)
+    0.01163
+    """
+    beta, values = require("beta", beta), require_gamma(gamma, finite=True)
+    return like(gamma, beta * bell(values, M) / (2.0 * values))
+
+
+def threshold(rho: float, beta: float, M: float) -> float:
+    """Threshold γ whose :func:`step_size` is ``rho``: Corollary 1 solved the other way, by bisection.
+
+    This is the γ below √d·U that minimises the bound of Theorem 2 for the given ρ, if it is below √d·U.
+
+    Examples
+    --------
+    >>> round(threshold(step_size(3.0, beta=0.1, M=5.0), beta=0.1, M=5.0), 12)
+    3.0
+    """
+    rho, beta, M = require("rho", rho), require("beta", beta), require("M", M)
+    return first_true(lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, min(beta / (2.0 * rho), FAR * M))
+
+
+def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
+    """β of Corollary 1, ``(d0 + d1) / (L (1 - α))``.
+
+    The paper prints ``d0 + 1``, which is this with ``d1 = 1``; its proof of Theorem 2 gives ``d0 + d1``.
+
+    Examples
+    --------
+    >>> round(beta_from(d0=1.0, L=2000.0, alpha=0.99), 12)
+    0.1
+    """
+    d0, d1, L = require("d0", d0, zero=True), require("d1", d1), require("L", L)
+    if not require("alpha", alpha, zero=True, high=1.0) < 1.0:
+        raise BadInputError("alpha must be below 1: without outliers beta is infinite, got 1")
+    return (d0 + d1) / (L * (1.0 - alpha))

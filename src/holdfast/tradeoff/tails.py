@@ -1,0 +1,54 @@
+"""The price of a threshold: how much of the updates' tail it cuts off (Lemma 1)."""
+
+import math
+
+import numpy as np
+
+from holdfast.tradeoff._numbers import FAR, FloatArray, Gamma, like, require, require_gamma
+
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
+HALF_ROOT_PI = 0.5 * math.sqrt(math.pi)
+
+
+def tail(gamma: Gamma, M: float) -> Gamma:
+    """Integral of ``exp(-z²/M²)`` from γ to infinity, ``M √π/2 · erfc(γ/M)``; 0 for γ = inf.
+
+    By Lemma 1 it bounds the bias that comes of dropping the points with ``|H| > γ``.
+
+    Examples
+    --------
+    >>> round(tail(0.0, M=2.0), 6), round(tail(3.0, M=5.0), 6), tail(float("inf"), M=5.0)
+    (1.772454, 1.755367, 0.0)
+    """
+    M, values = require("M", M), require_gamma(gamma, zero=True)
+    return like(gamma, M * HALF_ROOT_PI * erfc(values / M))
+
+
+def bell(gamma: FloatArray | float, M: float) -> FloatArray:
+    """``exp(-γ²/M²)``, minus the slope of :func:`tail`; cut where it is 0 anyway, lest the square overflow.
+
+    Examples
+    --------
+    >>> float(bell(0.0, M=1.0)), float(bell(1e300, M=1.0))
+    (1.0, 0.0)
+    """
+    M = require("M", M)
+    return np.asarray(np.exp(-np.square(np.minimum(np.asarray(gamma) / M, FAR))))
+
+
+def tail_of_bounded(gamma: Gamma, gamma_star: float) -> Gamma:
+    """Integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*: what takes the place of :func:`tail` if ``|H| <= γ*``.
+
+    From the text after Corollary 3. With ``w = γ* - γ`` it is ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))``, and 0
+    from γ* on.
+
+    Examples
+    --------
+    >>> round(tail_of_bounded(1.0, gamma_star=3.0), 6), tail_of_bounded(3.0, gamma_star=3.0)
+    (0.789815, 0.0)
+    """
+    gamma_star, values = require("gamma_star", gamma_star), require_gamma(gamma, zero=True)
+    inner = np.minimum(values, gamma_star)
+    width = np.where(inner < gamma_star, gamma_star - inner, 1.0)
+    area = width * HALF_ROOT_PI * (erfc(inner / width) - erfc(gamma_star / width))
+    return like(gamma, np.where(inner < gamma_star, area, 0.0))
