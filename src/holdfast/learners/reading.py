@@ -20,7 +20,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
     (array([1., 2.]), ('a', 'b'))
     """
     if isinstance(x, Mapping):
-        names = names or tuple(map(str, x))
+        names = _names_of(x, names, width)
         return _numbers([_by_name(x, names)])[0], names
     point = np.atleast_1d(_numbers(x))
     if point.ndim != 1 or len(point) == 0 or (width is not None and len(point) != width):
@@ -34,7 +34,7 @@ def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, N
     if hasattr(X, "columns") or hasattr(X, "column_names") or hasattr(X, "__narwhals_series__") or _is_series(X):
         return _read_frame(X, width, names)
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
-        names = names or tuple(map(str, X[0]))
+        names = _names_of(X[0], names, width)
         rows = _numbers([_by_name(row, names) for row in X])
     else:
         rows = _numbers(X)
@@ -64,12 +64,22 @@ def _numbers(x: Any) -> Vector:
     return array.astype(np.float64, copy=False)
 
 
+def _names_of(row: Mapping[str, Any], names: Names | None, width: int | None) -> Names:
+    """The variables by name: those known already, or those of the first dict that comes."""
+    if names is None:
+        names = tuple(map(str, row))
+        if not names or (width is not None and len(names) != width):
+            expected = "at least one variable" if width is None else f"{width} variable{'s' * (width > 1)}"
+            raise BadInputError(f"expected {expected}, got a dict of {len(names)}: {', '.join(names)}")
+    return names
+
+
 def _by_name(row: Mapping[str, Any], names: Names) -> list[Any]:
     unknown = [name for name in row if str(name) not in names]
     if unknown:
         raise BadInputError(f"unknown variable {', '.join(map(repr, unknown))}; this model has {', '.join(names)}")
     values = {str(name): value for name, value in row.items()}
-    return [values.get(name) for name in names] if len(values) else [None] * len(names)
+    return [values.get(name) for name in names]  # None, a variable that is not there, is missing
 
 
 def _is_series(X: Any) -> bool:

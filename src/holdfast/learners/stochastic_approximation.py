@@ -24,7 +24,7 @@ from holdfast.models.regression import Regression
 from holdfast.scheme.algorithm import HELD_FOR_START, HYPER, UNUSABLE, Algorithm, bind
 from holdfast.scheme.compiling import announced, direct
 from holdfast.scheme.functions import Functions
-from holdfast.scheme.state import BAD, DROPPED, HELD, SEEN, STARTED, Cell, Vector
+from holdfast.scheme.state import BAD, DROPPED, HELD, MISSING, SEEN, STARTED, Cell, Vector
 from holdfast.scheme.step_sizes import Constant, StepSize
 
 NAN = math.nan
@@ -82,6 +82,7 @@ class StochasticApproximation:
         self._cell: Cell | None = None
         self._vector: Vector = np.zeros(0)
         self._width = 0
+        self._update_compiled = False
         self._update_number: Callable[[Vector, Any], float] = _decline
         self._update_vector: Callable[[Vector, Any], float] = _decline
         self._troubles: set[str] = set()
@@ -115,6 +116,8 @@ class StochasticApproximation:
             if score == score:
                 return DroppedStep(float(score))
         trace = self._process(self._read_point(x, y).reshape(1, -1), None)
+        if self.started and not self._update_compiled:
+            self._compile_update()
         score = float(trace.score[0])
         return DroppedStep(score) if trace.dropped[0] else Step(score)
 
@@ -179,20 +182,22 @@ class StochasticApproximation:
         if held == self.n_init:
             self._cell.start[:-1] = self._cell.start[1:]
             held -= 1
-        self._cell.start[held] = row
+        self._cell.start[held] = np.where(np.isnan(row), MISSING, row)
         header[HELD] = held + 1.0
-        if held + 1 == self.n_init and not np.isnan(self._cell.start).all(axis=0).any():
-            with announced(self._title):
-                self._start(self._cell.start, self._cell.theta)
+        if held + 1 == self.n_init and not (self._cell.start == MISSING).all(axis=0).any():
+            self._start(self._cell.start, self._cell.theta)
+            self._cell.start[:] = 0.0
             header[HELD] = STARTED
-            self._compile_update()
         return HELD_FOR_START
 
-    def _start(self, points: Vector, theta: Vector) -> None:
-        self._functions.start(points, theta, self.model.hyper(self._width), self.seed)
+    def _start(self, held: Vector, theta: Vector) -> None:
+        points = np.where(held == MISSING, NAN, held)
+        with announced(self._title):
+            self._functions.start(points, theta, self.model.hyper(self._width), self.seed)
 
     def _compile_update(self) -> None:
         """From now on `update` goes the short way, unless it takes pairs."""
+        self._update_compiled = True
         if self.model.supervised:
             return
         with announced(self._title):
@@ -370,9 +375,8 @@ class StochasticApproximation:
         if self._cell is None or held == 0:
             raise NotStartedError("there is no estimate yet: not one usable point has come")
         points, theta = self._cell.start[:held], np.zeros_like(self._cell.theta)
-        unseen = np.isnan(points).all(axis=0)
-        with announced(self._title):
-            self._start(np.where(unseen, 0.0, points), theta)
+        unseen = (points == MISSING).all(axis=0)
+        self._start(np.where(unseen, 0.0, points), theta)
         return theta
 
     # ----------------------------------------------------------------------------------------------- keeping
@@ -428,8 +432,6 @@ def from_bytes(data: bytes) -> StochasticApproximation:
             raise checkpoint.CheckpointError(f"expected a state of {len(cell.state)} numbers, got {len(state)}")
         cell.state[:] = state
         learner._names = tuple(header["names"]) if header["names"] else None
-        if learner.started:
-            learner._compile_update()
     return learner
 
 

@@ -1,6 +1,6 @@
 """The online EM of a mixture, for components of any family.
 
-theta = [ frame | starved | weights (K) | components (K · size) ]
+theta = [ frame | log_unit | starved | weights (K) | components (K · size) ]
 
 The frame is a reference point and a scale for each variable, taken from the first points: all arithmetic is done on
 (y − reference)/scale, so that neither offsets nor units matter. `starved` counts the updates that found a component
@@ -17,7 +17,7 @@ from holdfast.models.component import Component
 from holdfast.models.mixture_start import start_mixture
 from holdfast.models.penalty import WEIGHT
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import NOTHING, exp, fma, log, reciprocal_of_power_of_two
+from holdfast.scheme.elementary import NOTHING, exp, fma, log
 from holdfast.scheme.functions import Functions, any_point
 from holdfast.scheme.state import Layout, Vector
 
@@ -42,6 +42,7 @@ def mixture_layout(component: Component, K: int, d: int) -> Layout:
         {
             "reference": (d,),
             "scale": (d,),
+            "inverse_scale": (d,),
             "log_unit": (1,),
             "starved": (1,),
             "weights": (K,),
@@ -72,8 +73,8 @@ def mixture_functions(
     framed: whether the frame is taken from the data; counts are left as they are.
     """
     size = component.size(d)
-    logs, starved = 2 * d, 2 * d + 1
-    weights = 2 * d + 2
+    logs, starved = 3 * d, 3 * d + 1
+    weights = 3 * d + 2
     components = weights + K
     # The working area.
     point = 0  # the point in the frame's coordinates
@@ -106,7 +107,7 @@ def mixture_functions(
         """−log f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
         unit = theta[logs]
         for i in range(d):
-            work[point + i] = limited((y[i] - theta[i]) * reciprocal_of_power_of_two(theta[d + i]))
+            work[point + i] = limited((y[i] - theta[i]) * theta[2 * d + i])
             if missing and math.isnan(y[i]):
                 work[point + i] = math.nan
                 unit -= log(theta[d + i]) + log_unit

@@ -28,11 +28,10 @@ WIDENED = 1.3  # a few points, the least likely put aside, look narrower than wh
 
 
 def frame_of(points: Vector) -> tuple[Vector, Vector]:
-    """Median of each column, and its spread as a power of two (so that scaling is exact): never zero, never infinite.
+    """Median and spread of each column; the spread is never zero, and its square neither vanishes nor overflows.
 
-    >>> reference, scale = frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
-    >>> reference, scale
-    (array([3.]), array([1.]))
+    >>> frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
+    (array([3.]), array([1.4826]))
     """
     reference = np.nanmedian(points, axis=0)
     deviations = np.abs(points - reference)
@@ -40,7 +39,7 @@ def frame_of(points: Vector) -> tuple[Vector, Vector]:
     spread = np.where(spread > 0.0, spread, np.nanmean(deviations, axis=0))
     spread = np.where(spread > 0.0, spread, np.abs(reference))
     spread = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
-    return reference, np.exp2(np.clip(np.round(np.log2(spread)), -900, 900))
+    return reference, np.clip(spread, 1e-150, 1e150)
 
 
 def start_mixture(
@@ -51,11 +50,12 @@ def start_mixture(
     theta[:] = 0.0
     theta[:d] = reference
     theta[d : 2 * d] = scale
-    theta[2 * d] = np.sum(np.log(scale)) + d * log_unit
+    theta[2 * d : 3 * d] = 1.0 / scale
+    theta[3 * d] = np.sum(np.log(scale)) + d * log_unit
     scaled = (points - reference) / scale
     scaled = np.where(np.isnan(scaled), np.nanmedian(scaled, axis=0), scaled)
     seeds = np.random.default_rng(seed).random((SEEDINGS, K, 2))
-    trimmed_em(component)(np.ascontiguousarray(scaled), theta[2 * d + 2 :], K, component.size(d), seeds, component.work(d))
+    trimmed_em(component)(np.ascontiguousarray(scaled), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d))
 
 
 @cache

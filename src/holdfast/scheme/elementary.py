@@ -22,7 +22,6 @@ LN2_LOW = 1.90821492927058770002e-10
 ROUND_TO_INTEGER = 6755399441055744.0  # 1.5 · 2^52: adding it leaves the nearest integer in the low bits
 SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 ONE_BITS = 0x3FF0000000000000
-TWO_BIASES = 0x7FE0000000000000
 
 EXP_SMALLEST = -708.0  # below, the result is held at exp(-708) ≈ 3e-308: never a denormal, never zero
 EXP_LARGEST = 709.0
@@ -62,12 +61,6 @@ def fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 def at_least(x: float, smallest: float) -> float:
     """The larger of the two, without a branch."""
     return x if x > smallest else smallest
-
-
-@kernel
-def reciprocal_of_power_of_two(x: float) -> float:
-    """1/x, exactly, by its exponent alone: an integer subtraction instead of a division."""
-    return float_of(TWO_BIASES - bits_of(x))
 
 
 @kernel

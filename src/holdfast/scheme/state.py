@@ -29,6 +29,7 @@ HELD = 3  # points held in `start`; once the model has started, minus one
 HEADER = 4
 
 STARTED = -1.0
+MISSING = -np.finfo(np.float64).max  # a missing coordinate in `start`: no state ever holds a NaN
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""The exponential distribution, for waiting times: a model of one's own in one small file."""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import holdfast as hf
+from holdfast.scheme import Functions, Layout, descend, full_norm, kernel, whole_state
+from holdfast.scheme.elementary import log
+
+
+SMALLEST = 1e-300  # a mean of zero has no logarithm
+
+
+@kernel
+def evaluate(theta, y, hyper, work, missing):
+    """−log f(y) = log m + y/m; leaves H = ŝ − s̄(y) = m − y in `work`."""
+    m = max(theta[0], SMALLEST)
+    work[0] = theta[0] - y[0]
+    return log(m) + y[0] / m
+
+
+@kernel
+def whitened(theta, y, hyper, work, missing):
+    """‖H‖² in standard deviations: that of an exponential variable is its mean."""
+    return (work[0] / max(theta[0], SMALLEST)) ** 2
+
+
+@kernel
+def not_negative(y):
+    return y[0] >= 0.0
+
+
+def start(points, theta, hyper, seed):
+    """From the median, which is m·log 2 and which outliers cannot move."""
+    theta[0] = np.median(points) / np.log(2.0)
+
+
+@cache
+def functions():
+    return Functions(
+        layout=Layout({"mean": (1,)}),
+        width=1,
+        work_size=1,
+        evaluate=evaluate,
+        norms={"whitened": whitened, "full": full_norm},
+        advance=descend,
+        start=start,
+        valid=not_negative,
+        estimate=whole_state,
+        estimate_shape=(1, 1),
+        handles_missing=False,
+    )
+
+
+@dataclass(frozen=True)
+class Exponential(hf.models.Model):
+    estimates = ("means",)
+    recorded = "means"
+
+    def functions(self, width):
+        return functions()
+
+    def estimate(self, name, theta, width):
+        return theta.reshape(1, 1).copy()

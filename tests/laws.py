@@ -1,0 +1,98 @@
+"""What every learner must keep to, whatever it learns. Written once; a new learner or model is one more `Case`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from exponential import Exponential
+
+import holdfast as hf
+from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, Penalty, PoissonMixture
+from holdfast.scheme import Constant, OneOverT, Power
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner and the kind of stream it is for: make(rng, n) → the arguments of `process`."""
+
+    name: str
+    learner: Callable[[], hf.StochasticApproximation]
+    stream: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
+
+    def __str__(self):
+        return self.name
+
+
+def gaussian(d):
+    def stream(rng, n):
+        y = rng.normal(size=(n, d)) + 4.0 * rng.integers(2, size=(n, 1))
+        y[rng.random(n) < 0.05] += 30.0
+        return (y,)
+
+    return stream
+
+
+def with_gaps(rng, n):
+    (y,) = gaussian(3)(rng, n)
+    y[rng.random((n, 3)) < 0.2] = np.nan
+    y[np.arange(n), rng.integers(3, size=n)] = 1.0
+    return (y,)
+
+
+def counts(rng, n):
+    return (rng.poisson(3.0 + 20.0 * rng.integers(2, size=n)).astype(float),)
+
+
+def waiting_times(rng, n):
+    return (rng.exponential(2.0, size=n),)
+
+
+def pairs(rng, n):
+    X = rng.normal(size=(n, 2)) * (1.0, 100.0)
+    return X, X @ (2.0, -0.1) + rng.standard_t(2, size=n)
+
+
+def labels(rng, n):
+    X = rng.normal(size=(n, 2))
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(float)
+
+
+CASES = [
+    Case("SRA", lambda: hf.SRA(), gaussian(1)),
+    Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
+    Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
+    Case("SRA, d=3, gaps", lambda: hf.SRA(2, 6.0, half_life=30), with_gaps),
+    Case("SRA, diagonal", lambda: hf.SRA(2, covariance="diagonal"), gaussian(3)),
+    Case("SRA, penalty", lambda: hf.SRA(2, penalty=Penalty(0.01, 0.01, 0.01)), gaussian(3)),
+    Case("SEM", lambda: hf.SEM(2, rho=0.02), gaussian(1)),
+    Case("IEM", lambda: hf.IEM(2), gaussian(1)),
+    Case("SDEM", lambda: hf.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
+    Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), Power(0.7, 5.0)), gaussian(1)),
+    Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=6.0), counts),
+    Case("exponential", lambda: hf.SRA(model=Exponential(), gamma=5.0), waiting_times),
+    Case(
+        "linear",
+        lambda: hf.StochasticApproximation(LinearRegression(0.001), Constant(0.05), gamma=4.0),
+        pairs,
+    ),
+    Case("logistic", lambda: hf.StochasticApproximation(LogisticRegression(0.001), OneOverT()), labels),
+]
+
+
+def assert_sound(learner):
+    """No NaN anywhere; weights are shares; covariances are positive definite."""
+    assert np.isfinite(learner.state).all()
+    for name in learner.model.estimates:
+        assert np.isfinite(getattr(learner, name)).all(), name
+    if "weights" in learner.model.estimates:
+        assert (learner.weights > 0.0).all()
+        np.testing.assert_allclose(learner.weights.sum(), 1.0, rtol=1e-12)
+    if "covariances" in learner.model.estimates:
+        scale = np.sqrt(np.abs(np.diagonal(learner.covariances, axis1=1, axis2=2)))
+        correlations = learner.covariances / scale[:, :, None] / scale[:, None, :]
+        assert (np.linalg.eigvalsh(correlations) > 0.0).all()
+
+
+def assert_same(a, b):
+    """Equal bits, NaN included."""
+    np.testing.assert_array_equal(np.asarray(a, float).view(np.int64), np.asarray(b, float).view(np.int64))

@@ -1,0 +1,189 @@
+"""The laws, for every learner and model."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laws import CASES, assert_same, assert_sound
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
+
+ROWS = 160
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+seeds = st.integers(0, 2**32 - 1)
+cuts = st.lists(st.integers(0, ROWS), max_size=5).map(lambda c: [0, *sorted(c), ROWS])
+
+
+def stream_of(case, seed=0, n=ROWS):
+    return case.stream(np.random.default_rng(seed), n)
+
+
+def rows_of(stream):
+    """The stream as the arguments of one `update` after another."""
+    return list(zip(*stream, strict=True))
+
+
+def cut(stream, start, stop):
+    return tuple(part[start:stop] for part in stream)
+
+
+@every_case
+@given(seed=seeds, cuts=cuts)
+def test_batch_is_loop_however_it_is_cut(case, seed, cuts):
+    stream = stream_of(case, seed)
+    record = case.learner().model.recorded
+    whole, loop, pieces = case.learner(), case.learner(), case.learner()
+    trace = whole.process(*stream, record=record)
+    steps = [loop.update(*row) for row in rows_of(stream)]
+    traces = [
+        pieces.process(*cut(stream, a, b), record=record) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b
+    ]
+    assert_same(loop.state, whole.state)
+    assert_same(pieces.state, whole.state)
+    for name in ("score", "change_score", "dropped"):
+        assert_same([getattr(step, name) for step in steps], getattr(trace, name))
+        assert_same(np.concatenate([getattr(t, name) for t in traces]), getattr(trace, name))
+    assert_same(np.concatenate([t.recorded[record] for t in traces]), trace.recorded[record])
+    assert_same(trace.recorded[record][-1], whole._estimate(record))
+
+
+@every_case
+@given(seed=seeds, at=st.integers(0, ROWS - 1))
+def test_restored_is_continued(case, seed, at):
+    stream = stream_of(case, seed)
+    whole, first = case.learner(), case.learner()
+    trace = whole.process(*stream)
+    if at:
+        first.process(*cut(stream, 0, at))
+    for again in (hf.from_bytes(first.to_bytes()), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        assert repr(again) == repr(first)
+        assert again.to_bytes() == first.to_bytes()
+        continued = again.process(*cut(stream, at, ROWS))
+        assert_same(again.state, whole.state)
+        assert_same(continued.score, trace.score[at:])
+    assert first.n_seen == at
+
+
+@every_case
+def test_saved_is_loaded(case, tmp_path):
+    learner = case.learner()
+    learner.process(*stream_of(case))
+    learner.save(tmp_path / "model.hf")
+    assert hf.load(tmp_path / "model.hf").to_bytes() == learner.to_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["model.hf"]
+
+
+@every_case
+@given(seed=seeds, places=st.lists(st.integers(0, ROWS), min_size=1, max_size=8), bad=st.sampled_from([np.nan, np.inf]))
+def test_bad_points_never_poison(case, seed, places, bad):
+    stream = stream_of(case, seed)
+    clean, dirty = case.learner(), case.learner()
+    clean_trace = clean.process(*stream)
+    broken = tuple(np.insert(part.astype(float), sorted(places), bad, axis=0) for part in stream)
+    with pytest.warns(HoldfastWarning, match=f"{len(places)} of {ROWS + len(places)} rows could not be used"):
+        trace = dirty.process(*broken)
+    assert trace.bad.sum() == dirty.n_bad == len(places)
+    assert np.isnan(trace.score[trace.bad]).all()
+    assert not trace.dropped[trace.bad].any()
+    assert_same(trace.score[~trace.bad], clean_trace.score)
+    for name in dirty.model.estimates:
+        assert_same(getattr(dirty, name), getattr(clean, name))
+    assert_sound(dirty)
+    loop = case.learner()
+    for row in rows_of(broken):
+        loop.update(*row)
+    assert_same(loop.state, dirty.state)
+
+
+@every_case
+def test_bad_points_raise_where_asked_and_nothing_is_learnt(case):
+    learner = case.learner()
+    learner.on_bad = "raise"
+    stream = stream_of(case)
+    learner.process(*stream)
+    before = learner.to_bytes()
+    broken = tuple(part.astype(float) for part in stream_of(case, 1))
+    for part in broken:
+        part[3] = np.inf
+    with pytest.raises(BadInputError, match="row 3"):
+        learner.process(*broken)
+    with pytest.raises(BadInputError):
+        learner.update(*(part[3] for part in broken))
+    assert learner.to_bytes() == before
+
+
+@every_case
+@given(seed=seeds)
+def test_estimates_are_sound_and_counts_agree(case, seed):
+    learner = case.learner()
+    trace = learner.process(*stream_of(case, seed))
+    assert_sound(learner)
+    assert learner.n_seen == ROWS
+    assert learner.n_dropped == trace.dropped.sum()
+    assert learner.n_bad == 0
+    assert np.isnan(trace.score[: learner.n_init]).all()
+    assert np.isfinite(trace.score[learner.n_init :]).all()
+    assert_same(trace.change_score[~trace.dropped], trace.score[~trace.dropped])
+    assert np.isnan(trace.change_score[trace.dropped]).all()
+
+
+@every_case
+def test_score_is_the_next_one_and_learns_nothing(case):
+    learner = case.learner()
+    stream = stream_of(case)
+    learner.process(*cut(stream, 0, 100))
+    before = learner.to_bytes()
+    alone = [float(np.ravel(learner.score(*row))[0]) for row in rows_of(cut(stream, 100, 110))]
+    assert_same(alone, learner.score(*cut(stream, 100, 110)))
+    assert learner.to_bytes() == before
+    assert learner.update(*rows_of(stream)[100]).score == alone[0]
+
+
+@every_case
+def test_a_dropped_point_changes_nothing_but_its_count(case):
+    learner = case.learner()
+    stream = stream_of(case, n=2000)
+    trace = learner.process(*stream)
+    if not np.isfinite(learner._effective_gamma(learner._width)):
+        assert not trace.dropped.any()
+        return
+    row = int(np.flatnonzero(trace.dropped)[-1])
+    before, after = case.learner(), case.learner()
+    before.process(*cut(stream, 0, row))
+    after.process(*cut(stream, 0, row + 1))
+    assert after.n_dropped == before.n_dropped + 1
+    assert_same(before._cell.theta, after._cell.theta)
+
+
+@every_case
+@pytest.mark.parametrize("wrong", ["text", None, dict.fromkeys("abcdefghi", 1.0), [[1.0, 2.0]], [1.0] * 9, [], 1j, ["1", "2", "3"]], ids=repr)
+def test_wrong_input_is_refused_and_changes_nothing(case, wrong):
+    learner = case.learner()
+    stream = stream_of(case)
+    learner.process(*stream)
+    before = learner.to_bytes()
+    target = (0.0,) if learner.model.supervised else ()
+    with pytest.raises(HoldfastError, match=r"expected|unknown"):
+        learner.update(wrong, *target)
+    with pytest.raises(HoldfastError):
+        learner.process(np.zeros((5, 9)), *(np.zeros(5) for _ in target))
+    with pytest.raises(HoldfastError, match="pairs|alone"):
+        learner.update(rows_of(stream)[0][0], *(() if target else (1.0,)))
+    assert learner.to_bytes() == before
+
+
+@every_case
+def test_clone_has_the_settings_and_has_seen_nothing(case):
+    learner = case.learner()
+    learner.process(*stream_of(case))
+    fresh = learner.clone()
+    assert repr(fresh) == repr(learner)
+    assert fresh.n_seen == 0
+    fresh.process(*stream_of(case))
+    assert_same(fresh.state, learner.state)
+    with pytest.raises(ValueError, match="read-only"):
+        learner.state[0] = 1.0

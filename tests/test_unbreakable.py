@@ -1,0 +1,203 @@
+"""Streams that break estimators: constants, collinear columns, absurd scales and offsets, too few points."""
+
+import warnings
+
+import numpy as np
+import pytest
+from laws import assert_sound
+
+import holdfast as hf
+from holdfast.errors import HoldfastWarning, NotStartedError
+from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+
+LEARNERS = {
+    "SRA": lambda K: hf.SRA(K),
+    "SRA mean": lambda K: hf.SRA(K, 3.0, 0.01, norm="mean"),
+    "SRA full": lambda K: hf.SRA(K, 3.0, 0.01, norm="full"),
+    "SEM": lambda K: hf.SEM(K, rho=0.1),
+    "IEM": lambda K: hf.IEM(K),
+    "SDEM": lambda K: hf.SDEM(K, r=0.05),
+    "diagonal": lambda K: hf.SRA(K, covariance="diagonal"),
+}
+N = 1500
+
+
+def normal(d, n=N, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def two_values(d):
+    return np.random.default_rng(1).integers(2, size=(N, d)).astype(float)
+
+
+def first_is_an_outlier(d):
+    y = normal(d)
+    y[0] = 1e12
+    return y
+
+
+def jumps_to_other_scale(d):
+    y = normal(d)
+    y[N // 2 :] *= 1e9
+    return y
+
+
+def one_absurd_point(d):
+    y = normal(d)
+    y[N // 2] = 1e300
+    return y
+
+
+STREAMS = {
+    "constant zero": lambda d: np.zeros((N, d)),
+    "constant": lambda d: np.full((N, d), 5.0),
+    "constant huge": lambda d: np.full((N, d), -1e300),
+    "constant, then noise": lambda d: np.vstack([np.full((N // 2, d), 5.0), normal(d, N // 2)]),
+    "two values": two_values,
+    "duplicated columns": lambda d: np.repeat(normal(1), d, axis=1),
+    "collinear columns": lambda d: normal(1) * np.arange(1, d + 1) + np.arange(d),
+    "scale 1e-100": lambda d: 1e-100 * normal(d),
+    "scale 1e100": lambda d: 1e100 * normal(d),
+    "scales apart": lambda d: normal(d) * 10.0 ** np.linspace(-100, 100, d),
+    "offset of 1e9 sd": lambda d: 1e9 + normal(d),
+    "offset of 1e9 sd, tiny": lambda d: 1e-91 + 1e-100 * normal(d),
+    "first point an outlier": first_is_an_outlier,
+    "jump to another scale": jumps_to_other_scale,
+    "one absurd point": one_absurd_point,
+    "ramp": lambda d: np.arange(N * d, dtype=float).reshape(N, d) * 1e6,
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_no_stream_breaks_a_learner(K, d, name):
+    y = STREAMS[name](d)
+    for kind, make in LEARNERS.items():
+        learner = make(K)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HoldfastWarning)  # a lost component is told of: see below
+            trace = learner.process(y)
+        assert np.isfinite(trace.score[learner.n_init :]).all(), kind
+        assert_sound(learner)
+
+
+@pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
+def test_eight_variables(name):
+    learner = hf.SRA()
+    learner.process(STREAMS[name](8))
+    assert_sound(learner)
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-100), (0.0, 1e100), (1e9, 1.0), (-1e9, 1.0), (1e-91, 1e-100)])
+@pytest.mark.parametrize("K", [1, 2])
+def test_units_do_not_matter(K, offset, scale):
+    """The same stream in other units: the same points dropped, the same estimates in those units."""
+    y = normal(2, 3000) + 6.0 * np.random.default_rng(5).integers(K, size=(3000, 1))
+    y[500::100] += 40.0
+    plain, other = hf.SRA(K), hf.SRA(K)
+    dropped = plain.process(y).dropped
+    trace = other.process(offset + scale * y)
+    np.testing.assert_array_equal(trace.dropped, dropped)
+    np.testing.assert_allclose((other.means - offset) / scale, plain.means, atol=1e-5)
+    np.testing.assert_allclose(other.covariances / scale**2, plain.covariances, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(other.weights, plain.weights, rtol=1e-5)
+
+
+def test_many_points_leave_the_state_in_order():
+    learner = hf.SRA(2, gamma=6.0, rho=0.01)
+    y = hf.datasets.make_abrupt(n=100_000).y
+    for _ in range(10):
+        learner.process(y)
+    assert learner.n_seen == 1_000_000
+    assert_sound(learner)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_fewer_points_than_components(K, n):
+    learner = hf.SRA(K)
+    with pytest.raises(NotStartedError):
+        _ = learner.means
+    learner.process(np.arange(n, dtype=float))
+    assert not learner.started
+    assert_sound(learner)  # what it would start from, if it had to
+    early = hf.SRA(K, n_init=1)
+    early.process(np.arange(200.0) % 3)
+    assert_sound(early)
+
+
+def test_a_lost_component_is_told_of():
+    rng = np.random.default_rng(0)
+    first, later = rng.normal(0.0, 1.0, 500), rng.normal(0.0, 1.0, 5000)
+    first[::2] += 50.0
+    learner = hf.SEM(2, rho=0.05)
+    learner.process(first)
+    with pytest.warns(HoldfastWarning, match="component . of 2 has lost its points"):
+        learner.process(later)
+    assert_sound(learner)
+    learner.process(later)  # told of once
+
+
+def test_an_outlier_among_the_first_points_does_not_become_a_component():
+    failures = 0
+    for seed in range(20):
+        stream = hf.datasets.make_abrupt(n=4000, seed=seed)
+        y = stream.y.copy()
+        y[seed % 10] = 15.0
+        learner = hf.SRA(2, gamma=6.0, rho=0.01)
+        learner.process(y[:1500])
+        failures += bool(np.abs(np.sort(learner.means.ravel()) - (-0.5, 0.5)).max() > 0.1)
+    assert failures <= 2
+
+
+def test_a_variable_that_is_silent_at_first_holds_the_start_up():
+    y = normal(3, 200)
+    y[:50, 1] = np.nan
+    learner = hf.SRA()
+    trace = learner.process(y)
+    assert np.isnan(trace.score[:51]).all()
+    assert np.isfinite(trace.score[51:]).all()
+    np.testing.assert_allclose(learner.means, 0.0, atol=1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_regressions_hold_at_every_scale(scale):
+    X = normal(2, 4000) * (1.0, 1000.0)
+    X[2000] = 1e30
+    y = X @ (3.0, -0.002) + 0.1 * normal(1, 4000, 1)[:, 0]
+    learner = hf.SRA(model=LinearRegression(), gamma=6.0, rho=0.02)
+    learner.process(scale * X, y)
+    assert_sound(learner)
+    np.testing.assert_allclose(learner.coef * scale, (3.0, -0.002), rtol=0.05)
+    labels = (y > 0).astype(float)
+    learner = hf.SEM(1)
+    classifier = hf.StochasticApproximation(LogisticRegression())
+    classifier.process(scale * X, labels)
+    assert_sound(classifier)
+    assert np.mean((classifier.predict(scale * X) > 0.5) == labels) > 0.9
+
+
+def test_counts_of_zero_and_an_event():
+    learner = hf.SRA(model=PoissonMixture(2), gamma=8.0)
+    y = np.zeros(500)
+    y[400] = 3.0
+    trace = learner.process(y)
+    assert np.isfinite(trace.score[10:]).all()
+    assert trace.score[400] > trace.score[399] + 3.0
+    assert_sound(learner)
+
+
+def test_what_cannot_be_a_count_is_bad():
+    learner = hf.SRA(model=PoissonMixture(), gamma=8.0)
+    with pytest.warns(HoldfastWarning, match="2 of 52 rows"):
+        trace = learner.process([*([4.0, 5.0] * 25), -1.0, 2.5])
+    assert trace.bad[-2:].all()
+
+
+def test_model_shapes():
+    learner = hf.StochasticApproximation(GaussianMixture(3), n_init=20)
+    learner.process(normal(4))
+    assert learner.weights.shape == (3,)
+    assert learner.means.shape == (3, 4)
+    assert learner.covariances.shape == (3, 4, 4)
