@@ -35,8 +35,16 @@ def __getattr__(name: str) -> Any:
     """Imports a part when it is first used: `import holdfast` and `holdfast --help` stay instant."""
     if name not in __all__:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
-    value = import_module(f"holdfast.{name}") if name in _ROOMS else getattr(import_module("holdfast.learners"), name)
-    globals()[name] = value
+    import gc
+
+    collecting = gc.isenabled()
+    gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
+    try:
+        room = import_module(f"holdfast.{name if name in _ROOMS else 'learners'}")
+    finally:
+        if collecting:
+            gc.enable()
+    globals()[name] = value = room if name in _ROOMS else getattr(room, name)
     return value
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import tempfile
 import zlib
 from pathlib import Path
 from typing import Any
@@ -50,6 +49,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file so that it is there whole or not at all, also after a crash."""
+    import tempfile  # it takes as long to import as all the rest of this package
+
     target = Path(path)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:

@@ -20,7 +20,6 @@ from holdfast.learners.step import DroppedStep, Step, new
 from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.models.regression import Regression
 from holdfast.scheme.algorithm import HELD_FOR_START, HYPER, UNUSABLE, Algorithm, bind
 from holdfast.scheme.compiling import announced, direct
 from holdfast.scheme.functions import Functions
@@ -328,7 +327,7 @@ class StochasticApproximation:
 
     def predict(self, x: Any) -> Any:
         """The target that a regression expects at x, or at each row of a batch."""
-        if not isinstance(self.model, Regression):
+        if not self.model.supervised:
             raise AttributeError(f"{type(self.model).__name__} does not predict; regressions do")
         theta, width = self._theta(), self._feature_width
         single = isinstance(x, int | float | dict | np.number) or (width != 1 and np.ndim(x) == 1)

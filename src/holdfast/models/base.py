@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,10 @@ class Model(ABC):
     def estimate(self, name: str, theta: Vector, width: int) -> Any:
         """The estimate `name`, in the units of the data."""
 
+    def predict(self, theta: Vector, features: Vector) -> Vector:
+        """The target expected for each row of features (n, p); for models that learn from pairs."""
+        raise AttributeError(f"{type(self).__name__} does not predict; regressions do")
+
     def trouble(self, theta: Vector, width: int) -> str | None:
         """Something about the state that its user should be told, in words; None if all is well."""
         return None
@@ -57,6 +62,9 @@ class Model(ABC):
 
 def model_from_settings(name: str, settings: dict[str, Any]) -> Model:
     """The model called `name`; an error that says what to do where it is not known."""
+    models = import_module("holdfast.models")
+    if name in models.__all__:  # one of ours, perhaps not imported yet
+        getattr(models, name)
     if name not in Model.known:
         raise CheckpointError(
             f"this was made with the model {name!r}, which is not known here: import the module that defines it first"

@@ -54,7 +54,7 @@ def start_mixture(
     theta[3 * d] = np.sum(np.log(scale)) + d * log_unit
     scaled = (points - reference) / scale
     scaled = np.where(np.isnan(scaled), np.nanmedian(scaled, axis=0), scaled)
-    seeds = np.random.default_rng(seed).random((SEEDINGS, K, 2))
+    seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
     trimmed_em(component)(np.ascontiguousarray(scaled), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d))
 
 

@@ -11,7 +11,6 @@ intercept is not penalised.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -115,10 +114,6 @@ class Regression(Model):
         if name == "coef":
             return coef
         return float(reference[p] + scale[p] * view(theta, "intercept")[0] - coef @ reference[:p])
-
-    @abstractmethod
-    def predict(self, theta: Vector, features: Vector) -> Vector:
-        """The prediction for each row of features (n, p); NaN marks what is missing."""
 
     @staticmethod
     def predictor(theta: Vector, features: Vector) -> Vector:

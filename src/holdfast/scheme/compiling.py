@@ -4,6 +4,10 @@ A kernel's pieces are plain functions (`@kernel`), which stay callable from Pyth
 points out of them. Numba's own file cache keeps the result, in the package's folder or, where that is read-only,
 in the user's cache. Numba looks only at the file of the entry point to see whether a cached result is stale;
 `fingerprint` adds everything it is made of, so that an edit to a model is never answered by yesterday's code.
+
+Numba also looks at the variables that an entry point encloses: plain functions of a module by their name, functions
+made inside another one by their code. A compiled function or an intrinsic among them carries a number that is new in
+every process, and nothing would ever be found in the cache: a piece must be a `@kernel`, never an `@njit` function.
 """
 
 from __future__ import annotations

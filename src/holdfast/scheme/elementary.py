@@ -48,13 +48,19 @@ def float_of(typing_context: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c, rounded once: one instruction where the machine has it, the same bits where it has not."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float64(types.float64, types.float64, types.float64), generate
+
+
+@kernel
+def fma(a: float, b: float, c: float) -> float:
+    """a·b + c, rounded once. (An intrinsic in itself would keep what uses it out of the cache: see `compiling`.)"""
+    return fused(a, b, c)  # type: ignore[no-any-return, call-arg, arg-type]
 
 
 @kernel

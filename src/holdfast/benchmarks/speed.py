@@ -1,0 +1,66 @@
+"""Time a point, against river's ADWIN in the same run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+from holdfast.benchmarks.figure import Figure
+from holdfast.benchmarks.timing import best_times
+from holdfast.datasets import make_abrupt
+from holdfast.errors import HoldfastWarning, MissingExtraError
+from holdfast.learners import SRA
+
+TITLE = "one core, two components, after the warm-up; a loop of river's ADWIN.update over the same numbers is 1"
+
+
+def measure(quick: bool) -> list[Figure]:
+    """`process` and `update` for one variable, `process` for three."""
+    try:
+        from river.drift import ADWIN
+    except ImportError:
+        raise MissingExtraError("this benchmark runs against river: pip install 'holdfast[bench]'") from None
+    n, rounds = (20_000, 5) if quick else (100_000, 15)
+    y = make_abrupt(n=n, seed=0).y
+    numbers = y[:, 0].tolist()
+    three = make_abrupt(n=2 * n, dim=3, seed=0).y[:n]  # up to the change, after which the plain algorithm locks out
+    paper = SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+    whitened = SRA(2, gamma=6.0, rho=0.01)
+    paper_three = SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
+    whitened_three = SRA(2, gamma=6.0, rho=0.01)
+
+    def adwin() -> None:
+        update = ADWIN().update
+        for x in numbers:
+            update(x)
+
+    def loop(learner: SRA) -> Callable[[], None]:
+        update = learner.update
+
+        def run() -> None:
+            for x in numbers:
+                update(x)
+
+        return run
+
+    jobs: dict[str, Callable[[], object]] = {
+        "ADWIN.update": adwin,
+        "process, d=1, whitened": lambda: whitened.process(y),
+        "process, d=1, the paper's norm": lambda: paper.process(y),
+        "update(x), whitened": loop(whitened),
+        "update(x), the paper's norm": loop(paper),
+        "process, d=3, whitened": lambda: whitened_three.process(three),
+        "process, d=3, the paper's norm": lambda: paper_three.process(three),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        for job in jobs.values():  # compiled and warm
+            job()
+        times = best_times(jobs, rounds)
+    goals = {"process, d=1": 0.30, "update(x)": 2.0, "process, d=3": 0.60}
+    figures = [Figure("ADWIN.update", times["ADWIN.update"] / n * 1e9, "ns a point")]
+    for name in list(jobs)[1:]:
+        goal = next(goal for start, goal in goals.items() if name.startswith(start))
+        figures.append(Figure(name, times[name] / n * 1e9, "ns a point"))
+        figures.append(Figure(f"{name}: ratio", times[name] / times["ADWIN.update"], "× ADWIN", goal))
+    return figures

@@ -1,0 +1,71 @@
+"""How long a user waits: imports, the help text, the very first call and the first call of a second process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.benchmarks.figure import Figure
+from holdfast.benchmarks.timing import best_times
+
+TITLE = "each in fresh processes, best of several"
+
+FIRST_CALL = """
+import sys, time
+start = time.perf_counter()
+import numba.core.event as event
+with event.install_recorder("numba:compile") as recorder:
+    import holdfast as hf
+    import numpy as np
+    learner = hf.SRA(n_components=2)
+    learner.process(np.random.default_rng(0).normal(size=1000))
+    learner.update(0.5)
+print(time.perf_counter() - start, len(recorder.buffer) // 2)
+"""
+
+
+def run(*command: str) -> Callable[[], object]:
+    """A job that runs this command in a process of its own."""
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+def first_call(environment: dict[str, str]) -> tuple[float, int, str]:
+    """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
+    command = [sys.executable, "-c", FIRST_CALL]
+    result = subprocess.run(
+        command, check=True, capture_output=True, text=True, env={**os.environ, **environment}
+    )
+    taken, compilations = result.stdout.split()
+    return float(taken), int(compilations), result.stderr
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Imports, help, first call on a new machine (an empty cache), second process."""
+    program = shutil.which("holdfast", path=str(Path(sys.executable).parent))
+    command = [program] if program else [sys.executable, "-m", "holdfast"]
+    jobs = {
+        "bare": run(sys.executable, "-c", "import numpy, numba"),
+        "lazy": run(sys.executable, "-c", "import numpy, numba, holdfast"),
+        "used": run(sys.executable, "-c", "import numpy, numba, holdfast; holdfast.SRA"),
+        "help": run(*command, "--help"),
+    }
+    times = best_times(jobs, 3 if quick else 15)
+    with tempfile.TemporaryDirectory() as cache:
+        first, compiled, said = first_call({"NUMBA_CACHE_DIR": cache, "HOLDFAST_QUIET": ""})
+        second, compiled_again, _ = first_call({"NUMBA_CACHE_DIR": cache})
+    return [
+        Figure("import numpy, numba", 1e3 * times["bare"], "ms"),
+        Figure("import holdfast adds", 1e3 * (times["lazy"] - times["bare"]), "ms", 50),
+        Figure("import holdfast; holdfast.SRA adds", 1e3 * (times["used"] - times["bare"]), "ms", 50),
+        Figure("holdfast --help", times["help"], "s", 0.3),
+        Figure("very first call on a new machine", first, "s", 20),
+        Figure("compilations then", compiled),
+        Figure("says nothing of it", float("compiling" not in said), "", 0),
+        Figure("first call of a second process", second, "s"),
+        Figure("compilations of a second process", compiled_again, "", 0),
+    ]

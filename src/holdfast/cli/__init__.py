@@ -1,0 +1,104 @@
+"""The command line. Heavy imports stay inside the commands, so that `holdfast --help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def version(wanted: bool) -> None:
+    """Prints the version and leaves."""
+    if wanted:
+        from holdfast import __version__
+
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before a command."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The report to write.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(help="Seed of the stream.")] = 0,
+) -> None:
+    """Run the paper's stream: what is learnt, what is dropped, where it changed; writes report.html."""
+    from rich.console import Console
+
+    from holdfast.cli.demo import run_demo
+
+    run_demo(out, seed, Console())
+
+
+@app.command()
+def tradeoff(
+    gamma: Annotated[
+        list[str] | None, typer.Option(help="Thresholds γ, several times or with commas; 'inf' is allowed.")
+    ] = None,
+    beta: Annotated[float, typer.Option(help="β of Corollary 1.")] = 0.1,
+    M: Annotated[float, typer.Option("--M", help="Sharpness of the distribution of H.")] = 5.0,
+    alpha: Annotated[float, typer.Option(help="Share of clean points.")] = 0.99,
+    U: Annotated[float, typer.Option("--U", help="Outliers are uniform on [−U, U]^dim.")] = 20.0,
+    dim: Annotated[int, typer.Option(help="Dimension of the data.")] = 1,
+    n: Annotated[int, typer.Option(help="Length of the run.")] = 20_000,
+    V: Annotated[float, typer.Option("--V", help="Expected fall of the Lyapunov function.")] = 1.0,
+    c0: Annotated[float, typer.Option(help="Bias of the mean field.")] = 0.0,
+    c1: Annotated[float, typer.Option(help="Constant of Assumption 1 (a).")] = 1.0,
+    d0: Annotated[float, typer.Option(help="Constant of Assumption 1 (b).")] = 1.0,
+    d1: Annotated[float, typer.Option(help="Constant of Assumption 1 (b); the paper prints 1.")] = 1.0,
+    sigma0: Annotated[float, typer.Option(help="Noise of H on clean data.")] = 1.0,
+    sigma1: Annotated[float, typer.Option(help="Noise of H that grows with the mean field.")] = 1.0,
+    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("tradeoff.png"),
+) -> None:
+    """The theory as a calculator: ρ for each γ, the bound, the best pair; draws them."""
+    from rich.console import Console
+
+    from holdfast.cli.tradeoff import run_tradeoff
+
+    others = {"U": U, "dim": dim, "n": n, "V": V, "c0": c0, "c1": c1, "d0": d0, "d1": d1}
+    run_tradeoff(gamma or [], beta, M, alpha, {**others, "sigma0": sigma0, "sigma1": sigma1}, out, Console())
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="speed, scaling, startup, accuracy; all of them if none is named.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
+) -> None:
+    """Measure every figure that holdfast claims, against the peer named, in one run on this machine."""
+    from rich.console import Console
+
+    from holdfast.benchmarks import run_benchmarks
+
+    if not run_benchmarks(names or [], quick, json, Console()):
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """The command `holdfast`. Errors of ours are told in one line, without a traceback; exit code 2."""
+    from holdfast.errors import HoldfastError
+
+    try:
+        app()
+    except HoldfastError as error:
+        sys.stderr.write(f"holdfast: {error}\n")
+        sys.exit(2)

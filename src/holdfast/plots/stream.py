@@ -1,0 +1,211 @@
+"""The picture of a stream: what came, what was dropped, and how the estimate followed."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.learners import Trace
+
+FloatArray = npt.NDArray[np.float64]
+
+# Okabe and Ito's colours, which the colour-blind can tell apart; marks and dashes tell them apart in print.
+POINTS: dict[str, Any] = {"color": "#7d848c", "marker": ".", "linestyle": "none", "markeredgewidth": 0}
+DROPPED: dict[str, Any] = {
+    "color": "#D55E00",
+    "marker": "x",
+    "linestyle": "none",
+    "markersize": 5,
+    "markeredgewidth": 1.3,
+}
+ESTIMATE: dict[str, Any] = {"color": "#0072B2", "linewidth": 2.2}
+RIVAL: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.3}
+TRUTH: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 2)), "alpha": 0.7}
+MOMENT: dict[str, Any] = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
+WIDE, NARROW = (10.0, 7.6), (4.4, 10.4)  # inches; a narrow picture keeps its letters, for a telephone
+DOTS_PER_INCH = {WIDE: 160, NARROW: 190}
+
+
+def draw_stream(
+    y: npt.ArrayLike,
+    trace: Trace,
+    around: int,
+    *,
+    reach: int = 500,
+    change_point: int | None = None,
+    true_means: FloatArray | None = None,
+    rival: tuple[str, FloatArray] | None = None,
+    narrow: bool = False,
+    file_format: str = "png",
+) -> bytes:
+    """Draw a univariate stream in three panels and return the picture as the bytes of a file.
+
+    The first panel is all of it, with the points that were dropped and the means as they were estimated; the
+    second is the same near one row; the third is the score. An axis whose outliers would squeeze the rest into
+    a line is linear for the bulk of the values and logarithmic beyond, and says so.
+
+    Parameters
+    ----------
+    y : array (T,) or (T, 1)
+        The stream.
+    trace : Trace
+        What a learner made of it, with `record="means"`.
+    around, reach : int
+        The second panel shows the rows from around - reach to around + reach; a line marks `around`.
+    change_point : int, optional
+        The true row of a change, to be marked.
+    true_means : array (T, K, 1), optional
+        The means the estimate should follow.
+    rival : (str, array (T, K, 1)), optional
+        Another learner's name and means.
+    narrow : bool
+        One panel under the other, for a narrow page.
+    file_format : "png" or "svg"
+        In an SVG the points are still a raster: twenty thousand circles would be slow to show.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
+        raise MissingExtraError(message) from None
+    values = _as_column(y, trace)
+
+    size = NARROW if narrow else WIDE
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    mosaic = [["all"], ["near"], ["score"]] if narrow else [["all", "all"], ["near", "score"]]
+    panels = figure.subplot_mosaic(mosaic)
+    whole, near, score = panels["all"], panels["near"], panels["score"]
+    for axes in (whole, near):
+        _draw_points(axes, values, trace.dropped, 2.5 if axes is whole else 4.5)
+        _draw_means(axes, trace, true_means, rival)
+    _draw_points(score, trace.score, trace.dropped, 2.5)
+    _zoom(near, values, trace.dropped, around, reach, change_point)
+    whole.set_ylabel("value" + _compress(whole, values, trace.dropped))
+    near.set_ylabel("value")
+    score.set_ylabel("−log f(y)" + _compress(score, trace.score, trace.dropped))
+    titles = ("The stream and the estimated means", "Where the means moved", "The score of each point")
+    for axes, title in zip((whole, near, score), titles, strict=True):
+        axes.set_title(title, loc="left", fontsize=11)
+        axes.grid(True, color="#e4e4e4", linewidth=0.7)
+        axes.set_axisbelow(True)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xlabel("row")
+        axes.locator_params(axis="x", nbins=5 if narrow or axes is not whole else 10)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        if axes is not near:
+            axes.set_xlim(0, len(values))
+    legend = dict(
+        zip(*reversed(whole.get_legend_handles_labels()), strict=True)
+    )  # a name for all means of one kind
+    columns = 2 if narrow else len(legend)
+    figure.legend(
+        legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9
+    )
+    return _as_file(figure, file_format, DOTS_PER_INCH[size])
+
+
+def _draw_points(axes: Any, values: FloatArray, dropped: Any, size: float) -> None:
+    rows = np.arange(len(values))
+    axes.plot(rows[~dropped], values[~dropped], markersize=size, alpha=0.35, rasterized=True, **POINTS)
+    axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
+    axes.plot(rows[dropped], values[dropped], label="dropped point", **DROPPED)
+
+
+def _draw_means(
+    axes: Any, trace: Trace, true_means: FloatArray | None, rival: tuple[str, FloatArray] | None
+) -> None:
+    from matplotlib.patheffects import withStroke
+
+    edge = [withStroke(linewidth=ESTIMATE["linewidth"] + 1.6, foreground="white")]
+    if rival is not None:
+        axes.plot(rival[1][:, :, 0], label=rival[0], **RIVAL)
+    axes.plot(trace.means[:, :, 0], label="estimated means", path_effects=edge, **ESTIMATE)
+    if true_means is not None:
+        axes.plot(true_means[:, :, 0], label="true means", **TRUTH)
+
+
+def _zoom(
+    axes: Any, values: FloatArray, dropped: Any, around: int, reach: int, change_point: int | None
+) -> None:
+    """Show the rows near one, on the scale of what was kept there; what lies outside is marked at the edge."""
+    first, last = max(around - reach, 0), min(around + reach, len(values))
+    rows = np.arange(first, last)
+    shown, out = values[first:last], dropped[first:last]
+    low, high = np.quantile(shown[~out], [0.005, 0.995])
+    low, high = low - 0.25 * (high - low), high + 0.35 * (high - low)
+    axes.set_xlim(first, last)
+    axes.set_ylim(low, high)
+    for beyond, marker, edge in ((shown > high, "^", 0.985), (shown < low, "v", 0.015)):
+        for which, style in ((beyond & out, DROPPED), (beyond & ~out, POINTS)):
+            axes.plot(
+                rows[which],
+                np.full(which.sum(), edge),
+                transform=axes.get_xaxis_transform(),
+                **{**style, "marker": marker, "markersize": 5, "markeredgewidth": 0},
+            )
+    for row, side, text in ((change_point, "right", "the stream changed"), (around, "left", "moved most")):
+        if row is not None:
+            axes.axvline(row, **MOMENT)
+            axes.text(
+                row,
+                0.955,
+                f" {text} \n {row:,} ",
+                transform=axes.get_xaxis_transform(),
+                ha=side,
+                va="top",
+                fontsize=8,
+            )
+
+
+def _compress(axes: Any, values: FloatArray, dropped: Any) -> str:
+    """Make the axis logarithmic beyond the bulk of the kept values if the rest lies far out; say so."""
+    usual = np.abs(values[~dropped & np.isfinite(values)])
+    finite = values[np.isfinite(values)]
+    bulk, farthest = float(np.quantile(usual, 0.99)), float(np.abs(finite).max())
+    if not 0.0 < 4.0 * bulk < farthest:
+        return ""
+    unit = 10.0 ** np.floor(np.log10(bulk))
+    edge = float(np.ceil(bulk / unit) * unit)
+    axes.set_yscale("symlog", linthresh=edge, linscale=1.6)
+    decades = unit * 10.0 ** np.arange(0, np.ceil(np.log10(farthest / unit)) + 1)
+    far = decades if farthest > 100.0 * edge else np.outer(decades, [1.0, 2.0, 5.0]).ravel()
+    far = far[(far >= 2.0 * edge) & (far <= 1.1 * farthest)]
+    units = round(edge / unit)
+    near = np.linspace(-edge, edge, 2 * units + 1 if units < 4 else 5)
+    ticks = np.concatenate([-far[::-1], near, far])
+    axes.set_yticks(ticks[(ticks >= 1.1 * finite.min() - unit) & (ticks <= 1.1 * finite.max() + unit)])
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_yticks([], minor=True)
+    return f" (logarithmic beyond ±{edge:g})"
+
+
+def _as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
+    """The bytes of the picture, the same whenever it is the same picture; a PNG has a palette: a third of the size."""
+    from PIL import Image  # matplotlib needs it too
+
+    picture, plain = BytesIO(), BytesIO()
+    if file_format == "svg":
+        figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
+        return picture.getvalue()
+    figure.savefig(plain, format="png", dpi=dots_per_inch)
+    Image.open(plain).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
+        picture, "png", optimize=True
+    )
+    return picture.getvalue()
+
+
+def _as_column(y: npt.ArrayLike, trace: Trace) -> FloatArray:
+    values = np.asarray(y, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != trace.score.shape:
+        raise BadInputError(
+            f"y: expected one number for each of the {len(trace)} rows, got shape {values.shape}"
+        )
+    return values
