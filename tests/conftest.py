@@ -1,13 +1,10 @@
 """Settings of the whole suite."""
 
 import os
-import sys
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 os.environ["HOLDFAST_QUIET"] = "1"
-sys.path.insert(0, str(Path(__file__).parent.parent / "docs" / "guide"))  # the example of a model of one's own
 
 # Compiling takes seconds, so there is no deadline; the same examples in every run, so that a failure can be repeated.
 settings.register_profile(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from exponential import Exponential
 
 import holdfast as hf
+from exponential import Exponential
 from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, Penalty, PoissonMixture
 from holdfast.scheme import Constant, OneOverT, Power
 
@@ -68,7 +68,7 @@ CASES = [
     Case("IEM", lambda: hf.IEM(2), gaussian(1)),
     Case("SDEM", lambda: hf.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
     Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), Power(0.7, 5.0)), gaussian(1)),
-    Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=6.0), counts),
+    Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=3.0), counts),
     Case("exponential", lambda: hf.SRA(model=Exponential(), gamma=5.0), waiting_times),
     Case(
         "linear",

@@ -252,9 +252,7 @@ class GaussianMixture(Mixture):
         o = ~np.isnan(y)
         result = np.zeros(self.K, dtype=REAL)
         for k in range(self.K):
-            sign, log_determinant = np.linalg.slogdet(
-                theta["covariances"][k][np.ix_(o, o)].astype(np.float64)
-            )
+            sign, log_determinant = np.linalg.slogdet(theta["covariances"][k][np.ix_(o, o)].astype(np.float64))
             if sign <= 0:
                 raise ValueError(f"the covariance of component {k} is not positive")
             distance = squared_distance(y[o], theta["means"][k][o], theta["covariances"][k][np.ix_(o, o)])

@@ -2,13 +2,13 @@
 
 import math
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
+import naive
 from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, Penalty, PoissonMixture
 from holdfast.scheme import Constant, OneOverT, Power
 
@@ -70,7 +70,7 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
 def statistics(learner, covariance, d):
     """The plain (unpenalised) parameters in the learner's state."""
     plain = GaussianMixture(learner.model.n_components, covariance=covariance)
-    theta = learner._cell.theta
+    theta = learner._engine.cell.theta
     return [plain.estimate(name, theta, d) for name in ("weights", "means", "covariances")]
 
 
@@ -108,9 +108,7 @@ def test_diagonal_mixture(K, d, norm, seed, step):
 @given(seed=seeds, step=steps)
 def test_missing_coordinates_are_integrated_out(covariance, norm, seed, step):
     rng = np.random.default_rng(seed)
-    compare_gaussian(
-        GaussianMixture(2, covariance=covariance), mixed_points(rng, 2, 3, missing=0.3), norm, step, rng
-    )
+    compare_gaussian(GaussianMixture(2, covariance=covariance), mixed_points(rng, 2, 3, missing=0.3), norm, step, rng)
 
 
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
@@ -164,7 +162,7 @@ def test_penalty_of_a_poisson_mixture(seed, step):
     model = PoissonMixture(2, Penalty(weight=0.1, mean=0.3, centre=5.0))
 
     def oracle(learner):
-        plain, theta = PoissonMixture(2), learner._cell.theta
+        plain, theta = PoissonMixture(2), learner._engine.cell.theta
         weights, rates = plain.estimate("weights", theta, 1), plain.estimate("means", theta, 1)
         return naive.PoissonMixture(weights, rates, a=0.1, kappa=0.3, centre=np.array([5.0]))
 
@@ -174,7 +172,7 @@ def test_penalty_of_a_poisson_mixture(seed, step):
 
 def frame(learner, p):
     view = learner.model.functions(p + 1).layout.view
-    theta = learner._cell.theta
+    theta = learner._engine.cell.theta
     return {name: view(theta, name) for name in ("reference", "scale", "coef", "intercept", "variance")}
 
 
@@ -210,9 +208,7 @@ def test_logistic_regression(p, norm, seed, step):
 
     def oracle(learner):
         f = frame(learner, p)
-        return naive.LogisticRegression(
-            f["coef"], f["intercept"][0], f["reference"][:p], f["scale"][:p], penalty=0.01
-        )
+        return naive.LogisticRegression(f["coef"], f["intercept"][0], f["reference"][:p], f["scale"][:p], penalty=0.01)
 
     ours, expected = compare(LogisticRegression(l2=0.01), oracle, X, norm, step, rng, y=y)
     f = frame(ours, p)

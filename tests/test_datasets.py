@@ -37,18 +37,14 @@ def test_inliers_follow_the_stated_mixture(make, dim, variant, before, after, co
         gap = means[0] - means[1]
         mixed = np.array(covariance) + np.outer(gap, gap) / 4  # law of total covariance, weights one half
         spread = np.sqrt(np.diag(mixed))
-        np.testing.assert_array_less(
-            abs(points.mean(0) - means.mean(0)), 5 * spread / np.sqrt(len(points)), "means"
-        )
+        np.testing.assert_array_less(abs(points.mean(0) - means.mean(0)), 5 * spread / np.sqrt(len(points)), "means")
         # products of coordinates have a deviation below sqrt(3) times the product of spreads
         np.testing.assert_array_less(
             abs(np.cov(points.T).reshape(dim, dim) - mixed),
             5 * np.sqrt(3 / len(points)) * np.outer(spread, spread),
             "covariance",
         )
-        np.testing.assert_array_equal(
-            stream.means[rows], np.broadcast_to(means, (len(stream.y[rows]), 2, dim))
-        )
+        np.testing.assert_array_equal(stream.means[rows], np.broadcast_to(means, (len(stream.y[rows]), 2, dim)))
     np.testing.assert_allclose(stream.covariances, [covariance, covariance], atol=1e-12)
 
 
@@ -219,9 +215,7 @@ def test_stream_knows_its_types_and_length():
 
 
 def test_stream_repr_tells_what_is_there():
-    full = Stream(
-        np.zeros((6, 2)), np.zeros((6, 3, 2)), [0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0], [2, 4], "full", 3
-    )
+    full = Stream(np.zeros((6, 2)), np.zeros((6, 3, 2)), [0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0], [2, 4], "full", 3)
     assert repr(full) == (
         "Stream('full', 6 rows x 2, 3 components, 2 outliers, 1 anomalies, 2 changes, test from row 3)"
     )

@@ -75,9 +75,7 @@ def test_auc_equals_the_loop_over_thresholds(case, data):
     start = data.draw(st.integers(0, len(scores) - 1))
     stop = data.draw(st.integers(start + 1, len(scores)))
     expected = slow_auc(scores, changes, tolerance, start, stop)
-    assert benefit_auc(scores, changes, tolerance, start, stop) == pytest.approx(
-        expected, abs=1e-12, nan_ok=True
-    )
+    assert benefit_auc(scores, changes, tolerance, start, stop) == pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 @settings(max_examples=100, deadline=None)
@@ -183,9 +181,7 @@ def test_start_and_stop_select_rows_and_keep_outside_changes():
     inside = benefit_auc(scores, [9, 30], 6, start=10, stop=25)
     assert inside == pytest.approx(slow_auc(scores, [9, 30], 6, 10, 25))
     assert inside == benefit_auc(scores[10:25], [-1, 20], 6)
-    assert inside != pytest.approx(
-        slow_auc(scores, [30], 6, 10, 25)
-    )  # the change at row 9 is outside, and counts
+    assert inside != pytest.approx(slow_auc(scores, [30], 6, 10, 25))  # the change at row 9 is outside, and counts
 
 
 def test_a_perfect_causal_score_gets_three_quarters():

@@ -59,10 +59,7 @@ def test_gaussian_score_and_responsibilities_are_bayes_rule():
     theta = model.theta_bar()
     np.testing.assert_allclose(theta["covariances"][0].astype(float), SIGMA, rtol=1e-14)
     joint = np.array(
-        [
-            w * normal_density(y, m, S)
-            for w, m, S in zip(*(theta[n].astype(float) for n in theta), strict=True)
-        ]
+        [w * normal_density(y, m, S) for w, m, S in zip(*(theta[n].astype(float) for n in theta), strict=True)]
     )
     assert float(model.score(y)) == pytest.approx(-math.log(joint.sum()), rel=1e-13)
     np.testing.assert_allclose(model.responsibilities(y).astype(float), joint / joint.sum(), rtol=1e-13)
@@ -91,9 +88,7 @@ def test_missing_coordinates_by_the_precision_matrix():
     second[np.ix_(m, m)] += conditional
     np.testing.assert_allclose(expected["s2"][0].astype(float), filled, rtol=1e-13)
     np.testing.assert_allclose(expected["s3"][0].astype(float), second, rtol=1e-13)
-    assert float(model.score(y)) == pytest.approx(
-        -math.log(normal_density(y[o], mean[o], SIGMA[np.ix_(o, o)]))
-    )
+    assert float(model.score(y)) == pytest.approx(-math.log(normal_density(y[o], mean[o], SIGMA[np.ix_(o, o)])))
     assert float(model.size(y, "whitened")) == pytest.approx(1.0)
 
 
@@ -160,9 +155,7 @@ def test_penalised_m_step_is_stationary():
     def loss(k, mean, covariance):
         precision = np.linalg.inv(covariance)
         scatter = s["s3"][k] - np.outer(s["s2"][k], mean) - np.outer(mean, s["s2"][k])
-        scatter = (
-            scatter + s["s1"][k] * np.outer(mean, mean) + kappa * np.outer(mean - c, mean - c) + nu * psi
-        )
+        scatter = scatter + s["s1"][k] * np.outer(mean, mean) + kappa * np.outer(mean - c, mean - c) + nu * psi
         return (s["s1"][k] + nu) * np.linalg.slogdet(covariance)[1] + np.trace(precision @ scatter)
 
     rng = np.random.default_rng(1)
@@ -233,9 +226,7 @@ def test_linear_regression_by_hand():
         -math.log(normal_density(np.array([13.0]), 9.6, np.array([[8.0]])))
     )
     assert float(model.size((x, y), "whitened")) == pytest.approx(0.85 / math.sqrt(0.5))
-    assert float(model.size((x, y), "full")) == pytest.approx(
-        np.linalg.norm([0.12 - 0.425, -0.06 - 1.7, -0.85])
-    )
+    assert float(model.size((x, y), "full")) == pytest.approx(np.linalg.norm([0.12 - 0.425, -0.06 - 1.7, -0.85]))
     result = run(model, [x], math.inf, "full", constant(0.01), 0, 0, y=[y])
     np.testing.assert_allclose(result.parameters["coefficients"][0], [0.4 + 0.00305, -0.2 + 0.0176])
     assert result.parameters["intercept"][0] == pytest.approx(0.1085)

@@ -188,9 +188,7 @@ def test_theorem_1():
     steps = [0.1, 0.05, 0.01]
     expected = 2 * 0.7 * (5.0 + 1.5**2 * 3.0 * (0.01 + 0.0025 + 0.0001)) / 0.16 + 0.6
     assert tradeoff.karimi_bound(steps, ODD) == pytest.approx(expected, rel=1e-12)
-    assert tradeoff.karimi_bound(0.02, ODD) == pytest.approx(
-        tradeoff.karimi_bound([0.02] * 41, ODD), rel=1e-12
-    )
+    assert tradeoff.karimi_bound(0.02, ODD) == pytest.approx(tradeoff.karimi_bound([0.02] * 41, ODD), rel=1e-12)
     clean = replace(ODD, alpha=1.0)
     assert tradeoff.bound_without_threshold(steps, clean) == pytest.approx(expected, rel=1e-12)
     assert tradeoff.karimi_step_limit(ODD) == pytest.approx(1 / (2 * 0.7 * 3.0 * 1.36), rel=1e-12)
@@ -198,9 +196,7 @@ def test_theorem_1():
 
 def test_theorem_1_rate_is_log_n_over_root_n():
     first = tradeoff.karimi_step_limit(ODD)
-    excess = [
-        tradeoff.karimi_bound(first / np.sqrt(np.arange(1, n + 1)), ODD) - 2 * ODD.c0 for n in (10**4, 10**6)
-    ]
+    excess = [tradeoff.karimi_bound(first / np.sqrt(np.arange(1, n + 1)), ODD) - 2 * ODD.c0 for n in (10**4, 10**6)]
     assert 0.1 < excess[1] / excess[0] < 0.16  # log n/√n gives 0.15 and 1/√n 0.1; log n/n would give 0.015
 
 
@@ -460,9 +456,7 @@ def test_picture_is_drawn_for_every_kind(constants, tmp_path, recwarn):
     path = draw_tradeoff(np.linspace(1.0, 30.0, 50), constants, tmp_path / "tradeoff.png")
     pixels = image.imread(path)
     assert pixels.shape == (1200, 1125, 4)
-    blue = np.isclose(pixels[..., :3], [0.0, 0.447, 0.698], atol=0.01).all(
-        axis=-1
-    )  # the line of the best step
+    blue = np.isclose(pixels[..., :3], [0.0, 0.447, 0.698], atol=0.01).all(axis=-1)  # the line of the best step
     assert blue.any() == (constants.V > 0.0)
     assert not recwarn.list
 

@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from laws import assert_sound
 
 import holdfast as hf
 from holdfast.errors import HoldfastWarning, NotStartedError
 from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+from laws import assert_sound
 
 LEARNERS = {
     "SRA": lambda K: hf.SRA(K),

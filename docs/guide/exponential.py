@@ -9,7 +9,6 @@ import holdfast as hf
 from holdfast.scheme import Functions, Layout, descend, full_norm, kernel, whole_state
 from holdfast.scheme.elementary import log
 
-
 SMALLEST = 1e-300  # a mean of zero has no logarithm
 
 

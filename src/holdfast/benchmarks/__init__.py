@@ -54,4 +54,8 @@ def plain(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object]]
 def machine() -> dict[str, str]:
     """What the figures were measured on."""
     versions = {name: metadata.version(name) for name in ("numpy", "numba")}
-    return {"python": platform.python_version(), "processor": platform.processor() or platform.machine(), **versions}
+    return {
+        "python": platform.python_version(),
+        "processor": platform.processor() or platform.machine(),
+        **versions,
+    }

@@ -21,12 +21,13 @@ FAILED = 0.1  # an S_eval a coordinate beyond which a component sits where there
 def measure(quick: bool) -> list[Figure]:
     """S_bc, S_ac, S_tot for each stream; the share of failed starts; the lock-out on the printed 3-D data."""
     seeds = range(5 if quick else SEEDS)
-    one, three = {"gamma": 3.0, "beta": 0.1, "M": 5.0}, {"gamma": 7.0, "beta": 0.5, "M": 5.0}
     figures = []
     for make, goals in ((make_abrupt, (0.001, 0.004, 0.003)), (make_gradual, (0.001, 0.002, 0.001))):
-        figures += rows("SRA", make, 1, goals, seeds, lambda: SRA(2, norm="mean", **one))
+        figures += rows("SRA", make, 1, goals, seeds, lambda: SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"))
     for make in (make_abrupt, make_gradual):
-        figures += rows("SRA", make, 3, (0.035, None, None), seeds, lambda: SRA(2, norm="mean", **three))
+        figures += rows(
+            "SRA", make, 3, (0.035, None, None), seeds, lambda: SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
+        )
     for make in (make_abrupt, make_gradual):  # for scale: the same without a threshold
         figures += rows("SEM", make, 1, (None, None, None), seeds, lambda: SEM(2, rho=0.005))
     return figures
@@ -49,7 +50,8 @@ def rows(
             warnings.simplefilter("ignore", HoldfastWarning)  # the lock-out starves a component: it is shown below
             means = model.process(stream.y, record="means").means
         assert stream.means is not None
-        errors.append(segment_mse(means, stream.means, stream.change_points[0]))  # type: ignore[index]
+        assert isinstance(stream.change_points, list)
+        errors.append(segment_mse(means, stream.means, stream.change_points[0]))
         dropped.append(model.n_dropped / model.n_seen)
     table = np.array(errors)
     title = f"{name}, {dim}-D {make.__name__.removeprefix('make_')}"

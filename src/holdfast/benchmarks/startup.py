@@ -37,9 +37,7 @@ def run(*command: str) -> Callable[[], object]:
 def first_call(environment: dict[str, str]) -> tuple[float, int, str]:
     """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
     command = [sys.executable, "-c", FIRST_CALL]
-    result = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={**os.environ, **environment}
-    )
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
     taken, compilations = result.stdout.split()
     return float(taken), int(compilations), result.stderr
 

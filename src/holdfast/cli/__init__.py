@@ -79,7 +79,8 @@ def tradeoff(
 @app.command()
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="speed, scaling, startup, accuracy; all of them if none is named.")
+        list[str] | None,
+        typer.Argument(help="speed, scaling, startup, accuracy; all of them if none is named."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds.")] = False,
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,

@@ -34,7 +34,13 @@ def read_gammas(words: Sequence[str]) -> list[float]:
 
 
 def run_tradeoff(
-    words: Sequence[str], beta: float, M: float, alpha: float, others: dict[str, Any], out: Path, console: Console
+    words: Sequence[str],
+    beta: float,
+    M: float,
+    alpha: float,
+    others: dict[str, Any],
+    out: Path,
+    console: Console,
 ) -> None:
     """Prints the table, says where the bound is least, and draws ρ(γ) and the bound."""
     gammas = read_gammas(words)

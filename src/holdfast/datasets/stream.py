@@ -72,13 +72,9 @@ class Stream:
             shape = (n_components, dim, dim)
             checked["covariances"] = frozen_array("covariances", self.covariances, np.float64, shape)
         if self.outliers is not None:
-            checked["outliers"] = frozen_array(
-                "outliers", zeros_and_ones("outliers", self.outliers), bool, (n_rows,)
-            )
+            checked["outliers"] = frozen_array("outliers", zeros_and_ones("outliers", self.outliers), bool, (n_rows,))
         if self.labels is not None:
-            checked["labels"] = frozen_array(
-                "labels", zeros_and_ones("labels", self.labels), np.int64, (n_rows,)
-            )
+            checked["labels"] = frozen_array("labels", zeros_and_ones("labels", self.labels), np.int64, (n_rows,))
         if isinstance(self.change_points, dict):
             checked["change_points"] = {
                 who: row_numbers("change_points", rows, n_rows) for who, rows in self.change_points.items()

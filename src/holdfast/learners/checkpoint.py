@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import CheckpointError
+from holdfast.errors import BadInputError, CheckpointError
 from holdfast.scheme.state import Vector
 
 MAGIC = b"HOLDFAST"
@@ -44,15 +44,20 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
     body, end = data[: -CHECKSUM.size], PREFIX.size + length
     if len(body) < end or (len(body) - end) % 8 or CHECKSUM.unpack(data[-CHECKSUM.size :])[0] != zlib.crc32(body):
         raise CheckpointError("this checkpoint is truncated or altered: its checksum does not agree")
-    return json.loads(body[PREFIX.size : end]), np.frombuffer(body[end:], "<f8").astype(np.float64)
+    header = json.loads(body[PREFIX.size : end])
+    lacking = [name for name in ("learner", "settings", "width", "names") if name not in header]
+    if lacking:
+        raise CheckpointError(f"this checkpoint's header lacks {', '.join(lacking)}")
+    return header, np.frombuffer(body[end:], "<f8").astype(np.float64)
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file so that it is there whole or not at all, also after a crash."""
-    import tempfile  # it takes as long to import as all the rest of this package
-
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    if not target.parent.is_dir():
+        raise BadInputError(f"{target} cannot be written: there is no folder {target.parent}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -60,7 +65,7 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the new name itself, where folders can be flushed
         folder = os.open(target.parent, os.O_DIRECTORY)

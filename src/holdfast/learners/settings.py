@@ -21,7 +21,10 @@ def to_json(value: Any) -> Any:
     ({'number': 'inf'}, 0.1)
     """
     if isinstance(value, Model):
-        return {"model": type(value).__name__, "settings": {k: to_json(v) for k, v in value.settings().items()}}
+        return {
+            "model": type(value).__name__,
+            "settings": {k: to_json(v) for k, v in value.settings().items()},
+        }
     if isinstance(value, StepSize) and is_dataclass(value):
         return {"step_size": type(value).__name__, "settings": asdict(value)}
     if isinstance(value, Penalty):

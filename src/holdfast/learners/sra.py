@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.checks import require
 from holdfast.errors import BadInputError
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.step_sizes import Constant
-from holdfast.scheme.threshold import gamma_for_rate
 from holdfast.tradeoff import step_size as rho_for_gamma
 
 DEFAULT_RHO = 0.01
@@ -33,7 +33,7 @@ class SRA(StochasticApproximation):
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
-    >>> stream = np.random.default_rng(0).normal(20.0, 0.5, 1000)
+    >>> stream = np.random.default_rng(1).normal(20.0, 0.5, 1000)
     >>> stream[700] = 35.0
     >>> model = SRA()
     >>> trace = model.process(stream)
@@ -70,7 +70,7 @@ class SRA(StochasticApproximation):
         if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
             raise BadInputError("give either a model or n_components, covariance and penalty, not both")
         if gamma is None and norm != "whitened":
-            raise BadInputError(f"norm={norm!r} is in the units of the data: it needs a gamma")
+            raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
         super().__init__(
             model or GaussianMixture(n_components, penalty, covariance=covariance),
             self._step_size(gamma),
@@ -83,7 +83,7 @@ class SRA(StochasticApproximation):
         self.gamma = gamma
         self._given_model = model
         self._check()
-        gamma_for_rate(far, 1)  # refuses what is not a rate
+        require("far", far, high=0.5)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
@@ -107,6 +107,4 @@ class SRA(StochasticApproximation):
         return Constant(DEFAULT_RHO if self.rho is None else self.rho)
 
     def _effective_gamma(self, width: int) -> float:
-        if self.gamma is None:
-            return gamma_for_rate(self.far, 1 if self.model.supervised else width)
-        return float(self.gamma)
+        return self.model.gamma_for_rate(self.far, width) if self.gamma is None else float(self.gamma)

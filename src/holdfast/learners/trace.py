@@ -13,7 +13,7 @@ from holdfast.scheme.state import Vector
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trace:
     """One entry a row, as `update` would have given it.
 
@@ -23,8 +23,11 @@ class Trace:
     """
 
     score: Vector
-    fates: npt.NDArray[np.int8] = field(repr=False)
-    recorded: dict[str, Vector] = field(default_factory=dict, repr=False)
+    fates: npt.NDArray[np.int8]
+    recorded: dict[str, Vector] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
 
     def __len__(self) -> int:
         return len(self.score)

@@ -30,7 +30,8 @@ def largest_movement(means: npt.ArrayLike, window: int = 300) -> Movement:
     after s/ρ rows. The two averages then differ most not at the change but ln(2 - exp(-ρ·window))/ρ rows
     later, which is less than ln 2/ρ, the half-life of a point's weight, however wide the window. So a wide
     window costs little accuracy, and it pays: the kick of an outlier that was learnt fades within a few 1/ρ
-    and is averaged out, while a change stays. Three memories, 3/ρ, are a good window. The default is that of ρ = 0.01.
+    and is averaged out, while a change stays. Three memories, 3/ρ, are a good window; the default is that for
+    ρ = 0.01.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def largest_movement(means: npt.ArrayLike, window: int = 300) -> Movement:
     Returns
     -------
     Movement
-        The row, counted in `means`, and the size, in the units of the data; a size of 0 says that nothing moved.
+        The row, counted in `means`, and the size, in the units of the data; the size 0 says: nothing moved.
 
     Examples
     --------
@@ -51,22 +52,18 @@ def largest_movement(means: npt.ArrayLike, window: int = 300) -> Movement:
     >>> rows = np.arange(1000)
     >>> level = np.where(rows < 500, 0.0, 1.0 - 0.95 ** (rows - 499))
     >>> largest_movement(level.reshape(-1, 1, 1), window=60).row
-    512
+    513
     """
     estimates, _ = as_paired_means(means, means)
     width = _as_window(window)
-    finite = np.isfinite(estimates).all(axis=(1, 2))
+    finite = np.asarray(np.isfinite(estimates).all(axis=(1, 2)))
     first = int(finite.argmax()) if finite.any() else len(estimates)
     if not finite[first:].all():
         row = first + int(finite[first:].argmin())
-        raise BadInputError(
-            f"means: expected numbers from row {first} on, got one that is not finite in row {row}"
-        )
+        raise BadInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
     n_rows = len(estimates) - first
     if n_rows < 2 * width:
-        raise BadInputError(
-            f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}"
-        )
+        raise BadInputError(f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}")
     averages = _moving_averages(estimates[first:].reshape(n_rows, -1), width)
     sizes = np.linalg.norm(averages[width:] - averages[:-width], axis=1)
     best = int(sizes.argmax())

@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.errors import CheckpointError
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.state import Vector
+from holdfast.scheme.threshold import gamma_for_rate
 
 
 class Model(ABC):
@@ -50,6 +51,10 @@ class Model(ABC):
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """The target expected for each row of features (n, p); for models that learn from pairs."""
         raise AttributeError(f"{type(self).__name__} does not predict; regressions do")
+
+    def gamma_for_rate(self, rate: float, width: int) -> float:
+        """The γ of the whitened norm that a clean point exceeds with this probability; here as for a Gaussian."""
+        return gamma_for_rate(rate, width - self.supervised)
 
     def trouble(self, theta: Vector, width: int) -> str | None:
         """Something about the state that its user should be told, in words; None if all is well."""

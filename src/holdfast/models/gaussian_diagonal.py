@@ -31,12 +31,13 @@ def evaluate(
     for i in range(d):
         inverse = 1.0 / at_least(theta[at + d + i], SMALLEST_VARIANCE)
         delta = y[y_at + i] - theta[at + i]
+        exponent -= (0.5 * delta * delta) * inverse
         q += delta * delta * inverse
         precision *= inverse
         if i % CHUNK == CHUNK - 1 and i < d - 1:
             exponent += 0.5 * log(precision)
             precision = 1.0
-    return exponent - 0.5 * q, precision, q
+    return exponent, precision, q
 
 
 @kernel
@@ -143,6 +144,4 @@ def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> No
         theta[at + d + i] += share * (variances[i] - theta[at + d + i])
 
 
-DIAGONAL = Component(
-    size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen
-)
+DIAGONAL = Component(size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen)

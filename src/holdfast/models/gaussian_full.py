@@ -55,12 +55,13 @@ def evaluate(
         inverse_pivot = 1.0 / at_least(pivot, SMALLEST_VARIANCE)
         work[inverse + i] = inverse_pivot
         work[z + i] = residual
+        exponent -= (0.5 * residual * residual) * inverse_pivot
         q += residual * residual * inverse_pivot
         precision *= inverse_pivot
         if i % CHUNK == CHUNK - 1 and i < d - 1:
             exponent += 0.5 * log(precision)
             precision = 1.0
-    return exponent - 0.5 * q, precision, q
+    return exponent, precision, q
 
 
 @kernel
@@ -83,7 +84,15 @@ def advance(theta: Vector, at: int, y: Vector, y_at: int, d: int, a: float, comp
 
 @kernel
 def complete(
-    theta: Vector, at: int, y: Vector, y_at: int, d: int, work: Vector, work_at: int, completed: Vector, completed_at: int
+    theta: Vector,
+    at: int,
+    y: Vector,
+    y_at: int,
+    d: int,
+    work: Vector,
+    work_at: int,
+    completed: Vector,
+    completed_at: int,
 ) -> tuple[float, float, float]:
     """Marginal density of the observed coordinates; E[y | observed] and the conditional covariance of the rest.
 
@@ -146,7 +155,15 @@ def complete(
 
 @kernel
 def further_statistics(
-    theta: Vector, at: int, weight: float, r: float, y: Vector, y_at: int, d: int, frame: Vector, completed: bool
+    theta: Vector,
+    at: int,
+    weight: float,
+    r: float,
+    y: Vector,
+    y_at: int,
+    d: int,
+    frame: Vector,
+    completed: bool,
 ) -> float:
     """‖w(Σ + μμᵀ) − r·E[yyᵀ]‖² over all d² entries, in the units of the data."""
     covariance = at + d
@@ -216,6 +233,4 @@ def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> No
         theta[at + d + i * (i + 1) // 2 + i] += share * variances[i]
 
 
-FULL = Component(
-    size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen
-)
+FULL = Component(size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from holdfast.models.regression import (
     Regression,
@@ -39,9 +38,9 @@ class LinearRegression(Regression):
         """Compiled for this number of features."""
         return _functions(width - 1)
 
-    def estimate(self, name: str, theta: Vector, width: int) -> Any:
-        """`coef` (p,), `intercept`."""
-        return super().estimate(name, theta, width)
+    def gamma_for_rate(self, rate: float, width: int) -> float:
+        """The residual is one Gaussian number, however many features there are."""
+        return super().gamma_for_rate(rate, 2)
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """The expected target for each row."""

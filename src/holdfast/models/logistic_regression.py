@@ -37,6 +37,10 @@ class LogisticRegression(Regression):
         """Compiled for this number of features."""
         return _functions(width - 1)
 
+    def gamma_for_rate(self, rate: float, width: int) -> float:
+        """The γ beyond which the model gave the label a smaller probability than this."""
+        return math.sqrt((1.0 - rate) / rate)
+
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """The probability of 1 for each row."""
         result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predictor(theta, features), -700.0, 700.0)))

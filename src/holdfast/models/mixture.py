@@ -22,7 +22,9 @@ from holdfast.scheme.functions import Functions, any_point
 from holdfast.scheme.state import Layout, Vector
 
 SMALLEST_WEIGHT = 1e-10
-LARGEST_COORDINATE = 1e30  # in scales of the frame; further out a point is taken to lie here, so that squares stay finite
+LARGEST_COORDINATE = (
+    1e30  # in scales of the frame; further out a point is taken to lie here, so that squares stay finite
+)
 
 # hyper = [ smoothing | penalty … ]
 SMOOTHING, PENALTY = 0, 1
@@ -119,9 +121,7 @@ def mixture_functions(
         for k in range(K):
             at = components + k * size
             if missing:
-                e, p, q = component_complete(
-                    source, at, work, point, d, work, scratch, work, completed + k * size
-                )
+                e, p, q = component_complete(source, at, work, point, d, work, scratch, work, completed + k * size)
             else:
                 e, p, q = component_evaluate(source, at, work, point, d, work, scratch)
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
@@ -173,19 +173,19 @@ def mixture_functions(
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
         """ŝ ← ŝ − ρ(ŝ − s̄(y)), in the centred form: component k moves by the share a = ρr/s1' towards the point."""
         sum_of_shares = work[total]
-        kept = (1.0 - rho) * sum_of_shares
         for k in range(K):
             s = work[share + k]
             if smoothed:  # SDEM: r ← (1 − αρ)r + αρ/K
-                flat = hyper[SMOOTHING] * rho
+                flat = min(hyper[SMOOTHING] * rho, 1.0)
                 s = (1.0 - flat) * s + flat * sum_of_shares / K
             gain = rho * s
-            w = fma(kept, theta[weights + k], gain)
+            w = fma((1.0 - rho) * theta[weights + k], sum_of_shares, gain)
             a = gain / w
             w *= work[inverse]
-            starving = w < SMALLEST_WEIGHT
-            theta[starved] += 1.0 if starving else 0.0
-            theta[weights + k] = SMALLEST_WEIGHT if starving else w
+            if w < SMALLEST_WEIGHT:
+                w = SMALLEST_WEIGHT
+                theta[starved] += 1.0
+            theta[weights + k] = w
             at = completed + k * size if missing else point
             component_advance(theta, components + k * size, work, at, d, a, missing)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError
 from holdfast.models.base import Model
 from holdfast.models.mixture import SMALLEST_WEIGHT, MixtureFunctions
@@ -32,11 +32,10 @@ class Mixture(Model):
     recorded: ClassVar[str] = "means"
 
     def __post_init__(self) -> None:
-        K = self.n_components
-        if isinstance(K, bool) or not isinstance(K, int | np.integer) or K < 1:
-            raise BadInputError(f"n_components must be a whole number of at least 1, not {K!r}")
-        if not 0.0 <= self.smoothing < math.inf:
-            raise BadInputError(f"smoothing must be a number of at least 0, not {self.smoothing!r}")
+        require_whole("n_components", self.n_components, 1)
+        require("smoothing", self.smoothing, zero=True)
+        if self.penalty is not None and not isinstance(self.penalty, Penalty):
+            raise BadInputError(f"penalty must be a Penalty(…), got {self.penalty!r}")
 
     @abstractmethod
     def functions(self, width: int) -> MixtureFunctions:
@@ -67,11 +66,18 @@ class Mixture(Model):
         return covariances * np.outer(scale, scale)
 
     def trouble(self, theta: Vector, width: int) -> str | None:
-        """Says so when a component has lost its points."""
-        lost = np.flatnonzero(self.functions(width).layout.view(theta, "weights") <= SMALLEST_WEIGHT)
-        if not len(lost):
-            return None
-        return (
-            f"component {', '.join(map(str, lost))} of {self.n_components} has lost its points: its weight is down to "
-            "nothing. Fewer components, a Penalty(weight=…) or more first points (n_init=…) would keep it."
-        )
+        """Says so when a component has lost its points, or is the copy of another."""
+        view = self.functions(width).layout.view
+        lost = np.flatnonzero(view(theta, "weights") <= SMALLEST_WEIGHT)
+        if len(lost):
+            return (
+                f"component {', '.join(map(str, lost))} of {self.n_components} has lost its points: its weight is down "
+                "to nothing. Fewer components, a Penalty(weight=…) or more first points (n_init=…) would keep it."
+            )
+        distinct = len(np.unique(view(theta, "components"), axis=0))
+        if distinct < self.n_components:
+            return (
+                f"only {distinct} of {self.n_components} components differ: the others are copies, and will stay so. "
+                "Fewer components or more first points (n_init=…) would help."
+            )
+        return None

@@ -1,7 +1,7 @@
 """The start of a mixture from a handful of points, some of which may be outliers.
 
 Trimmed EM: from several seedings, the best fit to the points that are left when the least likely tenth is put aside.
-Points far from the median (in median absolute deviations) are put aside from the beginning.
+Where one component is to describe all points, those far from their median are put aside from the beginning.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from holdfast.scheme.state import Vector
 SEEDINGS = 20
 ROUNDS = 15
 TRIMMED = 0.1  # share of the points that may be outliers
-FAR = 5.0  # scales of the frame (about a standard deviation) beyond which a first point is put aside
+FAR = 5.0  # spreads from the median beyond which a first point is put aside
 SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
 SMALLEST = 1e-12
+NUDGE = 0.05  # standard deviations
 WIDENED = 1.3  # a few points, the least likely put aside, look narrower than what they come from
 
 
@@ -43,7 +44,14 @@ def frame_of(points: Vector) -> tuple[Vector, Vector]:
 
 
 def start_mixture(
-    component: Component, theta: Vector, points: Vector, K: int, d: int, log_unit: float, framed: bool, seed: int
+    component: Component,
+    theta: Vector,
+    points: Vector,
+    K: int,
+    d: int,
+    log_unit: float,
+    framed: bool,
+    seed: int,
 ) -> None:
     """Fills theta (laid out as `mixture_layout` says) from the first points, NaN where a coordinate is missing."""
     reference, scale = frame_of(points) if framed else (np.zeros(d), np.ones(d))
@@ -55,7 +63,9 @@ def start_mixture(
     scaled = (points - reference) / scale
     scaled = np.where(np.isnan(scaled), np.nanmedian(scaled, axis=0), scaled)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
-    trimmed_em(component)(np.ascontiguousarray(scaled), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d))
+    trimmed_em(component)(
+        np.ascontiguousarray(scaled), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d)
+    )
 
 
 @cache
@@ -77,11 +87,12 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         likelihood = np.empty(n)
         variances = np.empty(d)
         kept = np.empty(n, np.bool_)
-        near = np.empty(n, np.bool_)
-        n_near = 0
-        for t in range(n):
-            near[t] = np.max(np.abs(points[t])) <= FAR
-            n_near += near[t]
+        near = np.ones(n, np.bool_)
+        n_near = n
+        if K == 1:
+            for t in range(n):
+                near[t] = np.max(np.abs(points[t])) <= FAR
+            n_near = int(np.sum(near))
         if 2 * n_near <= n:  # there is no majority to speak of: every point counts
             near[:] = True
             n_near = n
@@ -89,10 +100,10 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         best_likelihood = -math.inf
 
         for s in range(len(seeds)):
-            # Seeds: points drawn with a probability proportional to the squared distance from those already drawn.
+            # Seeds: points drawn with a probability that grows with the squared distance from those already drawn, up
+            # to the median: the farthest point, most likely an outlier, is no more likely than the next ones.
             variances[:] = SEED_VARIANCE
             for k in range(K):
-                mass = 0.0
                 for t in range(n):
                     closest = 1.0 if k == 0 else math.inf
                     for other in range(k):
@@ -100,7 +111,10 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                         for i in range(d):
                             gap += (points[t, i] - trial[K + other * size + i]) ** 2
                         closest = min(closest, gap)
-                    likelihood[t] = closest if near[t] else 0.0
+                    likelihood[t] = closest
+                most, mass = np.median(likelihood), 0.0
+                for t in range(n):
+                    likelihood[t] = min(likelihood[t], most) if near[t] else 0.0
                     mass += likelihood[t]
                 drawn, aim = 0, seeds[s, k, 0] * mass
                 for t in range(n):
@@ -159,5 +173,17 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
             if trimmed_likelihood > best_likelihood:
                 best_likelihood = trimmed_likelihood
                 best[:] = trial
+
+        # Two components at one place would stay together for ever: a nudge lets them part if the stream asks for it.
+        for k in range(1, K):
+            for other in range(k):
+                variances[:] = 0.0
+                spread(best, K + k * size, d, variances, 1.0)
+                gap = 0.0
+                for i in range(d):
+                    gap += (best[K + k * size + i] - best[K + other * size + i]) ** 2 / variances[i]
+                if gap < NUDGE * NUDGE:
+                    for i in range(d):
+                        best[K + k * size + i] += NUDGE * (1.0 + seeds[0, k, 1]) * math.sqrt(variances[i])
 
     return compiled(fit, allocates=True)

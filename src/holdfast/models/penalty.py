@@ -8,6 +8,7 @@ from math import isnan
 
 import numpy as np
 
+from holdfast.checks import as_floats, require
 from holdfast.errors import BadInputError
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
@@ -36,10 +37,12 @@ class Penalty:
     scale: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        if not all(np.isfinite(s) and s >= 0.0 for s in (self.weight, self.mean, self.covariance)):
-            raise BadInputError(f"the strengths of a penalty must be numbers of at least 0, not {self!r}")
-        if self.scale is not None and not np.all(np.asarray(self.scale) > 0.0):
-            raise BadInputError(f"the scale of a penalty must be positive, not {self.scale!r}")
+        for name in ("weight", "mean", "covariance"):
+            require(f"a penalty's {name}", getattr(self, name), zero=True)
+        for value in () if self.scale is None else np.atleast_1d(as_floats("a penalty's scale", self.scale)):
+            require("a penalty's scale", value)
+        if self.centre is not None and not np.isfinite(as_floats("a penalty's centre", self.centre)).all():
+            raise BadInputError(f"a penalty's centre must be finite, got {self.centre!r}")
 
     def vector(self, d: int) -> Vector:
         """[weight, mean, covariance, centre (d), scale (d)]; NaN where the first points decide."""

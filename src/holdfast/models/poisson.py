@@ -133,6 +133,4 @@ def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> No
         theta[at + i] = at_least(theta[at + i], 0.5 * share)
 
 
-POISSON = Component(
-    size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen
-)
+POISSON = Component(size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.checks import require
 from holdfast.models.base import Model
 from holdfast.models.mixture_start import frame_of
 from holdfast.scheme.compiling import kernel
@@ -98,8 +98,7 @@ class Regression(Model):
     supervised: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.l2 < math.inf:
-            raise BadInputError(f"l2 must be a number of at least 0, not {self.l2!r}")
+        require("l2", self.l2, zero=True)
 
     def hyper(self, width: int) -> Vector:
         """[ λ ]."""

@@ -15,13 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; marks and dashes tell them apart in print.
 POINTS: dict[str, Any] = {"color": "#7d848c", "marker": ".", "linestyle": "none", "markeredgewidth": 0}
-DROPPED: dict[str, Any] = {
-    "color": "#D55E00",
-    "marker": "x",
-    "linestyle": "none",
-    "markersize": 5,
-    "markeredgewidth": 1.3,
-}
+DROPPED: dict[str, Any] = {"color": "#D55E00", "marker": "x", "linestyle": "none", "markeredgewidth": 1.3}
 ESTIMATE: dict[str, Any] = {"color": "#0072B2", "linewidth": 2.2}
 RIVAL: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.3}
 TRUTH: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 2)), "alpha": 0.7}
@@ -45,8 +39,8 @@ def draw_stream(
     """Draw a univariate stream in three panels and return the picture as the bytes of a file.
 
     The first panel is all of it, with the points that were dropped and the means as they were estimated; the
-    second is the same near one row; the third is the score. An axis whose outliers would squeeze the rest into
-    a line is linear for the bulk of the values and logarithmic beyond, and says so.
+    second is the same near one row; the third is the score. Where outliers would squeeze all the rest into a
+    line, the axis is linear for the bulk of the values and logarithmic beyond, and says so.
 
     Parameters
     ----------
@@ -74,13 +68,13 @@ def draw_stream(
         message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
         raise MissingExtraError(message) from None
     values = _as_column(y, trace)
-
+    if file_format not in ("png", "svg") or not 0 <= around < len(values):
+        raise BadInputError(f"expected png or svg, and a row of the stream, got {file_format!r} and {around!r}")
     size = NARROW if narrow else WIDE
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    mosaic = [["all"], ["near"], ["score"]] if narrow else [["all", "all"], ["near", "score"]]
-    panels = figure.subplot_mosaic(mosaic)
-    whole, near, score = panels["all"], panels["near"], panels["score"]
+    panels: dict[str, Any] = figure.subplot_mosaic("a;n;s" if narrow else "aa;ns")
+    whole, near, score = panels["a"], panels["n"], panels["s"]
     for axes in (whole, near):
         _draw_points(axes, values, trace.dropped, 2.5 if axes is whole else 4.5)
         _draw_means(axes, trace, true_means, rival)
@@ -100,13 +94,9 @@ def draw_stream(
         axes.xaxis.set_major_formatter("{x:,.0f}")
         if axes is not near:
             axes.set_xlim(0, len(values))
-    legend = dict(
-        zip(*reversed(whole.get_legend_handles_labels()), strict=True)
-    )  # a name for all means of one kind
+    legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # a name for all means of one kind
     columns = 2 if narrow else len(legend)
-    figure.legend(
-        legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9
-    )
+    figure.legend(legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9)
     return _as_file(figure, file_format, DOTS_PER_INCH[size])
 
 
@@ -114,12 +104,10 @@ def _draw_points(axes: Any, values: FloatArray, dropped: Any, size: float) -> No
     rows = np.arange(len(values))
     axes.plot(rows[~dropped], values[~dropped], markersize=size, alpha=0.35, rasterized=True, **POINTS)
     axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
-    axes.plot(rows[dropped], values[dropped], label="dropped point", **DROPPED)
+    axes.plot(rows[dropped], values[dropped], label="dropped point", markersize=5, **DROPPED)
 
 
-def _draw_means(
-    axes: Any, trace: Trace, true_means: FloatArray | None, rival: tuple[str, FloatArray] | None
-) -> None:
+def _draw_means(axes: Any, trace: Trace, true_means: FloatArray | None, rival: tuple[str, FloatArray] | None) -> None:
     from matplotlib.patheffects import withStroke
 
     edge = [withStroke(linewidth=ESTIMATE["linewidth"] + 1.6, foreground="white")]
@@ -130,63 +118,53 @@ def _draw_means(
         axes.plot(true_means[:, :, 0], label="true means", **TRUTH)
 
 
-def _zoom(
-    axes: Any, values: FloatArray, dropped: Any, around: int, reach: int, change_point: int | None
-) -> None:
-    """Show the rows near one, on the scale of what was kept there; what lies outside is marked at the edge."""
+def _zoom(axes: Any, values: FloatArray, dropped: Any, around: int, reach: int, change_point: int | None) -> None:
+    """Show the rows near one, on the scale of what was kept there; what lies beyond is marked at the edge."""
     first, last = max(around - reach, 0), min(around + reach, len(values))
-    rows = np.arange(first, last)
-    shown, out = values[first:last], dropped[first:last]
-    low, high = np.quantile(shown[~out], [0.005, 0.995])
-    low, high = low - 0.25 * (high - low), high + 0.35 * (high - low)
+    rows, shown, out = np.arange(first, last), values[first:last], dropped[first:last]
+    usual = shown[np.isfinite(shown) & ~out]
+    low, high = np.quantile(usual, [0.005, 0.995]) if len(usual) else axes.get_ylim()
+    margin = 0.3 * (high - low) or 1.0
+    low, high = low - margin, high + margin
     axes.set_xlim(first, last)
     axes.set_ylim(low, high)
+    in_panel = {"transform": axes.get_xaxis_transform()}  # heights from 0, the bottom, to 1
     for beyond, marker, edge in ((shown > high, "^", 0.985), (shown < low, "v", 0.015)):
         for which, style in ((beyond & out, DROPPED), (beyond & ~out, POINTS)):
-            axes.plot(
-                rows[which],
-                np.full(which.sum(), edge),
-                transform=axes.get_xaxis_transform(),
-                **{**style, "marker": marker, "markersize": 5, "markeredgewidth": 0},
-            )
+            triangle = {**style, **in_panel, "marker": marker, "markersize": 5, "markeredgewidth": 0}
+            axes.plot(rows[which], np.full(which.sum(), edge), **triangle)
     for row, side, text in ((change_point, "right", "the stream changed"), (around, "left", "moved most")):
-        if row is not None:
+        if row is not None and first <= row < last:
             axes.axvline(row, **MOMENT)
-            axes.text(
-                row,
-                0.955,
-                f" {text} \n {row:,} ",
-                transform=axes.get_xaxis_transform(),
-                ha=side,
-                va="top",
-                fontsize=8,
-            )
+            axes.text(row, 0.955, f" {text} \n {row:,} ", ha=side, va="top", fontsize=8, **in_panel)
 
 
 def _compress(axes: Any, values: FloatArray, dropped: Any) -> str:
     """Make the axis logarithmic beyond the bulk of the kept values if the rest lies far out; say so."""
-    usual = np.abs(values[~dropped & np.isfinite(values)])
-    finite = values[np.isfinite(values)]
-    bulk, farthest = float(np.quantile(usual, 0.99)), float(np.abs(finite).max())
+    finite = np.isfinite(values)
+    if not (finite & ~dropped).any():
+        return ""
+    bulk, farthest = np.quantile(np.abs(values[finite & ~dropped]), 0.99), np.abs(values[finite]).max()
     if not 0.0 < 4.0 * bulk < farthest:
         return ""
     unit = 10.0 ** np.floor(np.log10(bulk))
-    edge = float(np.ceil(bulk / unit) * unit)
-    axes.set_yscale("symlog", linthresh=edge, linscale=1.6)
-    decades = unit * 10.0 ** np.arange(0, np.ceil(np.log10(farthest / unit)) + 1)
+    units = int(np.ceil(bulk / unit))
+    edge = units * unit
+    decades = unit * 10.0 ** np.arange(np.ceil(np.log10(farthest / unit)) + 1.0)
     far = decades if farthest > 100.0 * edge else np.outer(decades, [1.0, 2.0, 5.0]).ravel()
     far = far[(far >= 2.0 * edge) & (far <= 1.1 * farthest)]
-    units = round(edge / unit)
-    near = np.linspace(-edge, edge, 2 * units + 1 if units < 4 else 5)
-    ticks = np.concatenate([-far[::-1], near, far])
-    axes.set_yticks(ticks[(ticks >= 1.1 * finite.min() - unit) & (ticks <= 1.1 * finite.max() + unit)])
-    axes.yaxis.set_major_formatter("{x:g}")
+    middle = np.linspace(-edge, edge, 2 * units + 1 if units < 4 else 5)
+    ticks = np.concatenate([-far[::-1], middle, far])
+    low, high = values[finite].min(), values[finite].max()
+    axes.set_yscale("symlog", linthresh=edge, linscale=1.6)
+    axes.set_yticks(ticks[(ticks >= low - 0.1 * abs(low)) & (ticks <= high + 0.1 * abs(high))])
     axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:,g}")
     return f" (logarithmic beyond ±{edge:g})"
 
 
 def _as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
-    """The bytes of the picture, the same whenever it is the same picture; a PNG has a palette: a third of the size."""
+    """Return the picture's bytes, equal for equal pictures; a PNG gets a palette, a third of the size."""
     from PIL import Image  # matplotlib needs it too
 
     picture, plain = BytesIO(), BytesIO()
@@ -194,9 +172,7 @@ def _as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
         figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
         return picture.getvalue()
     figure.savefig(plain, format="png", dpi=dots_per_inch)
-    Image.open(plain).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(
-        picture, "png", optimize=True
-    )
+    Image.open(plain).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(picture, "png", optimize=True)
     return picture.getvalue()
 
 
@@ -205,7 +181,5 @@ def _as_column(y: npt.ArrayLike, trace: Trace) -> FloatArray:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != trace.score.shape:
-        raise BadInputError(
-            f"y: expected one number for each of the {len(trace)} rows, got shape {values.shape}"
-        )
+        raise BadInputError(f"y: expected one number for each of the {len(trace)} rows, got shape {values.shape}")
     return values

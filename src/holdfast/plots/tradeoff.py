@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from holdfast.checks import FloatArray
 from holdfast.errors import BadInputError, MissingExtraError
 from holdfast.tradeoff import Constants, Optimum, admissible_step, best_step, bound, optimum, step_size
-from holdfast.tradeoff._numbers import FloatArray, require_gamma
+from holdfast.tradeoff._numbers import require_gamma
 from holdfast.tradeoff.profile import profile_step
 
 # Okabe and Ito's colours, which the colour-blind can tell apart; the dashes tell them apart in print.
@@ -80,9 +81,7 @@ def _draw_steps(axes: Any, gammas: FloatArray, constants: Constants, best: Optim
     axes.set_ylim(bottom, top)
     _mark(axes, best, best.rho)
     where = f"γ = {best.gamma:.4g}" if math.isfinite(best.gamma) else "γ = ∞ (no threshold)"
-    axes.set_title(
-        f"The bound is least, {best.bound:.3g}, at {where}, ρ = {best.rho:.3g}", loc="left", fontsize=11
-    )
+    axes.set_title(f"The bound is least, {best.bound:.3g}, at {where}, ρ = {best.rho:.3g}", loc="left", fontsize=11)
     axes.set_ylabel("step size ρ")
     if gammas[0] < constants.noise_radius < gammas[-1]:
         axes.axvline(constants.noise_radius, color="#777777", linewidth=1.0, linestyle=":")

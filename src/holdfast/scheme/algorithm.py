@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.errors import BadInputError
+from holdfast.scheme.compiling import compiled, fingerprint, is_kernel, kernel
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.state import BAD, DROPPED, HEADER, SEEN, Vector
 
@@ -50,11 +51,15 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     width, handles_missing = functions.width, functions.handles_missing
     theta_end = HEADER + functions.layout.size
     scalar_at = n_settings + functions.work_size  # for a point that is one number
-    answer_at = scalar_at + 1  # for the score of a point that was dropped
-    state_at = answer_at + 1
+    fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
+    state_at = score_at + 1
     evaluate, advance, valid = functions.evaluate, functions.advance, functions.valid
     squared_norm, estimate = functions.norms[norm], functions.estimate
-    stamp = fingerprint([evaluate, advance, valid, squared_norm, estimate, rule])
+    pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, estimate, rule]
+    for piece in pieces:
+        if not is_kernel(piece):
+            raise BadInputError(f"{piece.__qualname__} must be a compiled function: put @kernel before it")
+    stamp = fingerprint(pieces)
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -69,9 +74,7 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         return missing
 
     @kernel
-    def learn(
-        theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool
-    ) -> tuple[float, bool]:
+    def learn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
         """One turn of Algorithm 1: the score, and whether the point was learnt."""
         hyper = settings[HYPER:]
         score = evaluate(theta, y, hyper, work, missing)
@@ -111,13 +114,12 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     def learn_usable(cell: Vector, y: Vector) -> float:
         """As `step`, for a point that can be used; any other is left alone.
 
-        One number says what became of the point: its score if it was learnt, else NaN, and the score of a point that was
-        dropped is in the cell's last working entry (NaN there too: the point was left alone).
+        The score of a point that was learnt, else NaN; the last two working entries then hold its fate and score.
         """
         state, settings, work = cell[state_at:], cell[:n_settings], cell[n_settings:state_at]
-        cell[answer_at] = math.nan
         missing = missing_coordinates(y)
         if missing < 0:
+            cell[fate_at] = UNUSABLE
             return math.nan
         theta, t = state[HEADER:theta_end], state[SEEN] - state[BAD] + 1.0
         if width > 1 and missing > 0:
@@ -125,16 +127,18 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         else:
             score, learnt = learn(theta, t, y, settings, work, False)
         state[SEEN] += 1.0
+        cell[score_at] = score
         if learnt:
+            cell[fate_at] = LEARNT
             return score
+        cell[fate_at] = REJECTED
         state[DROPPED] += 1.0
-        cell[answer_at] = score
         return math.nan
 
     def update_scalar(cell, x):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         cell[scalar_at] = x
-        return learn_usable(cell, cell[scalar_at:answer_at])
+        return learn_usable(cell, cell[scalar_at:fate_at])
 
     def update_vector(cell, y):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -150,4 +154,4 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
                 scores[i] = evaluate(theta, rows[i], hyper, work, missing > 0)
 
     update = update_scalar if width == 1 else update_vector
-    return Algorithm(functions.work_size + 2, compiled(run), compiled(update), compiled(score), missing_coordinates)
+    return Algorithm(functions.work_size + 3, compiled(run), compiled(update), compiled(score), missing_coordinates)

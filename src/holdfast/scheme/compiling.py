@@ -30,12 +30,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(function: Function) -> Function:
-    """Marks a plain function as one that compiled code may call; it remains a plain function for Python.
+    """Marks a plain function as one that compiled code may call.
 
-    It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do.
+    It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
+    remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
     """
     jitable: Function = register_jitable(forceinline=True)(function)
+    jitable.is_kernel = True  # type: ignore[attr-defined]
     return jitable
+
+
+def is_kernel(function: Callable[..., Any]) -> bool:
+    """Whether compiled code may call this function."""
+    return getattr(function, "is_kernel", False)
 
 
 def compiled(function: Callable[..., Any], allocates: bool = False) -> Callable[..., Any]:

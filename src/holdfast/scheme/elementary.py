@@ -27,7 +27,7 @@ EXP_SMALLEST = -708.0  # below, the result is held at exp(-708) ≈ 3e-308: neve
 EXP_LARGEST = 709.0
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def bits_of(typing_context: Any, x: Any) -> Any:
     """The 64 bits of a float64, as an integer."""
 
@@ -37,7 +37,7 @@ def bits_of(typing_context: Any, x: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def float_of(typing_context: Any, bits: Any) -> Any:
     """The float64 that has these 64 bits."""
 
@@ -47,7 +47,7 @@ def float_of(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), generate
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]
 def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c, rounded once: one instruction where the machine has it, the same bits where it has not."""
 
@@ -60,7 +60,7 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
 @kernel
 def fma(a: float, b: float, c: float) -> float:
     """a·b + c, rounded once. (An intrinsic in itself would keep what uses it out of the cache: see `compiling`.)"""
-    return fused(a, b, c)  # type: ignore[no-any-return, call-arg, arg-type]
+    return fused(a, b, c)
 
 
 @kernel

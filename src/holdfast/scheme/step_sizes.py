@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.errors import BadInputError
+from holdfast.checks import require
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
 from holdfast.scheme.state import Vector
@@ -61,14 +61,12 @@ class Constant(StepSize):
     rho: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.rho <= 1.0:
-            raise BadInputError(f"the step size must lie in (0, 1], not {self.rho!r}")
+        require("the step size rho", self.rho, high=1.0)
 
     @classmethod
     def from_half_life(cls, half_life: float) -> Constant:
         """The ρ with which a point's weight halves after `half_life` further points."""
-        if not half_life > 0.0:
-            raise BadInputError(f"half_life must be a positive number of points, not {half_life!r}")
+        require("half_life", half_life)
         return cls(-math.expm1(-math.log(2.0) / half_life))
 
     @property
@@ -96,8 +94,9 @@ class Power(StepSize):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.power > 0.0 and self.t0 >= 0.0 and self.scale > 0.0):
-            raise BadInputError(f"power and scale must be positive and t0 at least 0, not {self!r}")
+        require("power", self.power)
+        require("t0", self.t0, zero=True)
+        require("scale", self.scale)
 
     @property
     def parameters(self) -> tuple[float, ...]:

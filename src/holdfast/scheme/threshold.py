@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from holdfast.errors import BadInputError
+from holdfast.checks import require
 
 
 def chi_square_tail(x: float, d: int) -> float:
@@ -31,8 +31,7 @@ def gamma_for_rate(rate: float, d: int) -> float:
     >>> round(gamma_for_rate(1e-4, 1), 4), round(gamma_for_rate(1e-4, 3), 4)
     (3.8906, 4.5943)
     """
-    if not 0.0 < rate < 1.0:
-        raise BadInputError(f"the rate of wrongly dropped points must lie between 0 and 1, not {rate!r}")
+    require("the rate of wrongly dropped points", rate, high=0.5)
     low, high = 0.0, 1.0
     while chi_square_tail(high, d) > rate:
         high *= 2.0

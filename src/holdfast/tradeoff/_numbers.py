@@ -1,46 +1,18 @@
 """What every file of this package needs of numbers: checks with clear messages, and one bisection."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.checks import FloatArray, as_floats
 from holdfast.errors import BadInputError
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Gamma = TypeVar("Gamma", float, NDArray[np.float64])
 StepSizes: TypeAlias = float | Sequence[float] | NDArray[np.float64]
 
 FAR = 40.0  # in units of M: from here on exp(-z²/M²) and its tail are zero in float64
-
-
-def as_floats(name: str, value: Any) -> FloatArray:
-    """Read ``value`` as float64, or say what was expected."""
-    try:
-        values = np.asarray(value)
-    except ValueError:  # rows of unequal length
-        values = np.asarray(None)
-    if values.dtype.kind not in "iuf":
-        raise BadInputError(f"{name} must be a number or an array of numbers, got {value!r}")
-    return values.astype(np.float64)
-
-
-def require(name: str, value: Any, *, zero: bool = False, high: float = math.inf) -> float:
-    """Return ``value`` as a float if it is one finite number above 0, or from 0 on, and at most ``high``."""
-    number = as_floats(name, value)
-    if (
-        number.ndim == 0
-        and np.isfinite(number)
-        and (number > 0.0 or (zero and number == 0.0))
-        and number <= high
-    ):
-        return float(number)
-    expected = ("of at least 0" if zero else "above 0") + (
-        "" if math.isinf(high) else f" and at most {high:g}"
-    )
-    raise BadInputError(f"{name} must be one finite number {expected}, got {value!r}")
 
 
 def require_gamma(gamma: Any, *, zero: bool = False, finite: bool = False) -> FloatArray:

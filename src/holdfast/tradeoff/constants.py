@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any, Self
 
+from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError
-from holdfast.tradeoff._numbers import require
 from holdfast.tradeoff.corollary1 import beta_from
 
 
@@ -66,9 +65,7 @@ class Constants:
             require(name, getattr(self, name), zero=True)
         require("alpha", self.alpha, zero=True, high=1.0)
         for name in ("dim", "n"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-                raise BadInputError(f"{name} must be a whole number of at least 1, got {value!r}")
+            require_whole(name, getattr(self, name), 1)
 
     @classmethod
     def from_beta(cls, beta: float, M: float, alpha: float = 0.99, **others: Any) -> Self:
@@ -83,9 +80,7 @@ class Constants:
         """
         allowed = {field.name for field in fields(cls)} - {"L", "M", "alpha"}
         if not others.keys() <= allowed:
-            raise BadInputError(
-                f"from_beta takes {sorted(allowed)} besides, got {sorted(others.keys() - allowed)}"
-            )
+            raise BadInputError(f"from_beta takes {sorted(allowed)} besides, got {sorted(others.keys() - allowed)}")
         require("beta", beta)
         if not require("alpha", alpha, zero=True, high=1.0) < 1.0:
             raise BadInputError("alpha must be below 1 for a finite beta to be matched, got 1")

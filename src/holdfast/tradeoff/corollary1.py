@@ -1,7 +1,8 @@
 """Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
 
+from holdfast.checks import require
 from holdfast.errors import BadInputError
-from holdfast.tradeoff._numbers import FAR, Gamma, first_true, like, require, require_gamma
+from holdfast.tradeoff._numbers import FAR, Gamma, first_true, like, require_gamma
 from holdfast.tradeoff.tails import bell
 
 

@@ -42,9 +42,7 @@ def optimum(constants: Constants) -> Optimum:
     ('interior', 9.3364, 0.0001639, 0.025873)
     """
     if constants.V == 0.0:
-        reason = (
-            "With V = 0 there is nothing to learn: the bound is least without threshold and as rho goes to 0."
-        )
+        reason = "With V = 0 there is nothing to learn: the bound is least without threshold and as rho goes to 0."
         return Optimum(math.inf, 0.0, 2.0 * constants.c0, "infinity", reason)
     unbiased = replace(constants, c0=0.0)  # 2 c0 is in every bound and must not blur the comparison
     gamma = min(

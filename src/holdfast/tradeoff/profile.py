@@ -40,9 +40,7 @@ def profile_slope(gamma: float, constants: Constants) -> float:
     rho = profile_step(gamma, constants)
     slope = d_bound_d_gamma(gamma, rho, constants)
     if rho < best_step(gamma, constants):
-        limit_slope = (
-            constants.d1 * float(bell(gamma, constants.M)) / (constants.L * (constants.sigma1**2 + 2.0))
-        )
+        limit_slope = constants.d1 * float(bell(gamma, constants.M)) / (constants.L * (constants.sigma1**2 + 2.0))
         slope += d_bound_d_rho(gamma, rho, constants) * limit_slope
     return slope
 
@@ -78,7 +76,5 @@ def local_minima(constants: Constants) -> list[float]:
     found = [low] if rising[0] else []
     for left, right, before, after in zip(grid, grid[1:], rising, rising[1:], strict=False):
         if after and not before:
-            found.append(
-                first_true(lambda gamma: profile_slope(gamma, constants) >= 0.0, float(left), float(right))
-            )
+            found.append(first_true(lambda gamma: profile_slope(gamma, constants) >= 0.0, float(left), float(right)))
     return found

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import Gamma, StepSizes, like, require, require_gamma
+from holdfast.checks import require
+from holdfast.tradeoff._numbers import Gamma, StepSizes, like, require_gamma
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.step_sums import step_sums
 from holdfast.tradeoff.tails import bell

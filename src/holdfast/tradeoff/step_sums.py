@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
+from holdfast.checks import as_floats, require
 from holdfast.errors import BadInputError
-from holdfast.tradeoff._numbers import StepSizes, as_floats, require
+from holdfast.tradeoff._numbers import StepSizes
 from holdfast.tradeoff.constants import Constants
 
 

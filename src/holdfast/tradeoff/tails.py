@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import FAR, FloatArray, Gamma, like, require, require_gamma
+from holdfast.checks import FloatArray, require
+from holdfast.tradeoff._numbers import FAR, Gamma, like, require_gamma
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
 HALF_ROOT_PI = 0.5 * math.sqrt(math.pi)

@@ -1,0 +1,102 @@
+"""Caches between processes: found again, never stale, and not needed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import holdfast
+
+USE = """
+import sys
+import numba.core.event as event
+with event.install_recorder("numba:compile") as recorder:
+    import numpy as np
+    import holdfast as hf
+    from holdfast.models import *
+    from holdfast.scheme import *
+    sys.path.insert(0, EXAMPLES)
+    from exponential import Exponential
+    y = np.random.default_rng(0).normal(size=(60, WIDTH))
+    learner = hf.SRA(MODEL) if isinstance(MODEL, int) else hf.StochasticApproximation(MODEL)
+    if learner.model.supervised:
+        learner.process(y, (y[:, 0] > 0).astype(float))
+    else:
+        learner.process(np.abs(y).round() if COUNTS else y)
+        learner.update([1.0] * WIDTH)
+        learner.update([1.0] * WIDTH)
+print(len(recorder.buffer), learner.n_seen)
+"""
+EXAMPLES = str(Path(__file__).parent.parent / "docs" / "guide")
+
+
+def use(model, width=1, counts=False, **environment):
+    """Runs a learner in a process of its own: (compilations, what it said on standard error)."""
+    code = f"EXAMPLES, MODEL_TEXT, WIDTH, COUNTS = {EXAMPLES!r}, {model!r}, {width}, {counts}\n"
+    code += USE.replace("MODEL", model)
+    env = {k: v for k, v in os.environ.items() if k not in ("HOLDFAST_QUIET", "NUMBA_CACHE_DIR")}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env={**env, **environment}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    compilations, seen = result.stdout.split()
+    assert int(seen) >= 60
+    return int(compilations), result.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "counts"),
+    [
+        ("2", 1, False),
+        ("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False),
+        ("PoissonMixture(1)", 1, True),
+        ("LinearRegression()", 2, False),
+        ("LogisticRegression()", 2, False),
+        ("Exponential()", 1, True),
+    ],
+)
+def test_a_second_process_does_not_compile_again(model, width, counts, tmp_path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    compilations, said = use(model, width, counts, **cache)
+    assert compilations > 0
+    assert said.count("compiling") == 1
+    assert use(model, width, counts, **cache) == (0, "")
+
+
+def copied(tmp_path):
+    """The package in a folder of its own, where nothing can be cached beside the sources."""
+    package = tmp_path / "site" / "holdfast"
+    shutil.copytree(Path(holdfast.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for room in ("scheme", "models"):
+        (package / room / "__pycache__").write_text("a file, so that no folder can be made here, not even by root")
+    return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_package_folder_that_cannot_be_written(tmp_path):
+    environment = {**copied(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    compilations, _ = use("1", **environment)
+    assert compilations > 0
+    assert use("1", **environment) == (0, "")
+    (tmp_path / "blocked").write_text("")
+    nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
+    compilations, _ = use("1", **nowhere)
+    assert compilations > 0
+
+
+def test_an_edited_model_is_compiled_anew(tmp_path):
+    """Numba looks only at the file of the entry point; a change in any other file must count as well."""
+    environment = {**copied(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    use("1", **environment)
+    assert use("1", **environment) == (0, "")
+    source = tmp_path / "site" / "holdfast" / "models" / "gaussian_full.py"
+    source.write_text(source.read_text() + "\n# edited\n")
+    compilations, _ = use("1", **environment)
+    assert compilations > 0
+
+
+def test_importing_the_command_line_imports_nothing_heavy():
+    code = "import sys, holdfast.cli; print([m for m in ('numpy', 'numba', 'matplotlib', 'river') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

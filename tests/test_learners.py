@@ -1,0 +1,138 @@
+"""Settings of the learners: what is accepted, what follows from it, what is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import BadInputError
+from holdfast.models import GaussianMixture, LinearRegression, Penalty, PoissonMixture
+from holdfast.scheme import Constant, OneOverT
+
+Y = np.random.default_rng(0).normal(size=300)
+
+
+def test_the_paper_s_settings_give_the_paper_s_step():
+    learner = hf.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+    assert round(learner.step_size.rho, 5) == 0.01163
+    assert hf.SRA(half_life=69).step_size == Constant.from_half_life(69)
+    assert hf.SRA().step_size == Constant(0.01)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rho": 0.1, "half_life": 10},
+        {"rho": 0.1, "beta": 0.1, "M": 5.0, "gamma": 3.0},
+        {"beta": 0.1, "M": 5.0},
+        {"beta": 0.1, "gamma": 3.0},
+        {"norm": "mean"},
+        {"gamma": 0.0},
+        {"gamma": -1.0},
+        {"gamma": math.nan},
+        {"rho": 0.0},
+        {"rho": 2.0},
+        {"n_components": 0},
+        {"n_components": 1.5},
+        {"n_components": True},
+        {"covariance": "round"},
+        {"n_init": 0},
+        {"warmup": -1},
+        {"seed": -1},
+        {"far": 0.0},
+        {"on_bad": "ignore"},
+        {"model": GaussianMixture(), "n_components": 2},
+        {"model": "GaussianMixture"},
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(settings):
+    with pytest.raises(BadInputError):
+        hf.SRA(**settings)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: hf.StochasticApproximation(step_size=0.1),
+        lambda: hf.StochasticApproximation(model=hf.SRA()),
+        lambda: hf.StochasticApproximation(norm="huge").process(Y),
+        lambda: hf.StochasticApproximation(LinearRegression(), norm="mean").update(1.0, 2.0),
+        lambda: LinearRegression(l2=-1.0),
+        lambda: Penalty(weight=-1.0),
+        lambda: Penalty(scale=0.0),
+        lambda: PoissonMixture(penalty=Penalty(mean=0.1)),
+        lambda: hf.SRA(penalty=Penalty(centre=(1.0, 2.0))).process(Y),
+        lambda: hf.SDEM(2, alpha=-1.0),
+    ],
+)
+def test_other_settings_that_make_no_sense_are_refused(make):
+    with pytest.raises(BadInputError):
+        make()
+
+
+def test_without_a_threshold_sra_is_sem():
+    sra, sem = hf.SRA(2, gamma=math.inf, rho=0.02), hf.SEM(2, rho=0.02)
+    np.testing.assert_array_equal(sra.process(Y).score, sem.process(Y).score)
+
+
+def test_iem_is_sdem_with_one_over_t():
+    iem = hf.IEM(2)
+    sdem = hf.StochasticApproximation(GaussianMixture(2, smoothing=1.0), OneOverT())
+    np.testing.assert_array_equal(iem.process(Y).score, sdem.process(Y).score)
+
+
+def test_every_point_weighs_the_same_in_iem():
+    learner = hf.IEM(1, n_init=20)
+    learner.process(Y)
+    np.testing.assert_allclose(learner.means.item(), Y.mean(), atol=0.05)
+    np.testing.assert_allclose(learner.covariances.item(), Y.var(), atol=0.2)
+
+
+def test_the_threshold_waits_for_the_warm_up():
+    y = Y.copy()
+    y[[20, 49, 50, 200]] = 100.0
+    assert np.flatnonzero(hf.SRA(warmup=50).process(y).dropped).tolist() == [50, 200]
+    assert hf.SRA(warmup=0).process(y).dropped[[20, 49, 50, 200]].all()
+
+
+def test_the_seed_is_all_the_chance_there_is():
+    y = hf.datasets.make_abrupt(n=500).y
+    np.testing.assert_array_equal(hf.SRA(3, seed=1).process(y).score, hf.SRA(3, seed=1).process(y).score)
+
+
+def test_a_penalty_keeps_a_component_alive():
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(0.0, 1.0, 500) + 50.0 * (np.arange(500) % 2), rng.normal(0.0, 1.0, 5000)])
+    learner = hf.SEM(2, rho=0.05, penalty=Penalty(weight=0.05, mean=0.05, covariance=0.05))
+    learner.process(y)
+    assert learner.weights.min() > 0.04
+
+
+def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
+    """Lock-out, as the published algorithm has it: the reason for the autopilot."""
+    rng = np.random.default_rng(0)
+    near = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(2.0, 1.0, 1000)])
+    far = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(50.0, 1.0, 1000)])
+    learner = hf.SRA()
+    learner.process(near)
+    np.testing.assert_allclose(learner.means, 2.0, atol=0.3)
+    learner = hf.SRA()
+    trace = learner.process(far)
+    assert trace.dropped[1000:].all()
+    np.testing.assert_allclose(learner.means, 0.0, atol=0.3)
+
+
+def test_steps_and_traces_show_themselves():
+    learner = hf.SRA()
+    trace = learner.process(Y)
+    assert repr(trace).startswith("Trace(")
+    step = learner.update(100.0)
+    assert step.dropped
+    assert math.isnan(step.change_score)
+    assert "dropped=True" in repr(step)
+    assert list(step)[2] is True
+    assert step.as_dict()["score"] == step.score
+    assert learner.update(0.1) != step
+    assert hf.SRA().update(1.0).score != hf.SRA().update(1.0).score  # NaN before the start

@@ -1,0 +1,166 @@
+"""What users pass: numbers, sequences, arrays, dicts, dataframes."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastWarning, MissingExtraError, WrongTypeError
+from holdfast.models import LinearRegression
+
+RNG = np.random.default_rng(0)
+Y = RNG.normal(size=(80, 2))
+LINE = RNG.normal(size=80)
+
+
+def state_after(X):
+    learner = hf.SRA()
+    learner.process(X)
+    return learner.state
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        LINE.tolist(),
+        tuple(LINE),
+        LINE.reshape(-1, 1),
+        LINE.astype(np.longdouble),
+        LINE[::-1][::-1],
+        pd.Series(LINE, name="x"),
+        pd.Series(LINE),
+        pl.Series("x", LINE),
+        pd.DataFrame({"x": LINE}),
+        pl.DataFrame({"x": LINE}),
+        [{"x": value} for value in LINE],
+        np.ma.MaskedArray(LINE),
+    ],
+    ids=lambda X: type(X).__module__ + "." + type(X).__name__,
+)
+def test_one_variable_in_any_dress(same):
+    np.testing.assert_array_equal(state_after(same), state_after(LINE))
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        Y.tolist(),
+        np.asfortranarray(Y),
+        pd.DataFrame(Y, columns=["a", "b"]),
+        pl.DataFrame(Y, schema=["a", "b"]),
+        pl.DataFrame(Y, schema=["a", "b"]).to_arrow(),
+        [{"a": a, "b": b} for a, b in Y],
+        [{"b": b, "a": a} if i else {"a": a, "b": b} for i, (a, b) in enumerate(Y)],
+    ],
+    ids=lambda X: type(X).__module__ + "." + type(X).__name__,
+)
+def test_two_variables_in_any_dress(same):
+    np.testing.assert_array_equal(state_after(same), state_after(Y))
+
+
+@pytest.mark.parametrize("point", [1, 1.0, True, np.float32(1.0), np.int64(1), [1], (1.0,), np.array([1.0]), {"x": 1}])
+def test_a_number_in_any_dress(point):
+    plain, other = hf.SRA(), hf.SRA()
+    plain.process(LINE)
+    other.process(LINE)
+    assert other.update(point) == plain.update(1.0)
+    np.testing.assert_array_equal(other.state, plain.state)
+
+
+def test_names_are_remembered_and_decide_the_order():
+    learner = hf.SRA()
+    learner.process(pd.DataFrame(Y, columns=["a", "b"]))
+    assert learner.variables == ("a", "b")
+    before = learner.to_bytes()
+    again = hf.from_bytes(before)
+    again.process(pd.DataFrame(Y[:, ::-1], columns=["b", "a"]))
+    learner.process(Y)
+    np.testing.assert_array_equal(again.state, learner.state)
+    assert (
+        again.update({"b": 1.0}).score == learner.update([np.nan, 1.0]).score
+    )  # a variable that is not there is missing
+    with pytest.raises(BadInputError, match="expected the columns a, b, got a, c"):
+        learner.process(pd.DataFrame(Y, columns=["a", "c"]))
+    with pytest.raises(BadInputError, match="unknown variable 'z'; this model has a, b"):
+        learner.update({"a": 1.0, "z": 2.0})
+
+
+def test_null_is_missing():
+    frame = pl.DataFrame({"a": [1.0, None, *Y[2:, 0]], "b": Y[:, 1]})
+    rows = Y.copy()
+    rows[0, 0], rows[1, 0] = 1.0, np.nan
+    np.testing.assert_array_equal(state_after(frame), state_after(rows))
+    masked = np.ma.MaskedArray(np.nan_to_num(rows, nan=12345.0), np.isnan(rows))
+    np.testing.assert_array_equal(state_after(masked), state_after(rows))
+
+
+def test_words_in_a_dataframe_are_refused_by_name():
+    with pytest.raises(WrongTypeError, match="column 'who'"):
+        hf.SRA().process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
+    with pytest.raises(WrongTypeError, match="LazyFrame"):
+        hf.SRA().process(pl.DataFrame({"a": [1.0]}).lazy())
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        (np.zeros((4, 3)), r"expected a batch of shape \(T, 2\), got \(4, 3\)"),
+        (np.zeros(4), r"expected a batch of shape \(T, 2\), got \(4,\)"),
+        (np.zeros((2, 2, 2)), r"got \(2, 2, 2\)"),
+        (
+            pd.DataFrame(np.zeros((3, 3)), columns=list("abc")),
+            "expected a dataframe of 2 columns, got 3: a, b, c",
+        ),
+    ],
+)
+def test_the_wrong_shape_says_what_was_expected_and_what_came(X, expected):
+    learner = hf.SRA()
+    learner.process(Y)
+    with pytest.raises(BadInputError, match=expected):
+        learner.process(X)
+
+
+def test_no_rows_are_no_rows():
+    learner = hf.SRA()
+    assert len(learner.process(np.zeros((0, 2)))) == 0
+    assert learner.n_seen == 0
+    learner.process(Y)
+    before = learner.to_bytes()
+    assert len(learner.process(np.zeros((0, 2)), record="means").means) == 0
+    assert learner.to_bytes() == before
+
+
+def test_without_narwhals_a_dataframe_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "narwhals.stable.v1", None)
+    with pytest.raises(MissingExtraError, match=r"holdfast\[dataframes\]"):
+        hf.SRA().process(pd.DataFrame(Y))
+
+
+def test_pairs():
+    X, y = Y, Y @ (1.0, 2.0)
+    a, b = hf.SRA(model=LinearRegression()), hf.SRA(model=LinearRegression())
+    a.process(pd.DataFrame(X, columns=["p", "q"]), pd.Series(y))
+    for row, target in zip(X, y, strict=True):
+        b.update({"p": row[0], "q": row[1]}, target)
+    np.testing.assert_array_equal(a.state, b.state)
+    np.testing.assert_allclose(a.predict(X), [a.predict(row) for row in X])
+    np.testing.assert_allclose(a.predict({"p": 1.0, "q": 0.0}) - a.predict({"p": 0.0, "q": 0.0}), a.coef[0])
+    np.testing.assert_allclose(a.predict([0.0, 0.0]), a.intercept)
+    with pytest.raises(BadInputError, match="as many targets as rows"):
+        a.process(X, y[:-1])
+    with pytest.warns(HoldfastWarning, match="1 of 80"):
+        a.process(X, np.where(np.arange(80) == 5, np.nan, y))
+
+
+def test_what_a_model_does_not_have_is_an_attribute_error():
+    learner = hf.SRA()
+    learner.process(LINE)
+    with pytest.raises(AttributeError, match="GaussianMixture has no coef; it has weights, means, covariances"):
+        _ = learner.coef
+    with pytest.raises(AttributeError, match="does not predict"):
+        learner.predict(1.0)
+    with pytest.raises(AttributeError, match="record='means'"):
+        _ = learner.process(LINE).means
+    with pytest.raises(BadInputError, match="can record 'means', not 'weights'"):
+        learner.process(LINE, record="weights")

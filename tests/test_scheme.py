@@ -1,0 +1,116 @@
+"""Step sizes, thresholds and the layout of the state."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import njit
+
+import holdfast as hf
+from holdfast.errors import BadInputError
+from holdfast.models import GaussianMixture
+from holdfast.scheme import Constant, Layout, OneOverT, Power
+from holdfast.scheme.state import HEADER, Cell
+from holdfast.scheme.step_sizes import shifted_power
+from holdfast.scheme.threshold import chi_square_tail, gamma_for_rate
+
+
+@njit
+def rule(t, parameters):
+    return shifted_power(t, parameters)
+
+
+def step(step_size, t):
+    return rule(float(t), np.array(step_size.parameters))
+
+
+@pytest.mark.parametrize("t", [1, 2, 17, 10**6])
+def test_step_sizes(t):
+    assert step(Constant(0.25), t) == 0.25
+    assert step(OneOverT(), t) == 1.0 / t
+    np.testing.assert_allclose(step(Power(0.6, t0=4.0, scale=0.5), t), 0.5 * (t + 4.0) ** -0.6, rtol=1e-14)
+    assert step(Power(0.6, scale=100.0), 1) == 1.0  # never beyond the point
+
+
+def test_half_life():
+    rho = Constant.from_half_life(20).rho
+    np.testing.assert_allclose((1.0 - rho) ** 20, 0.5, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Constant(0.0),
+        lambda: Constant(1.5),
+        lambda: Constant(math.nan),
+        lambda: Constant.from_half_life(-1.0),
+        lambda: Power(power=0.0),
+        lambda: Power(t0=-1.0),
+        lambda: gamma_for_rate(0.0, 1),
+        lambda: gamma_for_rate(1.0, 1),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make):
+    with pytest.raises(BadInputError):
+        make()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 25])
+def test_the_tail_of_chi_square(d):
+    """Its derivative is the density, its value at 0 is 1."""
+    assert chi_square_tail(0.0, d) == 1.0
+    for x in (0.5, 3.0, 20.0, 60.0):
+        density = math.exp((d / 2 - 1) * math.log(x) - x / 2 - (d / 2) * math.log(2.0) - math.lgamma(d / 2))
+        h = 1e-4
+        slope = (chi_square_tail(x - h, d) - chi_square_tail(x + h, d)) / (2 * h)
+        np.testing.assert_allclose(slope, density, rtol=1e-5, atol=1e-12)
+    for rate in (0.3, 1e-4, 1e-9):
+        np.testing.assert_allclose(chi_square_tail(gamma_for_rate(rate, d) ** 2, d), rate, rtol=1e-9)
+
+
+def test_the_default_threshold_drops_the_promised_share():
+    y = np.random.default_rng(0).normal(size=(200_000, 3))
+    learner = hf.SRA(far=0.01, rho=0.001, n_init=200)
+    learner.process(y)
+    assert 0.005 < learner.n_dropped / learner.n_seen < 0.02
+
+
+def test_layout_views_share_memory():
+    layout = Layout({"a": (2,), "b": (2, 2)})
+    theta = np.zeros(layout.size)
+    layout.view(theta, "b")[1, 0] = 7.0
+    np.testing.assert_array_equal(theta, [0, 0, 0, 0, 7, 0])
+    with pytest.raises(KeyError):
+        layout.view(theta, "c")
+
+
+def test_the_parts_of_a_cell_are_one_vector():
+    cell = Cell(np.array([1.0, 2.0]), work_size=3, theta_size=4, start_shape=(2, 5))
+    for part, value in ((cell.work, 3.0), (cell.header, 4.0), (cell.theta, 5.0), (cell.start, 6.0)):
+        part[:] = value
+    expected = [1, 2, *[3] * 3, *[4] * HEADER, *[5] * 4, *[6] * 10]
+    np.testing.assert_array_equal(cell.vector, expected)
+    np.testing.assert_array_equal(cell.state, expected[5:])
+
+
+def test_the_state_holds_what_its_layout_says():
+    learner = hf.SRA(2, gamma=6.0)
+    y = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
+    learner.process(y)
+    functions = GaussianMixture(2).functions(3)
+    theta = learner.state[HEADER : HEADER + functions.layout.size]
+    np.testing.assert_array_equal(
+        functions.layout.view(theta, "weights"), learner._engine.functions.layout.view(theta, "weights")
+    )
+    means = (
+        functions.layout.view(theta, "reference")
+        + functions.layout.view(theta, "scale") * functions.layout.view(theta, "components")[:, :3]
+    )
+    np.testing.assert_array_equal(means, learner.means)
+    assert learner.state[0] == 300
+
+
+def test_the_paper_s_state_fits_a_million_times():
+    learner = hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+    learner.process(np.arange(20.0))
+    assert (len(learner.state) - learner.n_init) * 8 <= 128
