@@ -1,6 +1,7 @@
 """The documentation: it shows what it says, its links lead somewhere, it names all that users rely on."""
 
 import re
+import sys
 from functools import reduce
 from pathlib import Path
 
@@ -96,3 +97,14 @@ def test_every_name_of_the_contract_is_in_the_docs(name):
     imported = rf"^>>> from holdfast{rf'.{room}' if room else ''} import .*\b{last}\b"
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmark():
+    """After `holdfast bench --json benchmarks/results.json`: python benchmarks/readme_table.py."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from readme_table import readme_with_table
+    finally:
+        sys.path.pop(0)
+    text = (ROOT / "README.md").read_text()
+    assert readme_with_table(text) == text

@@ -37,14 +37,16 @@ def options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The report to write.")] = Path("report.html"),
-    seed: Annotated[int, typer.Option(help="Seed of the stream.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0)] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also keep the picture, as .png or .svg.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
     """Run the paper's stream: what is learnt, what is dropped, where it changed; writes report.html."""
     from rich.console import Console
 
     from holdfast.cli.demo import run_demo
 
-    run_demo(out, seed, Console())
+    run_demo(out, seed, Console(), open_report=show, picture=picture)
 
 
 @app.command()

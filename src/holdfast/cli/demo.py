@@ -20,7 +20,7 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
     """Run the paper's univariate abrupt stream, print what came of it, and write the report to ``out``.
 
     ``picture`` also keeps the report's picture in a file of its own, a PNG or an SVG by its suffix; that of
-    the README is ``run_demo(Path("report.html"), 0, Console(), picture=Path("docs/pictures/demo.png"))``.
+    the README is ``holdfast demo --picture docs/pictures/demo.png``.
     Without matplotlib the report has no picture, and the console says how to get one.
     """
     from holdfast import __version__

@@ -56,11 +56,11 @@ class Engine:
     def process(self, rows: Vector, record: str | None = None) -> Trace:
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
         cell, shape = self.cell, self.functions.estimate_shape
-        scores, fates = np.full(len(rows), math.nan), np.full(len(rows), HELD_FOR_START, np.int8)
-        estimates = np.full((len(rows) if record else 0, math.prod(shape)), math.nan)
+        scores, fates = np.empty(len(rows)), np.empty(len(rows), np.int8)
+        estimates = np.empty((len(rows) if record else 0, math.prod(shape)))
         first = 0
         while first < len(rows) and not self.started:
-            fates[first] = self._hold(rows[first])
+            scores[first], fates[first], estimates[first : first + 1] = math.nan, self._hold(rows[first]), math.nan
             if record and self.started:
                 self.functions.estimate(cell.theta, self.hyper, cell.work, estimates[first])
             first += 1

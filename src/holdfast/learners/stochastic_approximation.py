@@ -86,7 +86,8 @@ class StochasticApproximation(Parameters):
         self._update_compiled = False
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self.__dict__.get("_engine") is not None and name in FIXED and value != getattr(self, name):
+        # (Looking into __dict__ here would make every later look-up of an attribute slower.)
+        if name in FIXED and getattr(self, "_engine", None) is not None and value != getattr(self, name):
             raise BadInputError(f"{name} is fixed once the first point has come; clone() makes a fresh learner")
         super().__setattr__(name, value)
 

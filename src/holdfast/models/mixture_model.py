@@ -74,7 +74,7 @@ class Mixture(Model):
                 f"component {', '.join(map(str, lost))} of {self.n_components} has lost its points: its weight is down "
                 "to nothing. Fewer components, a Penalty(weight=…) or more first points (n_init=…) would keep it."
             )
-        distinct = len(np.unique(view(theta, "components"), axis=0))
+        distinct = len(set(map(bytes, view(theta, "components"))))
         if distinct < self.n_components:
             return (
                 f"only {distinct} of {self.n_components} components differ: the others are copies, and will stay so. "

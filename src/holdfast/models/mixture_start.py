@@ -1,7 +1,7 @@
 """The start of a mixture from a handful of points, some of which may be outliers.
 
-Trimmed EM: from several seedings, the best fit to the points that are left when the least likely tenth is put aside.
-Where one component is to describe all points, those far from their median are put aside from the beginning.
+Points that lie far out and alone are put aside. Then trimmed EM: from several seedings, the best fit to the points
+that are left when the least likely tenth is put aside as well.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.models.component import Component
 from holdfast.scheme.compiling import compiled, fingerprint
@@ -21,7 +22,8 @@ from holdfast.scheme.state import Vector
 SEEDINGS = 20
 ROUNDS = 15
 TRIMMED = 0.1  # share of the points that may be outliers
-FAR = 5.0  # spreads from the median beyond which a first point is put aside
+FAR = 5.0  # spreads from the median beyond which a first point has to have company
+COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
 SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
 SMALLEST = 1e-12
 NUDGE = 0.05  # standard deviations
@@ -43,6 +45,25 @@ def frame_of(points: Vector) -> tuple[Vector, Vector]:
     return reference, np.clip(spread, 1e-150, 1e150)
 
 
+def trustworthy(points: Vector, K: int) -> npt.NDArray[np.bool_]:
+    """Which points to start from: not those far from the median, unless they have company enough to be a component.
+
+    >>> trustworthy(np.array([[0.1], [0.2], [0.3], [0.4], [90.0]]), 2)
+    array([ True,  True,  True,  True, False])
+    >>> trustworthy(np.array([[0.1], [0.2], [0.3], [0.4], [90.0], [91.0]]), 2).all()
+    np.True_
+    """
+    reference, scale = frame_of(points)
+    scaled = (points - reference) / scale
+    near = np.abs(scaled).max(axis=1) <= FAR
+    if K > 1:
+        gaps = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
+        close = gaps <= COMPANY * np.linalg.norm(scaled, axis=1)[:, None]
+        near |= close.sum(axis=1) - 1 >= max(1.0, TRIMMED * len(points))
+    enough = 2 * near.sum() > len(points)  # if not, there is no majority to speak of: every point counts
+    return near if enough else np.ones(len(points), bool)
+
+
 def start_mixture(
     component: Component,
     theta: Vector,
@@ -60,12 +81,11 @@ def start_mixture(
     theta[d : 2 * d] = scale
     theta[2 * d : 3 * d] = 1.0 / scale
     theta[3 * d] = np.sum(np.log(scale)) + d * log_unit
-    scaled = (points - reference) / scale
-    scaled = np.where(np.isnan(scaled), np.nanmedian(scaled, axis=0), scaled)
+    complete = np.where(np.isnan(points), np.nanmedian(points, axis=0), points)
+    scaled = np.ascontiguousarray((complete - reference) / scale)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
-    trimmed_em(component)(
-        np.ascontiguousarray(scaled), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d)
-    )
+    fit = trimmed_em(component)
+    fit(scaled, trustworthy(complete, K), theta[3 * d + 2 :], K, component.size(d), seeds, component.work(d))
 
 
 @cache
@@ -75,7 +95,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
     place, spread, widen = component.place, component.spread, component.widen
     stamp = fingerprint([evaluate, advance, place, spread, widen])
 
-    def fit(points, best, K, size, seeds, work_size):  # type: ignore[no-untyped-def]
+    def fit(points, near, best, K, size, seeds, work_size):  # type: ignore[no-untyped-def]
         """best = [ weights (K) | components (K · size) ]: receives the fit with the largest trimmed likelihood."""
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         n, d = points.shape
@@ -87,15 +107,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         likelihood = np.empty(n)
         variances = np.empty(d)
         kept = np.empty(n, np.bool_)
-        near = np.ones(n, np.bool_)
-        n_near = n
-        if K == 1:
-            for t in range(n):
-                near[t] = np.max(np.abs(points[t])) <= FAR
-            n_near = int(np.sum(near))
-        if 2 * n_near <= n:  # there is no majority to speak of: every point counts
-            near[:] = True
-            n_near = n
+        n_near = int(np.sum(near))
         n_kept = n_near - int(TRIMMED * n_near)
         best_likelihood = -math.inf
 
