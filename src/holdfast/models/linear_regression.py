@@ -9,11 +9,10 @@ from functools import cache
 from holdfast.models.regression import (
     Regression,
     descend_gradient,
-    gradient_length,
     linear_predictor,
+    regression_functions,
     regression_layout,
     standardised,
-    start_regression,
 )
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, log
@@ -50,8 +49,7 @@ class LinearRegression(Regression):
 
 @cache
 def _functions(p: int) -> Functions:
-    layout = regression_layout(p)
-    variance = layout.size - 1
+    variance = regression_layout(p).size - 1
     residual = p + 1
     log_unit = 0.5 * math.log(2.0 * math.pi)
 
@@ -61,10 +59,6 @@ def _functions(p: int) -> Functions:
         work[residual] = e
         v = at_least(theta[variance], SMALLEST_VARIANCE)
         return 0.5 * e * e / v + 0.5 * log(v) + log(theta[2 * p + 1]) + log_unit
-
-    @kernel
-    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        return gradient_length(theta, hyper, work, p)
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
@@ -79,24 +73,4 @@ def _functions(p: int) -> Functions:
     def valid(y: Vector) -> bool:
         return not math.isnan(y[p])
 
-    @kernel
-    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
-        for i in range(p):
-            out[i] = theta[2 * p + 2 + i] * theta[2 * p + 1] / theta[p + 1 + i]
-
-    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        start_regression(points, theta, scaled_target=True)
-
-    return Functions(
-        layout=layout,
-        width=p + 1,
-        work_size=p + 2,
-        evaluate=evaluate,
-        norms={"whitened": whitened, "full": full},
-        advance=advance,
-        start=start,
-        valid=valid,
-        estimate=estimate,
-        estimate_shape=(p,),
-        handles_missing=True,
-    )
+    return regression_functions(p, evaluate, whitened, advance, valid, scaled_target=True)

@@ -11,10 +11,8 @@ import numpy as np
 from holdfast.models.regression import (
     Regression,
     descend_gradient,
-    gradient_length,
     linear_predictor,
-    regression_layout,
-    start_regression,
+    regression_functions,
 )
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
@@ -49,7 +47,6 @@ class LogisticRegression(Regression):
 
 @cache
 def _functions(p: int) -> Functions:
-    layout = regression_layout(p)
     residual, odds = p + 1, p + 2
 
     @kernel
@@ -64,10 +61,6 @@ def _functions(p: int) -> Functions:
         return log(1.0 + small) + (0.0 if z > 0.0 else -z)
 
     @kernel
-    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        return gradient_length(theta, hyper, work, p)
-
-    @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
         """(y − p)²/(p(1 − p)) is the odds of the other label."""
         return work[odds]
@@ -80,24 +73,4 @@ def _functions(p: int) -> Functions:
     def valid(y: Vector) -> bool:
         return y[p] == 0.0 or y[p] == 1.0
 
-    @kernel
-    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
-        for i in range(p):
-            out[i] = theta[2 * p + 2 + i] / theta[p + 1 + i]
-
-    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        start_regression(points, theta, scaled_target=False)
-
-    return Functions(
-        layout=layout,
-        width=p + 1,
-        work_size=p + 3,
-        evaluate=evaluate,
-        norms={"whitened": whitened, "full": full},
-        advance=advance,
-        start=start,
-        valid=valid,
-        estimate=estimate,
-        estimate_shape=(p,),
-        handles_missing=True,
-    )
+    return regression_functions(p, evaluate, whitened, advance, valid, scaled_target=False)

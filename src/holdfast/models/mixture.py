@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.models.component import Component
+from holdfast.models.frame import limited
 from holdfast.models.mixture_start import start_mixture
 from holdfast.models.penalty import WEIGHT
 from holdfast.scheme.compiling import kernel
@@ -22,9 +23,6 @@ from holdfast.scheme.functions import Functions, any_point
 from holdfast.scheme.state import Layout, Vector
 
 SMALLEST_WEIGHT = 1e-10
-LARGEST_COORDINATE = (
-    1e30  # in scales of the frame; further out a point is taken to lie here, so that squares stay finite
-)
 
 # hyper = [ smoothing | penalty … ]
 SMOOTHING, PENALTY = 0, 1
@@ -53,12 +51,6 @@ def mixture_layout(component: Component, K: int, d: int) -> Layout:
     )
 
 
-@kernel
-def limited(x: float) -> float:
-    """x within ±LARGEST_COORDINATE."""
-    return max(min(x, LARGEST_COORDINATE), -LARGEST_COORDINATE)
-
-
 def mixture_functions(
     component: Component,
     K: int,
@@ -74,6 +66,7 @@ def mixture_functions(
     log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
     framed: whether the frame is taken from the data; counts are left as they are.
     """
+    layout = mixture_layout(component, K, d)
     size = component.size(d)
     logs, starved = 3 * d, 3 * d + 1
     weights = 3 * d + 2
@@ -201,10 +194,10 @@ def mixture_functions(
                 out[k * d + i] = theta[i] + theta[d + i] * source[components + k * size + i]
 
     def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        start_mixture(component, theta, points, K, d, log_unit, framed, seed)
+        start_mixture(component, layout, points, theta, log_unit, framed, seed)
 
     return MixtureFunctions(
-        layout=mixture_layout(component, K, d),
+        layout=layout,
         width=d,
         work_size=work_size,
         evaluate=evaluate,

@@ -11,6 +11,7 @@ intercept is not penalised.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,12 +19,12 @@ import numpy as np
 
 from holdfast.checks import require
 from holdfast.models.base import Model
-from holdfast.models.mixture_start import frame_of
+from holdfast.models.frame import frame_of, limited
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.functions import Advance, Evaluate, Functions, Size
 from holdfast.scheme.state import Layout, Vector
 
 L2 = 0  # hyper = [ λ ]
-LARGEST_COORDINATE = 1e30
 
 
 def regression_layout(p: int) -> Layout:
@@ -49,7 +50,7 @@ def standardised(y: Vector, i: int, theta: Vector, p: int) -> float:
     x = (y[i] - theta[i]) / theta[p + 1 + i]
     if math.isnan(x):
         return 0.0
-    return min(max(x, -LARGEST_COORDINATE), LARGEST_COORDINATE)
+    return limited(x)
 
 
 @kernel
@@ -85,6 +86,43 @@ def descend_gradient(theta: Vector, hyper: Vector, work: Vector, p: int, rho: fl
     for i in range(p):
         theta[coef + i] -= rho * (hyper[L2] * theta[coef + i] - e * work[i])
     theta[coef + p] += rho * e
+
+
+def regression_functions(
+    p: int, evaluate: Evaluate, whitened: Size, advance: Advance, valid: Callable[[Vector], bool], scaled_target: bool
+) -> Functions:
+    """Algorithm 1's functions for a regression on p features, given what is particular to it.
+
+    `evaluate` leaves the features in work[:p], their squared length in work[p] and the residual in work[p + 1]; one
+    further entry of `work` is its own. scaled_target: whether the target is standardised as the features are.
+    """
+    coef, scale = 2 * p + 2, p + 1
+
+    @kernel
+    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        return gradient_length(theta, hyper, work, p)
+
+    @kernel
+    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
+        for i in range(p):
+            out[i] = theta[coef + i] * theta[scale + p] / theta[scale + i]
+
+    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
+        start_regression(points, theta, scaled_target)
+
+    return Functions(
+        layout=regression_layout(p),
+        width=p + 1,
+        work_size=p + 3,
+        evaluate=evaluate,
+        norms={"whitened": whitened, "full": full},
+        advance=advance,
+        start=start,
+        valid=valid,
+        estimate=estimate,
+        estimate_shape=(p,),
+        handles_missing=True,
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Layout, Vector
 
+Evaluate = Callable[[Vector, Vector, Vector, Vector, bool], float]
 Size = Callable[[Vector, Vector, Vector, Vector, bool], float]
+Advance = Callable[[Vector, Vector, Vector, Vector, float, bool], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +25,13 @@ class Functions:
     width: int
     work_size: int
 
-    evaluate: Callable[[Vector, Vector, Vector, Vector, bool], float]
+    evaluate: Evaluate
     """(theta, y, hyper, work, missing) → −log f(y; θ). May leave in `work` what the other functions need."""
 
     norms: Mapping[str, Size]
     """name → (theta, y, hyper, work, missing) → ‖H‖², squared. Called right after `evaluate`."""
 
-    advance: Callable[[Vector, Vector, Vector, Vector, float, bool], None]
+    advance: Advance
     """(theta, y, hyper, work, ρ, missing): θ ← θ − ρ·H. Called right after `evaluate`."""
 
     start: Callable[[Vector, Vector, Vector, int], None]

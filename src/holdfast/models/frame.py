@@ -1,0 +1,37 @@
+"""The frame: a reference point and a scale for each variable, so that neither offsets nor units matter."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Vector
+
+LARGEST_COORDINATE = 1e30  # in scales of the frame; a point further out is taken to lie here: its squares stay finite
+
+
+def frame_of(points: Vector) -> tuple[Vector, Vector]:
+    """Median and spread of each column; the spread is never zero, and its square neither vanishes nor overflows.
+
+    >>> frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
+    (array([3.]), array([1.4826]))
+    """
+    reference = np.nanmedian(points, axis=0)
+    deviations = np.abs(points - reference)
+    spread = 1.4826 * np.nanmedian(deviations, axis=0)
+    spread = np.where(spread > 0.0, spread, np.nanmean(deviations, axis=0))
+    spread = np.where(spread > 0.0, spread, np.abs(reference))
+    spread = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)
+    return reference, np.clip(spread, 1e-150, 1e150)
+
+
+def in_frame(points: Vector, reference: Vector, scale: Vector) -> Vector:
+    """The points in the frame's coordinates."""
+    with np.errstate(over="ignore"):
+        return np.clip((points - reference) / scale, -LARGEST_COORDINATE, LARGEST_COORDINATE)
+
+
+@kernel
+def limited(x: float) -> float:
+    """x within ±LARGEST_COORDINATE."""
+    return max(min(x, LARGEST_COORDINATE), -LARGEST_COORDINATE)
