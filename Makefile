@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers fast bench paper clean
+.PHONY: demo test lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo

@@ -43,6 +43,13 @@ def counts(rng, n):
     return (rng.poisson(3.0 + 20.0 * rng.integers(2, size=n)).astype(float),)
 
 
+def counts_with_gaps(rng, n):
+    y = rng.poisson((3.0, 20.0), size=(n, 2)).astype(float)
+    y[::7, 0] = np.nan
+    y[3::7, 1] = np.nan
+    return (y,)
+
+
 def waiting_times(rng, n):
     return (rng.exponential(2.0, size=n),)
 
@@ -69,6 +76,7 @@ CASES = [
     Case("SDEM", lambda: hf.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
     Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), Power(0.7, 5.0)), gaussian(1)),
     Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=3.0), counts),
+    Case("Poisson, d=2, gaps", lambda: hf.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_gaps),
     Case("exponential", lambda: hf.SRA(model=Exponential(), gamma=5.0), waiting_times),
     Case(
         "linear",

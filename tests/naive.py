@@ -334,12 +334,12 @@ class PoissonMixture(Mixture):
         return {"s2": first}
 
     def squared_distances(self, theta, y):
-        """sum_j (y_j - rate_kj)^2 / rate_kj over the observed coordinates: the variance is the rate."""
+        """sum_j 4 (sqrt(y_j + 3/8) - sqrt(rate_kj + 3/8))^2 over the observed coordinates: Anscombe's transform."""
         result = np.zeros(self.K, dtype=REAL)
         for k in range(self.K):
             for j in range(self.d):
                 if not np.isnan(y[j]):
-                    result[k] += (y[j] - theta["rates"][k, j]) ** 2 / theta["rates"][k, j]
+                    result[k] += 4 * (np.sqrt(y[j] + 0.375) - np.sqrt(theta["rates"][k, j] + 0.375)) ** 2
         return result
 
 
@@ -438,8 +438,8 @@ class LinearRegression(Regression):
         return (REAL(y) - self.target_centre) / self.target_scale - self.linear(x)
 
     def longest_step(self, x):
-        """At 1/(1 + |x~|^2) the point is met exactly."""
-        return 1 / (1 + np.sum(x**2))
+        """At 1/(1 + |x~|^2) the point is met exactly; the penalty curves by lambda."""
+        return 1 / (1 + np.sum(x**2) + self.penalty)
 
     def score(self, point):
         """-log N(y; prediction, v s_y^2), in the raw units of y."""
@@ -487,8 +487,8 @@ class LogisticRegression(Regression):
         return q if y == 1 else -p
 
     def longest_step(self, x):
-        """The log-loss curves by at most (1 + |x~|^2)/4."""
-        return 4 / (1 + np.sum(x**2))
+        """The log-loss curves by at most (1 + |x~|^2)/4; the penalty by lambda."""
+        return 1 / ((1 + np.sum(x**2)) / 4 + self.penalty)
 
     def score(self, point):
         """The log-loss, -log p where y = 1 and -log(1 - p) where y = 0."""

@@ -40,7 +40,7 @@ def test_messages_say_what_is_wrong():
     with pytest.raises(CheckpointError, match="format 99"):
         hf.from_bytes(newer)
     header, state = checkpoint.unpack(data)
-    with pytest.raises(CheckpointError, match="'Forest', a learner that is not known"):
+    with pytest.raises(CheckpointError, match="learner 'Forest', which is not known"):
         hf.from_bytes(checkpoint.pack({**header, "learner": "Forest"}, state))
     with pytest.raises(CheckpointError, match="expected a state of"):
         hf.from_bytes(checkpoint.pack(header, state[:-1]))

@@ -97,6 +97,25 @@ def test_an_edited_model_is_compiled_anew(tmp_path):
     assert compilations > 0
 
 
+def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
+    """A kernel in another file, which the model's kernels call."""
+    (tmp_path / "helper.py").write_text("from holdfast.scheme import kernel\n@kernel\ndef bonus():\n    return 1.0\n")
+    source = (Path(EXAMPLES) / "exponential.py").read_text()
+    source = source.replace("return log(m)", "return bonus() + log(m)").replace(
+        "import holdfast as hf", "import holdfast as hf\nfrom helper import bonus"
+    )
+    (tmp_path / "exponential.py").write_text(source)
+    code = "import holdfast as hf, numpy as np\nfrom exponential import Exponential\nm = hf.SRA(model=Exponential())\n"
+    code += "m.process(np.ones(20))\nprint(m.score(1.0))"
+    scores = []
+    for bonus in ("1.0", "1000.0"):
+        helper = tmp_path / "helper.py"
+        helper.write_text(helper.read_text().replace("1.0", bonus))
+        result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        scores.append(float(result.stdout))
+    assert scores[1] - scores[0] == pytest.approx(999.0)
+
+
 def test_importing_the_command_line_imports_nothing_heavy():
     code = "import sys, holdfast.cli; print([m for m in ('numpy', 'numba', 'matplotlib', 'river') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -42,8 +42,9 @@ def test_printed_three_dimensional_stream_and_its_lock_out():
 def test_the_lock_out_is_told_of():
     stream = hf.datasets.make_abrupt(dim=3, seed=0)
     learner = hf.SRA(**{**PAPER, "gamma": 7.0, "beta": 0.5})
-    with pytest.warns(HoldfastWarning, match="has lost its points"):
+    with pytest.warns(HoldfastWarning) as told:
         trace = learner.process(stream.y)
+    assert "has lost its points" in " ".join(str(warning.message) for warning in told)
     after = trace.dropped[stream.change_points[0] :].mean()
     assert after > 0.3
 

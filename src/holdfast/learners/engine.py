@@ -13,8 +13,11 @@ from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
 from holdfast.scheme.algorithm import HELD_FOR_START, HYPER, STEP, UNUSABLE, bind
 from holdfast.scheme.compiling import announced, direct
-from holdfast.scheme.state import BAD, HEADER, HELD, MISSING, SEEN, STARTED, Cell, Vector
+from holdfast.scheme.state import BAD, HEADER, HELD, MISSING, SEEN, Cell, Vector
 from holdfast.scheme.step_sizes import StepSize
+
+ENOUGH = 3  # values of a variable among the first points
+PATIENCE = 10  # times n_init: how long to wait for that many
 
 
 class Engine:
@@ -51,7 +54,7 @@ class Engine:
     @property
     def started(self) -> bool:
         """Whether enough points have come for the model to start."""
-        return bool(self.cell.header[HELD] == STARTED)
+        return bool(self.cell.header[HELD] < 0.0)
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
@@ -83,10 +86,10 @@ class Engine:
             held -= 1
         start[held] = np.where(np.isnan(row), MISSING, row)
         header[HELD] = held + 1.0
-        if held + 1 == self.n_init and not (start == MISSING).all(axis=0).any():
+        if held + 1 == self.n_init and not self.silent_variables():
             self._start(start, self.cell.theta)
             start[:] = 0.0
-            header[HELD] = STARTED
+            header[HELD] = -1.0 - (header[SEEN] - header[BAD] - self.n_init)
         return HELD_FOR_START
 
     def _start(self, held: Vector, theta: Vector) -> None:
@@ -115,9 +118,20 @@ class Engine:
 
     def refuse_bad(self, rows: Vector) -> None:
         """Raises if a row cannot be used."""
-        for i, row in enumerate(rows):
-            if self.algorithm.missing_coordinates(row) < 0:
-                raise BadInputError(f"row {i} cannot be used: {row}; nothing of this call was learnt")
+        with announced(self.title):
+            first = self.algorithm.first_unusable(rows)
+        if first >= 0:
+            raise BadInputError(
+                f"row {first} cannot be used: {rows[first]} ({self.model.support}); nothing of this call was learnt"
+            )
+
+    def silent_variables(self) -> list[int]:
+        """The variables that have shown too few values among the points held; after a while one will do."""
+        header = self.cell.header
+        patient = header[SEEN] - header[BAD] < PATIENCE * self.n_init
+        needed = min(ENOUGH, self.n_init) if patient else 1
+        held = self.cell.start[: int(header[HELD])]
+        return [int(i) for i in np.flatnonzero((held != MISSING).sum(axis=0) < needed)]
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
         """The short way for one point: (cell, number or vector) → score. See `Algorithm.update`."""

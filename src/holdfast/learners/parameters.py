@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from typing import Any, ClassVar, Self
+
+from holdfast.errors import BadInputError
 
 
 class Parameters:
     """For classes that keep every argument of `__init__` in an attribute of the same name."""
+
+    changeable: ClassVar[tuple[str, ...]] = ()
+    """Settings that may be changed later."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name."""
@@ -16,6 +21,14 @@ class Parameters:
     def clone(self) -> Self:
         """One with the same settings that has seen nothing."""
         return type(self)(**self.get_params())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """A setting is given once, to `__init__`: what was laid out for it would not follow a change."""
+        if name not in self.changeable and hasattr(self, name) and name in inspect.signature(type(self)).parameters:
+            raise BadInputError(
+                f"{name} is fixed when a {type(self).__name__} is made; make a new one with another {name}"
+            )
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters

@@ -24,6 +24,8 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
     >>> read_point({"b": 2, "a": 1}, 2, ("a", "b"))
     (array([1., 2.]), ('a', 'b'))
     """
+    if isinstance(x, float | int | np.integer) and width in (None, 1):
+        return np.array([float(x)]), names
     if _is_labelled(x):  # a row of a pandas dataframe
         x = dict(x.items())
     if isinstance(x, Mapping):
@@ -52,7 +54,7 @@ def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, N
     if rows.ndim != 2 or rows.shape[1] == 0 or (width is not None and len(rows) and rows.shape[1] != width):
         expected = "(T,) or (T, d)" if width is None else "(T,) or (T, 1)" if width == 1 else f"(T, {width})"
         raise BadInputError(f"expected a batch of shape {expected}, got {np.shape(X)}")
-    return np.ascontiguousarray(rows), names
+    return np.require(rows, requirements=["C", "W"]), names  # one kind of array, for which one machine code is made
 
 
 def _numbers(x: Any) -> Vector:

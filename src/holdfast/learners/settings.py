@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import CheckpointError
 from holdfast.models.base import Model, model_from_settings
 from holdfast.models.penalty import Penalty
+from holdfast.registry import name_of
 from holdfast.scheme.step_sizes import StepSize
 
 
@@ -22,11 +22,11 @@ def to_json(value: Any) -> Any:
     """
     if isinstance(value, Model):
         return {
-            "model": type(value).__name__,
+            "model": name_of(type(value)),
             "settings": {k: to_json(v) for k, v in value.settings().items()},
         }
     if isinstance(value, StepSize) and is_dataclass(value):
-        return {"step_size": type(value).__name__, "settings": asdict(value)}
+        return {"step_size": name_of(type(value)), "settings": {k: to_json(v) for k, v in asdict(value).items()}}
     if isinstance(value, Penalty):
         return {"penalty": {k: to_json(v) for k, v in asdict(value).items()}}
     if isinstance(value, np.generic):
@@ -40,6 +40,8 @@ def to_json(value: Any) -> Any:
 
 def from_json(value: Any) -> Any:
     """The value that `to_json` was given."""
+    if isinstance(value, list):
+        return tuple(map(from_json, value))
     if not isinstance(value, dict):
         return value
     if "number" in value:
@@ -49,9 +51,4 @@ def from_json(value: Any) -> Any:
     settings = {k: from_json(v) for k, v in value["settings"].items()}
     if "model" in value:
         return model_from_settings(value["model"], settings)
-    if value["step_size"] not in StepSize.known:
-        raise CheckpointError(
-            f"this was made with the step size {value['step_size']!r}, which is not known here: "
-            "import the module that defines it first"
-        )
-    return StepSize.known[value["step_size"]](**settings)
+    return StepSize.registry[value["step_size"]](**settings)

@@ -14,6 +14,7 @@ from holdfast.scheme.step_sizes import Constant
 from holdfast.tradeoff import step_size as rho_for_gamma
 
 DEFAULT_RHO = 0.01
+NORMS = ("whitened", "mean", "full")
 
 
 class SRA(StochasticApproximation):
@@ -69,25 +70,26 @@ class SRA(StochasticApproximation):
         self.rho, self.beta, self.M, self.half_life = rho, beta, M, half_life
         if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
             raise BadInputError("give either a model or n_components, covariance and penalty, not both")
+        if norm not in NORMS and model is None:
+            raise BadInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
         if gamma is None and norm != "whitened":
             raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
         super().__init__(
             model or GaussianMixture(n_components, penalty, covariance=covariance),
             self._step_size(gamma),
-            norm=norm,
+            gamma,
+            norm,
             n_init=n_init,
             warmup=warmup,
             seed=seed,
             on_bad=on_bad,
         )
-        self.gamma = gamma
         self._given_model = model
-        self._check()
         require("far", far, high=0.5)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
-        return {**super().get_params(deep), "model": self._given_model}
+        return {k: self._given_model if k == "model" else v for k, v in super().get_params(deep).items()}
 
     def _step_size(self, gamma: float | None) -> Constant:
         ways = {

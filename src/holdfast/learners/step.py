@@ -15,6 +15,7 @@ class Step:
     change_score: for change detection; the score, and NaN where the point was dropped.
     dropped: whether the threshold rejected the point.
     p_value, anomaly, change: decisions. The plain scheme makes none: NaN, False, False.
+    bad: whether the point could not be used, and was skipped.
 
     What is the same for all ordinary points stands in the class, so that one is made in 60 ns; a named tuple takes 240.
 
@@ -31,6 +32,7 @@ class Step:
     p_value: float = nan
     anomaly: bool = False
     change: bool = False
+    bad: bool = False
 
     def __new__(cls, score: float) -> Step:
         """A step with this score."""
@@ -56,6 +58,9 @@ class Step:
     def __hash__(self) -> int:
         return hash(repr(self))
 
+    def __reduce__(self) -> tuple[type[Step], tuple[float]]:
+        return type(self), (self.score,)
+
     def __repr__(self) -> str:
         return f"Step({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
 
@@ -66,6 +71,14 @@ class DroppedStep(Step):
     __slots__ = ()
 
     dropped: bool = True
+
+
+class BadStep(Step):
+    """The answer to a point that could not be used."""
+
+    __slots__ = ()
+
+    bad: bool = True
 
 
 new = object.__new__

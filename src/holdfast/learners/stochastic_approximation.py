@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError, CheckpointError, HoldfastWarning, NotStartedError
+from holdfast.errors import BadInputError, CheckpointError, NotStartedError
 from holdfast.learners import checkpoint
 from holdfast.learners.engine import Engine
+from holdfast.learners.estimates import Estimates
 from holdfast.learners.parameters import Parameters
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
-from holdfast.learners.settings import from_json, to_json
-from holdfast.learners.step import DroppedStep, Step, new
+from holdfast.learners.settings import to_json
+from holdfast.learners.step import BadStep, DroppedStep, Step, new
 from holdfast.learners.trace import Trace
+from holdfast.learners.warnings import Teller
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
+from holdfast.registry import Registry, name_of
 from holdfast.scheme.algorithm import REJECTED, UNUSABLE
 from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
 from holdfast.scheme.step_sizes import Constant, StepSize
 
-FIXED = ("model", "step_size", "gamma", "norm", "n_init", "warmup", "seed")  # what the memory was laid out for
+Update = Callable[[Vector, Any], float]
 
 
 def _decline(cell: Vector, y: Any) -> float:
@@ -34,7 +35,7 @@ def _decline(cell: Vector, y: Any) -> float:
     return math.nan
 
 
-class StochasticApproximation(Parameters):
+class StochasticApproximation(Parameters, Estimates):
     """Algorithm 1 for any model: θ ← θ − ρ_t·H(y), unless ‖H(y)‖ > γ.
 
     model: what to learn, one of `holdfast.models` or your own. Default: one Gaussian.
@@ -54,11 +55,12 @@ class StochasticApproximation(Parameters):
     (array([300]), array([[4.]]))
     """
 
-    kinds: ClassVar[dict[str, type[StochasticApproximation]]] = {}
+    registry: ClassVar[Registry[StochasticApproximation]] = Registry("learner")
+    changeable: ClassVar[tuple[str, ...]] = ("on_bad",)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        StochasticApproximation.kinds[cls.__name__] = cls
+        StochasticApproximation.registry.add(cls)
 
     def __init__(
         self,
@@ -76,69 +78,86 @@ class StochasticApproximation(Parameters):
         self.step_size = step_size if step_size is not None else Constant(0.01)
         self.gamma, self.norm = gamma, norm
         self.n_init, self.warmup, self.seed, self.on_bad = n_init, warmup, seed, on_bad
+        self._teller = Teller()
         self._check()
         self._engine: Engine | None = None
         self._names: Names | None = None
-        self._told: set[str] = set()
+        self._read_names: Names | None = None  # those of the latest input, kept once it has been learnt
         self._cell: Vector = np.zeros(0)
-        self._update_number: Callable[[Vector, Any], float] = _decline
-        self._update_vector: Callable[[Vector, Any], float] = _decline
-        self._update_compiled = False
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        # (Looking into __dict__ here would make every later look-up of an attribute slower.)
-        if name in FIXED and getattr(self, "_engine", None) is not None and value != getattr(self, name):
-            raise BadInputError(f"{name} is fixed once the first point has come; clone() makes a fresh learner")
-        super().__setattr__(name, value)
+        self._update_number: Update = _decline
+        self._update_vector: Update = _decline
 
     def _check(self) -> None:
         if not isinstance(self.model, Model):
             raise BadInputError(f"model must be one of holdfast.models or a Model of your own, not {self.model!r}")
         if not isinstance(self.step_size, StepSize):
             raise BadInputError(f"step_size must be one of holdfast.scheme, not {self.step_size!r}")
-        if self.gamma is not None:
-            require("gamma", self.gamma, infinite=True)
+        if (
+            self.gamma is not None
+            and require("gamma", self.gamma, infinite=True) != math.inf
+            and not (0.0 < self.gamma * self.gamma < math.inf)
+        ):
+            raise BadInputError(f"gamma={self.gamma!r} cannot be squared: take other units, or norm='whitened'")
         for name, least in (("n_init", 1), ("warmup", 0), ("seed", 0)):
             require_whole(name, getattr(self, name), least)
         if self.on_bad not in ("skip", "raise"):
             raise BadInputError(f"on_bad must be 'skip' or 'raise', not {self.on_bad!r}")
+        if self.n_init < self.model.least_points:
+            enough = self.model.least_points
+            self._teller.tell("few", f"{self.n_init} first points are few for this model: take n_init={enough} or more")
 
     # Learning
 
     def update(self, x: Any, y: float | None = None) -> Step:
         """Learns one point: a number, a sequence, a vector or a dict; for a regression, features x and target y."""
-        compiled = self._update_number if x.__class__ is float and y is None else self._compiled_update(x, y)
+        if x.__class__ is float and y is None:
+            compiled = self._update_number
+        else:
+            compiled, x = self._short_way(x, y)
         score = compiled(self._cell, x)
         if score == score:  # learnt; NaN marks all the rest
             step = new(Step)  # Step(score), without the call
             step.score = score
             return step
-        if compiled is not _decline:
-            fate, score = self._open_engine.answer()
-            if fate != UNUSABLE:
-                return DroppedStep(score) if fate == REJECTED else Step(score)
-        trace = self._process(self._read_point(x, y).reshape(1, -1))
-        if self.started and not self._update_compiled:
-            self._compile_update()
+        return self._explain(x) if compiled is not _decline else self._long_way(self._read_point(x, y))
+
+    def _short_way(self, x: Any, y: float | None) -> tuple[Update, Any]:
+        """The compiled update that there is for this point, and the point as it takes it."""
+        if y is None:
+            if isinstance(x, float | int | np.integer | np.floating):
+                return self._update_number, float(x)
+            if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous and x.shape == (self._width,):
+                return self._update_vector, x
+        if self._update_vector is not _decline:
+            return self._update_vector, self._read_point(x, y)
+        if self._update_number is not _decline:
+            return self._update_number, float(self._read_point(x, y)[0])
+        return _decline, x
+
+    def _explain(self, x: float | Vector) -> Step:
+        """The step of a point that the compiled update did not simply learn."""
+        engine = self._open_engine
+        fate, score = engine.answer()
+        if fate == UNUSABLE:  # it was left alone, so that it can still be refused
+            return self._long_way(np.atleast_1d(x))
+        if fate == REJECTED:
+            self._teller.look_for_lock_out(engine)
+            return DroppedStep(score)
+        self._teller.look_at(engine)
+        return Step(score)
+
+    def _long_way(self, point: Vector) -> Step:
+        """Through `process`: before the start, and for a point that cannot be used."""
+        trace = self._process(point.reshape(1, -1))
+        engine = self._open_engine
+        if engine.started and self._update_number is _decline and self._update_vector is _decline:
+            compiled = engine.compiled_update()
+            self._update_number, self._update_vector = (
+                (compiled, _decline) if engine.width == 1 else (_decline, compiled)
+            )
+        self._teller.look_for_silence(engine)
         score = float(trace.score[0])
-        return DroppedStep(score) if trace.dropped[0] else Step(score)
-
-    def _compiled_update(self, x: Any, y: float | None) -> Callable[[Vector, Any], float]:
-        """The compiled update that can take x as it is, if there is one."""
-        if y is None and isinstance(x, float):
-            return self._update_number
-        plain = isinstance(x, np.ndarray) and x.dtype == np.float64 and x.flags.c_contiguous and x.ndim == 1
-        return self._update_vector if y is None and plain and len(x) == self._width else _decline
-
-    def _compile_update(self) -> None:
-        """From now on `update` goes the short way, unless it takes pairs."""
-        self._update_compiled = True
-        if self.model.supervised:
-            return
-        if self._width == 1:
-            self._update_number = self._open_engine.compiled_update()
-        else:
-            self._update_vector = self._open_engine.compiled_update()
+        return BadStep(score) if trace.bad[0] else DroppedStep(score) if trace.dropped[0] else Step(score)
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
         """Learns a batch, row by row, exactly as `update` would, and continues from there next time.
@@ -149,29 +168,26 @@ class StochasticApproximation(Parameters):
         if record not in (None, self.model.recorded):
             raise BadInputError(f"{type(self.model).__name__} can record {self.model.recorded!r}, not {record!r}")
         trace = self._process(self._read_rows(X, y), record)
-        n_bad = int(np.count_nonzero(trace.bad))
-        if n_bad:
-            first = int(np.flatnonzero(trace.bad)[0])
-            tell(f"{n_bad} of {len(trace)} rows could not be used and were skipped, the first of them row {first}")
-        trouble = self.model.trouble(self._open_engine.cell.theta, self._width) if self.started else None
-        if trouble and trouble not in self._told:
-            self._told.add(trouble)
-            tell(trouble)
+        if self._engine is not None:
+            self._teller.look_at_batch(self._engine, trace)
         return trace
 
     def _process(self, rows: Vector, record: str | None = None) -> Trace:
         if self._engine is None and not len(rows):
             return Trace(np.zeros(0), np.zeros(0, np.int8), {record: np.zeros(0)} if record else {})
-        engine = self._engine or self._open(rows.shape[1])
+        engine = self._engine or self._make_engine(rows.shape[1])
         if self.on_bad == "raise":
             engine.refuse_bad(rows)
+        if self._engine is None:
+            self._open(engine)
+        self._names = self._names or self._read_names
         return engine.process(rows, record)
 
     def _read_point(self, x: Any, y: Any) -> Vector:
         point, names = read_point(x, self._feature_width, self._names)
         if self._takes_pairs(y, "update"):
             point = np.append(point, read_point(y, 1, None)[0])
-        self._names = names
+        self._read_names = names
         return point
 
     def _read_rows(self, X: Any, y: Any) -> Vector:
@@ -181,7 +197,7 @@ class StochasticApproximation(Parameters):
             if len(targets) != len(rows):
                 raise BadInputError(f"expected as many targets as rows, got {len(targets)} and {len(rows)}")
             rows = np.hstack([rows, targets])
-        self._names = names
+        self._read_names = names
         return rows
 
     def _takes_pairs(self, y: Any, method: str) -> bool:
@@ -194,13 +210,23 @@ class StochasticApproximation(Parameters):
 
     # The state
 
-    def _open(self, width: int) -> Engine:
-        """The memory for points of this many numbers, made when the first one comes."""
-        gamma = self._effective_gamma(width)
+    def _make_engine(self, width: int) -> Engine:
+        """The memory for points of this many numbers."""
         settings = (self.norm, self.n_init, self.warmup, self.seed)
-        self._engine = Engine(self.model, width, self.step_size, gamma, *settings)
-        self._cell = self._engine.cell.vector
-        return self._engine
+        return Engine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
+
+    def _open(self, engine: Engine) -> None:
+        """From now on points are of the engine's width."""
+        self._engine, self._cell = engine, engine.cell.vector
+
+    def _restore(self, width: int, names: Names | None, state: Vector) -> None:
+        """The memory as it was, for a learner that has just been made."""
+        engine = self._make_engine(width)
+        if len(engine.cell.state) != len(state):
+            raise CheckpointError(f"expected a state of {len(engine.cell.state)} numbers, got {len(state)}")
+        engine.cell.state[:] = state
+        self._open(engine)
+        self._names = names
 
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)
@@ -250,6 +276,11 @@ class StochasticApproximation(Parameters):
         return 0 if self._engine is None else int(self._engine.cell.header[entry])
 
     @property
+    def threshold(self) -> float | None:
+        """The γ in force: the one given, or the model's own; None before the first point has shown the dimension."""
+        return None if self._engine is None else self._effective_gamma(self._width)
+
+    @property
     def variables(self) -> Names | None:
         """The names of the variables, if the data had any."""
         return self._names
@@ -258,12 +289,10 @@ class StochasticApproximation(Parameters):
 
     def score(self, x: Any, y: Any = None) -> Any:
         """−log f(x; θ) of a point, or of each row of a batch; learns nothing. For a regression, −log f(y | x; θ)."""
-        engine, names = self._open_engine, self._names
-        single = is_point(x, self._feature_width)
-        try:
-            rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
-        finally:
-            self._names = names
+        engine, single = self._open_engine, is_point(x, self._feature_width)
+        rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
+        if self.on_bad == "raise":
+            engine.refuse_bad(rows)
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
 
@@ -274,33 +303,10 @@ class StochasticApproximation(Parameters):
         theta, width = self._open_engine.theta(), self._feature_width
         single = is_point(x, width)
         rows, _ = (read_point if single else read_rows)(x, width, self._names)
+        if np.isinf(rows).any():
+            raise BadInputError("expected finite features (NaN marks a missing one), got an infinite one")
         predictions = self.model.predict(theta, rows.reshape(-1, self._width - 1))
         return float(predictions[0]) if single else predictions
-
-    @property
-    def weights(self) -> Vector:
-        """(K,): the weights of a mixture, which sum to 1."""
-        return self._estimate("weights")  # type: ignore[no-any-return]
-
-    @property
-    def means(self) -> Vector:
-        """(K, d): the means of a mixture."""
-        return self._estimate("means")  # type: ignore[no-any-return]
-
-    @property
-    def covariances(self) -> Vector:
-        """(K, d, d): the covariances of a mixture, always positive definite."""
-        return self._estimate("covariances")  # type: ignore[no-any-return]
-
-    @property
-    def coef(self) -> Vector:
-        """(p,): the coefficients of a regression."""
-        return self._estimate("coef")  # type: ignore[no-any-return]
-
-    @property
-    def intercept(self) -> float:
-        """The intercept of a regression."""
-        return self._estimate("intercept")  # type: ignore[no-any-return]
 
     def _estimate(self, name: str) -> Any:
         if name not in self.model.estimates:
@@ -313,7 +319,7 @@ class StochasticApproximation(Parameters):
     def to_bytes(self) -> bytes:
         """The learner with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
         header = {
-            "learner": type(self).__name__,
+            "learner": name_of(type(self)),
             "settings": {name: to_json(value) for name, value in self.get_params().items()},
             "width": None if self._engine is None else self._width,
             "names": self._names,
@@ -325,37 +331,9 @@ class StochasticApproximation(Parameters):
         checkpoint.write(path, self.to_bytes())
 
     def __reduce__(self) -> tuple[Callable[[bytes], StochasticApproximation], tuple[bytes]]:
+        from holdfast.learners.restoring import from_bytes
+
         return from_bytes, (self.to_bytes(),)
 
 
-StochasticApproximation.kinds["StochasticApproximation"] = StochasticApproximation
-
-
-def tell(message: str) -> None:
-    """A warning, placed at the line that called the learner."""
-    warnings.warn(message, HoldfastWarning, stacklevel=3)
-
-
-def from_bytes(data: bytes) -> StochasticApproximation:
-    """The learner that `to_bytes` was called on, ready to go on where it was."""
-    header, state = checkpoint.unpack(bytes(data))
-    kind = StochasticApproximation.kinds.get(header["learner"])
-    if kind is None:
-        raise CheckpointError(f"this holds a {header['learner']!r}, a learner that is not known here")
-    settings = {name: from_json(value) for name, value in header["settings"].items()}
-    try:
-        learner = kind(**settings)
-    except TypeError as error:  # written by a version with other settings
-        raise CheckpointError(f"this {kind.__name__} has settings that this holdfast does not know: {error}") from None
-    if header["width"] is not None:
-        cell = learner._open(header["width"]).cell
-        if len(cell.state) != len(state):
-            raise CheckpointError(f"expected a state of {len(cell.state)} numbers, got {len(state)}")
-        cell.state[:] = state
-        learner._names = tuple(header["names"]) if header["names"] else None
-    return learner
-
-
-def load(path: str | os.PathLike[str]) -> StochasticApproximation:
-    """The learner that was saved to this file."""
-    return from_bytes(Path(path).read_bytes())
+StochasticApproximation.registry.add(StochasticApproximation)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.learners.step import FIELDS
 from holdfast.scheme.algorithm import REJECTED, UNUSABLE
 from holdfast.scheme.state import Vector
 
 Flags = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Trace:
     """One entry a row, as `update` would have given it.
 
@@ -28,6 +29,10 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
+
+    def as_dict(self) -> dict[str, Vector | Flags]:
+        """What `update` would have given, and `bad`, one array each: `pandas.DataFrame(trace.as_dict())`."""
+        return {name: getattr(self, name) for name in (*FIELDS, "bad")}
 
     def __len__(self) -> int:
         return len(self.score)
@@ -46,6 +51,21 @@ class Trace:
     def bad(self) -> Flags:
         """Whether the row could not be used: all missing, infinite, or outside the model's support."""
         return np.asarray(self.fates == UNUSABLE)
+
+    @property
+    def p_value(self) -> Vector:
+        """Decisions are for alarms; the plain scheme makes none: NaN."""
+        return np.full(len(self), np.nan)
+
+    @property
+    def anomaly(self) -> Flags:
+        """As `p_value`: False."""
+        return np.zeros(len(self), bool)
+
+    @property
+    def change(self) -> Flags:
+        """As `p_value`: False."""
+        return np.zeros(len(self), bool)
 
     @property
     def means(self) -> Vector:

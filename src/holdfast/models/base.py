@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from holdfast.errors import CheckpointError
+from holdfast.registry import Registry
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.state import Vector
 from holdfast.scheme.threshold import gamma_for_rate
@@ -18,7 +18,7 @@ from holdfast.scheme.threshold import gamma_for_rate
 class Model(ABC):
     """Base of every model. A subclass is a frozen dataclass whose fields are its settings.
 
-    Subclasses are known by their name, so that a checkpoint can name the model it was made with.
+    Subclasses are known by name (`holdfast.registry`), so that a checkpoint can say what it was made with.
     """
 
     estimates: ClassVar[tuple[str, ...]] = ()
@@ -30,11 +30,17 @@ class Model(ABC):
     supervised: ClassVar[bool] = False
     """Whether a point is a pair (x, y): its last number is then the target."""
 
-    known: ClassVar[dict[str, type[Model]]] = {}
+    support: ClassVar[str] = "finite numbers, not all of a point missing"
+    """What a point must be, for the message about one that cannot be used."""
+
+    least_points: ClassVar[int] = 1
+    """How many first points it takes to start from at the least."""
+
+    registry: ClassVar[Registry[Model]] = Registry("model")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        Model.known[cls.__name__] = cls
+        Model.registry.add(cls)
 
     @abstractmethod
     def functions(self, width: int) -> Functions:
@@ -70,8 +76,4 @@ def model_from_settings(name: str, settings: dict[str, Any]) -> Model:
     models = import_module("holdfast.models")
     if name in models.__all__:  # one of ours, perhaps not imported yet
         getattr(models, name)
-    if name not in Model.known:
-        raise CheckpointError(
-            f"this was made with the model {name!r}, which is not known here: import the module that defines it first"
-        )
-    return Model.known[name](**settings)
+    return Model.registry[name](**settings)

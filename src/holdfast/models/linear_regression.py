@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 from holdfast.models.regression import (
     Regression,
@@ -32,6 +33,8 @@ class LinearRegression(Regression):
     >>> LinearRegression(l2=0.01)
     LinearRegression(l2=0.01)
     """
+
+    support: ClassVar[str] = "a target is there, and all numbers are finite"
 
     def functions(self, width: int) -> Functions:
         """Compiled for this number of features."""

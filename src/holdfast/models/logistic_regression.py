@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ class LogisticRegression(Regression):
     >>> LogisticRegression(l2=0.01)
     LogisticRegression(l2=0.01)
     """
+
+    support: ClassVar[str] = "a target is 0 or 1, and features are finite"
 
     def functions(self, width: int) -> Functions:
         """Compiled for this number of features."""

@@ -28,7 +28,7 @@ SMALLEST_WEIGHT = 1e-10
 SMOOTHING, PENALTY = 0, 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class MixtureFunctions(Functions):
     """Algorithm 1's functions for a mixture, and its M-step."""
 
@@ -174,6 +174,8 @@ def mixture_functions(
             gain = rho * s
             w = fma((1.0 - rho) * theta[weights + k], sum_of_shares, gain)
             a = gain / w
+            if theta[weights + k] <= SMALLEST_WEIGHT:
+                a = min(a, 0.5)  # a component that comes back to life must not shrink to its first point
             w *= work[inverse]
             if w < SMALLEST_WEIGHT:
                 w = SMALLEST_WEIGHT
@@ -208,5 +210,6 @@ def mixture_functions(
         estimate=estimate,
         estimate_shape=(K, d),
         handles_missing=True,
+        trouble_at=starved,
         maximise=maximise,
     )

@@ -15,6 +15,8 @@ from holdfast.models.mixture import SMALLEST_WEIGHT, MixtureFunctions
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.state import Vector
 
+COPY = 1e-3  # standard deviations between two means that are taken to be the same
+
 
 @dataclass(frozen=True)
 class Mixture(Model):
@@ -36,6 +38,11 @@ class Mixture(Model):
         require("smoothing", self.smoothing, zero=True)
         if self.penalty is not None and not isinstance(self.penalty, Penalty):
             raise BadInputError(f"penalty must be a Penalty(…), got {self.penalty!r}")
+
+    @property
+    def least_points(self) -> int:  # type: ignore[override]
+        """Two for each component."""
+        return 2 * self.n_components
 
     @abstractmethod
     def functions(self, width: int) -> MixtureFunctions:
@@ -74,10 +81,13 @@ class Mixture(Model):
                 f"component {', '.join(map(str, lost))} of {self.n_components} has lost its points: its weight is down "
                 "to nothing. Fewer components, a Penalty(weight=…) or more first points (n_init=…) would keep it."
             )
-        distinct = len(set(map(bytes, view(theta, "components"))))
-        if distinct < self.n_components:
-            return (
-                f"only {distinct} of {self.n_components} components differ: the others are copies, and will stay so. "
-                "Fewer components or more first points (n_init=…) would help."
-            )
+        components = view(theta, "components")
+        spreads = np.sqrt([np.diag(self.component_covariance(c, width)) for c in components])
+        for k, (component, spread) in enumerate(zip(components, spreads, strict=True)):
+            others = components[k + 1 :, :width]
+            if (np.abs(others - component[:width]) < COPY * spread).all(axis=1).any():
+                return (
+                    f"component {k} of {self.n_components} has a copy: two of them describe the same points. "
+                    "Fewer components or more first points (n_init=…) would help."
+                )
         return None

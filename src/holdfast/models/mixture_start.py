@@ -12,6 +12,7 @@ from holdfast.scheme.state import Layout, Vector
 
 SEEDINGS = 20
 FAR = 5.0  # spreads from the median beyond which a first point has to have company
+SMALLEST_VARIANCE = 1e-4  # of the spread of all points: to begin too wide is safe, to begin too narrow is not
 COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
 
 
@@ -23,7 +24,7 @@ def trustworthy(points: Vector, K: int) -> npt.NDArray[np.bool_]:
     >>> trustworthy(np.array([[0.1], [0.2], [0.3], [0.4], [90.0], [91.0]]), 2).all()
     np.True_
     """
-    scaled = in_frame(points, *frame_of(points))
+    scaled = np.nan_to_num(in_frame(points, *frame_of(points)), nan=0.0)  # what is missing is no reason to doubt
     near = np.abs(scaled).max(axis=1) <= FAR
     if K > 1:
         gaps = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
@@ -49,8 +50,11 @@ def start_mixture(
     layout.view(theta, "scale")[:] = scale
     layout.view(theta, "inverse_scale")[:] = 1.0 / scale
     layout.view(theta, "log_unit")[:] = np.sum(np.log(scale)) + d * log_unit
-    complete = np.where(np.isnan(points), np.nanmedian(points, axis=0), points)
+    filled = np.where(np.isnan(points), np.nanmedian(points, axis=0), points)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
     fit = theta[layout.size - K - K * size :]  # weights and components are the last fields
-    scaled = np.ascontiguousarray(in_frame(complete, reference, scale))
-    trimmed_em(component)(scaled, trustworthy(complete, K), fit, seeds, K, size, component.work(d))
+    # A variable that has shown one value only may have any spread: about the value itself, until it is known.
+    flat = np.nanmax(points, axis=0) == np.nanmin(points, axis=0)
+    floors = np.where(flat, 1.0, SMALLEST_VARIANCE)
+    scaled, guessed = (np.ascontiguousarray(in_frame(p, reference, scale)) for p in (points, filled))
+    trimmed_em(component)(scaled, guessed, trustworthy(points, K), fit, seeds, floors, K, size, component.work(d))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,12 +20,14 @@ class PoissonMixture(Mixture):
     """K products of d Poisson distributions, for counts: calls, clicks, errors an hour.
 
     A point that is not made of whole numbers from 0 on is a bad one; NaN marks a missing count among several.
-    `means` are the rates, and `whitened` counts standard deviations √λ. The penalty acts on weights and means, the
-    latter with a centre given.
+    `means` are the rates, and `whitened` counts standard deviations (by Anscombe's transform). The penalty acts on
+    weights and means, the latter with a centre given.
 
     >>> PoissonMixture(2).n_components
     2
     """
+
+    support: ClassVar[str] = "counts are whole numbers from 0 on, not all of a point missing"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,7 @@ import numpy as np
 
 from holdfast.checks import require
 from holdfast.models.base import Model
-from holdfast.models.frame import frame_of, limited
+from holdfast.models.frame import frame_of, in_frame, limited
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.functions import Advance, Evaluate, Functions, Size
 from holdfast.scheme.state import Layout, Vector
@@ -80,9 +80,9 @@ def gradient_length(theta: Vector, hyper: Vector, work: Vector, p: int) -> float
 
 @kernel
 def descend_gradient(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
-    """θ ← θ − ρH, the step cut at 1/(curvature·(1 + |x|²)): a point is never overshot, however large it is."""
+    """θ ← θ − ρH, the step cut at 1/(curvature·(1 + |x|²) + λ): neither point nor penalty is ever overshot."""
     coef, e = 2 * p + 2, work[p + 1]
-    rho = min(rho, 1.0 / (curvature * (1.0 + work[p])))
+    rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[L2]))
     for i in range(p):
         theta[coef + i] -= rho * (hyper[L2] * theta[coef + i] - e * work[i])
     theta[coef + p] += rho * e
@@ -157,6 +157,6 @@ class Regression(Model):
         """b·x + b0 for each row, in standardised units of the target."""
         p = features.shape[1]
         view = regression_layout(p).view
-        x = (features - view(theta, "reference")[:p]) / view(theta, "scale")[:p]
+        x = in_frame(features, view(theta, "reference")[:p], view(theta, "scale")[:p])
         result: Vector = np.nan_to_num(x, nan=0.0) @ view(theta, "coef") + view(theta, "intercept")
         return result

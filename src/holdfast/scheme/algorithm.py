@@ -17,10 +17,12 @@ from typing import Any
 from holdfast.errors import BadInputError
 from holdfast.scheme.compiling import compiled, fingerprint, is_kernel, kernel
 from holdfast.scheme.functions import Functions
-from holdfast.scheme.state import BAD, DROPPED, HEADER, SEEN, Vector
+from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
 
 # settings = [ γ² | warm-up | step size's parameters (4) | the model's fixed numbers … ]
 GAMMA_SQUARED, WARMUP, STEP, HYPER = 0, 1, 2, 6
+
+LARGEST = 1e150  # beyond, a square overflows: such a number is as good as infinite
 
 # What became of a point.
 LEARNT, REJECTED, UNUSABLE, HELD_FOR_START = 0, 1, 2, 3
@@ -41,6 +43,9 @@ class Algorithm:
     score: Callable[..., Any]
     """(state, rows, settings, work, scores): −log f of each row; learns nothing."""
 
+    first_unusable: Callable[..., Any]
+    """(rows) → the first row that cannot be used, −1 if there is none."""
+
     missing_coordinates: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
@@ -55,6 +60,7 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     state_at = score_at + 1
     evaluate, advance, valid = functions.evaluate, functions.advance, functions.valid
     squared_norm, estimate = functions.norms[norm], functions.estimate
+    trouble_at = functions.trouble_at
     pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, estimate, rule]
     for piece in pieces:
         if not is_kernel(piece):
@@ -65,7 +71,7 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     def missing_coordinates(y: Vector) -> int:
         missing = 0
         for i in range(width):
-            if math.isinf(y[i]):
+            if abs(y[i]) > LARGEST:
                 return -1
             if math.isnan(y[i]):
                 missing += 1
@@ -84,21 +90,19 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         return score, True
 
     @kernel
-    def step(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
-        """One point of any kind, with its bookkeeping."""
+    def step(state: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, int]:
+        """A point that can be used, with its bookkeeping."""
         theta = state[HEADER:theta_end]
-        missing = missing_coordinates(y)
         state[SEEN] += 1.0
-        if missing < 0:
-            state[BAD] += 1.0
-            return math.nan, UNUSABLE
-        t = state[SEEN] - state[BAD]
+        t = state[SEEN] - state[BAD] + state[HELD] + 1.0  # points used so far, those of the start and this one included
         if width > 1 and missing > 0:
             score, learnt = learn(theta, t, y, settings, work, True)
         else:
             score, learnt = learn(theta, t, y, settings, work, False)
         if learnt:
+            state[RUN] = 0.0
             return score, LEARNT
+        state[RUN] += 1.0
         state[DROPPED] += 1.0
         return score, REJECTED
 
@@ -106,33 +110,33 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         recording = len(estimates) > 0
         for i in range(len(rows)):
-            scores[i], fates[i] = step(state, rows[i], settings, work)
+            missing = missing_coordinates(rows[i])
+            if missing < 0:
+                state[SEEN] += 1.0
+                state[BAD] += 1.0
+                scores[i], fates[i] = math.nan, UNUSABLE
+            else:
+                scores[i], fates[i] = step(state, rows[i], settings, work, missing)
             if recording:
                 estimate(state[HEADER:theta_end], settings[HYPER:], work, estimates[i])
 
     @kernel
     def learn_usable(cell: Vector, y: Vector) -> float:
-        """As `step`, for a point that can be used; any other is left alone.
+        """The score of a point that was learnt and nothing more is to be said of.
 
-        The score of a point that was learnt, else NaN; the last two working entries then hold its fate and score.
+        For any other NaN; the last two working entries then hold its fate and its score. A point that cannot be used is
+        left alone, not even counted.
         """
-        state, settings, work = cell[state_at:], cell[:n_settings], cell[n_settings:state_at]
+        state = cell[state_at:]
         missing = missing_coordinates(y)
         if missing < 0:
-            cell[fate_at] = UNUSABLE
+            cell[fate_at], cell[score_at] = UNUSABLE, math.nan
             return math.nan
-        theta, t = state[HEADER:theta_end], state[SEEN] - state[BAD] + 1.0
-        if width > 1 and missing > 0:
-            score, learnt = learn(theta, t, y, settings, work, True)
-        else:
-            score, learnt = learn(theta, t, y, settings, work, False)
-        state[SEEN] += 1.0
-        cell[score_at] = score
-        if learnt:
-            cell[fate_at] = LEARNT
+        trouble = state[HEADER + trouble_at] if trouble_at >= 0 else 0.0
+        score, fate = step(state, y, cell[:n_settings], cell[n_settings:state_at], missing)
+        if fate == LEARNT and (trouble_at < 0 or trouble > 0.0 or state[HEADER + trouble_at] == 0.0):
             return score
-        cell[fate_at] = REJECTED
-        state[DROPPED] += 1.0
+        cell[fate_at], cell[score_at] = fate, score
         return math.nan
 
     def update_scalar(cell, x):  # type: ignore[no-untyped-def]
@@ -153,5 +157,19 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
                 theta, hyper = state[HEADER:theta_end], settings[HYPER:]
                 scores[i] = evaluate(theta, rows[i], hyper, work, missing > 0)
 
+    def first_unusable(rows):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            if missing_coordinates(rows[i]) < 0:
+                return i
+        return -1
+
     update = update_scalar if width == 1 else update_vector
-    return Algorithm(functions.work_size + 3, compiled(run), compiled(update), compiled(score), missing_coordinates)
+    return Algorithm(
+        functions.work_size + 3,
+        compiled(run),
+        compiled(update),
+        compiled(score),
+        compiled(first_unusable),
+        missing_coordinates,
+    )

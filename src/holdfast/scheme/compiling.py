@@ -40,7 +40,7 @@ def kernel(function: Function) -> Function:
     return jitable
 
 
-def is_kernel(function: Callable[..., Any]) -> bool:
+def is_kernel(function: Any) -> bool:
     """Whether compiled code may call this function."""
     return getattr(function, "is_kernel", False)
 
@@ -55,6 +55,7 @@ def compiled(function: Callable[..., Any], allocates: bool = False) -> Callable[
     try:
         dispatcher: Callable[..., Any] = njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to write to: neither the package's nor the user's
+        _Announcer.kept = False
         dispatcher = njit(**options)(function)
     return dispatcher
 
@@ -75,17 +76,30 @@ def _digest_of_file(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
+def _kernels_used_by(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """The kernels among the globals that a function names and the variables that it encloses."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    named = [function.__globals__.get(name) for name in code.co_names]
+    return [piece for piece in (*cells, *named) if is_kernel(piece)]
+
+
 def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
     """A digest of the source files that kernels are made of: holdfast's own, and those of the given functions."""
     package = Path(__file__).parent.parent
     paths = {str(path) for room in ("scheme", "models") for path in (package / room).glob("*.py")}
-    for function in functions:
-        try:
+    seen: set[Callable[..., Any]] = set()
+    waiting = list(functions)
+    while waiting:
+        function = waiting.pop()
+        if function not in seen:
+            seen.add(function)
+            waiting += _kernels_used_by(function)
             path = inspect.getsourcefile(function)
-        except TypeError:
-            path = None
-        if path and os.path.isfile(path):  # a function typed into a console has no file; Numba hashes its code
-            paths.add(path)
+            if path and os.path.isfile(path):  # a function typed into a console has no file; Numba hashes its code
+                paths.add(path)
     return hashlib.sha256("".join(map(_digest_of_file, sorted(paths))).encode()).hexdigest()
 
 
@@ -93,6 +107,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     """Says on standard error that the machine is compiling, once for each thing: a first call may take seconds."""
 
     said: ClassVar[set[str]] = set()
+    kept: ClassVar[bool] = True
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -100,7 +115,8 @@ class _Announcer(event.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         if self.what not in self.said and not os.environ.get("HOLDFAST_QUIET"):
             self.said.add(self.what)
-            sys.stderr.write(f"holdfast: compiling {self.what} for this machine, once (some seconds) …\n")
+            how_often = "once" if self.kept else "anew in each process: no cache can be written, set NUMBA_CACHE_DIR"
+            sys.stderr.write(f"holdfast: compiling {self.what} for this machine, {how_often} (some seconds) …\n")
             sys.stderr.flush()
 
     def on_end(self, event: Any) -> None:

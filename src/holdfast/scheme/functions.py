@@ -13,7 +13,7 @@ Size = Callable[[Vector, Vector, Vector, Vector, bool], float]
 Advance = Callable[[Vector, Vector, Vector, Vector, float, bool], None]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Functions:
     """One model, as Algorithm 1 sees it. Every function but `start` is compiled (`@kernel`) and works on flat vectors:
 
@@ -47,6 +47,9 @@ class Functions:
     """(theta, hyper, work, out): writes the estimate that `process(record=…)` keeps after each row."""
 
     estimate_shape: tuple[int, ...]
+
+    trouble_at: int = -1
+    """An entry of theta that is 0 until `Model.trouble` has something to say; −1 if there is none."""
 
     handles_missing: bool
     """Whether `evaluate` integrates missing coordinates out; if not, a point that misses some is a bad one."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from holdfast.checks import require
+from holdfast.registry import Registry
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
 from holdfast.scheme.state import Vector
@@ -36,11 +37,11 @@ class StepSize(ABC):
 
     rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(shifted_power)
 
-    known: ClassVar[dict[str, type[StepSize]]] = {}
+    registry: ClassVar[Registry[StepSize]] = Registry("step size")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        StepSize.known[cls.__name__] = cls
+        StepSize.registry.add(cls)
 
     @property
     @abstractmethod

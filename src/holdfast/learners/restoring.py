@@ -1,0 +1,29 @@
+"""Learners from bytes and files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.errors import BadInputError, CheckpointError
+from holdfast.learners import checkpoint
+from holdfast.learners.settings import from_json
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+
+
+def from_bytes(data: bytes) -> StochasticApproximation:
+    """The learner that `to_bytes` was called on, ready to go on where it was."""
+    header, state = checkpoint.unpack(bytes(data))
+    kind = StochasticApproximation.registry[header["learner"]]
+    try:
+        learner = kind(**{name: from_json(value) for name, value in header["settings"].items()})
+    except (TypeError, BadInputError) as error:  # altered, or written by a version with other settings
+        raise CheckpointError(f"this {kind.__name__} has settings that do not fit this holdfast: {error}") from None
+    if header["width"] is not None:
+        learner._restore(header["width"], tuple(header["names"]) if header["names"] else None, state)
+    return learner
+
+
+def load(path: str | os.PathLike[str]) -> StochasticApproximation:
+    """The learner that was saved to this file."""
+    return from_bytes(Path(path).read_bytes())
