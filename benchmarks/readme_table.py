@@ -7,7 +7,7 @@ ROOT = Path(__file__).parent.parent
 ROWS = [
     ("time a point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
     ("time a point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
-    ("time a point, `update(x)`, K=2, d=1", "speed", "update(x), whitened: ratio"),
+    ("time a point, `update(x)` with a float, K=2, d=1", "speed", "update(x), whitened: ratio"),
     ("cost a point at 10⁷ points against 10⁴", "scaling", "cost at 10^7 against 10^4"),
     ("state of a stream after its start", "scaling", "state after the start"),
     ("`import holdfast; holdfast.SRA` on top of numpy and numba", "startup", "import holdfast; holdfast.SRA adds"),
@@ -18,7 +18,11 @@ ROWS = [
     ("… after it (paper: .010)", "accuracy", "SRA, 1-D abrupt: S_ac"),
     ("… the same without a threshold, before", "accuracy", "SEM, 1-D abrupt: S_bc"),
     ("… and after", "accuracy", "SEM, 1-D abrupt: S_ac"),
-    ("printed 3-D stream, before the change", "accuracy", "SRA, 3-D abrupt: S_bc"),
+    (
+        "printed 3-D stream with the paper's γ = 7, β = 0.5, M = 5, before the change",
+        "accuracy",
+        "SRA, 3-D abrupt: S_bc",
+    ),
     ("… after it: locked out", "accuracy", "SRA, 3-D abrupt: S_ac"),
 ]
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"

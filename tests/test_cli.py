@@ -44,6 +44,9 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path):
     [
         (("tradeoff", "--gamma", "three"), "--gamma takes numbers"),
         (("tradeoff", "--gamma", "-1"), "--gamma must be positive"),
+        (("tradeoff", "--gamma", "1e-300,1e300"), "--gamma must be positive"),
+        (("tradeoff", "--out", "picture.xyz"), "must be a .png"),
+        (("bench", "speed", "--json", "nowhere/b.json"), "there is no folder"),
         (("tradeoff", "--alpha", "2"), "alpha"),
         (("tradeoff", "--out", "nowhere/at/all.png"), "there is no folder"),
         (("bench", "everything"), "no benchmark is called everything"),

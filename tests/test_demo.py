@@ -243,6 +243,7 @@ def test_a_picture_is_a_png_or_an_svg(tmp_path):
         run_demo(tmp_path / "report.html", 0, recording_console(), picture=tmp_path / "demo.jpeg")
 
 
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
 @pytest.mark.parametrize("jump", [0.0, 1000.0])
 def test_a_learner_that_drops_nothing_or_everything_can_be_drawn(jump):
     y = np.random.default_rng(0).normal(size=2000)

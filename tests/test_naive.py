@@ -176,7 +176,7 @@ def test_poisson():
     joint = np.array([0.4, 0.6]) * pmf.prod(1)
     r = joint / joint.sum()
     assert float(model.score([2, 3])) == pytest.approx(-math.log(joint.sum()), rel=1e-13)
-    distances = ((np.array([2, 3]) - rates) ** 2 / rates).sum(1)
+    distances = 4 * ((np.sqrt(np.array([2, 3]) + 0.375) - np.sqrt(rates + 0.375)) ** 2).sum(1)
     assert float(model.size([2, 3], "whitened")) == pytest.approx(math.sqrt(r @ distances), rel=1e-13)
     H = np.array([0.4, 0.6])[:, None] * rates - r[:, None] * [2, 3]
     assert float(model.size([2, 3], "mean")) == pytest.approx(np.linalg.norm(H), rel=1e-13)

@@ -159,16 +159,6 @@ def test_a_lost_component_is_told_of_in_a_loop_too():
     assert messages(told).count("has lost its points") == 1
 
 
-def test_a_component_that_comes_back_is_not_a_needle():
-    rng = np.random.default_rng(0)
-    learner = hf.SEM(2, rho=0.05)
-    learner.process(np.concatenate([rng.normal(0.0, 1.0, 200), rng.normal(50.0, 1.0, 200)])[rng.permutation(400)])
-    with pytest.warns(HoldfastWarning, match="lost its points"):
-        learner.process(rng.normal(0.0, 1.0, 3000))
-    learner.update(50.5)
-    assert learner.covariances.min() > 1e-3
-
-
 def messages(told):
     return " ".join(str(warning.message) for warning in told)
 

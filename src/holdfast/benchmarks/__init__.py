@@ -29,6 +29,8 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         raise BadInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise BadInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
     figures: dict[str, list[Figure]] = {}
     for name in names or NAMES:
         module = import_module(f"holdfast.benchmarks.{name}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import best_times
@@ -20,10 +21,12 @@ def measure(quick: bool) -> list[Figure]:
         from river.drift import ADWIN
     except ImportError:
         raise MissingExtraError("this benchmark runs against river: pip install 'holdfast[bench]'") from None
-    n, rounds = (20_000, 5) if quick else (100_000, 15)
-    y = make_abrupt(n=n, seed=0).y
+    n, rounds = (20_000, 3) if quick else (100_000, 7)
+    y = make_abrupt(n=n, seed=0).y.copy()  # an array like a user's own; a stream's is read-only
     numbers = y[:, 0].tolist()
-    three = make_abrupt(n=2 * n, dim=3, seed=0).y[:n]  # up to the change, after which the plain algorithm locks out
+    three = (
+        make_abrupt(n=2 * n, dim=3, seed=0).y[:n].copy()
+    )  # up to the change, after which the plain algorithm locks out
     paper = SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     whitened = SRA(2, gamma=6.0, rho=0.01)
     paper_three = SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
@@ -34,11 +37,11 @@ def measure(quick: bool) -> list[Figure]:
         for x in numbers:
             update(x)
 
-    def loop(learner: SRA) -> Callable[[], None]:
+    def loop(learner: SRA, points: Sequence[Any]) -> Callable[[], None]:
         update = learner.update
 
         def run() -> None:
-            for x in numbers:
+            for x in points:
                 update(x)
 
         return run
@@ -47,20 +50,29 @@ def measure(quick: bool) -> list[Figure]:
         "ADWIN.update": adwin,
         "process, d=1, whitened": lambda: whitened.process(y),
         "process, d=1, the paper's norm": lambda: paper.process(y),
-        "update(x), whitened": loop(whitened),
-        "update(x), the paper's norm": loop(paper),
+        "update(x), whitened": loop(whitened, numbers),
+        "update(x), the paper's norm": loop(paper, numbers),
         "process, d=3, whitened": lambda: whitened_three.process(three),
         "process, d=3, the paper's norm": lambda: paper_three.process(three),
+    }
+    whole = [int(1000 * x) for x in numbers]
+    dicts = [{"x": x} for x in numbers]
+    integers, named = SRA(2, gamma=6.0, rho=0.01), SRA(2, gamma=6.0, rho=0.01)
+    rows = list(three)
+    jobs |= {
+        "update(int), whitened": loop(integers, whole),
+        "update(dict), whitened": loop(named, dicts),
+        "update(vector), d=3, whitened": loop(SRA(2, gamma=6.0, rho=0.01), rows),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         for job in jobs.values():  # compiled and warm
             job()
-        times = best_times(jobs, rounds)
+        times = best_times(jobs, rounds, repeats=3)
     goals = {"process, d=1": 0.30, "update(x)": 2.0, "process, d=3": 0.60}
     figures = [Figure("ADWIN.update", times["ADWIN.update"] / n * 1e9, "ns a point")]
     for name in list(jobs)[1:]:
-        goal = next(goal for start, goal in goals.items() if name.startswith(start))
+        goal = next((goal for start, goal in goals.items() if name.startswith(start)), None)
         figures.append(Figure(name, times[name] / n * 1e9, "ns a point"))
         figures.append(Figure(f"{name}: ratio", times[name] / times["ADWIN.update"], "× ADWIN", goal))
     return figures

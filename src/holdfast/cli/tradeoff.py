@@ -28,8 +28,8 @@ def read_gammas(words: Sequence[str]) -> list[float]:
             gammas.append(float(word))
         except ValueError:
             raise BadInputError(f"--gamma takes numbers such as 3 or 1,3,5, not {word!r}") from None
-        if not gammas[-1] > 0.0:
-            raise BadInputError(f"--gamma must be positive, not {word}")
+        if not 1e-100 < gammas[-1] < 1e100 and gammas[-1] != math.inf:
+            raise BadInputError(f"--gamma must be positive, of a size between 1e-100 and 1e100, or inf, not {word}")
     return gammas or list(DEFAULT_GAMMAS)
 
 
@@ -44,6 +44,10 @@ def run_tradeoff(
 ) -> None:
     """Prints the table, says where the bound is least, and draws ρ(γ) and the bound."""
     gammas = read_gammas(words)
+    if not out.parent.is_dir():
+        raise BadInputError(f"the picture cannot be written to {out}: there is no folder {out.parent}")
+    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise BadInputError(f"the picture must be a .png, .svg or .pdf, not {out}")
     constants = tradeoff.Constants.from_beta(beta, M, alpha, **others)
     rest = ", ".join(f"{name} = {value:g}" for name, value in others.items())
     console.print(f"β = {constants.beta:g}, M = {M:g}, α = {alpha:g}, L = {constants.L:g} (from β), {rest}")
@@ -52,8 +56,6 @@ def run_tradeoff(
     console.print(f"Least bound {least.bound:.4g} at γ = {least.gamma:.4g}, ρ = {least.rho:.4g} ({least.kind}).")
     console.print(least.explanation)
     finite = [gamma for gamma in gammas if math.isfinite(gamma)] or list(DEFAULT_GAMMAS)
-    if not out.parent.is_dir():
-        raise BadInputError(f"the picture cannot be written to {out}: there is no folder {out.parent}")
     try:
         from holdfast.plots.tradeoff import draw_tradeoff
 
@@ -62,7 +64,7 @@ def run_tradeoff(
         fine = [low * (high / low) ** (i / steps) for i in range(steps + 1)]
         console.print(f"Picture: {draw_tradeoff(fine, constants, out)}")
     except MissingExtraError as error:
-        console.print(f"No picture: {error}")
+        console.print(f"No picture: {error}", markup=False)
 
 
 def table_of(gammas: Sequence[float], constants: tradeoff.Constants) -> Table:

@@ -54,6 +54,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file so that it is there whole or not at all, also after a crash."""
     target = Path(path)
+    if target.is_dir():
+        raise BadInputError(f"{target} is a folder; give the name of a file")
     if not target.parent.is_dir():
         raise BadInputError(f"{target} cannot be written: there is no folder {target.parent}")
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")

@@ -7,6 +7,16 @@ from typing import Any, ClassVar, Self
 
 from holdfast.errors import BadInputError
 
+_parameters: dict[type, dict[str, Any]] = {}  # asked for often, and slow to find out
+
+
+def parameters_of(cls: type) -> dict[str, Any]:
+    """The arguments of a class and their defaults."""
+    if cls not in _parameters:
+        signature = inspect.signature(cls)
+        _parameters[cls] = {name: parameter.default for name, parameter in signature.parameters.items()}
+    return _parameters[cls]
+
 
 class Parameters:
     """For classes that keep every argument of `__init__` in an attribute of the same name."""
@@ -16,7 +26,7 @@ class Parameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in parameters_of(type(self))}
 
     def clone(self) -> Self:
         """One with the same settings that has seen nothing."""
@@ -24,13 +34,13 @@ class Parameters:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """A setting is given once, to `__init__`: what was laid out for it would not follow a change."""
-        if name not in self.changeable and hasattr(self, name) and name in inspect.signature(type(self)).parameters:
+        if name in parameters_of(type(self)) and name not in self.changeable and hasattr(self, name):
             raise BadInputError(
                 f"{name} is fixed when a {type(self).__name__} is made; make a new one with another {name}"
             )
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        parameters = inspect.signature(type(self)).parameters
-        given = {k: v for k, v in self.get_params().items() if repr(v) != repr(parameters[k].default)}
+        defaults = parameters_of(type(self))
+        given = {k: v for k, v in self.get_params().items() if repr(v) != repr(defaults[k])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"

@@ -26,6 +26,11 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
     """
     if isinstance(x, float | int | np.integer) and width in (None, 1):
         return np.array([float(x)]), names
+    plain = x
+    if names is not None and x.__class__ is dict and x.keys() <= set(names):
+        plain = [x.get(name, np.nan) for name in names]
+    if plain.__class__ in (list, tuple) and len(plain) == width and all(v.__class__ in (float, int) for v in plain):
+        return np.array(plain, np.float64), names  # the usual point, without the questions below
     if _is_labelled(x):  # a row of a pandas dataframe
         x = dict(x.items())
     if isinstance(x, Mapping):

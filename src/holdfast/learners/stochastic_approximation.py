@@ -28,6 +28,7 @@ from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
 from holdfast.scheme.step_sizes import Constant, StepSize
 
 Update = Callable[[Vector, Any], float]
+REAL_NUMBERS = (float, int, np.integer, np.floating)
 
 
 def _decline(cell: Vector, y: Any) -> float:
@@ -124,7 +125,7 @@ class StochasticApproximation(Parameters, Estimates):
     def _short_way(self, x: Any, y: float | None) -> tuple[Update, Any]:
         """The compiled update that there is for this point, and the point as it takes it."""
         if y is None:
-            if isinstance(x, float | int | np.integer | np.floating):
+            if x.__class__ is int or isinstance(x, REAL_NUMBERS):
                 return self._update_number, float(x)
             if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous and x.shape == (self._width,):
                 return self._update_vector, x
@@ -141,9 +142,9 @@ class StochasticApproximation(Parameters, Estimates):
         if fate == UNUSABLE:  # it was left alone, so that it can still be refused
             return self._long_way(np.atleast_1d(x))
         if fate == REJECTED:
-            self._teller.look_for_lock_out(engine)
+            self._teller.look_for_lock_out(engine, depth=5)
             return DroppedStep(score)
-        self._teller.look_at(engine)
+        self._teller.look_at(engine, depth=5)
         return Step(score)
 
     def _long_way(self, point: Vector) -> Step:
@@ -155,7 +156,7 @@ class StochasticApproximation(Parameters, Estimates):
             self._update_number, self._update_vector = (
                 (compiled, _decline) if engine.width == 1 else (_decline, compiled)
             )
-        self._teller.look_for_silence(engine)
+        self._teller.look_for_silence(engine, depth=5)
         score = float(trace.score[0])
         return BadStep(score) if trace.bad[0] else DroppedStep(score) if trace.dropped[0] else Step(score)
 

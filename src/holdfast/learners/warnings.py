@@ -40,8 +40,8 @@ class Teller:
         if engine.cell.header[RUN] >= LOCKED_OUT:
             self.tell(
                 "locked out",
-                f"the last {LOCKED_OUT} points were all dropped: the stream has left the threshold behind, and none "
-                "of them is learnt any more. A larger gamma would let the model follow, gamma=math.inf always does.",
+                f"the last {LOCKED_OUT} points were all dropped: the stream has moved beyond the threshold, and the "
+                "model no longer learns. A larger gamma would let it follow, gamma=math.inf always does.",
                 depth,
             )
 

@@ -174,8 +174,6 @@ def mixture_functions(
             gain = rho * s
             w = fma((1.0 - rho) * theta[weights + k], sum_of_shares, gain)
             a = gain / w
-            if theta[weights + k] <= SMALLEST_WEIGHT:
-                a = min(a, 0.5)  # a component that comes back to life must not shrink to its first point
             w *= work[inverse]
             if w < SMALLEST_WEIGHT:
                 w = SMALLEST_WEIGHT
