@@ -11,7 +11,6 @@ from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.step_sizes import Constant
-from holdfast.tradeoff import step_size as rho_for_gamma
 
 DEFAULT_RHO = 0.01
 NORMS = ("whitened", "mean", "full")
@@ -105,7 +104,9 @@ class SRA(StochasticApproximation):
         if ways["beta and M"]:
             if self.beta is None or self.M is None or gamma is None:
                 raise BadInputError("Corollary 1 gives the step size from gamma, beta and M: all three are needed")
-            return Constant(float(rho_for_gamma(gamma, self.beta, self.M)))
+            from holdfast.tradeoff import step_size  # not needed otherwise, and not quick to import
+
+            return Constant(float(step_size(gamma, self.beta, self.M)))
         return Constant(DEFAULT_RHO if self.rho is None else self.rho)
 
     def _effective_gamma(self, width: int) -> float:

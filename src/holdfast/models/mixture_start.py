@@ -57,4 +57,7 @@ def start_mixture(
     flat = np.nanmax(points, axis=0) == np.nanmin(points, axis=0)
     floors = np.where(flat, 1.0, SMALLEST_VARIANCE)
     scaled, guessed = (np.ascontiguousarray(in_frame(p, reference, scale)) for p in (points, filled))
-    trimmed_em(component)(scaled, guessed, trustworthy(points, K), fit, seeds, floors, K, size, component.work(d))
+    observed = np.sum(~np.isnan(points), axis=1)
+    trimmed_em(component)(
+        scaled, guessed, observed, trustworthy(points, K), fit, seeds, floors, K, size, component.work(d)
+    )

@@ -25,15 +25,29 @@ WIDENED = 1.3  # a few points, the least likely put aside, look narrower than wh
 NUDGE = 0.05  # standard deviations
 
 
+@kernel
+def median(values: Vector) -> float:
+    """The lower median, by counting: a handful of values is not worth the machine code of a sort."""
+    n = len(values)
+    for candidate in values:
+        below, equal = 0, 0
+        for value in values:
+            below += value < candidate
+            equal += value == candidate
+        if 2 * below < n <= 2 * (below + equal):
+            return candidate
+    return values[0]
+
+
 @cache
 def trimmed_em(component: Component) -> Callable[..., Any]:
     """The compiled fit for a family of components, of any number and dimension.
 
-    (points (n, d), filled (n, d), near (n,), best, seeds (S, K, 2), floors (d,), K, size, work_size):
+    (points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), K, size, work_size):
     best = [ weights (K) | components (K·size) ] receives the fit whose likelihood of the points kept is the largest,
     out of one for each row of random numbers; `fit` below is laid out as it is. Only points that are `near` are looked
-    at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds. floors: the least
-    variances that the components are blended with.
+    at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds, and `observed` counts
+    the other coordinates. floors: the least variances that the components are blended with.
     """
     evaluate, complete, advance = component.evaluate, component.complete, component.advance
     place, spread, widen = component.place, component.spread, component.widen
@@ -46,7 +60,8 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         """Components at points drawn with a probability that grows with the squared distance from those already drawn,
         up to the median: the farthest point, most likely an outlier, is no more likely than the next ones."""
         n, d = points.shape
-        variances[:] = SEED_VARIANCE
+        for i in range(d):
+            variances[i] = SEED_VARIANCE
         for k in range(K):
             for t in range(n):
                 chances[t] = 1.0 if k == 0 else math.inf
@@ -55,7 +70,8 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                     for i in range(d):
                         gap += (points[t, i] - fit[K + other * size + i]) ** 2
                     chances[t] = min(chances[t], gap)
-            most, mass = np.median(chances), 0.0
+            most = median(chances)
+            mass = 0.0
             for t in range(n):
                 chances[t] = min(chances[t], most) if near[t] else 0.0
                 mass += chances[t]
@@ -71,7 +87,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
     def expect(
         fit: Vector,
         points: Vector,
-        near: Flags,
+        observed: Rows,
         K: int,
         size: int,
         work: Vector,
@@ -79,15 +95,14 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         shares: Vector,
         likelihood: Vector,
     ) -> None:
-        """The responsibilities, each point as each component completes it, and the log-likelihood of each point: −∞ for
-        those that are not near."""
+        """The responsibilities, each point as each component completes it, and the log-likelihood of each point."""
         n, d = points.shape
+        flat = points.reshape(-1)
         for t in range(n):
-            gaps = np.isnan(points[t]).any()
             top = -math.inf
             for k in range(K):
-                at, flat = K + k * size, points.reshape(-1)
-                if gaps:
+                at = K + k * size
+                if observed[t] < d:
                     exponent, precision, _ = complete(fit, at, flat, t * d, d, work, 0, completed, (t * K + k) * size)
                 else:
                     exponent, precision, _ = evaluate(fit, at, flat, t * d, d, work, 0)
@@ -97,36 +112,57 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
             for k in range(K):
                 shares[t, k] = exp(shares[t, k] - top)
                 total += shares[t, k]
-            shares[t] /= total
-            likelihood[t] = top + log(total) if near[t] else -math.inf
+            for k in range(K):
+                shares[t, k] /= total
+            likelihood[t] = top + log(total)
+
+    @kernel
+    def trim(kept: Flags, near: Flags, likelihood: Vector, observed: Rows, n_trimmed: int) -> float:
+        """Keeps the near points but for those least likely a coordinate (a point with gaps has fewer of them); returns
+        the log-likelihood of the points kept."""
+        total = 0.0
+        for t in range(len(kept)):
+            kept[t] = near[t]
+            total += likelihood[t] if near[t] else 0.0
+        for _ in range(n_trimmed):
+            least = -1
+            for t in range(len(kept)):
+                if kept[t] and (least < 0 or likelihood[t] / observed[t] < likelihood[least] / observed[least]):
+                    least = t
+            kept[least] = False
+            total -= likelihood[least]
+        return total
 
     @kernel
     def maximise(
         fit: Vector,
         points: Vector,
-        kept: Rows,
+        kept: Flags,
+        observed: Rows,
         K: int,
         size: int,
         completed: Vector,
         shares: Vector,
         variances: Vector,
         floors: Vector,
+        n_kept: int,
     ) -> None:
         """Weighted moments, as a run of the same step that learns from the stream; then each component is blended with
         the pooled variances, the more the fewer points it has."""
-        d = points.shape[1]
-        n_kept = len(kept)
-        variances[:] = 0.0
+        n, d = points.shape
+        flat = points.reshape(-1)
+        for i in range(d):
+            variances[i] = 0.0
         for k in range(K):
             mass, at = 0.0, K + k * size
-            for t in kept:
+            for t in range(n):
                 r = shares[t, k]
-                if r > 1e-9:
+                if kept[t] and r > 1e-9:
                     mass += r
-                    if np.isnan(points[t]).any():
+                    if observed[t] < d:
                         advance(fit, at, completed, (t * K + k) * size, d, r / mass, True)
                     else:
-                        advance(fit, at, points.reshape(-1), t * d, d, r / mass, False)
+                        advance(fit, at, flat, t * d, d, r / mass, False)
             fit[k] = (mass + 0.5) / (n_kept + 0.5 * K)
             spread(fit, at, d, variances, mass / n_kept)
         correction = WIDENED * n_kept / max(n_kept - K, 1.0)  # K means have been fitted
@@ -141,7 +177,8 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         """Two components at one place would stay together for ever: now they can part, if the stream asks for it."""
         for k in range(1, K):
             for other in range(k):
-                variances[:] = 0.0
+                for i in range(d):
+                    variances[i] = 0.0
                 spread(fit, K + k * size, d, variances, 1.0)
                 gap = 0.0
                 for i in range(d):
@@ -150,30 +187,30 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                     for i in range(d):
                         fit[K + k * size + i] += NUDGE * (1.0 + draws[k, 1]) * math.sqrt(variances[i])
 
-    def fit_points(points, filled, near, best, seeds, floors, K, size, work_size):  # type: ignore[no-untyped-def]
+    def fit_points(points, filled, observed, near, best, seeds, floors, K, size, work_size):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         n, d = points.shape
         work, variances = np.empty(work_size + 1), np.empty(d)
         fit, shares, likelihood = np.empty(len(best)), np.empty((n, K)), np.empty(n)
-        completed = np.empty(n * K * size)
-        observed = np.empty(n)  # coordinates of each point: one with gaps is likelier only for having fewer
+        completed, kept = np.empty(n * K * size), np.empty(n, np.bool_)
+        n_near = 0
         for t in range(n):
-            observed[t] = d - np.sum(np.isnan(points[t]))
-        n_near = int(np.sum(near))
-        n_kept = n_near - int(TRIMMED * n_near)
-        best_likelihood = -math.inf
+            n_near += near[t]
+        n_trimmed = int(TRIMMED * n_near)
+        best_total = -math.inf
         for s in range(len(seeds)):
             put_seeds(fit, filled, near, K, size, seeds[s], variances, likelihood)
-            kept = np.flatnonzero(near)
-            for _ in range(ROUNDS):
-                expect(fit, points, near, K, size, work, completed, shares, likelihood)
-                kept = np.argsort(-likelihood / observed, kind="mergesort")[:n_kept]
-                maximise(fit, points, kept, K, size, completed, shares, variances, floors)
-            expect(fit, points, near, K, size, work, completed, shares, likelihood)
-            total = np.sum(np.sort(likelihood)[n - n_kept :])
-            if s == 0 or total > best_likelihood:
-                best_likelihood = total
-                best[:] = fit
+            total = 0.0
+            for turn in range(ROUNDS + 1):
+                expect(fit, points, observed, K, size, work, completed, shares, likelihood)
+                total = trim(kept, near, likelihood, observed, n_trimmed)
+                if turn < ROUNDS:
+                    n_kept = n_near - n_trimmed
+                    maximise(fit, points, kept, observed, K, size, completed, shares, variances, floors, n_kept)
+            if s == 0 or total > best_total:
+                best_total = total
+                for i in range(len(best)):
+                    best[i] = fit[i]
         nudge(best, d, K, size, seeds[0], variances)
 
     return compiled(fit_points, allocates=True)
