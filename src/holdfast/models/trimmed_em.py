@@ -46,7 +46,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
     (points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), K, size, work_size):
     best = [ weights (K) | components (K·size) ] receives the fit whose likelihood of the points kept is the largest,
     out of one for each row of random numbers; `fit` below is laid out as it is. Only points that are `near` are looked
-    at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds, and `observed` counts
+    at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds; `observed` counts
     the other coordinates. floors: the least variances that the components are blended with.
     """
     evaluate, complete, advance = component.evaluate, component.complete, component.advance
