@@ -3,15 +3,17 @@
 import copy
 import math
 import pickle
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import holdfast as hf
+from exponential import Exponential
 from holdfast.errors import BadInputError, HoldfastWarning
 from holdfast.models import GaussianMixture, LinearRegression, Penalty, PoissonMixture
-from holdfast.scheme import Constant, OneOverT
+from holdfast.scheme import Constant, OneOverT, kernel
 
 Y = np.random.default_rng(0).normal(size=300)
 
@@ -215,6 +217,27 @@ def test_a_read_only_array_is_as_good_as_any():
     rows.flags.writeable = False
     learner.process(rows)
     assert len(learner._engine.algorithm.run.signatures) == 1
+
+
+@kernel
+def lost(theta, y, hyper, work, missing):
+    """A density with a hole in it: NaN between 1 and 2."""
+    work[0] = theta[0] - y[0]
+    return math.nan if 1.0 < y[0] < 2.0 else y[0]
+
+
+@dataclass(frozen=True)
+class Holed(Exponential):
+    def functions(self, width):
+        return replace(super().functions(width), evaluate=lost)
+
+
+def test_a_model_that_gives_no_score_is_still_counted_once():
+    learner = hf.StochasticApproximation(Holed())
+    for x in np.linspace(0.5, 2.5, 200).tolist():
+        learner.update(x)
+    assert learner.n_seen == 200
+    assert learner.n_bad == 0
 
 
 def test_gamma_must_have_a_square():

@@ -134,9 +134,9 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
             return math.nan
         trouble = state[HEADER + trouble_at] if trouble_at >= 0 else 0.0
         score, fate = step(state, y, cell[:n_settings], cell[n_settings:state_at], missing)
+        cell[fate_at], cell[score_at] = fate, score
         if fate == LEARNT and (trouble_at < 0 or trouble > 0.0 or state[HEADER + trouble_at] == 0.0):
             return score
-        cell[fate_at], cell[score_at] = fate, score
         return math.nan
 
     def update_scalar(cell, x):  # type: ignore[no-untyped-def]
