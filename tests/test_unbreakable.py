@@ -163,7 +163,7 @@ def messages(told):
     return " ".join(str(warning.message) for warning in told)
 
 
-def test_a_lock_out_is_told_of(recwarn):
+def test_a_lock_out_is_told_of():
     learner = hf.SRA()
     learner.process(normal(1))
     again = hf.from_bytes(learner.to_bytes())

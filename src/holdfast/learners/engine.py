@@ -81,7 +81,7 @@ class Engine:
             header[BAD] += 1.0
             return UNUSABLE
         held = int(header[HELD])
-        if held == self.n_init:  # a variable has not shown a single value yet: the latest points are kept
+        if held == self.n_init:  # a variable has shown too few values yet: the latest points are kept
             start[:-1] = start[1:]
             held -= 1
         start[held] = np.where(np.isnan(row), MISSING, row)

@@ -68,9 +68,9 @@ def mixture_functions(
     """
     layout = mixture_layout(component, K, d)
     size = component.size(d)
-    logs, starved = 3 * d, 3 * d + 1
-    weights = 3 * d + 2
-    components = weights + K
+    reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
+    logs, starved = layout.at("log_unit"), layout.at("starved")
+    weights, components = layout.at("weights"), layout.at("components")
     # The working area.
     point = 0  # the point in the frame's coordinates
     share = d  # weight times density of each component, unnormalised …
@@ -102,10 +102,10 @@ def mixture_functions(
         """−log f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
         unit = theta[logs]
         for i in range(d):
-            work[point + i] = limited((y[i] - theta[i]) * theta[2 * d + i])
+            work[point + i] = limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
             if missing and math.isnan(y[i]):
                 work[point + i] = math.nan
-                unit -= log(theta[d + i]) + log_unit
+                unit -= log(theta[scale + i]) + log_unit
         source = theta
         if penalised:
             source = work[parameters:]
@@ -146,8 +146,8 @@ def mixture_functions(
             w, r = theta[weights + k], work[share + k] * work[inverse]
             at = completed + k * size if missing else point
             for i in range(d):
-                h = w * (theta[i] + theta[d + i] * theta[components + k * size + i])
-                h -= r * (theta[i] + theta[d + i] * work[at + i])
+                h = w * (theta[reference + i] + theta[scale + i] * theta[components + k * size + i])
+                h -= r * (theta[reference + i] + theta[scale + i] * work[at + i])
                 result += h * h
         return result
 
@@ -191,7 +191,7 @@ def mixture_functions(
             maximise(theta, hyper, source)
         for k in range(K):
             for i in range(d):
-                out[k * d + i] = theta[i] + theta[d + i] * source[components + k * size + i]
+                out[k * d + i] = theta[reference + i] + theta[scale + i] * source[components + k * size + i]
 
     def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
         start_mixture(component, layout, points, theta, log_unit, framed, seed)

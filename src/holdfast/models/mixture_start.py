@@ -52,7 +52,7 @@ def start_mixture(
     layout.view(theta, "log_unit")[:] = np.sum(np.log(scale)) + d * log_unit
     filled = np.where(np.isnan(points), np.nanmedian(points, axis=0), points)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
-    fit = theta[layout.size - K - K * size :]  # weights and components are the last fields
+    fit = theta[layout.at("weights") :]  # weights and components, the last fields
     # A variable that has shown one value only may have any spread: about the value itself, until it is known.
     flat = np.nanmax(points, axis=0) == np.nanmin(points, axis=0)
     floors = np.where(flat, 1.0, SMALLEST_VARIANCE)

@@ -51,13 +51,17 @@ class Layout:
         array([[2., 3., 4.],
                [5., 6., 7.]])
         """
-        offset = 0
-        for field, shape in self.fields.items():
-            length = prod(shape)
-            if field == name:
-                return theta[offset : offset + length].reshape(shape)
-            offset += length
-        raise KeyError(name)
+        shape, at = self.fields[name], self.at(name)
+        return theta[at : at + prod(shape)].reshape(shape)
+
+    def at(self, name: str) -> int:
+        """The index in `theta` at which the field `name` begins.
+
+        >>> Layout({"weights": (2,), "means": (2, 3)}).at("means")
+        2
+        """
+        names = list(self.fields)
+        return sum(prod(self.fields[field]) for field in names[: names.index(name)])
 
 
 class Cell:
