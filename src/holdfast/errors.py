@@ -21,6 +21,10 @@ class CheckpointError(HoldfastError):
     """A checkpoint that is truncated, altered, of another format, or of a model that is not known here."""
 
 
+class DataError(HoldfastError):
+    """A data set that cannot be had: unreachable, missing, truncated or altered; the message says what to do."""
+
+
 class MissingExtraError(HoldfastError, ImportError):
     """An optional part of holdfast is used whose packages are not installed; the message says how to get them."""
 

@@ -213,4 +213,4 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                     best[i] = fit[i]
         nudge(best, d, K, size, seeds[0], variances)
 
-    return compiled(fit_points, allocates=True)
+    return compiled(fit_points, allocates=True, releases_gil=True)

@@ -167,9 +167,9 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     update = update_scalar if width == 1 else update_vector
     return Algorithm(
         functions.work_size + 3,
-        compiled(run),
+        compiled(run, releases_gil=True),
         compiled(update),
-        compiled(score),
+        compiled(score, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
     )

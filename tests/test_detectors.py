@@ -1,0 +1,325 @@
+"""Detectors: river's results where they are river's, the paper's formula where it is the paper's, and common laws."""
+
+import math
+import os
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from river import drift
+from scipy.stats import ks_2samp
+
+from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
+from holdfast.detectors.kolmogorov_smirnov import exact_p_values
+from holdfast.detectors.sampling import by_pool, sample, seeded
+from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
+
+MAKERS = {
+    "ADWIN": lambda: ADWIN(0.1),
+    "KSWIN": lambda: KSWIN(0.05, 20, 8, seed=3),
+    "KSWIN, drawn again": lambda: KSWIN(0.05, 60, 5),
+    "PageHinkley": lambda: PageHinkley(0.3),
+    "RiverPageHinkley": lambda: RiverPageHinkley(min_instances=5, threshold=8.0),
+}
+every_detector = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def shifting(seed, n=1500, decimals=None):
+    """Noise whose level jumps now and then, with a stretch where nothing moves."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(rng.normal(0.0, 2.0, 5), n // 5)
+    y = rng.normal(level)
+    y[n // 2 : n // 2 + 150] = 1.0
+    return y if decimals is None else y.round(decimals) + 0.0
+
+
+def by_river(detector, y, read):
+    """What to read of a detector of river's after each point, and whether it has detected a change."""
+    answers = []
+    for value in y.tolist():
+        detector.update(value)
+        answers.append((read(detector), detector.drift_detected))
+    return map(np.array, zip(*answers, strict=True))
+
+
+# KSWIN
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 15, 30, 60, 100])
+def test_p_values_are_those_of_the_exact_test(size):
+    table, x = exact_p_values(size), np.arange(float(size))
+    assert table[0] == 1.0
+    assert (np.diff(table) <= 0.0).all()
+    for h in range(1, size + 1):
+        # Where scipy's sum is a rounding error above 1 (size 7, 15 and 60 here) it falls back on an approximation;
+        # at 7 it is off by 4e-5, at the others by 1e-12.
+        assert ks_2samp(x, x + h - 0.5, method="auto").pvalue == pytest.approx(table[h], rel=1e-11, abs=2e-12)
+
+
+def test_p_values_count_the_paths():
+    """Of all orders in which two samples of four can lie, the share whose distance is at least h."""
+    from itertools import combinations
+
+    n = 4
+    orders = [np.array([1 if i in chosen else -1 for i in range(2 * n)]) for chosen in combinations(range(2 * n), n)]
+    widest = np.array([np.abs(order.cumsum()).max() for order in orders])
+    assert exact_p_values(n).tolist() == [np.mean(widest >= h) for h in range(n + 1)]
+
+
+@given(st.integers(1, 120), st.integers(1, 120), st.integers(0, 2**70))
+def test_samples_are_those_of_the_standard_library(n, k, seed):
+    k, rng, generator = min(n, k), random.Random(seed), seeded(seed).copy()
+    left, drawn = np.empty(n, np.int64), np.empty(k, np.int64)
+    for _ in range(5):
+        sample(generator, n, k, by_pool(n, k), left, drawn)
+        assert drawn.tolist() == rng.sample(range(n), k)
+
+
+@pytest.mark.parametrize("decimals", [None, 1, 0])
+@pytest.mark.parametrize(
+    ("alpha", "window", "stat", "seed"),
+    [
+        (0.005, 100, 30, 0),
+        (0.01, 30, 15, 1),
+        (0.001, 30, 10, 42),
+        (0.05, 20, 10, 7),
+        (0.2, 40, 3, 2),
+        (0.005, 150, 5, 3),
+    ],
+)
+def test_kswin_has_the_p_values_of_river(alpha, window, stat, seed, decimals):
+    y = shifting(seed, decimals=decimals)
+    theirs, detected = by_river(drift.KSWIN(alpha, window, stat, seed=seed), y, lambda d: float(d.p_value))
+    scores = KSWIN(alpha, window, stat, seed).process(y)
+    held = np.zeros(len(y), int)  # points in river's window
+    for t in range(len(y)):
+        held[t] = min(window, 1 if t == 0 or detected[t - 1] else held[t - 1] + 1)
+    tested = held == window
+    np.testing.assert_array_equal(np.isnan(scores), ~tested)
+    np.testing.assert_allclose(1.0 - scores[tested], theirs[tested], rtol=0, atol=2e-12)
+    assert detected.any()
+    assert (theirs[~tested] == 0.0).all()  # what river says without a test
+
+
+def test_kswin_without_a_detection_and_with_many():
+    y = shifting(0, 400)
+    assert np.isnan(KSWIN(0.0, 20, 10).process(y)).sum() == 19
+    assert np.isnan(KSWIN(1.0, 20, 10).process(y)).sum() > 300
+
+
+def test_kswin_detects_only_what_is_far_enough_apart():
+    """A large sample: significant at a distance that does not count."""
+    y = np.concatenate([np.arange(600.0), np.arange(600.0) + 55.0])
+    scores = KSWIN(0.5, 1200, 600).process(np.append(y, 0.0))
+    theirs, detected = by_river(drift.KSWIN(0.5, 1200, 600, seed=0), np.append(y, 0.0), lambda d: float(d.p_value))
+    assert 0.5 < scores[1199] == pytest.approx(1.0 - theirs[1199])
+    assert not detected.any()
+    assert not np.isnan(scores[1200])
+
+
+@pytest.mark.parametrize(("window", "stat"), [(10, 10), (20, 15), (29, 15), (30_000, 10_001)])
+def test_kswin_refuses_pairs_that_cannot_run(window, stat):
+    assert not KSWIN.can_run(window, stat)
+    with pytest.raises(BadInputError, match="at most half of window"):
+        KSWIN(window=window, stat=stat)
+
+
+# Page–Hinkley
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=60), st.floats(-100, 100))
+def test_page_hinkley_is_the_formula_of_the_paper(y, delta):
+    g, G, expected = 0.0, 0.0, []
+    for value in y:
+        g = g + value - delta
+        G = min(g, G)
+        expected.append(g - G)
+    assert PageHinkley(delta).process(y).tolist() == expected
+
+
+@pytest.mark.parametrize("mode", ["both", "up", "down"])
+@pytest.mark.parametrize(
+    ("min_instances", "delta", "threshold", "alpha"),
+    [(30, 0.005, 50.0, 0.9999), (1, 0.1, 10.0, 0.99), (0, 0.0, 2.0, 1.0), (100, 0.5, 5.0, 0.9), (30, 0.2, 0.0, 0.0)],
+)
+def test_river_page_hinkley_has_the_bits_of_river(min_instances, delta, threshold, alpha, mode):
+    def statistic(detector):
+        if detector._x_mean.n < detector.min_instances:
+            return math.nan
+        rise, fall = detector._sum_increase - detector._min_increase, detector._max_decrease - detector._sum_decrease
+        return {"up": rise, "down": fall, "both": max(rise, fall)}[mode]
+
+    for seed in range(3):
+        y = shifting(seed)
+        theirs, detected = by_river(drift.PageHinkley(min_instances, delta, threshold, alpha, mode), y, statistic)
+        scores = RiverPageHinkley(min_instances, delta, threshold, alpha, mode).process(y)
+        np.testing.assert_array_equal(scores, theirs)
+        np.testing.assert_array_equal(scores > threshold, detected)
+        assert detected.any()
+
+
+# ADWIN
+
+
+@pytest.mark.parametrize("delta", [0.002, 0.1, 0.5, 1.0])
+def test_adwin_has_the_widths_of_river(delta):
+    y = shifting(1, 3000)
+    widths, detected = by_river(drift.ADWIN(delta), y, lambda d: d.width)
+    scores = ADWIN(delta).process(y)
+    np.testing.assert_array_equal(scores, np.concatenate([[0], widths[:-1]]) - widths)
+    assert detected.any()
+    assert (scores[~(detected | np.roll(detected, 1))] == -1.0).all()
+
+
+def test_adwin_survives_what_would_blind_river():
+    y = shifting(1)
+    y[100], y[150] = 1e200, -1e308
+    scores = ADWIN(0.1).process(y)
+    assert np.flatnonzero(np.isnan(scores)).tolist() == [100, 150]
+    assert (scores > 0.0).any()
+
+
+def test_adwin_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "river.drift", None)
+    with pytest.raises(MissingExtraError, match=r"holdfast\[detectors\]"):
+        ADWIN()
+
+
+# What all of them keep
+
+
+@every_detector
+@given(data=st.data())
+def test_chunks_and_single_points_give_the_bits_of_the_batch(make, data):
+    y = shifting(data.draw(st.integers(0, 99)), 300, data.draw(st.sampled_from([None, 0])))
+    y[data.draw(st.lists(st.integers(0, 299), max_size=5))] = data.draw(st.sampled_from([math.nan, math.inf]))
+    whole = make().process(y)
+    cuts = sorted(data.draw(st.lists(st.integers(0, 300), max_size=4)))
+    chunked = make()
+    np.testing.assert_array_equal(np.concatenate([chunked.process(part) for part in np.split(y, cuts)]), whole)
+    one_by_one = make()
+    scores = [one_by_one.update(value) for value in y.tolist()]
+    assert all(type(score) is float for score in scores)
+    np.testing.assert_array_equal(scores, whole)
+
+
+@every_detector
+def test_variables_do_not_know_of_each_other(make):
+    Y = np.stack([shifting(seed, 400) for seed in range(3)], axis=1)
+    Y[50:60, 1] = math.nan
+    together = make().process(Y)
+    assert together.shape == (400, 3)
+    for i in range(3):
+        np.testing.assert_array_equal(together[:, i], make().process(Y[:, i]))
+    one_by_one = make()
+    np.testing.assert_array_equal([one_by_one.update(row) for row in Y], together)
+    assert make().process(Y[:, :1]).shape == (400, 1)
+
+
+@every_detector
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e200])
+def test_a_bad_point_is_as_if_it_had_not_come(make, bad):
+    y = shifting(4, 300)
+    with_bad = make().process(np.insert(y, [0, 7, 150, 150], bad))
+    rows = [0, 8, 152, 153]  # where they are now
+    assert np.isnan(with_bad[rows]).all()
+    np.testing.assert_array_equal(np.delete(with_bad, rows), make().process(y))
+
+
+@every_detector
+def test_points_come_in_many_forms(make):
+    pl = pytest.importorskip("polars")
+    Y = np.stack([shifting(seed, 60, decimals=0) for seed in range(2)], axis=1)
+    frozen = Y.copy()
+    frozen.flags.writeable = False
+    dicts = [{"a": a, "b": b} for a, b in Y.tolist()]
+    expected = make().process(Y)
+    forms = [frozen, Y.tolist(), Y.astype(int), np.asfortranarray(Y), pl.DataFrame({"a": Y[:, 0], "b": Y[:, 1]}), dicts]
+    for form in forms:
+        np.testing.assert_array_equal(make().process(form), expected)
+    by_name = make()
+    np.testing.assert_array_equal([by_name.update(point) for point in dicts], expected)
+
+
+@every_detector
+def test_another_number_of_variables_is_refused(make):
+    one, two = make(), make()
+    one.update(1.0)
+    two.update([1.0, 2.0])
+    for detector, wrong in [(one, [1.0, 2.0]), (two, 1.0), (two, [1.0, 2.0, 3.0])]:
+        with pytest.raises(BadInputError, match="expected a point of"):
+            detector.update(wrong)
+    for detector, wrong in [
+        (one, np.zeros((5, 2))),
+        (two, np.zeros(5)),
+        (two, np.zeros((5, 3))),
+        (one, np.zeros((2, 2, 2))),
+    ]:
+        with pytest.raises(BadInputError, match="expected a batch of shape"):
+            detector.process(wrong)
+    for wrong in ["3", None, object(), [1.0, "a"]]:
+        with pytest.raises(WrongTypeError, match="expected"):
+            one.update(wrong)
+
+
+@every_detector
+def test_nothing_comes_of_nothing(make):
+    detector = make()
+    assert detector.process([]).shape == (0,)
+    assert detector.process(np.empty((0, 3))).shape == (0, 3)
+    assert detector.process(shifting(0, 50)).shape == (50,)
+    assert detector.process([]).shape == (0,)
+
+
+@every_detector
+def test_a_fresh_one_has_the_same_settings_and_no_past(make):
+    y, used = shifting(5, 300), make()
+    first = used.process(y)
+    fresh = used.fresh()
+    assert repr(fresh) == repr(used) == repr(make())
+    assert repr(eval(repr(used))) == repr(used)
+    np.testing.assert_array_equal(fresh.process(np.column_stack([y, y]))[:, 1], first)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (ADWIN, {"delta": 0.0}),
+        (ADWIN, {"delta": 1.5}),
+        (KSWIN, {"alpha": -0.1}),
+        (KSWIN, {"alpha": "a"}),
+        (KSWIN, {"window": 30.5}),
+        (KSWIN, {"stat": 0}),
+        (KSWIN, {"seed": None}),
+        (PageHinkley, {"delta": math.nan}),
+        (PageHinkley, {"delta": [1.0, 2.0]}),
+        (RiverPageHinkley, {"mode": "sideways"}),
+        (RiverPageHinkley, {"min_instances": -1}),
+        (RiverPageHinkley, {"alpha": 1.1}),
+        (RiverPageHinkley, {"threshold": -1.0}),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, settings):
+    with pytest.raises(BadInputError, match=next(iter(settings))):
+        make(**settings)
+
+
+def test_another_process_compiles_nothing():
+    code = """
+import numba.core.event as event
+with event.install_recorder("numba:compile") as recorder:
+    import numpy as np
+    from holdfast.detectors import KSWIN, PageHinkley, RiverPageHinkley
+    for detector in (KSWIN(0.05, 20, 8), PageHinkley(), RiverPageHinkley()):
+        detector.process(np.zeros(50))
+        detector.update(1.0)
+print(len(recorder.buffer))
+"""
+    for make in (KSWIN, PageHinkley, RiverPageHinkley):
+        make().process([1.0])
+    result = subprocess.run([sys.executable, "-c", code], env=os.environ, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["0"]
