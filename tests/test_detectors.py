@@ -49,14 +49,15 @@ def by_river(detector, y, read):
 # KSWIN
 
 
+@pytest.mark.filterwarnings("ignore:ks_2samp:RuntimeWarning")
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 15, 30, 60, 100])
 def test_p_values_are_those_of_the_exact_test(size):
     table, x = exact_p_values(size), np.arange(float(size))
     assert table[0] == 1.0
     assert (np.diff(table) <= 0.0).all()
     for h in range(1, size + 1):
-        # Where scipy's sum is a rounding error above 1 (size 7, 15 and 60 here) it falls back on an approximation;
-        # at 7 it is off by 4e-5, at the others by 1e-12.
+        # Where scipy's sum is a rounding error above 1 it falls back on an approximation: with 15, 30 and 60 points it
+        # is off by 2e-12 at most; with 7, at h = 1, by 4e-5.
         assert ks_2samp(x, x + h - 0.5, method="auto").pvalue == pytest.approx(table[h], rel=1e-11, abs=2e-12)
 
 
@@ -88,7 +89,7 @@ def test_samples_are_those_of_the_standard_library(n, k, seed):
         (0.001, 30, 10, 42),
         (0.05, 20, 10, 7),
         (0.2, 40, 3, 2),
-        (0.005, 150, 5, 3),
+        (0.01, 150, 5, 3),
     ],
 )
 def test_kswin_has_the_p_values_of_river(alpha, window, stat, seed, decimals):
@@ -108,7 +109,7 @@ def test_kswin_has_the_p_values_of_river(alpha, window, stat, seed, decimals):
 def test_kswin_without_a_detection_and_with_many():
     y = shifting(0, 400)
     assert np.isnan(KSWIN(0.0, 20, 10).process(y)).sum() == 19
-    assert np.isnan(KSWIN(1.0, 20, 10).process(y)).sum() > 300
+    assert np.isnan(KSWIN(1.0, 20, 10).process(y)).sum() > 200
 
 
 def test_kswin_detects_only_what_is_far_enough_apart():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import datasets, metrics, models, scheme, tradeoff
+    from holdfast import datasets, detectors, metrics, models, scheme, tradeoff, tuning
     from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes, load
 
 __all__ = [
@@ -20,15 +20,17 @@ __all__ = [
     "StochasticApproximation",
     "Trace",
     "datasets",
+    "detectors",
     "from_bytes",
     "load",
     "metrics",
     "models",
     "scheme",
     "tradeoff",
+    "tuning",
 ]
 
-_ROOMS = ("datasets", "metrics", "models", "scheme", "tradeoff")
+_ROOMS = ("datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
 
 
 def __getattr__(name: str) -> Any:

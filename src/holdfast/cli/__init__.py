@@ -80,6 +80,38 @@ def tradeoff(
 
 
 @app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and figures; all of them if none is named.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for results.json and report.html.")] = Path("reproduction"),
+    quick: Annotated[bool, typer.Option("--quick", help="A taste: two streams of each kind, two restarts.")] = False,
+    trials: Annotated[
+        int | None, typer.Option(help="Streams of each kind, and restarts on real data; 10 as in the paper.", min=1)
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Leave out what an earlier run has finished.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Threads; as many as there are cores.", min=1)] = None,
+    names_only: Annotated[bool, typer.Option("--list", help="Show the names of all tables and figures.")] = False,
+) -> None:
+    """Every table and figure of the paper, ours beside the paper's, with honest rivals."""
+    from rich.console import Console
+
+    from holdfast.experiments.plan import QUICK_TRIALS, TRIALS, Plan
+    from holdfast.experiments.running import NAMES
+    from holdfast.experiments.running import reproduce as run_reproduction
+
+    if names_only:
+        typer.echo("\n".join(NAMES))
+        return
+    console = Console()
+    plan = Plan(trials or (QUICK_TRIALS if quick else TRIALS), quick, workers)
+    complete = run_reproduction(names or [], out, plan, console, resume)
+    console.print(f"Report: {out / 'report.html'}\nNumbers: {out / 'results.json'}", markup=False, highlight=False)
+    if not complete:
+        raise typer.Exit(1)
+
+
+@app.command()
 def bench(
     names: Annotated[
         list[str] | None,

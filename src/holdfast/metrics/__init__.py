@@ -1,9 +1,10 @@
-"""How well changes are found and parameters followed: benefit against false alarms, and errors by segment."""
+"""How well changes and anomalies are found and parameters followed: areas under curves, and errors by segment."""
 
 from holdfast.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
 from holdfast.metrics.matching import match_components
 from holdfast.metrics.movement import Movement, largest_movement
 from holdfast.metrics.mse import SegmentMSE, segment_mse
+from holdfast.metrics.ranking import roc_auc, roc_auc_interval
 
 __all__ = [
     "BenefitCurve",
@@ -13,5 +14,7 @@ __all__ = [
     "benefit_roc",
     "largest_movement",
     "match_components",
+    "roc_auc",
+    "roc_auc_interval",
     "segment_mse",
 ]

@@ -10,15 +10,25 @@ from holdfast.scheme.state import Vector
 LARGEST_COORDINATE = 1e30  # in scales of the frame; a point further out is taken to lie here: its squares stay finite
 
 
+def medians(points: Vector) -> Vector:
+    """The median of each column, NaN left out; numpy's own way to leave it out is ten times slower.
+
+    >>> medians(np.array([[1.0, np.nan], [2.0, 5.0], [9.0, 7.0]]))
+    array([2., 6.])
+    """
+    has_gaps = np.isnan(points).any()
+    return np.asarray(np.nanmedian(points, axis=0) if has_gaps else np.median(points, axis=0))
+
+
 def frame_of(points: Vector) -> tuple[Vector, Vector]:
     """Median and spread of each column; the spread is never zero, and its square neither vanishes nor overflows.
 
     >>> frame_of(np.array([[1.0], [2.0], [3.0], [4.0], [100.0]]))
     (array([3.]), array([1.4826]))
     """
-    reference = np.nanmedian(points, axis=0)
+    reference = medians(points)
     deviations = np.abs(points - reference)
-    spread = 1.4826 * np.nanmedian(deviations, axis=0)
+    spread = 1.4826 * medians(deviations)
     spread = np.where(spread > 0.0, spread, np.nanmean(deviations, axis=0))
     spread = np.where(spread > 0.0, spread, np.abs(reference))
     spread = np.where((spread > 0.0) & np.isfinite(spread), spread, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.models.component import Component
-from holdfast.models.frame import frame_of, in_frame
+from holdfast.models.frame import frame_of, in_frame, medians
 from holdfast.models.trimmed_em import TRIMMED, trimmed_em
 from holdfast.scheme.state import Layout, Vector
 
@@ -50,7 +50,7 @@ def start_mixture(
     layout.view(theta, "scale")[:] = scale
     layout.view(theta, "inverse_scale")[:] = 1.0 / scale
     layout.view(theta, "log_unit")[:] = np.sum(np.log(scale)) + d * log_unit
-    filled = np.where(np.isnan(points), np.nanmedian(points, axis=0), points)
+    filled = np.where(np.isnan(points), medians(points), points)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
     fit = theta[layout.at("weights") :]  # weights and components, the last fields
     # A variable that has shown one value only may have any spread: about the value itself, until it is known.

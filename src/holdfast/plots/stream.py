@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.checks import FloatArray
+from holdfast.errors import BadInputError
 from holdfast.learners import Trace
+from holdfast.plots.arrays import as_column
+from holdfast.plots.limits import mark_beyond, usual_range
+from holdfast.plots.style import BLUE, DROPPED, MOMENT, ORANGE, POINTS, TRUTH, Style, as_file, new_figure, plain
 
-FloatArray = npt.NDArray[np.float64]
-
-# Okabe and Ito's colours, which the colour-blind can tell apart; marks and dashes tell them apart in print.
-POINTS: dict[str, Any] = {"color": "#7d848c", "marker": ".", "linestyle": "none", "markeredgewidth": 0}
-DROPPED: dict[str, Any] = {"color": "#D55E00", "marker": "x", "linestyle": "none", "markeredgewidth": 1.3}
-ESTIMATE: dict[str, Any] = {"color": "#0072B2", "linewidth": 2.2}
-RIVAL: dict[str, Any] = {"color": "#E69F00", "linewidth": 1.3}
-TRUTH: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (4, 2)), "alpha": 0.7}
-MOMENT: dict[str, Any] = {"color": "#444444", "linewidth": 1.0, "linestyle": ":"}
+ESTIMATE: Style = {"color": BLUE, "linewidth": 2.2}
+RIVAL: Style = {"color": ORANGE, "linewidth": 1.3}
 WIDE, NARROW = (10.0, 7.6), (4.4, 10.4)  # inches; a narrow picture keeps its letters, for a telephone
 DOTS_PER_INCH = {WIDE: 160, NARROW: 190}
 
@@ -61,18 +57,11 @@ def draw_stream(
     file_format : "png" or "svg"
         In an SVG the points are still a raster: twenty thousand circles would be slow to show.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
-        raise MissingExtraError(message) from None
-    values = _as_column(y, trace)
+    values = as_column("y", y, len(trace))
     if file_format not in ("png", "svg") or not 0 <= around < len(values):
         raise BadInputError(f"expected png or svg, and a row of the stream, got {file_format!r} and {around!r}")
     size = NARROW if narrow else WIDE
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(*size)
     panels: dict[str, Any] = figure.subplot_mosaic("a;n;s" if narrow else "aa;ns")
     whole, near, score = panels["a"], panels["n"], panels["s"]
     for axes in (whole, near):
@@ -86,9 +75,7 @@ def draw_stream(
     titles = ("The stream and the estimated means", "Where the means moved", "The score of each point")
     for axes, title in zip((whole, near, score), titles, strict=True):
         axes.set_title(title, loc="left", fontsize=11)
-        axes.grid(True, color="#e4e4e4", linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        plain(axes)
         axes.set_xlabel("row")
         axes.locator_params(axis="x", nbins=5 if narrow or axes is not whole else 10)
         axes.xaxis.set_major_formatter("{x:,.0f}")
@@ -97,7 +84,7 @@ def draw_stream(
     legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # a name for all means of one kind
     columns = 2 if narrow else len(legend)
     figure.legend(legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9)
-    return _as_file(figure, file_format, DOTS_PER_INCH[size])
+    return as_file(figure, file_format, DOTS_PER_INCH[size])
 
 
 def _draw_points(axes: Any, values: FloatArray, dropped: Any, size: float) -> None:
@@ -122,17 +109,12 @@ def _zoom(axes: Any, values: FloatArray, dropped: Any, around: int, reach: int, 
     """Show the rows near one, on the scale of what was kept there; what lies beyond is marked at the edge."""
     first, last = max(around - reach, 0), min(around + reach, len(values))
     rows, shown, out = np.arange(first, last), values[first:last], dropped[first:last]
-    usual = shown[np.isfinite(shown) & ~out]
-    low, high = np.quantile(usual, [0.005, 0.995]) if len(usual) else axes.get_ylim()
-    margin = 0.3 * (high - low) or 1.0
-    low, high = low - margin, high + margin
+    limits = usual_range(shown[~out]) or axes.get_ylim()
     axes.set_xlim(first, last)
-    axes.set_ylim(low, high)
+    axes.set_ylim(*limits)
+    for which, style in ((out, DROPPED), (~out, POINTS)):
+        mark_beyond(axes, rows[which], shown[which], limits, style)
     in_panel = {"transform": axes.get_xaxis_transform()}  # heights from 0, the bottom, to 1
-    for beyond, marker, edge in ((shown > high, "^", 0.985), (shown < low, "v", 0.015)):
-        for which, style in ((beyond & out, DROPPED), (beyond & ~out, POINTS)):
-            triangle = {**style, **in_panel, "marker": marker, "markersize": 5, "markeredgewidth": 0}
-            axes.plot(rows[which], np.full(which.sum(), edge), **triangle)
     for row, side, text in ((change_point, "right", "the stream changed"), (around, "left", "moved most")):
         if row is not None and first <= row < last:
             axes.axvline(row, **MOMENT)
@@ -161,25 +143,3 @@ def _compress(axes: Any, values: FloatArray, dropped: Any) -> str:
     axes.set_yticks([], minor=True)
     axes.yaxis.set_major_formatter("{x:,g}")
     return f" (logarithmic beyond ±{edge:g})"
-
-
-def _as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
-    """Return the picture's bytes, equal for equal pictures; a PNG gets a palette, a third of the size."""
-    from PIL import Image  # matplotlib needs it too
-
-    picture, plain = BytesIO(), BytesIO()
-    if file_format == "svg":
-        figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
-        return picture.getvalue()
-    figure.savefig(plain, format="png", dpi=dots_per_inch)
-    Image.open(plain).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(picture, "png", optimize=True)
-    return picture.getvalue()
-
-
-def _as_column(y: npt.ArrayLike, trace: Trace) -> FloatArray:
-    values = np.asarray(y, dtype=np.float64)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    if values.shape != trace.score.shape:
-        raise BadInputError(f"y: expected one number for each of the {len(trace)} rows, got shape {values.shape}")
-    return values

@@ -8,20 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError
+from holdfast.plots.style import BLUE, INK, SHADE, VERMILION, YELLOW, Style, new_figure, plain
 from holdfast.tradeoff import Constants, Optimum, admissible_step, best_step, bound, optimum, step_size
 from holdfast.tradeoff._numbers import require_gamma
 from holdfast.tradeoff.profile import profile_step
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; the dashes tell them apart in print.
-COROLLARY_1: dict[str, Any] = {"color": "#D55E00", "linestyle": "-", "linewidth": 2.0}
-BEST: dict[str, Any] = {"color": "#0072B2", "linestyle": (0, (6, 2)), "linewidth": 2.0}
-SHADE: dict[str, Any] = {"color": "#444444", "alpha": 0.09, "linewidth": 0}
-LIMIT: dict[str, Any] = {"color": "#444444", "linestyle": "-.", "linewidth": 1.4}
-OPTIMUM: dict[str, Any] = {
+COROLLARY_1: Style = {"color": VERMILION, "linestyle": "-", "linewidth": 2.0}
+BEST: Style = {"color": BLUE, "linestyle": (0, (6, 2)), "linewidth": 2.0}
+LIMIT: Style = {"color": INK, "linestyle": "-.", "linewidth": 1.4}
+OPTIMUM: Style = {
     "marker": "*",
     "markersize": 17,
-    "markerfacecolor": "#F0E442",
+    "markerfacecolor": YELLOW,
     "markeredgecolor": "black",
     "linestyle": "none",
     "zorder": 5,
@@ -42,26 +41,17 @@ def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> 
     >>> draw_tradeoff(np.linspace(4.0, 24.0, 200), Constants(), target) == target
     True
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
-        raise MissingExtraError(message) from None
     thresholds = np.unique(require_gamma(gammas, finite=True))
     if thresholds.size < 2:
         raise BadInputError(f"gammas must hold at least two different thresholds, got {gammas!r}")
 
     best = optimum(constants)
-    figure = Figure(figsize=(7.5, 8.0), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.5, 8.0)
     above, below = figure.subplots(2, 1, sharex=True)
     _draw_steps(above, thresholds, constants, best)
     _draw_bounds(below, thresholds, constants, best)
     for axes in (above, below):
-        axes.grid(True, color="#e4e4e4", linewidth=0.7)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
+        plain(axes)
         axes.legend(fontsize=9, framealpha=0.9, edgecolor="none")
         axes.set_xlim(thresholds[0], thresholds[-1])
     below.set_xlabel("threshold γ")
@@ -109,7 +99,7 @@ def _draw_bounds(axes: Any, gammas: FloatArray, constants: Constants, best: Opti
     axes.set_ylabel("bound on E|h|²")
 
 
-def _line(axes: Any, gammas: FloatArray, values: FloatArray, label: str, style: dict[str, Any]) -> None:
+def _line(axes: Any, gammas: FloatArray, values: FloatArray, label: str, style: Style) -> None:
     """Draw what a logarithmic axis can show, and nothing, not even in the legend, if that is nothing."""
     visible = np.where((values > 0.0) & np.isfinite(values), values, np.nan)
     if not np.all(np.isnan(visible)):

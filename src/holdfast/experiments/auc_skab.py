@@ -1,0 +1,91 @@
+"""SKAB: AUCs for T_b = 20 and 50, trained on eight streams and tested on the eight others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.datasets import Stream, load_skab
+from holdfast.experiments import grids
+from holdfast.experiments.choosing import choose_setting, reasons, written
+from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
+from holdfast.experiments.lab import Lab
+from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra
+from holdfast.experiments.paper import paper_cells
+from holdfast.experiments.result import Cell, Result, cell
+from holdfast.experiments.starts import FloatArray
+from holdfast.metrics import benefit_auc
+from holdfast.tuning import Setting, grid
+
+TITLE = "SKAB: AUC for T_b = 20 and 50"
+KEY = "auc_skab"
+TOLERANCES = (20, 50)
+COLUMNS = [f"Tb_{tolerance}" for tolerance in TOLERANCES]
+FIRST_SCORED = 19  # the paper's t = 20
+STANDARDISED_ON = 20  # rows; the paper says 100, its notebooks take 20
+TRAIN, TEST = slice(0, None, 2), slice(1, None, 2)  # "odd" counts from 1: files 0, 2, … train
+
+
+def skab_methods() -> list[Method]:
+    """One Gaussian in eight dimensions for each learner; a detector for each sensor."""
+    one = {"n_components": [1]}
+    return [
+        Learner("SRA", [{"n_components": 1, **setting} for setting in grids.SRA_SKAB], sra, drawn=True),
+        Learner("SDEM", grid(r=grids.RATES_SKAB, **one), sdem, drawn=True),
+        Learner("iEM", grid(**one), iem, drawn=True),
+        Learner("sEM", grid(rho=grids.RATES_SKAB, **one), sem, drawn=True),
+        *detectors(grids.KSWIN_SKAB, grids.PH_REAL, grids.ADWIN),
+    ]
+
+
+def run(lab: Lab) -> Result:
+    """Settings, and for a detector the sensor, chosen on the training streams; scored on the test streams."""
+    streams = load_skab("valve1", standardise=STANDARDISED_ON)
+    rows: dict[str, list[Cell]] = {}
+    chosen: dict[str, dict[str, Setting]] = {column: {} for column in COLUMNS}
+    result = Result(TITLE)
+    for method in skab_methods():
+
+        def evaluate(setting: Setting, stream: Stream, restart: int, method: Method = method) -> FloatArray:
+            scores = method.run(setting, stream, restart).scores
+            assert isinstance(stream.change_points, list)
+            return np.array(
+                [[benefit_auc(s, stream.change_points, b, FIRST_SCORED) for b in TOLERANCES] for s in scores.T]
+            )
+
+        sweep = lab.sweep(method, streams, evaluate, lab.plan.restarts_on_skab)
+        values = sweep.values  # settings, streams, restarts, variables, tolerances
+        rows[method.name] = []
+        for place, column in enumerate(COLUMNS):
+            best = choose_setting(method, sweep, values[:, TRAIN, :, :, place])
+            rows[method.name].append(cell(values[best.setting, TEST, :, best.variable, place].mean(axis=1)))
+            chosen[column][method.name] = best.written
+            if method.name == "SRA":
+                named = {"n_components": 1, **grids.SRA_PRINTED[KEY][column]}
+                printed = values[list(method.settings).index(named), TEST, :, 0, place].mean(axis=1)
+                rows.setdefault("SRA-printed", []).append(cell(printed))
+                chosen[column]["SRA-printed"] = written(method, named)
+        if sweep.cannot_run:
+            result.cannot_run.setdefault(KEY, {})[method.name] = reasons(sweep)
+    paper = paper_cells(KEY)
+    records = verdicts(KEY, COLUMNS, rows["SRA"], paper["SRA"])
+    result.tables[KEY] = {"metrics": COLUMNS, **rows}
+    result.chosen[KEY] = chosen
+    result.verdicts = records
+    result.parts = [
+        side_by_side(
+            COLUMNS,
+            rows,
+            paper,
+            f"Mean ± standard deviation over the eight test streams, each the average of {lab.plan.restarts_on_skab} "
+            f"restarts; variables standardised on their first {STANDARDISED_ON} rows.",
+        ),
+        told(records),
+        rivals_above(COLUMNS, rows),
+        "How to read it. With eight test streams and two changes in each, the standard deviations are as large as "
+        "all differences between the learners. The changes lie in the second half of every stream, so that the row "
+        "number itself, the dummy “time”, does better than any learner; the paper’s Page–Hinkley, whose sum grows "
+        "with a drifting sensor, does as well as that and for the same reason.",
+        "Why SRA is not ahead. The paper’s γ = 80 is in deviations of the first rows, of which some sensors soon "
+        "show a hundred: SRA drops good points as well as the rows in which Current and Voltage were exchanged.",
+    ]
+    return result

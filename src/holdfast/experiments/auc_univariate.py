@@ -1,0 +1,35 @@
+"""Table: AUCs on the univariate synthetic streams."""
+
+from __future__ import annotations
+
+from holdfast.experiments.auc_tables import fill_auc_table
+from holdfast.experiments.lab import Lab
+from holdfast.experiments.result import Result
+
+TITLE = "AUC, univariate synthetic streams"
+
+
+def run(lab: Lab) -> Result:
+    """Benefit against false alarms, T_b = 100, for every method."""
+    result = Result(TITLE)
+    caption = (
+        "Mean ± standard deviation over the streams. All rows but SRA-heldout and SRA-printed are grid maxima on the "
+        "scored streams, as the paper’s are; SRA-heldout is tuned on as many other streams; SRA-printed is the setting "
+        "the paper names; SRA-full-norm measures ‖H‖ over all statistics, as the equations say."
+    )
+    fill_auc_table(lab, result, "auc_univariate", 1, "printed", caption)
+    result.parts = [
+        *result.parts,
+        "How to read it. Half of the window lies before the change, where a causal score can know nothing: about 0.75 "
+        "is the most that an honest score reaches on one change, unless its level differs before and after. The row "
+        "“oracle” knows the true parameters and the outliers and notices the change only after T_b rows: what lies "
+        "above it does not come from detecting the change.",
+        "The gradual stream. Within the 100 rows that count the means go a third of their way, and the oracle shows "
+        "how little that tells. The paper’s 0.702 and our best plain SRA come from γ = 1: points of the new regime "
+        "are dropped, the fitted spread shrinks, and the score’s level falls after the change, so that rows before "
+        "it outrank those long after it. It is an artefact of partial lock-out, not detection.",
+        "The rivals. The paper’s rows come from versions that were handicapped (precision matrices never refreshed, a "
+        "one-component model for two-component data); these are started, tuned and scored as SRA is. ADWIN’s score is "
+        "the same number almost everywhere, and the paper’s Page–Hinkley does not subtract the mean.",
+    ]
+    return result

@@ -1,0 +1,48 @@
+"""From a sweep to a cell: the setting (and, for a detector, the variable) that does best, and what it is called."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.experiments.methods import Drift, Method
+from holdfast.experiments.starts import FloatArray
+from holdfast.tuning import Setting, Sweep, choose
+
+
+class Choice(NamedTuple):
+    """Places of a setting and a variable in a sweep, and the setting as it is written down."""
+
+    setting: int
+    variable: int
+    written: Setting
+
+
+def choose_setting(method: Method, sweep: Sweep, training: FloatArray, largest: bool = True) -> Choice:
+    """The best setting and variable by training values (settings, …, variables), averaged over all in between."""
+    by_variable = np.moveaxis(training, -1, 1)
+    n_variables = by_variable.shape[1]
+    best = choose(by_variable.reshape(len(training) * n_variables, -1), largest)
+    setting, variable = divmod(best, n_variables)
+    return Choice(setting, variable, written(method, sweep.settings[setting], variable, n_variables))
+
+
+def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
+    """The setting, with the step size that Corollary 1 makes of it and the variable that a detector watches."""
+    record = dict(setting)
+    if {"gamma", "beta", "M"} <= record.keys():
+        from holdfast.tradeoff import step_size
+
+        record["rho"] = float(step_size(record["gamma"], record["beta"], record["M"]))
+    if isinstance(method, Drift) and n_variables > 1:
+        record["variable"] = variable + 1
+    return record
+
+
+def reasons(sweep: Sweep) -> list[str]:
+    """The settings that cannot run, in words."""
+    return [
+        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[place].items()) + f": {why}"
+        for place, why in sweep.cannot_run.items()
+    ]

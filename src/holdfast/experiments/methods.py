@@ -1,0 +1,144 @@
+"""The methods compared: each with its grid, each run in the same way, each giving a score for every row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from holdfast.datasets import Stream
+from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
+from holdfast.errors import BadInputError
+from holdfast.experiments.starts import DRAWN_POINTS, FIRST_POINTS, FloatArray, drawn_start
+from holdfast.learners import IEM, SDEM, SEM, SRA, StochasticApproximation
+from holdfast.tuning import CannotRunError, Setting
+
+
+class Run(NamedTuple):
+    """scores (T, V): one column for a learner, one for each variable for a detector; means (T, K, d) if asked for."""
+
+    scores: FloatArray
+    means: FloatArray | None = None
+
+
+class Method(Protocol):
+    """A name, a grid, and a way to run one setting on one stream."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the tables."""
+
+    @property
+    def settings(self) -> Sequence[Setting]:
+        """Its grid."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether a restart makes a difference."""
+
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+        """Scores every row before it is learnt."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner: SRA, SDEM, iEM, sEM.
+
+    drawn: started on points drawn in the range of the first ones (real data) instead of on the first ten (synthetic).
+    anomalies: a dropped point keeps its score; for changes it has none and can raise no alarm.
+    """
+
+    name: str
+    settings: Sequence[Setting]
+    make: Callable[..., StochasticApproximation]
+    drawn: bool = False
+    anomalies: bool = False
+
+    @property
+    def restarts(self) -> bool:
+        """Drawn points differ."""
+        return self.drawn
+
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+        """Scores every row before it is learnt."""
+        before = drawn_start(stream.y, restart) if self.drawn else stream.y[:0]
+        learner = self.make(**setting, n_init=DRAWN_POINTS if self.drawn else FIRST_POINTS)
+        trace = learner.process(np.vstack([before, stream.y]), record="means" if record else None)
+        scores = (trace.score if self.anomalies else trace.change_score)[len(before) :, None]
+        return Run(scores, trace.means[len(before) :] if record else None)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A detector of changes, one for each variable."""
+
+    name: str
+    settings: Sequence[Setting]
+    make: Callable[..., Any]
+    restarts: bool = False
+
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+        """Scores every row."""
+        try:
+            detector = self.make(**setting)
+        except BadInputError as error:
+            raise CannotRunError(str(error)) from None
+        return Run(detector.process(stream.y).reshape(stream.y.shape))
+
+
+@dataclass(frozen=True)
+class Dummy:
+    """A score that knows nothing of the values: constant, random, or the time. What does not beat it found nothing."""
+
+    name: str
+    settings: Sequence[Setting] = ({},)
+    restarts: bool = False
+
+    def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
+        """Scores every row."""
+        if self.name == "constant":
+            return Run(np.zeros((len(stream), 1)))
+        if self.name == "time":
+            return Run(np.arange(float(len(stream)))[:, None])
+        first = int(np.abs(stream.y[0]).sum() * 1e6) % 2**32  # another stream, another seed
+        return Run(np.random.default_rng([restart, first]).random((len(stream), 1)))
+
+
+def sra(**setting: Any) -> StochasticApproximation:
+    """SRA as the paper's notebooks run it: ‖H‖ over the mean statistics, ρ by Corollary 1."""
+    return SRA(**{"n_components": 2, "norm": "mean", **setting})
+
+
+def sra_full_norm(**setting: Any) -> StochasticApproximation:
+    """SRA as the paper's equations have it: ‖H‖ over all statistics."""
+    return sra(norm="full", **setting)
+
+
+def sem(**setting: Any) -> StochasticApproximation:
+    """The online EM algorithm, two components unless said otherwise."""
+    return SEM(**{"n_components": 2, **setting})
+
+
+def sdem(**setting: Any) -> StochasticApproximation:
+    """SDEM with smoothing α = 1, two components unless said otherwise."""
+    return SDEM(**{"n_components": 2, **setting})
+
+
+def iem(**setting: Any) -> StochasticApproximation:
+    """iEM, which has no rate to choose; two components unless said otherwise."""
+    return IEM(**{"n_components": 2, **setting})
+
+
+def detectors(kswin: Sequence[Setting], ph: Sequence[Setting], adwin: Sequence[Setting]) -> list[Method]:
+    """The detectors of changes, river's own Page–Hinkley beside the paper's, and the dummies."""
+    return [
+        Drift("ADWIN", adwin, ADWIN),
+        Drift("KSWIN", kswin, KSWIN),
+        Drift("PH", ph, PageHinkley),
+        Drift("PH-river", ph, RiverPageHinkley),
+        Dummy("constant"),
+        Dummy("random"),
+        Dummy("time"),
+    ]

@@ -1,0 +1,32 @@
+"""Table: mean squared errors of the means on the three-dimensional synthetic streams, both variants."""
+
+from __future__ import annotations
+
+from holdfast.experiments.lab import Lab
+from holdfast.experiments.mse_tables import fill_mse_table
+from holdfast.experiments.result import Result
+
+TITLE = "MSE of the means, three-dimensional synthetic streams"
+
+
+def run(lab: Lab) -> Result:
+    """The printed data and the notebooks', each beside the same printed cells: for orientation, not as a bar."""
+    result = Result(
+        TITLE,
+        parts=[
+            "The paper’s table is not of the data the paper prints: its rivals’ 1.47 and 5.84 are what the notebooks’ "
+            "means, ±(.5, .5, .5) → ±(1, 1, 1), give when both estimates collapse to zero. Both variants stand here; "
+            "the paper’s numbers are repeated beside each for orientation only."
+        ],
+    )
+    fill_mse_table(lab, result, "mse_multivariate", 3, "printed", bar=False)
+    fill_mse_table(lab, result, "mse_multivariate_notebook", 3, "notebook", bar=False)
+    result.parts = [
+        *result.parts,
+        "On the printed abrupt data ‖Δμ‖² = 63: an S_ac of 0.029 would allow five points of delay. Plain SRA locks one "
+        "component out instead (S_ac near 50), because the jump is larger than γ. Getting out of that takes more than "
+        "the published algorithm.",
+        "On the notebooks’ data the two components overlap (about 1.6 standard deviations apart), and ten points are a "
+        "poor start for them: the errors vary widely from stream to stream.",
+    ]
+    return result

@@ -1,0 +1,67 @@
+"""The two tables of mean squared errors, 1-D and 3-D."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from holdfast.datasets import Stream
+from holdfast.experiments import grids
+from holdfast.experiments.choosing import choose_setting, written
+from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
+from holdfast.experiments.lab import KINDS, S_AC, S_BC, S_EVAL, S_TOT, Lab, change_of, synthetic_learners
+from holdfast.experiments.methods import sem
+from holdfast.experiments.paper import paper_cells
+from holdfast.experiments.result import Cell, Result, cell
+from holdfast.experiments.starts import FIRST_POINTS
+from holdfast.metrics import segment_mse
+
+METRICS = ["S_bc", "S_ac", "S_tot"]
+
+
+def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, bar: bool = True) -> None:
+    """Adds one table to a result: settings chosen by S_eval, rows 500 to 999, scored on what follows.
+
+    bar: whether the paper's cells are of the same data, so that they can be held against ours.
+    """
+    table: dict[str, object] = {"metrics": METRICS}
+    chosen: dict[str, dict[str, object]] = {}
+    for kind in KINDS:
+        rows: dict[str, list[Cell]] = {}
+        chosen[kind] = {}
+        for method in synthetic_learners(dim):
+            sweep = lab.synthetic(method, kind, dim, variant)
+            errors = sweep.values[:, :, 0, 0, :]
+            best = choose_setting(method, sweep, errors[:, :, [S_EVAL]], largest=False)
+            rows[method.name] = cells(errors[best.setting])
+            chosen[kind][method.name] = best.written
+            if method.name == "SRA":
+                printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
+                rows["SRA-printed"] = cells(errors[method.settings.index(printed)])
+                chosen[kind]["SRA-printed"] = written(method, printed)
+        rows["constant"] = cells(np.array([standing_still(s) for s in lab.streams(kind, dim, variant)]))
+        table[kind] = rows
+        paper = paper_cells(key, kind)
+        result.parts = [
+            *result.parts,
+            side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
+        ]
+        if bar:
+            records = verdicts(f"{key}, {kind}", METRICS, rows["SRA"], paper["SRA"], largest=False)
+            result.verdicts += records
+            result.parts = [*result.parts, told(records), rivals_above(METRICS, rows, largest=False)]
+    result.tables[key] = table
+    result.chosen[key] = chosen
+
+
+def cells(errors: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[Cell]:
+    """S_bc, S_ac and S_tot over the streams."""
+    return [cell(errors[:, measure]) for measure in (S_BC, S_AC, S_TOT)]
+
+
+def standing_still(stream: Stream) -> list[float]:
+    """What comes of never moving from the start, the dummy of this table."""
+    assert stream.means is not None
+    learner = sem(rho=0.01, n_init=FIRST_POINTS)
+    learner.process(stream.y[:FIRST_POINTS])
+    means = np.broadcast_to(learner.means, stream.means.shape)
+    return [np.nan, *segment_mse(means, stream.means, change_of(stream))]

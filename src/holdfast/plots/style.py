@@ -1,0 +1,101 @@
+"""What all pictures share: colours, a figure to draw in, the look of its panels, and the file it becomes."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from holdfast.errors import MissingExtraError
+
+Style = dict[str, Any]
+
+# Okabe and Ito's colours, which the colour-blind can tell apart; marks and dashes tell them apart in print.
+BLUE, SKY, GREEN, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#E69F00"
+VERMILION, PURPLE, YELLOW, BLACK = "#D55E00", "#CC79A7", "#F0E442", "#000000"
+RED, GREY, INK = "#C8102E", "#7d848c", "#444444"
+
+POINTS: Style = {"color": GREY, "marker": ".", "linestyle": "none", "markeredgewidth": 0}
+DROPPED: Style = {"color": VERMILION, "marker": "x", "linestyle": "none", "markeredgewidth": 1.3}
+CIRCLED: Style = {
+    "color": VERMILION,
+    "marker": "o",
+    "linestyle": "none",
+    "markersize": 5,
+    "markerfacecolor": "none",
+    "markeredgewidth": 1.0,
+}
+TRUTH: Style = {"color": BLACK, "linewidth": 1.0, "linestyle": (0, (4, 2)), "alpha": 0.7}
+CHANGE: Style = {"color": RED, "linewidth": 1.2, "linestyle": (0, (5, 2.5))}
+MOMENT: Style = {"color": INK, "linewidth": 1.0, "linestyle": ":"}
+SHADE: Style = {"color": INK, "alpha": 0.09, "linewidth": 0}
+
+PAGE = 9.6  # inches, the width of a page; with the dots below, letters of 9 points are 12 pixels high there
+DOTS_PER_INCH = 150
+TITLE, LETTERS, SMALL = 10.5, 9.5, 9.0  # points
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of so many inches, which no window and no global state knows of."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
+        raise MissingExtraError(message) from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def new_page(height: float) -> Any:
+    """Return an empty figure as wide as a page, with some room around its panels."""
+    figure = new_figure(PAGE, height)
+    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.07)
+    return figure
+
+
+def as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
+    """Return the picture's bytes, equal for equal pictures; a PNG gets a palette, a third of the size.
+
+    The palette covers the colours and not the pixels: three circles keep their colour beside a thousand lines.
+    """
+    from PIL import Image  # matplotlib needs it too
+
+    picture, full = BytesIO(), BytesIO()
+    if file_format == "svg":
+        figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
+        return picture.getvalue()
+    figure.savefig(full, format="png", dpi=dots_per_inch)
+    palette = Image.Quantize.MAXCOVERAGE
+    reduced = Image.open(full).convert("RGB").quantize(160, palette, kmeans=1, dither=Image.Dither.NONE)
+    reduced.save(picture, "png", optimize=True)
+    return picture.getvalue()
+
+
+def as_png(figure: Any) -> bytes:
+    """Return the bytes of a PNG, equal for equal pictures."""
+    return as_file(figure, "png", DOTS_PER_INCH)
+
+
+def plain(axes: Any) -> None:
+    """Give a panel a quiet grid behind what is drawn, and no frame but the two axes."""
+    axes.grid(True, color="#e4e4e4", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def small_panel(axes: Any, title: str = "") -> None:
+    """Give one of many panels the quiet look, smaller letters, and its title at the left."""
+    plain(axes)
+    axes.tick_params(labelsize=SMALL)
+    axes.xaxis.label.set_size(LETTERS)
+    axes.yaxis.label.set_size(LETTERS)
+    if title:
+        axes.set_title(title, loc="left", fontsize=TITLE)
+
+
+def rows_below(axes: Any, n_rows: int, ticks: int = 6) -> None:
+    """Make the axis below one of rows, all of them."""
+    axes.set_xlim(0, n_rows)
+    axes.locator_params(axis="x", nbins=ticks)
+    axes.xaxis.set_major_formatter("{x:,.0f}")

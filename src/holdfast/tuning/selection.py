@@ -1,0 +1,27 @@
+"""The best of many settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import BadInputError
+
+
+def choose(values: npt.ArrayLike, largest: bool = True) -> int:
+    """Returns the index of the setting with the best average over all the rest: streams, restarts.
+
+    A setting with a NaN anywhere, one that left some stream without a value, is not chosen; of equal ones the first is.
+
+    >>> choose([[0.7, 0.9], [0.9, 0.8], [1.0, float("nan")]])
+    1
+    >>> choose([[0.2, 0.1], [0.5, 0.1]], largest=False)
+    0
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim == 0 or not table.size:
+        raise BadInputError(f"values: expected one or more for each setting, got shape {table.shape}")
+    averages = table.reshape(len(table), -1).mean(axis=1)
+    if np.isnan(averages).all():
+        raise BadInputError("values: expected at least one setting with a value for every stream, got none")
+    return int(np.nanargmax(averages) if largest else np.nanargmin(averages))

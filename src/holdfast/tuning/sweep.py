@@ -1,0 +1,113 @@
+"""One function on every setting, stream and restart, on all cores."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.checks import require_whole
+from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
+
+Item = TypeVar("Item")
+FloatArray = npt.NDArray[np.float64]
+
+
+class CannotRunError(HoldfastError):
+    """Raised by what a sweep evaluates, to say that a setting cannot be run at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What came of it: values (settings, streams, restarts, …), NaN for settings that cannot run, and why not."""
+
+    settings: Sequence[Any]
+    values: FloatArray
+    cannot_run: dict[int, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.values.shape))
+        return f"Sweep({shape} values, {len(self.cannot_run)} settings cannot run)"
+
+
+def sweep(
+    settings: Sequence[Any],
+    streams: Sequence[Item],
+    evaluate: Callable[[Any, Item, int], npt.ArrayLike],
+    *,
+    restarts: int = 1,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Evaluates every setting on every stream, `restarts` times.
+
+    The work is shared by threads, which learners and detectors let run side by side: nothing is copied or pickled, and
+    it works as well in a notebook. Each evaluation stands alone and lands in its own place, so that the result is the
+    same, to the last bit, for any number of workers. Warnings about the data (`HoldfastWarning`) are silent
+    meanwhile: a grid is there to try settings that do not fit.
+
+    Parameters
+    ----------
+    settings, streams : sequences
+        Of anything that `evaluate` understands.
+    evaluate : function (setting, stream, restart) → number or array
+        The restart, 0, 1, …, may serve as a seed. All arrays must have one shape. To raise `CannotRunError` rules the
+        setting out.
+    restarts : int
+        How often each is evaluated.
+    workers : int, optional
+        Threads; by default as many as there are cores for this process.
+    progress : function (done, total), optional
+        Called after each evaluation, from this thread.
+
+    Examples
+    --------
+    >>> sweep([2.0, 3.0], [10.0, 20.0], lambda setting, stream, restart: setting * stream).values[:, :, 0]
+    array([[20., 40.],
+           [30., 60.]])
+    """
+    if not len(settings) or not len(streams):
+        raise BadInputError("a sweep needs at least one setting and one stream")
+    require_whole("restarts", restarts, 1)
+    tasks = list(product(range(len(settings)), range(len(streams)), range(restarts)))
+    results: list[FloatArray | None] = []
+    cannot_run: dict[int, str] = {}
+    with warnings.catch_warnings(), ThreadPoolExecutor(workers or _cores()) as pool:
+        warnings.simplefilter("ignore", HoldfastWarning)
+        waiting: list[Future[npt.ArrayLike]] = [pool.submit(evaluate, settings[s], streams[i], r) for s, i, r in tasks]
+        try:
+            for done, (task, future) in enumerate(zip(tasks, waiting, strict=True), start=1):
+                try:
+                    results.append(np.asarray(future.result(), dtype=np.float64))
+                except CannotRunError as error:
+                    results.append(None)
+                    cannot_run.setdefault(task[0], str(error))
+                if progress is not None:
+                    progress(done, len(tasks))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    shape = _common_shape(results)
+    filled = [np.full(shape, np.nan) if value is None else value for value in results]
+    values = np.array(filled).reshape(len(settings), len(streams), restarts, *shape)
+    values[list(cannot_run)] = np.nan
+    return Sweep(settings, values, cannot_run)
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:
+    shapes = {value.shape for value in results if value is not None}
+    if len(shapes) > 1:
+        raise BadInputError(f"expected one shape from every evaluation, got {sorted(shapes)}")
+    return shapes.pop() if shapes else ()

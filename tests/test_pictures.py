@@ -1,0 +1,263 @@
+"""The pictures of the paper's experiments: PNGs, not blank, equal for equal input, and honest about bad input."""
+
+import io
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from holdfast.datasets import Stream
+from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.plots.annotations import draw_annotations
+from holdfast.plots.channels import draw_channels, envelope
+from holdfast.plots.curves import draw_curves
+from holdfast.plots.followed import draw_followed
+from holdfast.plots.illustration import draw_illustration
+from holdfast.plots.limits import full_or_usual, usual_range
+from holdfast.plots.logarithmic import in_words
+from holdfast.plots.methods import METHODS, styles_of
+from holdfast.plots.panels import draw_panels
+from holdfast.plots.samples import draw_samples
+from holdfast.plots.style import as_png, new_figure
+from holdfast.plots.times import draw_times, in_units
+from holdfast.plots.train_test import draw_train_against_test
+
+Image = pytest.importorskip("PIL.Image")
+pytest.importorskip("matplotlib")
+
+N = 300
+RNG = np.random.default_rng(0)
+OUT = RNG.random(N) < 0.05
+Y = np.where(np.arange(N) < 150, 0.0, 2.0) + 0.2 * RNG.standard_normal(N)
+Y[OUT] += 50.0
+GAPS = np.where(RNG.random(N) < 0.3, np.nan, np.abs(Y))
+MEANS = np.stack([Y, -Y], axis=1)
+SEVEN = ["SRA", "SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH"]
+UNKNOWN = ["SRA-heldout", "PH-river", "random", "constant", "IsolationForest", "never heard of", ""]
+RISING = np.linspace(0.0, 1.0, 20)
+
+
+def stream(dim, **known):
+    return Stream(np.stack([Y] * dim, axis=1), name=f"{dim}-D", **known)
+
+
+def wild_score():
+    score = np.abs(Y).copy()
+    score[[3, 100]] = [1e12, -1e12]
+    return score
+
+
+DRAWINGS = {
+    "samples, one variable": lambda: draw_samples([stream(1, outliers=OUT, change_points=[150])] * 2, reach=50),
+    "samples, three variables": lambda: draw_samples(
+        [stream(3, outliers=OUT, change_points=[150]), stream(3, change_points=[40, 150])], reach=50
+    ),
+    "samples of every kind": lambda: draw_samples(
+        [stream(1), stream(2, outliers=np.ones(N)), stream(3), stream(1, change_points={1: [5], "b": [5, 9]})]
+    ),
+    "panels": lambda: draw_panels([1, 3, 5], {"S": {"SRA": [1e-5, 0.1, 3.0], "sEM": [1, 1, 1]}}, x_label="γ", mark=3),
+    "panels with error bars": lambda: draw_panels(
+        [0.9, 0.99],
+        {t: dict.fromkeys(SEVEN + UNKNOWN, (1.0, 1.1)) for t in "abcdefgh"},
+        x_label="α",
+        spread={"a": {"SRA": [0.5, 2.0]}, "b": {"SRA": [math.nan, 0.1]}},
+    ),
+    "panels with gaps": lambda: draw_panels(
+        [1, 2, 3], {"a": {"SRA": [math.nan, 0.0, -1.0], "x": [1, math.nan, 2]}, "b": {}}, x_label="x"
+    ),
+    "panels of nothing": lambda: draw_panels([1, 2], {"a": {"SRA": [math.nan] * 2}}, x_label="x", log=False),
+    "panels, linear": lambda: draw_panels([1, 2], {"a": {"SRA": [-1.0, 0.0]}}, x_label="x", log=False),
+    "panels, constant": lambda: draw_panels([1, 2], {"a": {"SRA": [0.25, 0.25]}}, x_label="x"),
+    "times": lambda: draw_times(
+        dict.fromkeys(SEVEN, 3.0) | {"iEM": 1e-3, "KSWIN": 9000.0}, dict.fromkeys(SEVEN, (0.01, 0.02, 5.0))
+    ),
+    "times, some missing": lambda: draw_times({"SRA": math.nan, "odd": 0.0}, {"else": [0.0, 2.0], "SRA": []}),
+    "annotations": lambda: draw_annotations(Y, {1: [30, 150], 2: [], "three": [150]}, split=100),
+    "annotations of a column": lambda: draw_annotations(1e5 * Y[:, None], {1: [0]}),
+    "curves": lambda: draw_curves({f"{a}": dict.fromkeys(SEVEN, (RISING, RISING**0.3)) for a in range(5)}),
+    "curves of the unknown": lambda: draw_curves({"a": dict.fromkeys(UNKNOWN, (RISING, RISING)), "b": {}}),
+    "curves with gaps": lambda: draw_curves({"a": {"SRA": ([0.0, math.nan, 1.0], [0.0, 0.5, 1.0]), "PH": ([], [])}}),
+    "followed": lambda: draw_followed(
+        Y, {"SRA": (MEANS, GAPS), "sEM": (Y, wild_score())}, change_points=[150], outliers=OUT
+    ),
+    "followed, no estimate": lambda: draw_followed(
+        Y[:, None], {"odd": (np.full(N, np.nan), np.full(N, np.nan))}, change_points=[], score_label="p"
+    ),
+    "followed, infinite": lambda: draw_followed(
+        Y, {"PH": (MEANS[:, :, None], np.where(OUT, np.inf, 0.0))}, change_points=[0]
+    ),
+    "illustration": lambda: draw_illustration(
+        Y, {"a": np.zeros(N), "b": MEANS, "c": Y}, change_point=150, outliers=OUT, truth=np.zeros(N)
+    ),
+    "illustration of one": lambda: draw_illustration(Y, {"a": Y}, change_point=1, outliers=np.zeros(N)),
+    "channels": lambda: draw_channels(
+        MEANS,
+        names=["up", "down"],
+        lines=[150],
+        spans=[(150, 160, "transition"), (160, N, "abnormal"), (0, 9, "start")],
+        outliers={1: [3, 200]},
+    ),
+    "channels, long": lambda: draw_channels(
+        np.tile(np.stack([Y, GAPS, Y], axis=1), (40, 1)), names=list("abc"), lines=range(0, 6000, 300)
+    ),
+    "train against test": lambda: draw_train_against_test(
+        {a: dict.fromkeys([*SEVEN, "new"], (RISING, RISING[::-1])) for a in "abcd"},
+        chosen={"a": {"SRA": (0.9, 0.5), "absent": (0.1, 0.1)}},
+        paper={"a": 0.7},
+    ),
+    "train against test, gaps": lambda: draw_train_against_test(
+        {"a": {"SRA": ([math.nan, 0.5], [0.5, 0.5])}, "b": {"PH": ([], [])}}
+    ),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, recwarn):
+    png = draw()
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    assert picture.width == 1440
+    assert 300 < picture.height < 2500
+    pixels = np.asarray(picture).reshape(-1, 3)
+    assert len(np.unique(pixels, axis=0)) > 20
+    assert 0.005 < np.any(pixels < 250, axis=1).mean() < 0.7
+    assert draw() == png
+    assert not recwarn.list
+
+
+def shows(png, colour):
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
+    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return bool((np.abs(pixels - wanted).sum(axis=-1) < 12).any())
+
+
+def test_few_pixels_keep_their_colour():
+    spans = [(0, 50, "transition"), (50, 100, "abnormal")]
+    bare = {"names": list("abcd"), "lines": [100], "spans": spans}
+    y = np.stack([Y, MEANS[:, 1], np.abs(GAPS), Y], axis=1)
+    assert shows(draw_channels(y, outliers={2: [7]}, **bare), "#D55E00")
+    assert not shows(draw_channels(y, **bare), "#D55E00")
+
+
+def test_what_is_asked_for_is_there():
+    x, panels = [1, 2], {"a": {"SRA": [1.0, 2.0]}}
+    assert draw_panels(x, panels, x_label="x", mark=1) != draw_panels(x, panels, x_label="x", mark=2)
+    assert draw_panels(x, panels, x_label="x") != draw_panels(x, panels, x_label="x", spread=panels)
+    assert draw_annotations(Y, {1: [9]}) != draw_annotations(Y, {1: [9]}, split=50)
+    assert shows(draw_followed(Y, {"SRA": (Y, Y)}, change_points=[9]), METHODS["SRA"]["color"])
+    curves = {"a": {name: (RISING, RISING**power) for power, name in enumerate(SEVEN, 1)}}
+    assert all(shows(draw_curves(curves), METHODS[name]["color"]) for name in SEVEN)
+
+
+def test_a_dropped_score_is_a_gap_and_not_a_line():
+    # without a gap the line would lead through all the columns between
+    score = np.where((np.arange(N) > 100) & (np.arange(N) < 200), np.nan, 1.0)
+    png = draw_followed(Y, {"SRA": (np.full(N, np.nan), score)}, change_points=[])
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)[150:, 720:]  # below the titles
+    blue = np.abs(pixels - [0, 0x72, 0xB2]).sum(axis=-1).min(axis=0) < 60
+    columns = np.flatnonzero(blue)
+    assert np.diff(columns).max() > 0.25 * (columns[-1] - columns[0])
+
+
+BAD = {
+    "no streams": lambda: draw_samples([]),
+    "reach of 0": lambda: draw_samples([stream(1)], reach=0),
+    "no panels": lambda: draw_panels([1], {}, x_label="x"),
+    "a short series": lambda: draw_panels([1, 2], {"a": {"SRA": [1.0]}}, x_label="x"),
+    "a short error bar": lambda: draw_panels(
+        [1, 2], {"a": {"SRA": [1.0, 2.0]}}, x_label="x", spread={"a": {"SRA": [1.0]}}
+    ),
+    "a mark elsewhere": lambda: draw_panels([1, 2], {"a": {"SRA": [1.0, 2.0]}}, x_label="x", mark=3),
+    "no times": lambda: draw_times({}, {}),
+    "a matrix of times": lambda: draw_times({}, {"SRA": [[1.0]]}),
+    "words for times": lambda: draw_times({"SRA": "fast"}, {}),
+    "nobody": lambda: draw_annotations(Y, {}),
+    "two variables": lambda: draw_annotations(MEANS, {1: [3]}),
+    "a change after the end": lambda: draw_annotations(Y, {1: [N]}),
+    "a split after the end": lambda: draw_annotations(Y, {1: [3]}, split=N),
+    "no curves": lambda: draw_curves({}),
+    "unequal lengths": lambda: draw_curves({"a": {"SRA": ([0.0, 1.0], [0.0])}}),
+    "three series": lambda: draw_curves({"a": {"SRA": ([0.0], [0.0], [0.0])}}),
+    "no rows": lambda: draw_followed(Y, {}, change_points=[]),
+    "a short score": lambda: draw_followed(Y, {"SRA": (Y, Y[1:])}, change_points=[]),
+    "short means": lambda: draw_followed(Y, {"SRA": (MEANS[1:], Y)}, change_points=[]),
+    "means of two variables": lambda: draw_followed(Y, {"SRA": (np.zeros((N, 2, 2)), Y)}, change_points=[]),
+    "an empty stream": lambda: draw_followed([], {"SRA": ([], [])}, change_points=[]),
+    "few flags": lambda: draw_followed(Y, {"SRA": (Y, Y)}, change_points=[], outliers=OUT[1:]),
+    "odd flags": lambda: draw_followed(Y, {"SRA": (Y, Y)}, change_points=[], outliers=np.full(N, 2)),
+    "no estimates": lambda: draw_illustration(Y, {}, change_point=3, outliers=OUT),
+    "a short truth": lambda: draw_illustration(Y, {"a": Y}, change_point=3, outliers=OUT, truth=Y[1:]),
+    "a change before the start": lambda: draw_illustration(Y, {"a": Y}, change_point=-1, outliers=OUT),
+    "too few names": lambda: draw_channels(MEANS, names=["up"]),
+    "falling lines": lambda: draw_channels(MEANS, names=["up", "down"], lines=[5, 3]),
+    "a span that ends before it starts": lambda: draw_channels(MEANS, names=["up", "down"], spans=[(9, 3, "a")]),
+    "an outlier in no channel": lambda: draw_channels(MEANS, names=["up", "down"], outliers={2: [3]}),
+    "no data sets": lambda: draw_train_against_test({}),
+    "unequal AUCs": lambda: draw_train_against_test({"a": {"SRA": (RISING, RISING[1:])}}),
+}
+
+
+@pytest.mark.parametrize("draw", BAD.values(), ids=BAD)
+def test_bad_input_is_named(draw):
+    with pytest.raises(BadInputError, match="got"):
+        draw()
+
+
+def test_drawing_asks_for_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[plots\]'"):
+        draw_curves({"a": {}})
+
+
+def test_methods_are_told_apart():
+    looks = {name: (style["color"], style["linestyle"], style["marker"]) for name, style in METHODS.items()}
+    del looks["abrupt"], looks["gradual"]  # kinds of stream, which never stand beside methods
+    assert len(set(looks.values())) == len(looks)
+    several = styles_of(["SRA", "SRA-heldout", "SRA-printed", "PH", "PH-river", "x", "y", "z", "w"])
+    assert len({(style["color"], style["linestyle"], style["marker"]) for style in several.values()}) == 9
+    assert styles_of(["x", "SRA"])["SRA"] == styles_of(["SRA"])["SRA"] == METHODS["SRA"]
+
+
+def test_limits_ignore_the_few():
+    values = np.append(np.linspace(0.0, 1.0, 1000), [1e9, np.nan, -np.inf])
+    low, high = usual_range(values)
+    assert -0.5 < low < 0.0 < 1.0 < high < 1.5
+    assert full_or_usual(values)[1] == high
+    assert full_or_usual(np.append(values[:1000], 1.5))[1] > 1.5
+    assert usual_range(np.array([np.nan])) is full_or_usual(np.array([np.inf])) is None
+    assert usual_range(np.zeros(5)) == (-1.0, 1.0)
+
+
+def test_the_envelope_hides_no_peak():
+    values = np.zeros(50_000)
+    values[[17, 31_234]] = [5.0, -7.0]
+    rows, heights = envelope(values, 1000)
+    assert len(rows) == len(heights) <= 2000
+    assert (heights.max(), heights.min()) == (5.0, -7.0)
+    assert np.all(np.diff(rows) >= 0)
+    assert abs(rows[heights.argmin()] - 31_234) <= 50
+    assert envelope(values[:9], 1000)[1].tolist() == values[:9].tolist()
+    gap = envelope(np.where(np.arange(50_000) < 25_000, np.nan, 1.0), 1000)[1]
+    assert np.isnan(gap[:1000]).all()
+    assert (gap[1000:] == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0.0, "0"), (3.0, "3"), (0.95, "0.95"), (1000.0, "1,000"), (4e-6, "4·10⁻⁶"), (1e10, "10¹⁰"), (-2e5, "-2·10⁵")],
+)
+def test_numbers_in_words(number, words):
+    assert in_words(number) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2.5e-7, "250 ns"), (0.02, "20 ms"), (0.9999, "1 s"), (59.0, "59 s"), (60.0, "1 min"), (5400.0, "1.5 h")],
+)
+def test_times_in_units(seconds, words):
+    assert in_units(seconds) == words
+
+
+def test_an_empty_figure_is_a_picture():
+    assert as_png(new_figure(1.0, 1.0)).startswith(b"\x89PNG")
