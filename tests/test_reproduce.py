@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import holdfast as hf
 from holdfast.cli import app
 from holdfast.datasets import Stream, make_abrupt
 from holdfast.errors import BadInputError, DataError
@@ -133,6 +134,12 @@ def test_rivals_start_exactly_as_sra_does():
         assert np.array_equal(ours, theirs, equal_nan=True)
 
 
+def test_sem_is_the_learner_of_that_name():
+    stream = make_abrupt(n=1000, seed=3)
+    theirs = hf.SEM(2, rho=0.01).process(stream.y).score
+    assert np.array_equal(sem(rho=0.01).process(stream.y).score, theirs, equal_nan=True)
+
+
 def test_points_to_start_from_are_drawn_in_the_range_of_the_first():
     y = np.random.default_rng(0).normal(size=(100, 2)) * [1.0, 1000.0]
     points = drawn_start(y, 0)
@@ -201,8 +208,9 @@ def test_rivals_above_are_named_and_dummies_are_not():
 
 def test_a_table_has_ours_the_papers_and_the_difference():
     table = side_by_side(["a"], {"SRA": [[0.75, 0.02]], "oracle": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
-    assert table.rows[0] == ["SRA", "0.750 ± 0.020", "0.717 ± 0.021", "+0.033"]
-    assert table.rows[1] == ["oracle", "0.800 ± 0.000", "–", "–"]
+    assert table.rows[:2] == [["SRA", "0.750 ± 0.020"], ["paper", "0.717 ± 0.021"]]
+    assert table.rows[2:] == [["difference", "+0.033"], ["oracle", "0.800 ± 0.000"]]
+    assert table.aside == [1, 2]
 
 
 # The command

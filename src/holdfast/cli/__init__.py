@@ -85,7 +85,7 @@ def reproduce(
         list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and figures; all of them if none is named.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for results.json and report.html.")] = Path("reproduction"),
-    quick: Annotated[bool, typer.Option("--quick", help="A taste: two streams of each kind, two restarts.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A taste: one stream of each kind, one restart.")] = False,
     trials: Annotated[
         int | None, typer.Option(help="Streams of each kind, and restarts on real data; 10 as in the paper.", min=1)
     ] = None,

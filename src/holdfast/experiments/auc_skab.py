@@ -85,6 +85,7 @@ def run(lab: Lab) -> Result:
         "all differences between the learners. The changes lie in the second half of every stream, so that the row "
         "number itself, the dummy “time”, does better than any learner; the paper’s Page–Hinkley, whose sum grows "
         "with a drifting sensor, does as well as that and for the same reason.",
+        "With one component SDEM’s smoothing does nothing, so that SDEM is sEM here.",
         "Why SRA is not ahead. The paper’s γ = 80 is in deviations of the first rows, of which some sensors soon "
         "show a hundred: SRA drops good points as well as the rows in which Current and Voltage were exchanged.",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,33 +50,50 @@ def verdicts(
 def side_by_side(
     metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], paper: Mapping[str, Sequence[Cell]], caption: str = ""
 ) -> Table:
-    """A row for each method; for each metric ours, the paper's, and the difference."""
-    heading = [""]
-    for metric in metrics:
-        heading += [metric, "paper", "difference"]
-    rows = []
-    for method, cells in ours.items():
-        row = [method]
-        for place, mine in enumerate(cells):
-            row.append(shown(mine))
-            theirs = paper[method][place] if method in paper else None
-            row += [shown(theirs), f"{mine[0] - theirs[0]:+.3f}"] if theirs else ["–", "–"]
-        rows.append(row)
-    return Table(heading, rows, caption)
+    """A row for each method and, where the paper has it too, the paper's numbers and the differences below.
 
-
-def shown(value: Cell | None) -> str:
-    """Mean ± standard deviation; small numbers with the digits they need.
-
-    >>> shown([0.71234, 0.02]), shown([0.00031, 0.00002]), shown(None)
-    ('0.712 ± 0.020', '0.00031 ± 0.00002', '–')
+    >>> side_by_side(["a"], {"SRA": [[0.75, 0.02]]}, {"SRA": [[0.717, 0.021]]}).rows
+    [['SRA', '0.750 ± 0.020'], ['paper', '0.717 ± 0.021'], ['difference', '+0.033']]
     """
-    if value is None or math.isnan(value[0]):
-        return "–"
-    digits = 3 if value[0] == 0 or abs(value[0]) >= 0.0095 else 5
-    if abs(value[0]) >= 100:
-        digits = 1
+    rows, aside = [], []
+    for method, cells in ours.items():
+        rows.append([method, *map(shown, cells)])
+        if method in paper:
+            aside += [len(rows), len(rows) + 1]
+            rows.append(["paper", *(f"{mean:.{DIGITS}f} ± {std:.{DIGITS}f}" for mean, std in paper[method])])
+            differences = (mine[0] - theirs[0] for mine, theirs in zip(cells, paper[method], strict=True))
+            rows.append(["difference", *map(signed, differences)])
+    return Table(["", *metrics], rows, caption, aside)
+
+
+def shown(value: Cell) -> str:
+    """Mean ± standard deviation; small numbers with the digits they need, large ones with fewer.
+
+    >>> shown([0.71234, 0.02]), shown([0.00031, 0.00002]), shown([128.24, 44.57])
+    ('0.712 ± 0.020', '0.00031 ± 0.00002', '128.2 ± 44.6')
+    """
+    digits = _digits(value[0])
     return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
+
+
+def figure(value: float) -> str:
+    """Three digits, or as many as a small number needs."""
+    return f"{value:.{_digits(value)}f}"
+
+
+def signed(difference: float) -> str:
+    """With its sign; a true minus.
+
+    >>> signed(0.0217), signed(-0.00031)
+    ('+0.022', '−0.00031')
+    """
+    return f"{difference:+.{_digits(difference)}f}".replace("-", "−")
+
+
+def _digits(value: float) -> int:
+    if abs(value) >= 100.0:
+        return 1
+    return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
 
 
 def told(records: Sequence[Mapping[str, Any]]) -> str:
@@ -93,7 +109,9 @@ def told(records: Sequence[Mapping[str, Any]]) -> str:
         (SHORT, "does not reach the paper’s SRA in"),
     ):
         cells = [
-            f"{r['cell']} ({figure(r['ours'])} against {figure(r['paper'])})" for r in records if r["verdict"] == kind
+            f"{r['cell']} ({figure(r['ours'])} against {r['paper']:.{DIGITS}f})"
+            for r in records
+            if r["verdict"] == kind
         ]
         if cells:
             phrases.append(f"{words} {', '.join(cells)}")
@@ -115,8 +133,3 @@ def rivals_above(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], lar
         and ours[method][place][0] != ours["SRA"][place][0]
     ]
     return f"Honest rivals above SRA: {', '.join(found)}." if found else "No honest rival is above SRA."
-
-
-def figure(value: float) -> str:
-    """Three digits, or as many as a small number needs."""
-    return f"{value:.3f}" if abs(value) >= 0.0095 or value == 0 else f"{value:.5f}"

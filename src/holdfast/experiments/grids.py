@@ -68,6 +68,7 @@ PH_REAL = grid(delta=[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0])
 
 # SMTP and THYROID. KSWIN's windows are printed as a copy of its alphas; 20 is chosen.
 COMPONENTS = [1, 2, 3]
+COMPONENTS_PRINTED = {"SMTP": 2, "THYROID": 3}  # what the paper chose for SRA
 SRA_ANOMALY = grid(gamma=[5.0, 10.0, 15.0], beta=[0.1, 0.5, 1.0], M=[1.0, 5.0, 10.0], n_components=COMPONENTS)
 SDEM_ANOMALY = {
     "SMTP": grid(r=[0.1, 0.3, 0.5], n_components=COMPONENTS),

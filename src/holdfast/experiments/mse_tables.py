@@ -48,7 +48,8 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, b
         if bar:
             records = verdicts(f"{key}, {kind}", METRICS, rows["SRA"], paper["SRA"], largest=False)
             result.verdicts += records
-            result.parts = [*result.parts, told(records), rivals_above(METRICS, rows, largest=False)]
+            result.parts = [*result.parts, told(records)]
+        result.parts = [*result.parts, rivals_above(METRICS, rows, largest=False)]
     result.tables[key] = table
     result.chosen[key] = chosen
 

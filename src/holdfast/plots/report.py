@@ -44,7 +44,11 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .4rem 1rem; text-align: right; border-bottom: 1px solid var(--rule); }
 thead th { font-weight: 600; line-height: 1.3; vertical-align: bottom; color: var(--soft); }
 tbody th { font-weight: 400; color: var(--soft); }
+td { white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; }
+.aside td, .aside th { padding-top: 0; font-size: .875rem; color: var(--soft); }
+.aside th:first-child { padding-left: 1rem; }
+tr:has(+ .aside) > * { border-bottom: 0; padding-bottom: 0; }
 @media (max-width: 40rem) { th, td { padding: .4rem .5rem; } table { width: 100%; } }
 """
 NARROW_PAGE = "(max-width: 40rem)"
@@ -59,11 +63,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of words; the first column names the row, the others hold its numbers."""
+    """Rows of words; the first column names the row, the others hold its numbers.
+
+    aside: places of rows that say something about the row above them, and are shown smaller.
+    """
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+    aside: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ def _part(part: str | Facts | Table | Picture) -> str:
         return f'<dl class="facts">{"".join(tiles)}</dl>'
     if isinstance(part, Table):
         head = "".join(f'<th scope="col">{escape(word)}</th>' for word in part.heading)
-        rows = "\n".join(map(_row, part.rows))
+        rows = "\n".join(_row(row, place in part.aside) for place, row in enumerate(part.rows))
         table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
         return f'<figure><div class="wide">{table}</div>{_caption(part.caption)}</figure>'
     if isinstance(part, Picture):
@@ -155,9 +163,10 @@ def _part(part: str | Facts | Table | Picture) -> str:
     return f"<p>{escape(part)}</p>"
 
 
-def _row(words: Sequence[str]) -> str:
+def _row(words: Sequence[str], aside: bool) -> str:
     cells = "".join(f"<td>{escape(word)}</td>" for word in words[1:])
-    return f'<tr><th scope="row">{escape(words[0])}</th>{cells}</tr>'
+    opening = '<tr class="aside">' if aside else "<tr>"
+    return f'{opening}<th scope="row">{escape(words[0])}</th>{cells}</tr>'
 
 
 def _caption(text: str) -> str:
