@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from marked import put
+
 ROOT = Path(__file__).parent.parent
 ROWS = [
     ("time a point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
@@ -25,7 +27,6 @@ ROWS = [
     ),
     ("… after it: locked out", "accuracy", "SRA, 3-D abrupt: S_ac"),
 ]
-BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
 
 
 def table() -> str:
@@ -41,8 +42,7 @@ def table() -> str:
 
 def readme_with_table(text: str) -> str:
     """The README's text with the table in its place."""
-    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    return text[:start] + table() + text[end:]
+    return put(text, "figures", table())
 
 
 if __name__ == "__main__":

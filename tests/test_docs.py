@@ -3,6 +3,7 @@
 import re
 import sys
 from functools import reduce
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ CONTRACT = [
     "metrics.benefit_auc",
     "datasets.make_abrupt",
     "datasets.make_gradual",
+    "datasets.load_well_log",
+    "datasets.load_skab",
+    "datasets.load_smtp",
+    "datasets.load_thyroid",
+    "tuning.tune",
 ]
 
 
@@ -99,12 +105,22 @@ def test_every_name_of_the_contract_is_in_the_docs(name):
     assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
 
 
-def test_the_figures_of_the_readme_are_those_of_the_benchmark():
-    """After `holdfast bench --json benchmarks/results.json`: python benchmarks/readme_table.py."""
+def scripts():
+    """The scripts that write figures into pages."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
-        from readme_table import readme_with_table
+        return import_module("readme_table"), import_module("reproduction_page")
     finally:
         sys.path.pop(0)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmark():
+    """After `holdfast bench --json benchmarks/results.json`: python benchmarks/readme_table.py."""
     text = (ROOT / "README.md").read_text()
-    assert readme_with_table(text) == text
+    assert scripts()[0].readme_with_table(text) == text
+
+
+def test_the_figures_of_the_reproduction_are_those_of_its_results():
+    """After `holdfast reproduce --out DIR`: python benchmarks/reproduction_page.py DIR."""
+    text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
+    assert scripts()[1].page_with_figures(text) == text
