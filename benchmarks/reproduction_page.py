@@ -11,7 +11,7 @@ from pathlib import Path
 
 from marked import put
 
-from holdfast.experiments.comparison import figure, rivals_above, shown, signed, told
+from holdfast.experiments.comparison import difference, figure, rivals_above, shown, told
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "reproduction.json"
@@ -48,7 +48,7 @@ def overview(results: dict) -> str:
             remark = ""
         lines.append(
             f"| {record['table']}, {record['cell']} | {figure(record['ours'])} | "
-            f"{record['paper']:.3f} ± {record['paper_std']:.3f} | {signed(record['difference'])} | "
+            f"{record['paper']:.3f} ± {record['paper_std']:.3f} | {difference(record['ours'], record['paper'])} | "
             f"{record['verdict']}{remark} |"
         )
     return "\n".join(lines) + "\n"

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from holdfast.experiments import grids
-from holdfast.experiments.comparison import shown, signed
+from holdfast.experiments.comparison import difference, shown
 from holdfast.experiments.lab import KINDS, TOLERANCE, Lab, change_of
 from holdfast.experiments.methods import Learner, sra
 from holdfast.experiments.paper import paper_tables
@@ -45,7 +45,7 @@ def run(lab: Lab) -> Result:
         theirs = printed[tuple(row[:3])]
         shown_row = [f"γ={row[0]:g}  β={row[1]:g}  M={row[2]:g}"]
         for mine, paper in zip(row[3:], theirs, strict=True):
-            shown_row += [shown(mine), shown(paper), signed(mine[0] - paper[0])]
+            shown_row += [shown(mine), shown(paper), difference(mine[0], paper[0])]
         rows.append(shown_row)
     differences = np.array([[row[3 + k][0] - printed[tuple(row[:3])][k][0] for k in (0, 1)] for row in ours])
     counts = f"{len(method.settings)} settings × {len(lab.plan.seeds)} streams × 20,000 points"

@@ -86,7 +86,31 @@ def run(lab: Lab) -> Result:
         "number itself, the dummy “time”, does better than any learner; the paper’s Page–Hinkley, whose sum grows "
         "with a drifting sensor, does as well as that and for the same reason.",
         "With one component SDEM’s smoothing does nothing, so that SDEM is sEM here.",
-        "Why SRA is not ahead. The paper’s γ = 80 is in deviations of the first rows, of which some sensors soon "
-        "show a hundred: SRA drops good points as well as the rows in which Current and Voltage were exchanged.",
+        _why(streams),
     ]
     return result
+
+
+def _why(streams: list[Stream]) -> str:
+    """In words, with figures: what the threshold does, on test streams with outliers and without."""
+    named = {"n_components": 1, **grids.SRA_PRINTED[KEY][COLUMNS[0]]}
+    rho = written(Learner("SRA", [], sra), named)["rho"]
+    with_threshold = Learner("SRA", [], sra, drawn=True)
+    without = Learner("sEM", [], sem, drawn=True)
+    areas: dict[bool, list[list[float]]] = {True: [], False: []}
+    dropped = []
+    for stream in streams[TEST]:
+        assert isinstance(stream.change_points, list)
+        ours = with_threshold.run(named, stream, 0).scores[:, 0]
+        theirs = without.run({"n_components": 1, "rho": rho}, stream, 0).scores[:, 0]
+        dropped.append(int(np.isnan(ours).sum()))
+        both = [benefit_auc(s, stream.change_points, TOLERANCES[1], FIRST_SCORED) for s in (ours, theirs)]
+        areas[dropped[-1] > 0].append(both)
+    (ours, theirs), (same, as_well) = (np.mean(areas[hit], axis=0) for hit in (True, False))
+    return (
+        f"Why SRA is not ahead. With the setting the paper names it drops at most {max(dropped)} rows of a stream, "
+        "those in which Current and Voltage were exchanged. On the test streams that have none, SRA and sEM with the "
+        f"same step are the same ({same:.3f} and {as_well:.3f} for T_b = 50). On those that have some, sEM learns "
+        "them, its covariance jumps, and all later rows score higher than the earlier ones; as the changes come "
+        f"later too, this pays: {theirs:.3f} against {ours:.3f}. It is the clock again."
+    )

@@ -61,8 +61,8 @@ def side_by_side(
         if method in paper:
             aside += [len(rows), len(rows) + 1]
             rows.append(["paper", *(f"{mean:.{DIGITS}f} ± {std:.{DIGITS}f}" for mean, std in paper[method])])
-            differences = (mine[0] - theirs[0] for mine, theirs in zip(cells, paper[method], strict=True))
-            rows.append(["difference", *map(signed, differences)])
+            pairs = zip(cells, paper[method], strict=True)
+            rows.append(["difference", *(difference(mine[0], theirs[0]) for mine, theirs in pairs)])
     return Table(["", *metrics], rows, caption, aside)
 
 
@@ -81,13 +81,13 @@ def figure(value: float) -> str:
     return f"{value:.{_digits(value)}f}"
 
 
-def signed(difference: float) -> str:
-    """With its sign; a true minus.
+def difference(ours: float, paper: float) -> str:
+    """Ours less the paper's, with its sign and as many digits as ours has.
 
-    >>> signed(0.0217), signed(-0.00031)
+    >>> difference(0.739, 0.717), difference(0.00069, 0.001)
     ('+0.022', '−0.00031')
     """
-    return f"{difference:+.{_digits(difference)}f}".replace("-", "−")
+    return f"{ours - paper:+.{_digits(ours)}f}".replace("-", "−")
 
 
 def _digits(value: float) -> int:

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from holdfast.experiments.comparison import AT_OR_ABOVE, EQUAL, SHORT, figure, signed
+from holdfast.experiments.comparison import AT_OR_ABOVE, EQUAL, SHORT, difference, figure
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Result
 from holdfast.plots.report import Facts, Section, Table, write_report
@@ -91,7 +91,7 @@ def _overview(records: list[dict[str, Any]], seconds: float, plan: Plan) -> Sect
             f"{record['table']}, {record['cell']}",
             figure(record["ours"]),
             f"{record['paper']:.3f} ± {record['paper_std']:.3f}",
-            signed(record["difference"]),
+            difference(record["ours"], record["paper"]),
             record["verdict"] + (", paper inside our 95 % interval" if record.get("paper_inside_interval") else ""),
         ]
         for record in records
