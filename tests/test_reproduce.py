@@ -28,7 +28,7 @@ from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Result
 from holdfast.experiments.running import NAMES, reproduce
 from holdfast.experiments.starts import drawn_start
-from holdfast.metrics import benefit_auc, segment_mse
+from holdfast.metrics import benefit_auc, roc_auc, segment_mse
 from holdfast.plots.report import Facts, Picture, Table
 from holdfast.tuning import CannotRunError, Sweep
 
@@ -308,24 +308,94 @@ def test_every_result_is_a_module_with_a_title():
     assert issubclass(DataError, running.DataError)
 
 
+# The real data, one restart of everything
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HOLDFAST_DATA", str(SHARED / "data"))
+        names = ["auc_well_log", "auc_skab", "auc_anomaly", "dataset_summary", "skab_sample", "well_log_estimates"]
+        yield run(names, tmp_path_factory.mktemp("real"))
+
+
 @needs_data
-def test_the_real_data_results(tmp_path, monkeypatch):
-    """One restart of everything on real data: keys of the paper's tables, and values that make sense."""
-    monkeypatch.setenv("HOLDFAST_DATA", str(SHARED / "data"))
-    names = ["auc_well_log", "auc_skab", "auc_anomaly", "dataset_summary", "skab_sample", "well_log_estimates"]
-    results = run(names, tmp_path)
+def test_the_real_tables_have_the_papers_keys_and_values_that_make_sense(real):
     for key in ("auc_well_log", "auc_skab", "auc_anomaly"):
         paper = paper_tables()[key]
-        assert results[key]["metrics"] == paper["metrics"]
-        assert set(paper) <= set(results[key])
-        assert all(cell[0] == 0.5 for cell in results[key]["constant"])
-        assert any("window=20, stat=15" in why for why in results["cannot_run"][key]["KSWIN"])
+        assert real[key]["metrics"] == paper["metrics"]
+        assert set(paper) <= set(real[key])
+        assert all(cell[0] == 0.5 for cell in real[key]["constant"])
+        assert any("window=20, stat=15" in why for why in real["cannot_run"][key]["KSWIN"])
         for method in paper_cells(key):
-            assert all(0.0 <= mean <= 1.0 and std >= 0.0 for mean, std in results[key][method])
-    # With the figure's setting the trial that NOTES reports, .870 .836 .836 .722 .702.
-    figure = [mean for mean, _ in results["auc_well_log"]["SRA-figure"]]
+            assert all(0.0 <= mean <= 1.0 and std >= 0.0 for mean, std in real[key][method])
+    low, high = real["intervals"]["auc_anomaly"]["SMTP"]["SRA"]
+    assert low < real["auc_anomaly"]["SRA"][0][0] < high
+    assert real["dataset_summary"]["SMTP"] == [95156, 3, 30]
+    assert real["not_finished"] == {}
+
+
+@needs_data
+def test_the_figures_setting_gives_what_an_independent_trial_gave_on_well_log(real):
+    figure = [mean for mean, _ in real["auc_well_log"]["SRA-figure"]]
     assert figure == pytest.approx([0.870, 0.836, 0.836, 0.722, 0.702], abs=0.002)
-    low, high = results["intervals"]["auc_anomaly"]["SMTP"]["SRA"]
-    assert low < results["auc_anomaly"]["SRA"][0][0] < high
-    assert results["dataset_summary"]["SMTP"] == [95156, 3, 30]
-    assert results["not_finished"] == {}
+
+
+def scores_of(learner, y, kind="change_score"):
+    """Those of a learner started on the drawn points of restart 0."""
+    learner.process(drawn_start(y, 0))
+    return getattr(learner.process(y), kind)
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(real):
+    y = np.loadtxt(SHARED / "data" / "well_log" / "well.txt").reshape(-1, 1)
+    times = json.loads((SHARED / "data" / "well_log" / "change_points.json").read_text())["paper_t"]
+    for column, annotator in (("annotation_1", "6"), ("annotation_4", "12"), ("annotation_5", "13")):
+        changes = [t - 1 for t in times[annotator]]
+        scores = {rho: scores_of(hf.SEM(1, rho=rho, n_init=20), y) for rho in grids.RATES_WELL_LOG}
+        training = {rho: benefit_auc(each[:1550], changes_before(changes), 100, 19) for rho, each in scores.items()}
+        best = max(training, key=training.get)
+        assert real["chosen"]["auc_well_log"][column]["sEM"]["rho"] == best
+        place = real["auc_well_log"]["metrics"].index(column)
+        tested = benefit_auc(scores[best], changes, 100, 1550)
+        assert real["auc_well_log"]["sEM"][place][0] == pytest.approx(tested)
+
+
+def changes_before(changes):
+    """Changes whose benefit reaches into the training part."""
+    return [change for change in changes if change < 1650]
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_skab_is_tuned_on_even_files_and_scored_on_odd_ones(real):
+    areas = {}
+    for number in range(16):
+        path = SHARED / "data" / "skab" / "valve1" / f"{number}.csv"
+        table = np.genfromtxt(path, delimiter=";", skip_header=1, usecols=range(1, 11))
+        y, marks = table[:, :8], np.flatnonzero(table[:, 9] == 1)
+        y = (y - y[:20].mean(axis=0)) / y[:20].std(axis=0)
+        changes = [marks[0], marks[2] if len(marks) == 4 else marks[1]]
+        for rho in grids.RATES_SKAB:
+            scores = scores_of(hf.SEM(1, rho=rho, n_init=20), y)
+            areas[number, rho] = [benefit_auc(scores, changes, tolerance, 19) for tolerance in (20, 50)]
+    for place, column in enumerate(("Tb_20", "Tb_50")):
+        training = {rho: np.mean([areas[n, rho][place] for n in range(0, 16, 2)]) for rho in grids.RATES_SKAB}
+        best = max(training, key=training.get)
+        assert real["chosen"]["auc_skab"][column]["sEM"]["rho"] == best
+        tested = [areas[n, best][place] for n in range(1, 16, 2)]
+        assert real["auc_skab"]["sEM"][place] == pytest.approx([np.mean(tested), np.std(tested)])
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(real):
+    thyroid = pytest.importorskip("scipy.io").loadmat(SHARED / "data" / "thyroid" / "thyroid.mat")
+    y, labels = thyroid["X"], thyroid["y"].ravel().astype(int)
+    scores = {K: scores_of(hf.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
+    training = {K: roc_auc(each[999:2000], labels[999:2000]) for K, each in scores.items()}
+    best = max(training, key=training.get)
+    assert real["chosen"]["auc_anomaly"]["THYROID"]["iEM"]["n_components"] == best
+    assert real["auc_anomaly"]["iEM"][1][0] == pytest.approx(roc_auc(scores[best][2000:], labels[2000:]))
