@@ -38,7 +38,10 @@ def take(folder: Path) -> None:
 
 def overview(results: dict) -> str:
     """Every cell of SRA beside the paper's."""
-    lines = ["| SRA’s cell | ours | paper | difference | |", "|---|---:|---:|---:|---|"]
+    lines = [
+        "| SRA’s cell | ours | held out | printed setting | paper | difference | |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
     for record in results["against_paper"]:
         inside = record.get("paper_inside_interval")
         remark = {True: "; the paper’s inside our 95 % interval", False: "; outside our 95 % interval", None: ""}[
@@ -48,6 +51,7 @@ def overview(results: dict) -> str:
             remark = ""
         lines.append(
             f"| {record['table']}, {record['cell']} | {figure(record['ours'])} | "
+            f"{' | '.join(figure(record[name]) if name in record else '' for name in ('heldout', 'printed'))} | "
             f"{record['paper']:.3f} ± {record['paper_std']:.3f} | {difference(record['ours'], record['paper'])} | "
             f"{record['verdict']}{remark} |"
         )

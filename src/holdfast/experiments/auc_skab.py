@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from holdfast.datasets import Stream, load_skab
 from holdfast.experiments import grids
-from holdfast.experiments.choosing import choose_setting, reasons, written
-from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
+from holdfast.experiments.choosing import written
 from holdfast.experiments.lab import Lab
 from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra
-from holdfast.experiments.paper import paper_cells
-from holdfast.experiments.result import Cell, Result, cell
+from holdfast.experiments.real_tables import RealTable
+from holdfast.experiments.result import Result
 from holdfast.experiments.starts import FloatArray
 from holdfast.metrics import benefit_auc
-from holdfast.tuning import Setting, grid
+from holdfast.tuning import Setting
 
 TITLE = "SKAB: AUC for T_b = 20 and 50"
 KEY = "auc_skab"
@@ -27,12 +28,11 @@ TRAIN, TEST = slice(0, None, 2), slice(1, None, 2)  # "odd" counts from 1: files
 
 def skab_methods() -> list[Method]:
     """One Gaussian in eight dimensions for each learner; a detector for each sensor."""
-    one = {"n_components": [1]}
     return [
-        Learner("SRA", [{"n_components": 1, **setting} for setting in grids.SRA_SKAB], sra, drawn=True),
-        Learner("SDEM", grid(r=grids.RATES_SKAB, **one), sdem, drawn=True),
-        Learner("iEM", grid(**one), iem, drawn=True),
-        Learner("sEM", grid(rho=grids.RATES_SKAB, **one), sem, drawn=True),
+        Learner("SRA", grids.SRA_SKAB, sra, drawn=True),
+        Learner("SDEM", grids.SDEM_SKAB, sdem, drawn=True),
+        Learner("iEM", [{"n_components": 1}], iem, drawn=True),
+        Learner("sEM", grids.SEM_SKAB, sem, drawn=True),
         *detectors(grids.KSWIN_SKAB, grids.PH_REAL, grids.ADWIN),
     ]
 
@@ -40,47 +40,20 @@ def skab_methods() -> list[Method]:
 def run(lab: Lab) -> Result:
     """Settings, and for a detector the sensor, chosen on the training streams; scored on the test streams."""
     streams = load_skab("valve1", standardise=STANDARDISED_ON)
-    rows: dict[str, list[Cell]] = {}
-    chosen: dict[str, dict[str, Setting]] = {column: {} for column in COLUMNS}
-    result = Result(TITLE)
+    table = RealTable(KEY, COLUMNS)
+    restarts = lab.plan.restarts_on_skab
     for method in skab_methods():
-
-        def evaluate(setting: Setting, stream: Stream, restart: int, method: Method = method) -> FloatArray:
-            scores = method.run(setting, stream, restart).scores
-            assert isinstance(stream.change_points, list)
-            return np.array(
-                [[benefit_auc(s, stream.change_points, b, FIRST_SCORED) for b in TOLERANCES] for s in scores.T]
-            )
-
-        sweep = lab.sweep(method, streams, evaluate, lab.plan.restarts_on_skab)
-        values = sweep.values  # settings, streams, restarts, variables, tolerances
-        rows[method.name] = []
+        sweep = lab.sweep(method, streams, partial(measure, method), restarts)
         for place, column in enumerate(COLUMNS):
-            best = choose_setting(method, sweep, values[:, TRAIN, :, :, place])
-            rows[method.name].append(cell(values[best.setting, TEST, :, best.variable, place].mean(axis=1)))
-            chosen[column][method.name] = best.written
-            if method.name == "SRA":
-                named = {"n_components": 1, **grids.SRA_PRINTED[KEY][column]}
-                printed = values[list(method.settings).index(named), TEST, :, 0, place].mean(axis=1)
-                rows.setdefault("SRA-printed", []).append(cell(printed))
-                chosen[column]["SRA-printed"] = written(method, named)
-        if sweep.cannot_run:
-            result.cannot_run.setdefault(KEY, {})[method.name] = reasons(sweep)
-    paper = paper_cells(KEY)
-    records = verdicts(KEY, COLUMNS, rows["SRA"], paper["SRA"])
-    result.tables[KEY] = {"metrics": COLUMNS, **rows}
-    result.chosen[KEY] = chosen
-    result.verdicts = records
+            values = sweep.values[..., place]  # settings, streams, restarts, variables
+            table.add(column, method, sweep, values[:, TRAIN], values[:, TEST].mean(axis=2))
+    result = table.result(
+        TITLE,
+        f"Mean ± standard deviation over the eight test streams, each the average of {restarts} restarts; variables "
+        f"standardised on their first {STANDARDISED_ON} rows.",
+    )
     result.parts = [
-        side_by_side(
-            COLUMNS,
-            rows,
-            paper,
-            f"Mean ± standard deviation over the eight test streams, each the average of {lab.plan.restarts_on_skab} "
-            f"restarts; variables standardised on their first {STANDARDISED_ON} rows.",
-        ),
-        told(records),
-        rivals_above(COLUMNS, rows),
+        *result.parts,
         "How to read it. With eight test streams and two changes in each, the standard deviations are as large as "
         "all differences between the learners. The changes lie in the second half of every stream, so that the row "
         "number itself, the dummy “time”, does better than any learner; the paper’s Page–Hinkley, whose sum grows "
@@ -91,9 +64,16 @@ def run(lab: Lab) -> Result:
     return result
 
 
+def measure(method: Method, setting: Setting, stream: Stream, restart: int) -> FloatArray:
+    """(variables, tolerances): the AUC of each column of scores."""
+    assert isinstance(stream.change_points, list)
+    scores = method.run(setting, stream, restart).scores
+    return np.array([[benefit_auc(s, stream.change_points, b, FIRST_SCORED) for b in TOLERANCES] for s in scores.T])
+
+
 def _why(streams: list[Stream]) -> str:
     """In words, with figures: what the threshold does, on test streams with outliers and without."""
-    named = {"n_components": 1, **grids.SRA_PRINTED[KEY][COLUMNS[0]]}
+    named = grids.SRA_PRINTED[KEY][COLUMNS[0]]
     rho = written(Learner("SRA", [], sra), named)["rho"]
     with_threshold = Learner("SRA", [], sra, drawn=True)
     without = Learner("sEM", [], sem, drawn=True)

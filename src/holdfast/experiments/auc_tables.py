@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.datasets import Stream
 from holdfast.experiments import grids
-from holdfast.experiments.choosing import choose_setting, reasons, written
+from holdfast.experiments.choosing import choose_setting, reasons, told_what_cannot_run, written
 from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
 from holdfast.experiments.lab import AUC, KINDS, TOLERANCE, Lab, change_of, synthetic_methods
 from holdfast.experiments.methods import Learner, sra_full_norm
@@ -45,11 +45,12 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         chosen[kind]["SRA-printed"] = written(ours, printed)
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: not name.startswith("SRA"))}
     paper = paper_cells(key)
-    records = verdicts(key, KINDS, rows["SRA"], paper["SRA"])
+    records = verdicts(key, KINDS, rows, paper)
     result.tables[key] = {"metrics": list(KINDS), **rows}
     result.chosen[key] = chosen
     result.verdicts += records
     result.parts = [*result.parts, side_by_side(KINDS, rows, paper, caption), told(records), rivals_above(KINDS, rows)]
+    result.parts = [*result.parts, *told_what_cannot_run(result.cannot_run.get(key, {}))]
 
 
 def oracle_auc(stream: Stream) -> float:

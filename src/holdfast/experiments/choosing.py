@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,18 @@ def written(method: Method, setting: Setting, variable: int = 0, n_variables: in
     if isinstance(method, Drift) and n_variables > 1:
         record["variable"] = variable + 1
     return record
+
+
+def told_what_cannot_run(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each method that has settings which cannot run.
+
+    >>> told_what_cannot_run({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
+    ['KSWIN cannot run with 2 of its settings, such as window=10, stat=10: too short. results.json lists them.']
+    """
+    return [
+        f"{name} cannot run with {len(why)} of its settings, such as {why[0]}. results.json lists them."
+        for name, why in cannot_run.items()
+    ]
 
 
 def reasons(sweep: Sweep) -> list[str]:

@@ -30,21 +30,31 @@ def verdict(ours: float, paper: Cell, largest: bool = True) -> str:
 
 
 def verdicts(
-    table: str, metrics: Sequence[str], ours: Sequence[Cell], paper: Sequence[Cell], largest: bool = True
+    table: str,
+    metrics: Sequence[str],
+    rows: Mapping[str, Sequence[Cell]],
+    paper: Mapping[str, Sequence[Cell]],
+    largest: bool = True,
+    method: str = "SRA",
 ) -> list[dict[str, Any]]:
-    """One record for each of SRA's cells."""
-    return [
-        {
-            "table": table,
-            "cell": metric,
-            "ours": mine[0],
-            "paper": theirs[0],
-            "paper_std": theirs[1],
-            "difference": mine[0] - theirs[0],
-            "verdict": verdict(mine[0], theirs, largest),
-        }
-        for metric, mine, theirs in zip(metrics, ours, paper, strict=True)
-    ]
+    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it."""
+    records = []
+    for place, metric in enumerate(metrics):
+        mine, theirs = rows[method][place][0], paper["SRA"][place]
+        beside = {name: rows[f"SRA-{name}"][place][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
+        records.append(
+            {
+                "table": table,
+                "cell": metric,
+                "ours": mine,
+                **beside,
+                "paper": theirs[0],
+                "paper_std": theirs[1],
+                "difference": mine - theirs[0],
+                "verdict": verdict(mine, theirs, largest),
+            }
+        )
+    return records
 
 
 def side_by_side(
@@ -96,7 +106,7 @@ def _digits(value: float) -> int:
     return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
 
 
-def told(records: Sequence[Mapping[str, Any]]) -> str:
+def told(records: Sequence[Mapping[str, Any]], who: str = "SRA") -> str:
     """In a sentence, how SRA's cells compare with the paper's.
 
     >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "paper_std": 0.021, "verdict": "at or above"}])
@@ -115,7 +125,7 @@ def told(records: Sequence[Mapping[str, Any]]) -> str:
         ]
         if cells:
             phrases.append(f"{words} {', '.join(cells)}")
-    return f"SRA {'; it '.join(phrases)}."
+    return f"{who} {'; it '.join(phrases)}."
 
 
 def rivals_above(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:

@@ -40,8 +40,13 @@ SRA_PRINTED: dict[str, dict[str, Setting]] = {
         "abrupt": {"gamma": 7.0, "beta": 0.5, "M": 5.0},
         "gradual": {"gamma": 3.0, "beta": 0.5, "M": 5.0},
     },
-    "auc_well_log": {f"annotation_{n}": {"gamma": 2e6, "beta": 2e4, "M": 8e6 if n == 4 else 4e6} for n in range(1, 6)},
-    "auc_skab": {column: {"gamma": 80.0, "beta": 5.0, "M": 50000.0} for column in ("Tb_20", "Tb_50")},
+    "auc_well_log": {
+        f"annotation_{n}": {"n_components": 1, "gamma": 2e6, "beta": 2e4, "M": 8e6 if n == 4 else 4e6}
+        for n in range(1, 6)
+    },
+    "auc_skab": {
+        column: {"n_components": 1, "gamma": 80.0, "beta": 5.0, "M": 50000.0} for column in ("Tb_20", "Tb_50")
+    },
     "auc_anomaly": {
         "SMTP": {"gamma": 10.0, "beta": 0.5, "M": 5.0, "n_components": 2},
         "THYROID": {"gamma": 10.0, "beta": 0.5, "M": 5.0, "n_components": 3},
@@ -50,19 +55,23 @@ SRA_PRINTED: dict[str, dict[str, Setting]] = {
 
 # Well-log. γ is 2·10⁶ and more in the text and 2·10⁴ in the figure; M = 4γ is chosen, not listed.
 SRA_WELL_LOG = [
-    {"gamma": gamma, "beta": share * gamma, "M": times * gamma}
+    {"n_components": 1, "gamma": gamma, "beta": share * gamma, "M": times * gamma}
     for gamma in (2e4, 3e4, 4e4, 2e6, 3e6, 4e6)
     for share in (0.01, 0.03, 0.05)
     for times in (1.0, 2.0, 3.0, 4.0)
 ]
-SRA_WELL_LOG_FIGURE: Setting = {"gamma": 2e4, "beta": 200.0, "M": 4e4}
-RATES_WELL_LOG = [0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1]
+SRA_WELL_LOG_FIGURE: Setting = {"n_components": 1, "gamma": 2e4, "beta": 200.0, "M": 4e4}
+SDEM_WELL_LOG = grid(n_components=[1], r=[0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1])
+SEM_WELL_LOG = grid(n_components=[1], rho=[0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1])
 KSWIN_WELL_LOG = kswin([10, 20, 30])  # 30 is chosen, not listed
 PH_WELL_LOG = grid(delta=[0.001, 0.01, 0.1, 1.0, 10.0])
 
 # SKAB. M = 50 000 is chosen, not listed.
-SRA_SKAB = grid(gamma=[80.0, 90.0, 100.0], beta=[1.0, 5.0, 10.0], M=[10000.0, 20000.0, 30000.0, 50000.0])
-RATES_SKAB = [0.01, 0.03, 0.05, 0.1, 0.3, 0.5]
+SRA_SKAB = grid(
+    n_components=[1], gamma=[80.0, 90.0, 100.0], beta=[1.0, 5.0, 10.0], M=[10000.0, 20000.0, 30000.0, 50000.0]
+)
+SDEM_SKAB = grid(n_components=[1], r=[0.01, 0.03, 0.05, 0.1, 0.3, 0.5])
+SEM_SKAB = grid(n_components=[1], rho=[0.01, 0.03, 0.05, 0.1, 0.3, 0.5])
 KSWIN_SKAB = kswin([20, 30])
 PH_REAL = grid(delta=[0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0])
 

@@ -46,7 +46,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, b
             side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
         ]
         if bar:
-            records = verdicts(f"{key}, {kind}", METRICS, rows["SRA"], paper["SRA"], largest=False)
+            records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
             result.verdicts += records
             result.parts = [*result.parts, told(records)]
         result.parts = [*result.parts, rivals_above(METRICS, rows, largest=False)]

@@ -90,6 +90,7 @@ def _overview(records: list[dict[str, Any]], seconds: float, plan: Plan) -> Sect
         [
             f"{record['table']}, {record['cell']}",
             figure(record["ours"]),
+            *(figure(record[name]) if name in record else "" for name in ("heldout", "printed")),
             f"{record['paper']:.3f} ± {record['paper_std']:.3f}",
             difference(record["ours"], record["paper"]),
             record["verdict"] + (", paper inside our 95 % interval" if record.get("paper_inside_interval") else ""),
@@ -99,9 +100,10 @@ def _overview(records: list[dict[str, Any]], seconds: float, plan: Plan) -> Sect
     taste = " This is a taste, with few streams and restarts: `holdfast reproduce` runs all." if plan.quick else ""
     words = (
         f"{plan.trials} streams of each kind, {plan.restarts} restarts on real data.{taste} SRA is plain SRA as "
-        "published; where it falls short, its section says why and shows the nearest."
+        "published; where it falls short, its section says why. Held out: tuned on other streams. Printed setting: the "
+        "one the paper names."
     )
     parts: list[str | Facts | Table] = [facts, words]
     if rows:
-        parts.append(Table(["SRA’s cells", "ours", "paper", "difference", ""], rows))
+        parts.append(Table(["SRA’s cells", "ours", "held out", "printed setting", "paper", "difference", ""], rows))
     return Section("At a glance", parts)

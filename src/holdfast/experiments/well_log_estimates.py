@@ -20,13 +20,13 @@ def run(lab: Lab) -> Result:
     assert isinstance(stream.change_points, dict)
     methods = [
         Learner("SRA", [grids.SRA_WELL_LOG_FIGURE], sra, drawn=True),
-        Learner("SDEM", [{"r": 0.05}], sdem, drawn=True),
-        Learner("iEM", [{}], iem, drawn=True),
-        Learner("sEM", [{"rho": 0.003}], sem, drawn=True),
+        Learner("SDEM", [{"n_components": 1, "r": 0.05}], sdem, drawn=True),
+        Learner("iEM", [{"n_components": 1}], iem, drawn=True),
+        Learner("sEM", [{"n_components": 1, "rho": 0.003}], sem, drawn=True),
     ]
     rows: dict[str, tuple[FloatArray, FloatArray]] = {}
     for method in methods:
-        outcome = method.run({"n_components": 1, **method.settings[0]}, stream, 0, record=True)
+        outcome = method.run(method.settings[0], stream, 0, record=True)
         assert outcome.means is not None
         rows[method.name] = (outcome.means[:, 0, 0], outcome.scores[:, 0])
     picture = draw_followed(stream.y[:, 0], rows, change_points=stream.change_points[2])
