@@ -11,7 +11,7 @@ from pathlib import Path
 
 from marked import put
 
-from holdfast.experiments.comparison import difference, figure, rivals_above, shown, told
+from holdfast.experiments.comparison import difference, figure, rivals_ahead, shown, told
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "reproduction.json"
@@ -65,7 +65,7 @@ def table(results: dict, key: str) -> str:
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
     lines += [f"| {name} | " + " | ".join(map(shown, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
-    return "\n".join(lines) + f"\n\n{told(records)}\n{rivals_above(metrics, cells)}\n"
+    return "\n".join(lines) + f"\n\n{told(records)}\n{rivals_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:

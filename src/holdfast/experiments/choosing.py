@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +32,9 @@ def choose_setting(method: Method, sweep: Sweep, training: FloatArray, largest: 
 
 def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
     """The setting, with the step size that Corollary 1 makes of it and the variable that a detector watches."""
-    record = dict(setting)
+    record: dict[str, Any] = {
+        name: "inf" if value == math.inf else value for name, value in setting.items()
+    }  # JSON has no infinity
     if {"gamma", "beta", "M"} <= record.keys():
         from holdfast.tradeoff import step_size
 

@@ -8,8 +8,8 @@ from typing import Any
 from holdfast.experiments.result import Cell
 from holdfast.plots.report import Table
 
-RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river")
-AT_OR_ABOVE, EQUAL, SHORT = "at or above", "equal", "short"
+RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
+REACHED, EQUAL, SHORT = "as good or better", "equal: within the paper’s ±", "short"
 DIGITS = 3  # of the paper's numbers
 
 
@@ -19,13 +19,13 @@ def verdict(ours: float, paper: Cell, largest: bool = True) -> str:
     A cell that is short by less than the paper's own standard deviation counts as equal.
 
     >>> verdict(0.7172, [0.717, 0.021]), verdict(0.70, [0.717, 0.021]), verdict(0.67, [0.717, 0.021])
-    ('at or above', 'equal', 'short')
+    ('as good or better', 'equal: within the paper’s ±', 'short')
     >>> verdict(0.0003, [0.009, 0.001], largest=False)
-    'at or above'
+    'as good or better'
     """
     short = paper[0] - round(ours, DIGITS) if largest else round(ours, DIGITS) - paper[0]
     if short <= 1e-9:
-        return AT_OR_ABOVE
+        return REACHED
     return EQUAL if short < paper[1] - 1e-9 else SHORT
 
 
@@ -36,8 +36,12 @@ def verdicts(
     paper: Mapping[str, Sequence[Cell]],
     largest: bool = True,
     method: str = "SRA",
+    same_data: bool = True,
 ) -> list[dict[str, Any]]:
-    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it."""
+    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it.
+
+    same_data: whether the paper's cells are of these data; if not they are for orientation, and not counted.
+    """
     records = []
     for place, metric in enumerate(metrics):
         mine, theirs = rows[method][place][0], paper["SRA"][place]
@@ -52,6 +56,7 @@ def verdicts(
                 "paper_std": theirs[1],
                 "difference": mine - theirs[0],
                 "verdict": verdict(mine, theirs, largest),
+                "same_data": same_data,
             }
         )
     return records
@@ -109,12 +114,12 @@ def _digits(value: float) -> int:
 def told(records: Sequence[Mapping[str, Any]], who: str = "SRA") -> str:
     """In a sentence, how SRA's cells compare with the paper's.
 
-    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "paper_std": 0.021, "verdict": "at or above"}])
+    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "as good or better"}])
     'SRA reaches the paper’s SRA in abrupt (0.740 against 0.717).'
     """
     phrases = []
     for kind, words in (
-        (AT_OR_ABOVE, "reaches the paper’s SRA in"),
+        (REACHED, "reaches the paper’s SRA in"),
         (EQUAL, "falls short by less than the paper’s own standard deviation in"),
         (SHORT, "does not reach the paper’s SRA in"),
     ):
@@ -128,18 +133,18 @@ def told(records: Sequence[Mapping[str, Any]], who: str = "SRA") -> str:
     return f"{who} {'; it '.join(phrases)}."
 
 
-def rivals_above(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
-    """In a sentence, which honest rivals beat SRA, and where.
+def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
+    """In a sentence, which rivals do better than SRA, and where; by less than the digits shown is not better.
 
-    >>> rivals_above(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
-    'Honest rivals above SRA: sEM in a (0.800 against 0.700).'
+    >>> rivals_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
+    'Ahead of SRA: sEM in a (0.800 against 0.700).'
     """
+    sign = 1.0 if largest else -1.0
     found = [
         f"{method} in {metric} ({figure(ours[method][place][0])} against {figure(ours['SRA'][place][0])})"
         for method in RIVALS
         if method in ours
         for place, metric in enumerate(metrics)
-        if (ours[method][place][0] > ours["SRA"][place][0]) == largest
-        and ours[method][place][0] != ours["SRA"][place][0]
+        if sign * (ours[method][place][0] - ours["SRA"][place][0]) > 0.5 * 10.0 ** -_digits(ours["SRA"][place][0])
     ]
-    return f"Honest rivals above SRA: {', '.join(found)}." if found else "No honest rival is above SRA."
+    return f"Ahead of SRA: {', '.join(found)}." if found else "No rival is ahead of SRA."

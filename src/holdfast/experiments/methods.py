@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.datasets import Stream
 from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from holdfast.errors import BadInputError
+from holdfast.experiments.grids import THRESHOLDS_OF_RIVERS_PH
 from holdfast.experiments.starts import DRAWN_POINTS, FIRST_POINTS, FloatArray, drawn_start
 from holdfast.learners import IEM, SDEM, SRA, StochasticApproximation
 from holdfast.tuning import CannotRunError, Setting
@@ -95,7 +96,11 @@ class Dummy:
 
     name: str
     settings: Sequence[Setting] = ({},)
-    restarts: bool = False
+
+    @property
+    def restarts(self) -> bool:
+        """The random one differs."""
+        return self.name == "random"
 
     def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
         """Scores every row."""
@@ -138,7 +143,7 @@ def detectors(kswin: Sequence[Setting], ph: Sequence[Setting], adwin: Sequence[S
         Drift("ADWIN", adwin, ADWIN),
         Drift("KSWIN", kswin, KSWIN),
         Drift("PH", ph, PageHinkley),
-        Drift("PH-river", ph, RiverPageHinkley),
+        Drift("PH-river", [{**s, "threshold": t} for s in ph for t in THRESHOLDS_OF_RIVERS_PH], RiverPageHinkley),
         Dummy("constant"),
         Dummy("random"),
         Dummy("time"),

@@ -7,7 +7,7 @@ import numpy as np
 from holdfast.datasets import Stream
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import choose_setting, written
-from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
+from holdfast.experiments.comparison import rivals_ahead, side_by_side, told, verdicts
 from holdfast.experiments.lab import KINDS, S_AC, S_BC, S_EVAL, S_TOT, Lab, change_of, synthetic_learners
 from holdfast.experiments.methods import sem
 from holdfast.experiments.paper import paper_cells
@@ -18,10 +18,10 @@ from holdfast.metrics import segment_mse
 METRICS = ["S_bc", "S_ac", "S_tot"]
 
 
-def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, bar: bool = True) -> None:
+def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, same_data: bool = True) -> None:
     """Adds one table to a result: settings chosen by S_eval, rows 500 to 999, scored on what follows.
 
-    bar: whether the paper's cells are of the same data, so that they can be held against ours.
+    same_data: whether the paper's cells are of the same data, so that they can be held against ours.
     """
     table: dict[str, object] = {"metrics": METRICS}
     chosen: dict[str, dict[str, object]] = {}
@@ -45,11 +45,11 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, b
             *result.parts,
             side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
         ]
-        if bar:
-            records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
-            result.verdicts += records
+        records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False, same_data=same_data)
+        result.verdicts += records
+        if same_data:
             result.parts = [*result.parts, told(records)]
-        result.parts = [*result.parts, rivals_above(METRICS, rows, largest=False)]
+        result.parts = [*result.parts, rivals_ahead(METRICS, rows, largest=False)]
     result.tables[key] = table
     result.chosen[key] = chosen
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import Choice, choose_setting, reasons, told_what_cannot_run, written
-from holdfast.experiments.comparison import rivals_above, side_by_side, told, verdicts
+from holdfast.experiments.comparison import rivals_ahead, side_by_side, told, verdicts
 from holdfast.experiments.methods import Method
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Part, Result, cell
@@ -31,6 +31,7 @@ class RealTable:
         """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
         values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
         best = choose_setting(method, sweep, training)
+        best.written["training_auc"] = float(training[best.setting, ..., best.variable].mean())
         self.fill(method.name, column, best, testing)
         if sweep.cannot_run:
             self.cannot_run[method.name] = reasons(sweep)
@@ -49,6 +50,11 @@ class RealTable:
         """A given setting of a learner's grid as a choice."""
         return Choice(list(method.settings).index(setting), 0, written(method, setting))
 
+    def setting(self, name: str, column: str) -> Setting:
+        """What a learner is made with, of what was chosen for it."""
+        beside = ("rho",) if "beta" in self.chosen[column][name] else ()
+        return {k: v for k, v in self.chosen[column][name].items() if k not in (*beside, "training_auc")}
+
     def fill(self, name: str, column: str, choice: Choice, testing: FloatArray) -> None:
         """Mean and standard deviation of the test values of a choice."""
         self.rows.setdefault(name, []).append(cell(testing[choice.setting, :, choice.variable]))
@@ -64,7 +70,7 @@ class RealTable:
             side_by_side(self.columns, rows, paper, caption),
             told(records),
             told(named, "SRA with the setting the paper names (SRA-printed)"),
-            rivals_above(self.columns, rows),
+            rivals_ahead(self.columns, rows),
             *told_what_cannot_run(self.cannot_run),
         ]
         return Result(

@@ -48,7 +48,12 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
 
 def roc_auc_interval(
-    scores: npt.ArrayLike, labels: npt.ArrayLike, level: float = 0.95, replicates: int = 2000, seed: int = 0
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    level: float = 0.95,
+    replicates: int = 2000,
+    seed: int = 0,
+    together: bool = False,
 ) -> Interval:
     """Return a percentile bootstrap interval of `roc_auc`: anomalies and normal rows are each drawn anew.
 
@@ -64,6 +69,8 @@ def roc_auc_interval(
         Share of the replicates inside.
     replicates, seed : int
         How many, and of which random numbers.
+    together : bool
+        Draw runs of adjacent anomalies as a whole: rows of one event are no independent witnesses.
 
     Examples
     --------
@@ -81,16 +88,28 @@ def roc_auc_interval(
         return Interval(float("nan"), float("nan"))
     # Normal rows that lose against the same anomalies are all one: how often such a group is drawn is multinomial, and
     # there are few groups.
-    groups, sizes = _groups([_twice_the_wins(positives, negatives) for positives, negatives in samples])
+    wins, sizes = _groups([_twice_the_wins(positives, negatives) for positives, negatives in samples])
+    events = runs(labels) if together else np.arange(n_positive)
+    n_events = int(events[-1]) + 1
     rng = np.random.default_rng(seed)
     areas = np.empty(replicates)
     for b in range(replicates):
         drawn = rng.multinomial(n_negative, sizes / n_negative)
-        chosen = rng.multinomial(n_positive, np.full(n_positive, 1.0 / n_positive))
-        areas[b] = drawn @ groups @ chosen / (2 * len(samples) * n_negative * n_positive)
+        chosen = rng.multinomial(n_events, np.full(n_events, 1.0 / n_events))[events]
+        areas[b] = drawn @ wins @ chosen / (2 * len(samples) * n_negative * chosen.sum())
     tail = 50.0 * (1.0 - level)
     low, high = np.percentile(areas, [tail, 100.0 - tail])
     return Interval(float(low), float(high))
+
+
+def runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return for each anomaly the number of the run of adjacent anomalies that it belongs to.
+
+    >>> runs([0, 1, 1, 0, 0, 1])
+    array([0, 0, 1])
+    """
+    rows = np.flatnonzero(np.asarray(labels))
+    return np.cumsum(np.diff(rows, prepend=rows[:1]) > 1)
 
 
 def _groups(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
