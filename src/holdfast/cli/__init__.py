@@ -84,8 +84,13 @@ def reproduce(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and figures; all of them if none is named.")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for results.json and report.html.")] = Path("reproduction"),
-    quick: Annotated[bool, typer.Option("--quick", help="A taste: one stream of each kind, one restart.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder for results.json and report.html.", show_default="reproduction"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A taste in a minute: one stream of each kind, one restart.")
+    ] = False,
     trials: Annotated[
         int | None, typer.Option(help="Streams of each kind, and restarts on real data; 10 as in the paper.", min=1)
     ] = None,
@@ -93,22 +98,15 @@ def reproduce(
     workers: Annotated[int | None, typer.Option(help="Threads; as many as there are cores.", min=1)] = None,
     names_only: Annotated[bool, typer.Option("--list", help="Show the names of all tables and figures.")] = False,
 ) -> None:
-    """Every table and figure of the paper, ours beside the paper's, with honest rivals."""
+    """Every table and figure of the paper, ours beside the paper's, with honest rivals; some minutes on two cores."""
     from rich.console import Console
 
-    from holdfast.experiments.plan import QUICK_TRIALS, TRIALS, Plan
-    from holdfast.experiments.running import NAMES
-    from holdfast.experiments.running import reproduce as run_reproduction
+    from holdfast.cli.reproduce import list_results, run_reproduce
 
     if names_only:
-        typer.echo("\n".join(NAMES))
-        return
-    console = Console()
-    plan = Plan(trials or (QUICK_TRIALS if quick else TRIALS), quick, workers)
-    complete = run_reproduction(names or [], out, plan, console, resume)
-    console.print(f"Report: {out / 'report.html'}\nNumbers: {out / 'results.json'}", markup=False, highlight=False)
-    if not complete:
-        raise typer.Exit(1)
+        list_results()
+    else:
+        run_reproduce(names or [], out, quick, trials, resume, workers, Console())
 
 
 @app.command()

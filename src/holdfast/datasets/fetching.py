@@ -23,6 +23,16 @@ _ONE_AT_A_TIME = threading.Lock()  # a second thread finds in the cache what the
 
 def read_files(names: Sequence[str]) -> list[bytes]:
     """Return the verified contents of files listed in `SOURCES`, downloading those that are not here yet."""
+    try:
+        return _read_files(names)
+    except DataError as error:
+        if len(names) == 1:
+            raise
+        whole = f"All of the {len(names)} files are needed, {names[0]} to {names[-1]}."
+        raise DataError(f"{error} {whole}") from error.__cause__
+
+
+def _read_files(names: Sequence[str]) -> list[bytes]:
     folder = os.environ.get(VARIABLE)
     if folder:
         return [_from_folder(Path(folder).expanduser(), name) for name in names]

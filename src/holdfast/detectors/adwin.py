@@ -41,9 +41,9 @@ class ADWIN(Detector):
     def __init__(self, delta: float = 0.002) -> None:
         try:
             from river.drift import ADWIN as RiverADWIN
-        except ImportError:
-            message = "ADWIN needs river, which is not installed: pip install 'holdfast[detectors]'"
-            raise MissingExtraError(message) from None
+        except ImportError as error:
+            message = "ADWIN needs river, which cannot be imported: pip install 'holdfast[detectors]'"
+            raise MissingExtraError(message) from error
         self.delta = require("delta", delta, high=1.0)
         super().__init__(delta=self.delta)
         self._make = RiverADWIN

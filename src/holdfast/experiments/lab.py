@@ -48,7 +48,7 @@ class Lab:
 
     def synthetic(self, method: Method, kind: str, dim: int, variant: str, held_out: bool = False) -> Sweep:
         """All settings of a method on the synthetic streams: values (settings, streams, 1, variables, measures)."""
-        key = (method.name, kind, dim, variant, held_out)
+        key = (method.name, repr(method.settings), kind, dim, variant, held_out)
         if key not in self._kept:
             streams = self.streams(kind, dim, variant, held_out)
 

@@ -8,10 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Part, Result
 from holdfast.plots.report import Facts, Picture, Table
 
-FOLDER = "parts"
+
+def parts_folder(out: Path, plan: Plan) -> Path:
+    """Where the results of a plan are kept: each plan has its own folder, and none overwrites another's."""
+    return out / "parts" / plan.name
 
 
 def write_part(folder: Path, name: str, stamp: dict[str, Any], result: Result, seconds: float) -> None:
@@ -19,14 +23,13 @@ def write_part(folder: Path, name: str, stamp: dict[str, Any], result: Result, s
     fields = {k: v for k, v in vars(result).items() if k != "parts"}
     record = {"name": name, "stamp": stamp, "elapsed": seconds, **fields, "parts": [_packed(p) for p in result.parts]}
     target = part_path(folder, name)
-    target.parent.mkdir(exist_ok=True)
     draft = target.with_suffix(".tmp")
     draft.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
     draft.replace(target)
 
 
 def read_part(folder: Path, name: str, stamp: dict[str, Any]) -> tuple[Result, float] | None:
-    """The result and the seconds it took, if it was kept under the same stamp (versions and plan)."""
+    """The result and the seconds it took, if it was kept under the same stamp (sources and versions)."""
     try:
         record = json.loads(part_path(folder, name).read_text(encoding="utf-8"))
         if record.pop("stamp") != stamp or record.pop("name") != name:
@@ -34,13 +37,13 @@ def read_part(folder: Path, name: str, stamp: dict[str, Any]) -> tuple[Result, f
         seconds = float(record.pop("elapsed"))
         record["parts"] = [_unpacked(part) for part in record["parts"]]
         return Result(**record), seconds
-    except (OSError, ValueError, KeyError, TypeError):  # absent, cut short, or of another version: not finished
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, cut short, not ours
         return None
 
 
 def part_path(folder: Path, name: str) -> Path:
     """Where a result is kept."""
-    return folder / FOLDER / f"{name}.json"
+    return folder / f"{name}.json"
 
 
 def _packed(part: Part) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from holdfast.checks import require_whole
 
 TRIALS, QUICK_TRIALS = 10, 1
+FEW = 5  # with fewer trials no cell is held against the paper's
 HELD_OUT = 1000  # the first of the seeds that only choose a setting and are never scored
 
 
@@ -44,6 +45,20 @@ class Plan:
     def restarts_on_skab(self) -> int:
         """Half as many, as in the paper: 5 for 10."""
         return (self.trials + 1) // 2
+
+    @property
+    def is_taste(self) -> bool:
+        """Too little to say how we compare with the paper."""
+        return self.quick or self.trials < FEW
+
+    @property
+    def name(self) -> str:
+        """Where its results are kept.
+
+        >>> Plan().name, Plan(trials=1, quick=True).name
+        ('trials-10', 'trials-1-quick')
+        """
+        return f"trials-{self.trials}" + ("-quick" if self.quick else "")
 
     def as_dict(self) -> dict[str, object]:
         """What decides the figures; the number of workers does not."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import BadInputError, DataError, HoldfastWarning, MissingExtraError
+from holdfast.errors import BadInputError, DataError, HoldfastWarning
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.outcome import versions, write_results, write_whole_report
-from holdfast.experiments.parts import read_part, write_part
+from holdfast.experiments.outcome import Finished, tally, write_results, write_whole_report
+from holdfast.experiments.parts import part_path, parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
+from holdfast.experiments.progress import Bar
+from holdfast.experiments.provenance import require_packages, stamp
 from holdfast.experiments.result import Result
 
 if TYPE_CHECKING:
@@ -46,39 +49,53 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
     """Runs the results named (all if none is), writes results.json and report.html to `out`; says whether all ran.
 
     Results that were finished earlier under the same versions and plan stay in both files; with `resume` those among
-    the names are not run again. One that lacks its data, or an extra, is told and passed over.
+    the names are not run again. One that lacks its data is told and passed over.
     """
     wanted = _resolve(names)
-    out = _folder(out)
-    stamp = {"versions": versions(), "plan": plan.as_dict()}
-    finished = {name: kept for name in NAMES if (kept := read_part(out, name, stamp)) is not None}
+    require_packages()
+    kept = _folders(out, plan)
+    mark = stamp()
+    finished = {name: part for name in NAMES if (part := read_part(kept, name, mark)) is not None}
     waiting = [name for name in wanted if not (resume and name in finished)]
+    stale = [name for name in NAMES if name not in {*finished, *wanted} and part_path(kept, name).exists()]
     for name in waiting:
         finished.pop(name, None)
     failed: dict[str, str] = {}
-    with _Bar(console, len(waiting)) as bar, warnings.catch_warnings():
+    with Bar(console, len(waiting)) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)  # what a setting does to a stream is what the tables show
+        if stale:
+            bar.tell(f"Left out, made by another version: {', '.join(stale)}. Name them to run them again.")
         lab = Lab(plan, bar.advance)
-        for name in waiting:
-            bar.begin(name)
-            began = time.perf_counter()
-            try:
-                result: Result = import_module(f"holdfast.experiments.{name}").run(lab)
-            except (DataError, MissingExtraError) as error:
-                failed[name] = str(error)
-                bar.tell(f"{name}: not run. {error}", style="yellow")
-                continue
-            seconds = time.perf_counter() - began
-            write_part(out, name, stamp, result, seconds)
-            finished[name] = (result, seconds)
-            ordered = {each: finished[each] for each in NAMES if each in finished}
-            write_results(out / "results.json", ordered, failed, plan)
-            write_whole_report(out / "report.html", ordered, failed, plan)
-            bar.tell(f"{name}: {result.title} ({seconds:.1f} s)")
-    ordered = {each: finished[each] for each in NAMES if each in finished}
-    write_results(out / "results.json", ordered, failed, plan)
-    write_whole_report(out / "report.html", ordered, failed, plan)
+        try:
+            for name in waiting:
+                bar.begin(name)
+                began = time.perf_counter()
+                try:
+                    result: Result = import_module(f"holdfast.experiments.{name}").run(lab)
+                except DataError as error:
+                    why = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
+                    failed[name] = str(error)
+                    bar.tell(f"{name}: not run. {why}", style="yellow")
+                    continue
+                seconds = time.perf_counter() - began
+                write_part(kept, name, mark, result, seconds)
+                finished[name] = (result, seconds)
+                _write(out, finished, failed, plan)
+                bar.tell(f"{name}: {result.title} ({seconds:.1f} s)")
+        except KeyboardInterrupt:
+            done = sum(name in finished for name in wanted)
+            bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
+            raise
+        _write(out, finished, failed, plan)
+        bar.tell(tally(finished, plan))
+        if failed:
+            bar.tell(f"Not run for want of data: {', '.join(failed)}.", style="yellow")
     return not failed
+
+
+def titles() -> dict[str, str]:
+    """The names of all results, and what they are."""
+    return {name: import_module(f"holdfast.experiments.{name}").TITLE for name in NAMES}
 
 
 def _resolve(names: Sequence[str]) -> list[str]:
@@ -90,55 +107,33 @@ def _resolve(names: Sequence[str]) -> list[str]:
     asked = {name.removesuffix("_notebook") for name in names}
     unknown = sorted(asked - set(NAMES))
     if unknown:
-        raise BadInputError(f"no result is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+        near = get_close_matches(unknown[0], NAMES, n=3)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(NAMES)}"
+        raise BadInputError(f"no result is called {', '.join(unknown)}; {advice}")
     return [name for name in NAMES if not asked or name in asked]
 
 
-def _folder(out: Path) -> Path:
+def _folders(out: Path, plan: Plan) -> Path:
+    """Makes what will be written to, and says why it cannot be before any work is done."""
     from holdfast.plots.report import require_writable
 
+    kept = parts_folder(out, plan)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInputError(
-            f"the folder {str(out)!r} cannot be made: {(error.strerror or str(error)).lower()}"
+            f"the folder {str(kept)!r} cannot be made: {(error.strerror or str(error)).lower()}"
         ) from None
-    require_writable(out / "report.html")
-    return out
+    for path in (out / "report.html", out / "results.json", kept / "writable"):
+        require_writable(path)
+    return kept
 
 
-class _Bar:
-    """One progress bar: which result, how many of them, how far this one is."""
+def _write(out: Path, finished: Mapping[str, tuple[Result, float]], failed: Mapping[str, str], plan: Plan) -> None:
+    ordered: Finished = {name: finished[name] for name in _in_order(finished)}
+    write_results(out / "results.json", ordered, failed, plan)
+    write_whole_report(out / "report.html", ordered, failed, plan)
 
-    def __init__(self, console: Console, total: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[part]}"),
-            TimeElapsedColumn(),
-        )
-        self._console = console
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task("starting", total=total, part="")
-        self._begun = 0
-
-    def __enter__(self) -> _Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def begin(self, name: str) -> None:
-        self._progress.update(self._task, description=name, completed=self._begun, part="")
-        self._begun += 1
-
-    def advance(self, done: int, total: int) -> None:
-        completed = self._begun - 1 + done / total
-        self._progress.update(self._task, completed=completed, part=f"{done:,} of {total:,} runs")
-
-    def tell(self, words: str, style: str = "") -> None:
-        self._console.print(words, markup=False, highlight=False, style=style, soft_wrap=True)
+def _in_order(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=NAMES.index)

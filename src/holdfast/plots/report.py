@@ -40,6 +40,15 @@ picture { display: block; padding: .6rem; background: #fff;
   border: 1px solid var(--rule); border-radius: .6rem; }
 img { display: block; width: 100%; height: auto; }
 .wide { overflow-x: auto; }
+details { margin: .75rem 0; }
+summary { cursor: pointer; color: var(--accent); }
+nav ul { columns: 2 20rem; column-gap: 2.5rem; list-style: none; margin: 1.5rem 0; padding: 0; line-height: 1.75; }
+a { color: var(--accent); text-decoration: none; }
+a:hover { text-decoration: underline; }
+.terms { display: grid; grid-template-columns: minmax(7rem, max-content) minmax(0, 38rem); gap: .35rem 1.25rem;
+  font-size: .975rem; line-height: 1.5; }
+.terms dt { color: var(--soft); }
+.terms dd { margin: 0; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .975rem; }
 th, td { padding: .4rem 1rem; text-align: right; border-bottom: 1px solid var(--rule); }
 thead th { font-weight: 600; line-height: 1.3; vertical-align: bottom; color: var(--soft); }
@@ -49,7 +58,11 @@ th:first-child { text-align: left; padding-left: 0; }
 .aside td, .aside th { padding-top: 0; font-size: .875rem; color: var(--soft); }
 .aside th:first-child { padding-left: 1rem; }
 tr:has(+ .aside) > * { border-bottom: 0; padding-bottom: 0; }
-@media (max-width: 40rem) { th, td { padding: .4rem .5rem; } table { width: 100%; } }
+@media (max-width: 40rem) {
+  th, td { padding: .4rem .5rem; } table { width: 100%; }
+  .scrolls { overflow-x: auto; } .scrolls img { width: 48rem; }
+  .terms { grid-template-columns: 1fr; gap: 0; } .terms dd { margin-bottom: .6rem; }
+}
 """
 NARROW_PAGE = "(max-width: 40rem)"
 
@@ -65,13 +78,22 @@ class Facts:
 class Table:
     """Rows of words; the first column names the row, the others hold its numbers.
 
-    aside: places of rows that say something about the row above them, and are shown smaller.
+    aside: places of rows that say something about the row above them, and are shown smaller. folded: what to click
+    on to see the table, which is shut until then.
     """
 
     heading: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     aside: Sequence[int] = ()
+    folded: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words and what they mean."""
+
+    pairs: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -84,16 +106,22 @@ class Picture:
     narrow: bytes | None = None
 
 
+Part = str | Facts | Table | Terms | Picture
+
+
 @dataclass(frozen=True)
 class Section:
-    """A heading, or none, and what stands under it; a plain string is a paragraph."""
+    """A heading, or none, and what stands under it; a plain string is a paragraph. name: for links to it."""
 
     title: str
-    parts: Sequence[str | Facts | Table | Picture]
+    parts: Sequence[Part]
+    name: str = ""
 
 
 def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Section], footer: str = "") -> Path:
     """Write the report to ``path`` and return it; all text is escaped, so it may hold anything.
+
+    If sections have names, the first one is followed by a list of links to all others that have.
 
     Examples
     --------
@@ -103,7 +131,11 @@ def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Sec
     >>> "a &lt; b</th><td>0.50</td>" in page.read_text(encoding="utf-8")
     True
     """
-    body = "\n".join(_section(section) for section in sections)
+    shown = [_section(section) for section in sections]
+    links = [f'<li><a href="#{escape(s.name)}">{escape(s.title)}</a></li>' for s in sections if s.name]
+    if links:
+        shown.insert(1, f'<nav aria-label="Contents"><ul>{"".join(links)}</ul></nav>')
+    body = "\n".join(shown)
     page = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -144,10 +176,11 @@ def _cannot_write(path: str | Path, error: OSError) -> BadInputError:
 
 def _section(section: Section) -> str:
     heading = f"<h2>{escape(section.title)}</h2>\n" if section.title else ""
-    return f"<section>\n{heading}" + "\n".join(map(_part, section.parts)) + "\n</section>"
+    name = f' id="{escape(section.name)}"' if section.name else ""
+    return f"<section{name}>\n{heading}" + "\n".join(map(_part, section.parts)) + "\n</section>"
 
 
-def _part(part: str | Facts | Table | Picture) -> str:
+def _part(part: Part) -> str:
     if isinstance(part, Facts):
         tiles = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for value, name in part.pairs)
         return f'<dl class="facts">{"".join(tiles)}</dl>'
@@ -155,11 +188,16 @@ def _part(part: str | Facts | Table | Picture) -> str:
         head = "".join(f'<th scope="col">{escape(word)}</th>' for word in part.heading)
         rows = "\n".join(_row(row, place in part.aside) for place, row in enumerate(part.rows))
         table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-        return f'<figure><div class="wide">{table}</div>{_caption(part.caption)}</figure>'
+        figure = f'<figure><div class="wide">{table}</div>{_caption(part.caption)}</figure>'
+        return f"<details><summary>{escape(part.folded)}</summary>{figure}</details>" if part.folded else figure
+    if isinstance(part, Terms):
+        pairs = (f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in part.pairs)
+        return f'<dl class="terms">{"".join(pairs)}</dl>'
     if isinstance(part, Picture):
         narrow = f'<source media="{NARROW_PAGE}" srcset="{_inline(part.narrow)}">' if part.narrow else ""
         image = f'<img src="{_inline(part.png)}" alt="{escape(part.description)}">'
-        return f"<figure><picture>{narrow}{image}</picture>{_caption(part.caption)}</figure>"
+        opening = "<picture>" if part.narrow else '<picture class="scrolls">'
+        return f"<figure>{opening}{narrow}{image}</picture>{_caption(part.caption)}</figure>"
     return f"<p>{escape(part)}</p>"
 
 
