@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from holdfast.datasets import Stream, make_abrupt, make_gradual
@@ -214,6 +215,20 @@ def test_stream_knows_its_types_and_length():
     assert type(stream.split) is int
 
 
+@pytest.mark.parametrize("vector", [[1, 2, 3], np.arange(1.0, 4.0), pd.Series([1.0, 2.0, 3.0])])
+def test_a_vector_is_one_column(vector):
+    y = Stream(vector).y
+    assert y.tolist() == [[1.0], [2.0], [3.0]]
+    assert not y.flags.writeable
+    assert not np.shares_memory(y, np.asarray(vector))
+
+
+@pytest.mark.parametrize("one", [2, np.int64(2), [2], (2,)])
+def test_one_change_point_needs_no_list(one):
+    assert Stream(np.zeros(5), change_points=one).change_points == [2]
+    assert Stream(np.zeros(5), change_points={"a": one}).change_points == {"a": [2]}
+
+
 def test_stream_repr_tells_what_is_there():
     full = Stream(np.zeros((6, 2)), np.zeros((6, 3, 2)), [0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0], [2, 4], "full", 3)
     assert repr(full) == (
@@ -227,7 +242,9 @@ def test_stream_repr_tells_what_is_there():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": np.zeros(5)}, r"y: expected shape \(any, any\), got \(5,\)"),
+        ({"y": np.zeros((5, 1, 1))}, r"y: expected .* shape \(T,\) or \(T, d\), got shape \(5, 1, 1\)"),
+        ({"y": 5.0}, r"y: expected .* got shape \(\)"),
+        ({"y": []}, "y: expected at least one row"),
         ({"y": np.zeros((0, 1))}, "y: expected at least one row"),
         ({"y": [["a"]]}, "y: expected an array of numbers, got list"),
         ({"means": np.zeros((4, 2, 1))}, r"means: expected shape \(5, any, 1\), got \(4, 2, 1\)"),
@@ -242,6 +259,9 @@ def test_stream_repr_tells_what_is_there():
         ({"change_points": [3, 3]}, "change_points: expected increasing"),
         ({"change_points": [1.5]}, "change_points: expected whole"),
         ({"change_points": {"a": [9]}}, "change_points: expected increasing"),
+        ({"change_points": 5}, r"change_points: expected increasing rows in 0..4, got \[5\]"),
+        ({"change_points": 1.5}, "change_points: expected whole"),
+        ({"change_points": True}, "change_points: expected whole"),
         ({"split": 5}, "split: expected increasing rows in 0..4"),
         ({"split": "half"}, "split: expected whole"),
     ],

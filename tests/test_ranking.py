@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BadInputError
 from holdfast.metrics import roc_auc, roc_auc_interval
+from holdfast.metrics.ranking import runs
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40))
@@ -68,3 +69,54 @@ def test_restarts_are_averaged():
     low, high = roc_auc_interval(scores, labels, replicates=300)
     assert low < np.mean([roc_auc(row, labels) for row in scores]) < high
     assert np.isnan(roc_auc_interval(scores, np.zeros(300, int))).all()
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_the_interval_is_that_of_a_plain_bootstrap(together):
+    """Three restarts with ties and a NaN; five events of one to nine rows, drawn whole or row by row."""
+    rng = np.random.default_rng(5)
+    events = [[0], [10, 11], list(range(30, 39)), [60, 61, 62], [119]]
+    labels, heights = np.zeros(120, int), np.zeros(120)
+    for event, height in zip(events, (2.0, 0.0, 1.5, -1.0, 1.0), strict=True):
+        labels[event], heights[event] = 1, height
+    scores = np.round(rng.normal(heights, size=(3, 120)), 1)
+    scores[0, 5] = scores[1, 30] = np.nan
+    above = np.mean(
+        [[[roc_auc([p, n], [1, 0]) for n in restart[labels == 0]] for p in restart[labels == 1]] for restart in scores],
+        axis=0,
+    )
+    witnesses = np.split(np.arange(16), [1, 3, 12, 15]) if together else np.split(np.arange(16), 16)
+    areas = []
+    for _ in range(4000):
+        anomalies = np.concatenate([witnesses[i] for i in rng.integers(len(witnesses), size=len(witnesses))])
+        areas.append(above[anomalies][:, rng.integers(104, size=104)].mean())
+    for level in (0.5, 0.95):
+        interval = roc_auc_interval(scores, labels, level=level, replicates=4000, together=together)
+        assert interval == pytest.approx(np.percentile(areas, [50 - 50 * level, 50 + 50 * level]), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([], []),
+        ([0, 0], []),
+        ([1], [0]),
+        ([1, 1, 1], [0, 0, 0]),
+        ([1, 0, 1], [0, 1]),
+        ([0, 0, 1, 1, 0, 1, 0, 0, 1, 1], [0, 0, 1, 2, 2]),
+        ([True, True, False, True], [0, 0, 1]),
+    ],
+)
+def test_runs_number_adjacent_anomalies(labels, expected):
+    assert runs(labels).tolist() == expected
+
+
+def test_one_event_or_all_events_of_one_row():
+    """One event is drawn whole every time: only the normal rows vary. Events of one row are rows."""
+    scores = np.random.default_rng(6).normal(size=40)
+    lonely = (np.arange(40) % 5 == 0).astype(int)
+    assert roc_auc_interval(scores, lonely, together=True) == roc_auc_interval(scores, lonely)
+    joined = (np.arange(40) < 8).astype(int)
+    whole, single = (roc_auc_interval(scores, joined, together=together) for together in (True, False))
+    assert whole.low <= roc_auc(scores, joined) <= whole.high
+    assert whole.high - whole.low < single.high - single.low

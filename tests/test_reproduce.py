@@ -1,41 +1,29 @@
 """`holdfast reproduce`: what the command writes, keeps and says."""
 
+import io
 import json
-import math
-from pathlib import Path
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
 
-import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-import holdfast as hf
 from holdfast.cli import app
-from holdfast.datasets import Stream, make_abrupt
-from holdfast.errors import BadInputError, DataError
-from holdfast.experiments import grids, running
-from holdfast.experiments.auc_anomaly import anomaly_methods
-from holdfast.experiments.auc_skab import skab_methods
-from holdfast.experiments.auc_tables import oracle_auc
-from holdfast.experiments.auc_well_log import well_log_methods
-from holdfast.experiments.choosing import choose_setting
-from holdfast.experiments.comparison import rivals_above, side_by_side, verdict
-from holdfast.experiments.lab import AUC, S_EVAL, Lab, measure, synthetic_methods
-from holdfast.experiments.methods import Drift, Learner, sem, sra
-from holdfast.experiments.paper import paper_cells, paper_tables
-from holdfast.experiments.parts import read_part, write_part
+from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.experiments import provenance
+from holdfast.experiments.comparison import EQUAL, REACHED, SHORT
+from holdfast.experiments.outcome import tally, write_whole_report
+from holdfast.experiments.paper import paper_tables
+from holdfast.experiments.parts import parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Result
 from holdfast.experiments.running import NAMES, reproduce
-from holdfast.experiments.starts import drawn_start
-from holdfast.metrics import benefit_auc, roc_auc, segment_mse
 from holdfast.plots.report import Facts, Picture, Table
-from holdfast.tuning import CannotRunError, Sweep
 
-SHARED = Path(__file__).parents[2] / "shared"
-needs_data = pytest.mark.skipif(
-    not (SHARED / "data").is_dir(), reason="the real data sets are not beside the project (../shared/data)"
-)
 TABLES = [key for key in paper_tables() if key != "_about"]
 
 
@@ -46,9 +34,6 @@ def quiet() -> Console:
 def run(names, out, trials=1, **kwargs):
     assert reproduce(names, out, Plan(trials=trials), quiet(), **kwargs)
     return json.loads((out / "results.json").read_text())
-
-
-# The command
 
 
 def test_a_slice_of_it_twice(tmp_path):
@@ -92,10 +77,22 @@ def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch):
     assert (tmp_path / "report.html").read_text().count("<img") == 2
 
 
-def test_results_of_another_plan_do_not_mix(tmp_path):
+def test_results_of_another_plan_stand_by_themselves(tmp_path):
     run(["illustration"], tmp_path, trials=1)
     assert set(run(["alpha"], tmp_path, trials=1)["seconds"]) == {"illustration", "alpha"}
     assert set(run(["alpha"], tmp_path, trials=2)["seconds"]) == {"alpha"}
+    assert set(run(["alpha"], tmp_path, trials=1, resume=True)["seconds"]) == {"illustration", "alpha"}
+
+
+def test_results_of_other_sources_are_left_out_and_told(tmp_path, monkeypatch):
+    run(["illustration"], tmp_path)
+    before = provenance.stamp()
+    monkeypatch.setattr(provenance, "versions", lambda: {"holdfast": "another"})
+    assert provenance.stamp() != before
+    console = Console(record=True, file=io.StringIO())
+    assert reproduce(["sample_streams"], tmp_path, Plan(trials=1), console)
+    assert set(json.loads((tmp_path / "results.json").read_text())["seconds"]) == {"sample_streams"}
+    assert "made by another version: illustration" in console.export_text()
 
 
 def test_a_damaged_part_counts_as_not_finished(tmp_path):
@@ -106,9 +103,11 @@ def test_a_damaged_part_counts_as_not_finished(tmp_path):
     assert kept.parts[0] == "words"
     assert kept.parts[2] == Picture(b"png", "seen")
     assert read_part(tmp_path, "alpha", {"v": 2}) is None
-    path = tmp_path / "parts" / "alpha.json"
-    path.write_text(path.read_text()[:50])
-    assert read_part(tmp_path, "alpha", {"v": 1}) is None
+    path = tmp_path / "alpha.json"
+    whole = path.read_text()
+    for damaged in (whole[:50], "5", "[]", "", "null"):
+        path.write_text(damaged)
+        assert read_part(tmp_path, "alpha", {"v": 1}) is None
 
 
 def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, monkeypatch):
@@ -124,14 +123,96 @@ def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, mo
 
 
 def test_bad_arguments(tmp_path):
-    with pytest.raises(BadInputError, match="no result is called table_9"):
+    with pytest.raises(BadInputError, match="no result is called table_9; there are illustration"):
         reproduce(["table_9"], tmp_path, Plan(), quiet())
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match="cannot be made"):
-        reproduce([], tmp_path / "file", Plan(), quiet())
+    with pytest.raises(BadInputError, match="did you mean auc_well_log"):
+        reproduce(["auc_welllog"], tmp_path, Plan(), quiet())
     with pytest.raises(BadInputError, match="trials"):
         Plan(trials=0)
-    assert CliRunner().invoke(app, ["reproduce", "--list"]).stdout.split() == list(NAMES)
+
+
+@pytest.mark.parametrize("what", ["the folder", "parts", "results.json"])
+def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
+    out = tmp_path / "out"
+    if what == "the folder":
+        out.write_text("a file")
+    elif what == "parts":
+        out.mkdir()
+        (out / "parts").write_text("a file")
+    else:
+        (out / "results.json").mkdir(parents=True)
+    with pytest.raises(BadInputError, match="cannot"):
+        reproduce(["illustration"], out, Plan(trials=1), quiet())
+
+
+def test_missing_packages_are_told_at_once_and_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
+    with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'holdfast\[reproduce\]'"):
+        reproduce([], tmp_path / "out", Plan(), quiet())
+    monkeypatch.setattr(provenance, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
+    monkeypatch.setenv("HOLDFAST_DATA", "anywhere")
+    provenance.require_packages()
+    monkeypatch.delenv("HOLDFAST_DATA")
+    with pytest.raises(MissingExtraError, match="pooch"):
+        provenance.require_packages()
+
+
+def test_a_person_who_stops_it_is_told_how_to_go_on(tmp_path):
+    """The real command, interrupted as from the keyboard once its first result is there."""
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "holdfast", "reproduce", "--trials", "3", "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        part = parts_folder(out, Plan(trials=3)) / "illustration.json"
+        deadline = time.monotonic() + 120.0
+        while not part.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=60)[0]
+    assert running.returncode == 130
+    assert "finished and kept in" in said
+    assert "--resume" in said
+    assert "illustration" in json.loads((out / "results.json").read_text())["seconds"]
+
+
+def test_the_list_tells_names_and_titles():
+    lines = CliRunner().invoke(app, ["reproduce", "--list"]).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(NAMES)
+    assert all(len(line.split()) > 2 for line in lines)
+
+
+def test_a_taste_has_a_folder_of_its_own_and_no_verdicts(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, ["reproduce", "mse_univariate", "--quick"])
+    assert answer.exit_code == 0
+    assert "A taste" in answer.stdout
+    page = (tmp_path / "reproduction-quick" / "report.html").read_text()
+    assert 'class="facts"' not in page
+    assert ">reached<" not in page
+
+
+def made_up(*kinds):
+    """A result with cells of these verdicts."""
+    cell = {"table": "auc_x", "ours": 0.7, "paper": 0.7, "paper_std": 0.1, "same_data": True}
+    records = [{**cell, "cell": str(place), "verdict": kind} for place, kind in enumerate(kinds)]
+    return Result("A table", verdicts=records, chosen={"auc_x": {"0": {"SRA": {"gamma": 3.0}}}}, parts=["words"])
+
+
+def test_cells_are_counted_only_where_the_paper_has_the_same_data(tmp_path):
+    result = made_up(REACHED, REACHED, EQUAL, SHORT, SHORT, SHORT)
+    result.verdicts[4]["paper_inside_interval"] = True
+    result.verdicts[5]["same_data"] = False
+    finished = {"alpha": (result, 1.0)}
+    words = tally(finished, Plan(trials=10))
+    assert "of 5 cells 2 as good or better, 1 equal" in words
+    assert "2 short, 1 of them with the paper’s value inside" in words
+    write_whole_report(tmp_path / "r.html", finished, {}, Plan(trials=10))
+    page = (tmp_path / "r.html").read_text()
+    assert "short, in interval" in page
+    assert "auc_x, 5" not in page
+    assert '<a href="#alpha">A table</a>' in page
+    assert '<section id="alpha">' in page
+    assert "γ 3" in page
+    assert "None of these" in tally({}, Plan(trials=10))
 
 
 def test_every_result_is_a_module_with_a_title():

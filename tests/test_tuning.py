@@ -1,13 +1,16 @@
 """Sweeps and what is chosen from them."""
 
+import math
 import threading
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import holdfast as hf
 from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.metrics import benefit_auc, segment_mse
 from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, MeanError, choose, grid, sweep, tune
 
@@ -109,3 +112,243 @@ def test_labels_and_annotators():
         tune(hf.SRA, [{}], [Stream(y, change_points={"a": [100]})], BenefitAUC(20))
     with pytest.raises(BadInputError, match="true means"):
         tune(hf.SRA, [{}], [Stream(y)], MeanError())
+
+
+Y = np.random.default_rng(0).normal(size=500)
+SHORT = Stream(Y, change_points=300, name="flow")
+SETTING = {"rho": 0.01}
+MANY = [{"rho": 0.01}, {"rho": 0.1}]
+
+
+def tune_with(**given):
+    arguments = {"learner": hf.SRA, "settings": [SETTING], "streams": [SHORT], "objective": BenefitAUC(20)} | given
+    return tune(**arguments)
+
+
+def sweep_with(**given):
+    return sweep(**({"settings": [1], "streams": [2], "evaluate": lambda *_: 0.0} | given))
+
+
+@pytest.mark.parametrize("collect", [list, tuple, iter, lambda items: (one for one in items), np.array])
+def test_settings_and_streams_are_anything_to_go_through(collect):
+    result = sweep(collect([2.0, 3.0]), collect([10.0, 20.0]), lambda setting, stream, _: setting * stream)
+    assert result.values[:, :, 0].tolist() == [[20.0, 40.0], [30.0, 60.0]]
+    assert result.settings[1] == 3.0
+    expected = tune_with(settings=MANY, streams=[SHORT, SHORT])
+    tuned = tune_with(settings=collect(MANY), streams=collect([SHORT, SHORT]))
+    assert tuned.setting == expected.setting
+    assert np.array_equal(tuned.sweep.values, expected.sweep.values)
+
+
+def test_one_stream_needs_no_list():
+    assert tune_with(streams=SHORT).value == tune_with(streams=[SHORT]).value
+    assert sweep([1], SHORT, lambda setting, stream, _: len(stream)).values.item() == 500
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"streams": Y}, r"got ndarray; .*Stream\(y, change_points=\[…\]\)"),
+        ({"streams": [Y]}, r"got ndarray at place 0; .*Stream\(y, change_points"),
+        ({"streams": [SHORT, None]}, "got NoneType at place 1"),
+        ({"streams": pd.DataFrame({"a": Y})}, "got DataFrame; .*Stream"),
+        ({"streams": [pd.DataFrame({"a": Y})]}, "got DataFrame at place 0"),
+        ({"streams": {"flow": SHORT}}, "got dict; .*Stream"),
+        ({"streams": "flow.csv"}, "got str; .*Stream"),
+        ({"streams": 3}, "got int; .*Stream"),
+        ({"streams": []}, "at least one stream"),
+        ({"settings": SETTING}, r"got the dict {'rho': 0.01}; write grid\(…\) or \[setting\]"),
+        ({"settings": [SETTING, 0.1]}, "expected dicts, .* got 0.1 at place 1"),
+        ({"settings": "rho"}, "settings: expected a list, got 'rho'"),
+        ({"settings": None}, "settings: expected a list, got None"),
+        ({"settings": iter(())}, "at least one setting"),
+        ({"objective": MeanError}, r"the class MeanError; write MeanError\(…\)"),
+        ({"objective": "auc"}, "objective: expected .*`largest`.* got 'auc'"),
+        ({"objective": lambda learner, stream: 0.0}, "objective: expected .*`largest`.* got <function"),
+        ({"learner": hf.SRA(rho=0.1)}, r"learner: expected a class .* got the learner SRA\(rho=0.1\); write SRA;"),
+        ({"learner": "SRA"}, "learner: expected a class .* got 'SRA'"),
+        ({"restarts": "2"}, "restarts must be a whole number"),
+        ({"restarts": 2, "settings": [{"seed": 1}]}, "no seed"),
+        ({"workers": 0}, "workers must be"),
+        ({"progress": "bar"}, "progress: expected a function"),
+    ],
+)
+def test_what_tune_refuses(given, message):
+    with pytest.raises(BadInputError, match=message):
+        tune_with(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        *[({"workers": bad}, "workers must be a whole number of at least 1") for bad in (0, -1, 2.5, "2", True)],
+        *[({"restarts": bad}, "restarts must be a whole number of at least 1") for bad in (0, -1, 2.5, "2", None)],
+        ({"progress": 3}, r"progress: expected a function \(done, total\), got 3"),
+        ({"evaluate": None}, r"evaluate: expected a function \(setting, stream, restart\) → number, got None"),
+        ({"settings": {"rho": 1}}, r"settings: expected a list, got {'rho': 1}; .*\[setting\]"),
+        ({"settings": 3}, "settings: expected a list, got 3"),
+        ({"streams": "ab"}, "streams: expected a list, got 'ab'"),
+        ({"streams": np.zeros(0)}, "at least one stream"),
+    ],
+)
+def test_what_a_sweep_refuses(given, message):
+    with pytest.raises(BadInputError, match=message):
+        sweep_with(**given)
+
+
+def test_numpy_counts_are_counts():
+    assert sweep_with(workers=np.int64(2), restarts=np.int32(3)).values.shape == (1, 1, 3)
+
+
+@pytest.mark.parametrize("result", [None, "0.5", [1.0, None], [[1.0], [1.0, 2.0]], 1j, object()])
+def test_an_evaluation_that_gives_no_number_is_refused(result):
+    with pytest.raises(BadInputError, match="expected a number or an array of numbers") as caught:
+        sweep([{"rho": 0.1}], [SHORT], lambda *_: result)
+    assert "settings[0] = {'rho': 0.1}" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("result", [True, np.float32(1.0), 1, np.array(1), pd.Series([1.0, 1.0])])
+def test_an_evaluation_may_give_any_kind_of_number(result):
+    assert (sweep_with(evaluate=lambda *_: result).values == 1.0).all()
+
+
+@pytest.mark.parametrize(("bad", "kind"), [({"gamma": -1.0}, BadInputError), ({"gama": 1.0}, TypeError)])
+def test_an_error_keeps_its_type_and_tells_where_it_came_from(bad, kind):
+    with pytest.raises(kind) as caught:
+        tune_with(settings=[SETTING, bad], streams=[SHORT, SHORT], workers=1)
+    assert caught.value.__notes__ == [f"settings[1] = {bad}, streams[0] 'flow', restart 0"]
+
+
+def test_an_error_of_progress_is_not_blamed_on_a_setting():
+    with pytest.raises(ZeroDivisionError) as caught:
+        sweep_with(progress=lambda done, total: 1 / 0)
+    assert not hasattr(caught.value, "__notes__")
+
+
+def seeded_by_keyword(**setting):
+    return hf.SRA(**setting)
+
+
+def seeded_by_position(rho, seed, /):
+    return hf.SRA(rho=rho, seed=seed)
+
+
+def test_who_takes_a_seed():
+    two = [{"rho": 0.01, "n_components": 2}]
+    learners = (hf.SRA, seeded_by_keyword, partial(hf.SRA, seed=7))
+    values = [tune_with(learner=one, settings=two, restarts=3).sweep.values for one in learners]
+    assert all(np.array_equal(one, values[0]) for one in values)
+    assert len(np.unique(values[0])) > 1
+    for one in (lambda rho: hf.SRA(rho=rho), seeded_by_position):
+        with pytest.raises(WrongTypeError, match="takes no seed"):
+            tune_with(learner=one, restarts=2)
+    with pytest.raises(TypeError, match="1 or 3 arguments"):  # it shows no signature; the call tells
+        tune_with(learner=type, restarts=2)
+
+
+@pytest.mark.parametrize("one", [3.0, "mean", None, math.inf, np.array(3.0), {"a": 1, "b": 2}, hf.SRA])
+def test_what_is_no_list_is_one_choice(one):
+    assert grid(gamma=[1.0, 2.0], other=one) == [{"gamma": 1.0, "other": one}, {"gamma": 2.0, "other": one}]
+
+
+@pytest.mark.parametrize("several", [(1, 2), range(1, 3), np.array([1, 2]), (n for n in (1, 2)), {1: 0, 2: 0}.keys()])
+def test_anything_to_go_through_is_several_choices(several):
+    assert grid(n_components=several) == [{"n_components": 1}, {"n_components": 2}]
+
+
+@pytest.mark.parametrize("none", [[], (), np.zeros(0), iter(())])
+def test_no_choice_is_refused_by_name(none):
+    with pytest.raises(BadInputError, match="gamma: expected at least one value"):
+        grid(rho=[0.1], gamma=none)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        *[(partial(BenefitAUC, bad), "tolerance must be") for bad in (0, -1, math.inf, math.nan, "100", True, None)],
+        *[(partial(LabelAUC, start=bad), "start must be") for bad in (-1, 0.5)],
+        (partial(BenefitAUC, 5, start=-1), "start must be"),
+        *[(partial(LabelAUC, stop=bad), "stop must be") for bad in (-1, 2.0, "9", True)],
+        (partial(BenefitAUC, 5, stop=-1), "stop must be"),
+        (partial(BenefitAUC, 5, 9, 9), "expected start < stop, got 9, 9"),
+        (partial(LabelAUC, 9, 3), "expected start < stop, got 9, 3"),
+        (partial(LabelAUC, stop=0), "expected start < stop, got None, 0"),
+        (partial(BenefitAUC, 5, change_points=[]), "change_points: expected"),
+        (partial(BenefitAUC, 5, change_points=[1.5]), "change_points: expected"),
+        (partial(BenefitAUC, 5, change_points={"a": [1]}), "change_points: expected"),
+        (partial(MeanError, "S_all"), "expected one of S_eval, S_bc, S_ac, S_tot, got 'S_all'"),
+        (partial(MeanError, None), "expected one of S_eval"),
+    ],
+)
+def test_an_objective_is_checked_when_it_is_made(make, message):
+    with pytest.raises(BadInputError, match=message):
+        make()
+
+
+def with_means(n, K=1, changes=1200):
+    return Stream(np.resize(Y, n), np.zeros((n, K, 1)), change_points=changes, name="flow")
+
+
+@pytest.mark.parametrize(
+    ("objective", "stream", "message"),
+    [
+        (MeanError(), with_means(900, changes=600), "flow: .* after row 1000 .* got .*600.* in 900 rows"),
+        (MeanError(), with_means(1500, changes=1000), "flow: .* after row 1000"),
+        (MeanError(), with_means(1500, changes=1499), "flow: .* at least two rows"),
+        (MeanError(), with_means(1500, changes=[]), "flow: .* got change_points \\[\\]"),
+        (MeanError(), with_means(1500, changes={"a": 1200}), "flow: .* got change_points {'a'"),
+        (MeanError(), with_means(1500, K=2), "flow has 2 components, the learner 1: .* n_components=2"),
+        (MeanError(), SHORT, "flow does not tell its true means"),
+        (BenefitAUC(20), Stream(Y, name="flow"), r"flow tells no changes: Stream\(y, change_points"),
+        (BenefitAUC(20, stop=501), SHORT, "flow: expected rows .* within its 500, got start=None, stop=501"),
+        (BenefitAUC(20, start=500), SHORT, "flow: expected rows"),
+        (LabelAUC(start=500), Stream(Y, labels=Y > 2, name="flow"), "flow: expected rows"),
+        (LabelAUC(), SHORT, "flow has no labels"),
+    ],
+)
+def test_a_stream_that_does_not_suit_the_objective_is_named(objective, stream, message):
+    with pytest.raises(BadInputError, match=message):
+        tune_with(streams=stream, objective=objective)
+
+
+def test_the_shortest_stream_for_the_mean_error():
+    assert np.isfinite(tune_with(streams=with_means(1003, changes=1001), objective=MeanError("S_ac")).value)
+
+
+def test_change_points_given_to_the_objective_go_before_those_of_the_stream():
+    plain = Stream(Y, name="flow")
+    for changes in (300, [300], np.array([300])):
+        assert tune_with(streams=plain, objective=BenefitAUC(20, change_points=changes)).value == tune_with().value
+
+
+def never(**setting):
+    raise CannotRunError("too short")
+
+
+def test_why_nothing_can_be_chosen():
+    with pytest.raises(BadInputError, match="NaN in each of 2 settings, in 3 of 4 values"):
+        choose([[np.nan, np.nan], [np.nan, 1.0]])
+    quiet = Stream(Y, labels=np.zeros(500, int), name="quiet")
+    loud = Stream(Y, labels=Y > 2, name="loud")
+    with pytest.raises(BadInputError, match=r"NaN in each of 2 .* on 1 of 2 streams, such as streams\[1\] 'quiet'"):
+        tune_with(settings=MANY, streams=[loud, quiet], objective=LabelAUC())
+    with pytest.raises(BadInputError, match=r"2 cannot run, such as {'rho': 0.01}: too short"):
+        tune_with(learner=never, settings=MANY)
+    holes = iter([1.0, np.nan, np.nan, 1.0])
+
+    class Holey:
+        largest = True
+
+        def __call__(self, learner, stream):
+            return next(holes)
+
+    with pytest.raises(BadInputError, match="lacks a value on another stream"):
+        tune_with(settings=MANY, streams=[SHORT, SHORT], objective=Holey(), workers=1)
+
+
+@pytest.mark.parametrize("values", [["a"], [[1.0], [1.0, 2.0]], sweep_with(), 3.0, []])
+def test_choose_wants_numbers(values):
+    with pytest.raises(BadInputError, match="values: expected"):
+        choose(values)
+    with pytest.raises(BadInputError, match="largest: expected True or False, got 'least'"):
+        choose([1.0], "least")

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.datasets.reading import frozen_array, row_numbers, zeros_and_ones
-from holdfast.errors import BadInputError
+from holdfast.datasets.reading import frozen_array, frozen_points, row_numbers, zeros_and_ones
 
 ChangePoints = list[int] | dict[int | str, list[int]]
 
@@ -23,15 +22,15 @@ class Stream:
 
     Parameters
     ----------
-    y : array (T, d)
-        The points.
+    y : array (T, d) or (T,)
+        The points; a vector is one column.
     means : array (T, K, d), optional
         The true component means at each row, before noise and outliers.
     outliers : bool array (T,), optional
         True where the point was drawn from the noise and not from the mixture.
     labels : 0/1 array (T,), optional
         1 where the point is a labelled anomaly.
-    change_points : list of int, or dict of such lists
+    change_points : int, list of int, or dict of them
         First rows of new regimes, in increasing order; a dict holds one list per annotator.
     name : str
         What to call it in a table.
@@ -42,7 +41,7 @@ class Stream:
 
     Examples
     --------
-    >>> stream = Stream([[0.1], [0.2], [5.1]], change_points=[2], name="toy")
+    >>> stream = Stream([0.1, 0.2, 5.1], change_points=[2], name="toy")
     >>> stream
     Stream('toy', 3 rows x 1, change at row 2)
     >>> stream.y.flags.writeable
@@ -59,10 +58,8 @@ class Stream:
     covariances: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        y = frozen_array("y", self.y, np.float64, (None, None))
+        y = frozen_points("y", self.y)
         n_rows, dim = y.shape
-        if n_rows == 0 or dim == 0:
-            raise BadInputError(f"y: expected at least one row and one column, got shape {y.shape}")
         checked: dict[str, Any] = {"y": y}
         n_components = None
         if self.means is not None:

@@ -22,7 +22,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     chosen: dict[str, dict[str, Setting]] = {kind: {} for kind in KINDS}
     methods = synthetic_methods(dim)
     ours = methods[0]
-    others = [Learner("SRA-full-norm", ours.settings, sra_full_norm)] if dim == 1 and not lab.plan.quick else []
+    others = [Learner("SRA-full-norm", ours.settings, sra_full_norm)] if not lab.plan.quick else []
     for method in [*methods, *others]:
         rows[method.name] = []
         for kind in KINDS:

@@ -9,7 +9,7 @@ from holdfast.experiments.result import Cell
 from holdfast.plots.report import Table
 
 RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
-REACHED, EQUAL, SHORT = "as good or better", "equal: within the paper’s ±", "short"
+REACHED, EQUAL, SHORT = "reached", "equal", "short"
 DIGITS = 3  # of the paper's numbers
 
 
@@ -19,9 +19,9 @@ def verdict(ours: float, paper: Cell, largest: bool = True) -> str:
     A cell that is short by less than the paper's own standard deviation counts as equal.
 
     >>> verdict(0.7172, [0.717, 0.021]), verdict(0.70, [0.717, 0.021]), verdict(0.67, [0.717, 0.021])
-    ('as good or better', 'equal: within the paper’s ±', 'short')
+    ('reached', 'equal', 'short')
     >>> verdict(0.0003, [0.009, 0.001], largest=False)
-    'as good or better'
+    'reached'
     """
     short = paper[0] - round(ours, DIGITS) if largest else round(ours, DIGITS) - paper[0]
     if short <= 1e-9:
@@ -114,7 +114,7 @@ def _digits(value: float) -> int:
 def told(records: Sequence[Mapping[str, Any]], who: str = "SRA") -> str:
     """In a sentence, how SRA's cells compare with the paper's.
 
-    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "as good or better"}])
+    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
     'SRA reaches the paper’s SRA in abrupt (0.740 against 0.717).'
     """
     phrases = []

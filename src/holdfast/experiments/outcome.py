@@ -19,7 +19,11 @@ ABOUT = (
     "Keys and layout of the paper's tables; SRA-… and the rows after PH are further methods. Only 'seconds' differs "
     "from run to run."
 )
-OTHER_DATA = "other data: for orientation"
+HOW_TO_READ_CELLS = (
+    "Errors (mse) are better when smaller, areas (auc) when larger. Reached: as good as the paper’s at its three "
+    "digits, or better. Equal: short by less than the paper’s own standard deviation. In interval: the paper’s value "
+    "lies in our 95 % bootstrap interval. Cells that the paper has of other data than ours are in their sections only."
+)
 SYMBOLS = {"gamma": "γ", "beta": "β", "rho": "ρ", "alpha": "α", "delta": "δ", "n_components": "components"}
 TERMS = Terms(
     [
@@ -106,17 +110,14 @@ def tally(finished: Finished, plan: Plan) -> str:
 
 
 def remark(record: Mapping[str, Any]) -> str:
-    """The verdict on a cell, in a few words.
+    """The verdict on a cell, in a word or two.
 
-    >>> remark({"verdict": "short", "same_data": True, "paper_inside_interval": True})
-    'short, paper inside our 95 % interval'
+    >>> remark({"verdict": "short", "paper_inside_interval": True})
+    'short, in interval'
     """
-    if not record["same_data"]:
-        return OTHER_DATA
-    if record["verdict"] == REACHED or "paper_inside_interval" not in record:
-        return str(record["verdict"])
-    where = "inside" if record["paper_inside_interval"] else "outside"
-    return f"{record['verdict']}, paper {where} our 95 % interval"
+    if record["verdict"] == SHORT and record.get("paper_inside_interval"):
+        return f"{SHORT}, in interval"
+    return str(record["verdict"])
 
 
 def cell_row(record: Mapping[str, Any]) -> list[str]:
@@ -133,11 +134,11 @@ CELL_HEADING = ["ours", "held out", "printed setting", "paper", "difference"]
 
 
 def _overview(finished: Finished, plan: Plan) -> Section:
-    records = verdicts_of(finished)
+    records = [record for record in verdicts_of(finished) if record["same_data"]]
     seconds = sum(elapsed for _, elapsed in finished.values())
     parts: list[ReportPart] = []
     if records and not plan.is_taste:
-        counted = [record["verdict"] for record in records if record["same_data"]]
+        counted = [record["verdict"] for record in records]
         parts.append(
             Facts(
                 [
@@ -159,13 +160,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
         judged = [] if plan.is_taste else ["verdict"]
         heading = ["SRA’s cells", *judged, *CELL_HEADING]
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *cell_row(r)] for r in records]
-        parts.append(
-            Table(
-                heading,
-                rows,
-                "Errors (mse) are better when smaller, areas (auc) when larger; compared at the paper’s three digits.",
-            )
-        )
+        parts.append(Table(heading, rows, HOW_TO_READ_CELLS))
     return Section("At a glance", parts)
 
 

@@ -78,11 +78,12 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
                     bar.tell(f"{name}: not run. {why}", style="yellow")
                     continue
                 seconds = time.perf_counter() - began
-                write_part(kept, name, mark, result, seconds)
                 finished[name] = (result, seconds)
+                write_part(kept, name, mark, result, seconds)
                 _write(out, finished, failed, plan)
                 bar.tell(f"{name}: {result.title} ({seconds:.1f} s)")
         except KeyboardInterrupt:
+            _write(out, finished, failed, plan)
             done = sum(name in finished for name in wanted)
             bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
             raise

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from holdfast.checks import require, require_whole
 from holdfast.datasets import Stream
 from holdfast.errors import BadInputError
 from holdfast.learners import StochasticApproximation
-from holdfast.metrics import benefit_auc, roc_auc, segment_mse
+from holdfast.metrics import SegmentMSE, benefit_auc, roc_auc, segment_mse
+from holdfast.metrics.reading import as_rows
+
+TAU = 1000  # the paper's τ: the rows before it are for choosing settings
 
 
 class Objective(Protocol):
@@ -35,6 +39,12 @@ class BenefitAUC:
 
     largest: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        require("tolerance", self.tolerance)
+        _check_span(self.start, self.stop)
+        if self.change_points is not None:
+            as_rows(self.change_points)
+
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and scores its change score."""
         changes = stream.change_points if self.change_points is None else self.change_points
@@ -42,24 +52,49 @@ class BenefitAUC:
             raise BadInputError(
                 f"{stream.name} has changes by several annotators: BenefitAUC(change_points=…) says which"
             )
+        if isinstance(changes, list) and not changes:
+            raise BadInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
+        _check_rows(stream, self.start, self.stop)
         scores = learner.process(stream.y[: self.stop]).change_score
         return benefit_auc(scores, changes, self.tolerance, self.start, self.stop)
 
 
 @dataclass(frozen=True)
 class MeanError:
-    """One of the paper's mean squared errors, by default S_eval, of the time before the stream is really used."""
+    """One of the paper's mean squared errors, by default S_eval, of the time before the stream is really used.
+
+    segment: S_eval, S_bc, S_ac or S_tot; see `holdfast.metrics.segment_mse`. The stream must tell its true means, and
+    its first change must come after row 1000.
+    """
 
     segment: str = "S_eval"
 
     largest: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if self.segment not in SegmentMSE._fields:
+            raise BadInputError(f"segment: expected one of {', '.join(SegmentMSE._fields)}, got {self.segment!r}")
+
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and compares its means with the true ones."""
-        if stream.means is None or not isinstance(stream.change_points, list):
-            raise BadInputError(f"{stream.name} does not tell its true means")
+        changes = stream.change_points
+        if stream.means is None:
+            raise BadInputError(
+                f"{stream.name} does not tell its true means, which MeanError needs; "
+                "BenefitAUC needs change points, LabelAUC labels"
+            )
+        if not isinstance(changes, list) or not changes or not TAU < changes[0] < len(stream) - 1:
+            raise BadInputError(
+                f"{stream.name}: MeanError expected a change after row {TAU} and at least two rows from it on, "
+                f"got change_points {changes} in {len(stream)} rows"
+            )
         means = learner.process(stream.y, record="means").means
-        error: float = getattr(segment_mse(means, stream.means, stream.change_points[0]), self.segment)
+        if means.shape[1] != stream.means.shape[1]:
+            raise BadInputError(
+                f"{stream.name} has {stream.means.shape[1]} components, the learner {means.shape[1]}: "
+                f"MeanError needs as many, n_components={stream.means.shape[1]}"
+            )
+        error: float = getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment)
         return error
 
 
@@ -72,9 +107,28 @@ class LabelAUC:
 
     largest: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        _check_span(self.start, self.stop)
+
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and ranks the labelled rows."""
         if stream.labels is None:
-            raise BadInputError(f"{stream.name} has no labels")
+            raise BadInputError(f"{stream.name} has no labels: Stream(y, labels=…) marks the anomalies with 1")
+        _check_rows(stream, self.start, None)
         span = slice(self.start, self.stop)
         return roc_auc(learner.process(stream.y[: self.stop]).score[span], stream.labels[span])
+
+
+def _check_span(start: int | None, stop: int | None) -> None:
+    """Refuses what are no rows [start, stop)."""
+    first = 0 if start is None else require_whole("start", start, 0)
+    if stop is not None and require_whole("stop", stop, 0) <= first:
+        raise BadInputError(f"start, stop: expected start < stop, got {start!r}, {stop!r}")
+
+
+def _check_rows(stream: Stream, start: int | None, stop: int | None) -> None:
+    """Refuses a stream that has not all the rows [start, stop)."""
+    if (start or 0) >= len(stream) or (stop or 0) > len(stream):
+        raise BadInputError(
+            f"{stream.name}: expected rows from start to stop within its {len(stream)}, got start={start}, stop={stop}"
+        )

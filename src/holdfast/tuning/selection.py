@@ -18,10 +18,17 @@ def choose(values: npt.ArrayLike, largest: bool = True) -> int:
     >>> choose([[0.2, 0.1], [0.5, 0.1]], largest=False)
     0
     """
-    table = np.asarray(values, dtype=np.float64)
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        came = type(values).__name__
+        raise BadInputError(f"values: expected an array of numbers, as sweep(…).values is, got {came}") from error
+    if not isinstance(largest, bool | np.bool_):
+        raise BadInputError(f"largest: expected True or False, got {largest!r}")
     if table.ndim == 0 or not table.size:
         raise BadInputError(f"values: expected one or more for each setting, got shape {table.shape}")
     averages = table.reshape(len(table), -1).mean(axis=1)
     if np.isnan(averages).all():
-        raise BadInputError("values: expected at least one setting with a value for every stream, got none")
+        came = f"NaN in each of {len(table)} settings, in {np.isnan(table).sum()} of {table.size} values"
+        raise BadInputError(f"values: expected at least one setting with a value for every stream, got {came}")
     return int(np.nanargmax(averages) if largest else np.nanargmin(averages))

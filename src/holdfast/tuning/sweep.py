@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checks import require_whole
+from holdfast.datasets import Stream
 from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
+from holdfast.tuning.reading import as_list, as_value, check_function, shown
 
 Item = TypeVar("Item")
 FloatArray = npt.NDArray[np.float64]
@@ -38,8 +40,8 @@ class Sweep:
 
 
 def sweep(
-    settings: Sequence[Any],
-    streams: Sequence[Item],
+    settings: Iterable[Any],
+    streams: Iterable[Item],
     evaluate: Callable[[Any, Item, int], npt.ArrayLike],
     *,
     restarts: int = 1,
@@ -55,11 +57,11 @@ def sweep(
 
     Parameters
     ----------
-    settings, streams : sequences
+    settings, streams : lists, or anything to go through once
         Of anything that `evaluate` understands.
     evaluate : function (setting, stream, restart) → number or array
         The restart, 0, 1, …, may serve as a seed. All arrays must have one shape. To raise `CannotRunError` rules the
-        setting out.
+        setting out; any other error ends the sweep, with a note of the setting and the stream it came from.
     restarts : int
         How often each is evaluated.
     workers : int, optional
@@ -73,22 +75,28 @@ def sweep(
     array([[20., 40.],
            [30., 60.]])
     """
-    if not len(settings) or not len(streams):
-        raise BadInputError("a sweep needs at least one setting and one stream")
-    require_whole("restarts", restarts, 1)
+    settings, streams = as_list("settings", settings), as_list("streams", streams)
+    check_function("evaluate", evaluate, "(setting, stream, restart) → number")
+    if progress is not None:
+        check_function("progress", progress, "(done, total)")
+    restarts = require_whole("restarts", restarts, 1)
+    threads = _cores() if workers is None else require_whole("workers", workers, 1)
     tasks = list(product(range(len(settings)), range(len(streams)), range(restarts)))
     results: list[FloatArray | None] = []
     cannot_run: dict[int, str] = {}
-    with warnings.catch_warnings(), ThreadPoolExecutor(workers or _cores()) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", HoldfastWarning)
         waiting: list[Future[npt.ArrayLike]] = [pool.submit(evaluate, settings[s], streams[i], r) for s, i, r in tasks]
         try:
-            for done, (task, future) in enumerate(zip(tasks, waiting, strict=True), start=1):
+            for done, ((s, i, r), future) in enumerate(zip(tasks, waiting, strict=True), start=1):
                 try:
-                    results.append(np.asarray(future.result(), dtype=np.float64))
+                    results.append(as_value(future.result()))
                 except CannotRunError as error:
                     results.append(None)
-                    cannot_run.setdefault(task[0], str(error))
+                    cannot_run.setdefault(s, str(error))
+                except Exception as error:
+                    error.add_note(f"settings[{s}] = {shown(settings[s])}, {named(streams[i], i)}, restart {r}")
+                    raise
                 if progress is not None:
                     progress(done, len(tasks))
         except BaseException:
@@ -99,6 +107,15 @@ def sweep(
     values = np.array(filled).reshape(len(settings), len(streams), restarts, *shape)
     values[list(cannot_run)] = np.nan
     return Sweep(settings, values, cannot_run)
+
+
+def named(stream: object, place: int) -> str:
+    """A stream by its place and, if it has one, its name.
+
+    >>> named(Stream([1.0, 2.0], name="flow"), 3)
+    "streams[3] 'flow'"
+    """
+    return f"streams[{place}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{place}]"
 
 
 def _cores() -> int:

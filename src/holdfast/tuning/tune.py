@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from holdfast.checks import require_whole
 from holdfast.datasets import Stream
+from holdfast.errors import BadInputError
 from holdfast.learners import StochasticApproximation
 from holdfast.tuning.grid import Setting
 from holdfast.tuning.objectives import Objective
+from holdfast.tuning.reading import as_settings, as_streams, check_learner, check_objective, check_seeds, shown
 from holdfast.tuning.selection import choose
-from holdfast.tuning.sweep import Sweep, sweep
+from holdfast.tuning.sweep import Sweep, named, sweep
 
 
 class Tuned(NamedTuple):
@@ -24,8 +28,8 @@ class Tuned(NamedTuple):
 
 def tune(
     learner: Callable[..., StochasticApproximation],
-    settings: Sequence[Setting],
-    streams: Sequence[Stream],
+    settings: Iterable[Setting],
+    streams: Iterable[Stream] | Stream,
     objective: Objective,
     *,
     restarts: int = 1,
@@ -40,9 +44,11 @@ def tune(
         Makes a learner from a setting: `learner(**setting)`. With several restarts it is also given `seed`.
     settings : list of dict
         As `grid` makes them.
-    streams : list of Stream
+    streams : list of Stream, or one
+        Of data of your own, `Stream(y, change_points=[…])` or `Stream(y, labels=…)`.
     objective : Objective
-        `BenefitAUC(tolerance)`, `MeanError()`, `LabelAUC()`, or your own.
+        `BenefitAUC(tolerance)`, `MeanError()`, `LabelAUC()`, or your own: an object with `largest`, True if more is
+        better, that is called with a learner and a stream.
     restarts, workers, progress
         As in `sweep`.
 
@@ -56,13 +62,35 @@ def tune(
     >>> best.setting["gamma"]
     3.0
     """
-    if restarts > 1 and "seed" not in inspect.signature(learner).parameters:
-        raise TypeError(f"{learner!r} takes no seed: restarts would all be the same")
+    check_learner(learner)
+    settings, streams = as_settings(settings), as_streams(streams)
+    check_objective(objective)
+    several = require_whole("restarts", restarts, 1) > 1
+    if several:
+        check_seeds(learner, settings)
 
     def evaluate(setting: Any, stream: Stream, restart: int) -> float:
-        seed = {"seed": restart} if restarts > 1 else {}
+        seed = {"seed": restart} if several else {}
         return objective(learner(**setting, **seed), stream)
 
     result = sweep(settings, streams, evaluate, restarts=restarts, workers=workers, progress=progress)
-    best = choose(result.values, objective.largest)
+    try:
+        best = choose(result.values, objective.largest)
+    except BadInputError as error:
+        raise BadInputError(f"{error}; {_why_none(result, streams)}") from None
     return Tuned(settings[best], float(result.values[best].mean()), result)
+
+
+def _why_none(result: Sweep, streams: list[Stream]) -> str:
+    """What keeps every setting from being chosen: it cannot run, or there is a stream on which none has a value."""
+    if result.cannot_run:
+        place, why = next(iter(result.cannot_run.items()))
+        return f"{len(result.cannot_run)} cannot run, such as {shown(result.settings[place])}: {why}"
+    missing = np.isnan(result.values).reshape(*result.values.shape[:2], -1).any(axis=2).all(axis=0)
+    if not missing.any():
+        return "each of them lacks a value on another stream"
+    first = int(missing.argmax())
+    return (
+        f"none has a value on {missing.sum()} of {len(streams)} streams, such as {named(streams[first], first)}: "
+        "are there changes, or anomalies, in the rows that the objective scores?"
+    )
