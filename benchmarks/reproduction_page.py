@@ -11,7 +11,11 @@ from pathlib import Path
 
 from marked import put
 
-from holdfast.experiments.comparison import difference, figure, rivals_ahead, shown, told
+from holdfast.experiments.comparison import rivals_ahead, shown, told
+from holdfast.experiments.outcome import CELL_HEADING, cell_row, remark
+from holdfast.experiments.parts import part_path, parts_folder
+from holdfast.experiments.plan import TRIALS, Plan
+from holdfast.experiments.running import NAMES
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "reproduction.json"
@@ -28,33 +32,26 @@ TABLES = (
 
 
 def take(folder: Path) -> None:
-    """Copies the results and the pictures that the page shows."""
-    RESULTS.write_text((folder / "results.json").read_text(encoding="utf-8"), encoding="utf-8")
+    """Copies the results and the pictures that the page shows; of a whole run only."""
+    text = (folder / "results.json").read_text(encoding="utf-8")
+    results = json.loads(text)
+    if results["plan"] != Plan(TRIALS).as_dict() or set(results["seconds"]) != set(NAMES):
+        sys.exit(f"{folder} is no whole run: the page shows every result, with {TRIALS} trials")
+    RESULTS.write_text(text, encoding="utf-8")
     for name, (part, place) in PICTURES.items():
-        record = json.loads((folder / "parts" / f"{part}.json").read_text(encoding="utf-8"))
+        record = json.loads(part_path(parts_folder(folder, Plan(TRIALS)), part).read_text(encoding="utf-8"))
         pictures = [each["picture"] for each in record["parts"] if "picture" in each]
         (ROOT / "docs" / "pictures" / name).write_bytes(b64decode(pictures[place]["png"]))
 
 
 def overview(results: dict) -> str:
-    """Every cell of SRA beside the paper's."""
-    lines = [
-        "| SRA’s cell | ours | held out | printed setting | paper | difference | |",
-        "|---|---:|---:|---:|---:|---:|---|",
+    """Every cell of SRA that the paper has of the same data."""
+    lines = [f"| SRA’s cell | verdict | {' | '.join(CELL_HEADING)} |", "|---|---|" + "---:|" * len(CELL_HEADING)]
+    lines += [
+        f"| {record['table']}, {record['cell']} | {remark(record)} | {' | '.join(cell_row(record))} |"
+        for record in results["against_paper"]
+        if record["same_data"]
     ]
-    for record in results["against_paper"]:
-        inside = record.get("paper_inside_interval")
-        remark = {True: "; the paper’s inside our 95 % interval", False: "; outside our 95 % interval", None: ""}[
-            inside
-        ]
-        if record["verdict"] == "at or above":
-            remark = ""
-        lines.append(
-            f"| {record['table']}, {record['cell']} | {figure(record['ours'])} | "
-            f"{' | '.join(figure(record[name]) if name in record else '' for name in ('heldout', 'printed'))} | "
-            f"{record['paper']:.3f} ± {record['paper_std']:.3f} | {difference(record['ours'], record['paper'])} | "
-            f"{record['verdict']}{remark} |"
-        )
     return "\n".join(lines) + "\n"
 
 
@@ -65,7 +62,8 @@ def table(results: dict, key: str) -> str:
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
     lines += [f"| {name} | " + " | ".join(map(shown, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
-    return "\n".join(lines) + f"\n\n{told(records)}\n{rivals_ahead(metrics, cells)}\n"
+    compared = f"{told(records)}\n" if all(record["same_data"] for record in records) else ""
+    return "\n".join(lines) + f"\n\n{compared}{rivals_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:
