@@ -62,8 +62,7 @@ def table(results: dict, key: str) -> str:
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
     lines += [f"| {name} | " + " | ".join(map(shown, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
-    compared = f"{told(records)}\n" if all(record["same_data"] for record in records) else ""
-    return "\n".join(lines) + f"\n\n{compared}{rivals_ahead(metrics, cells)}\n"
+    return "\n".join(lines) + f"\n\n{told(records)}\n{rivals_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:

@@ -438,6 +438,13 @@ def test_not_found(server):
     assert files_in(server.cache) == []
 
 
+def test_of_many_files_all_are_named(server):
+    del server.files["skab/valve2/2.csv"]
+    everything = r"All of the 4 files are needed, skab/valve2/0\.csv to skab/valve2/3\.csv"
+    with pytest.raises(DataError, match=rf"valve2/2\.csv could not be downloaded: .*404.*{everything}"):
+        load_skab("valve2")
+
+
 def test_unreachable(server, monkeypatch):
     with socket.socket() as unheard:  # bound and never listening: nobody else gets the port, and connecting fails
         unheard.bind(("127.0.0.1", 0))

@@ -48,15 +48,14 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         chosen[kind]["SRA-printed"] = written(ours, printed)
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: not name.startswith("SRA"))}
     paper = paper_cells(key)
-    same_data = variant == "printed"
-    records = verdicts(key, KINDS, rows, paper, same_data=same_data)
+    records = verdicts(key, KINDS, rows, paper)
     result.tables[key] = {"metrics": list(KINDS), **rows}
     result.chosen[key] = chosen
     result.verdicts += records
     result.parts = [
         *result.parts,
         side_by_side(KINDS, rows, paper, caption),
-        *([told(records)] if same_data else []),
+        told(records),
         rivals_ahead(KINDS, rows),
         *(told_sides(lab, ours, chosen[kind]["SRA"], kind, dim, variant) for kind in KINDS),
         *told_what_cannot_run(result.cannot_run.get(key, {})),

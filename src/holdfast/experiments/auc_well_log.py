@@ -78,7 +78,7 @@ def run(lab: Lab) -> Result:
         "without one it is a rival to be taken seriously.",
         "A change at t lends its benefit to rows on both sides; that of t = 1525 reaches into the test span and counts "
         "there for every method. The paper reads the annotators’ indices as if they counted from 1, six rows early: "
-        "kept here for comparison; `load_well_log('tcpd')` has them as they were meant.",
+        "kept here for comparison; load_well_log('tcpd') has them as they were meant.",
     ]
     return result
 
