@@ -66,6 +66,16 @@ def test_a_second_process_does_not_compile_again(model, width, counts, tmp_path)
     assert use(model, width, counts, **cache) == (0, "")
 
 
+def test_no_two_kernels_share_a_file_of_the_cache(tmp_path):
+    """Numba numbers the results of one entry point: processes compiling two of them at once would mix them up."""
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    for components in ("1", "2"):
+        use(components, **cache)
+    runs = [path.name for path in tmp_path.rglob("*run-*.nbi")]
+    assert len(runs) == len({name.split(".py")[0] for name in runs}) == 2
+    assert not list(tmp_path.rglob("*run-*.2.nbc"))
+
+
 def copied(tmp_path):
     """The package in a folder of its own, where nothing can be cached beside the sources."""
     package = tmp_path / "site" / "holdfast"

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from holdfast.cli import app
 from holdfast.errors import BadInputError, MissingExtraError
-from holdfast.experiments import provenance
+from holdfast.experiments import ahead, provenance
 from holdfast.experiments.comparison import EQUAL, REACHED, SHORT
+from holdfast.experiments.methods import Learner
 from holdfast.experiments.outcome import tally, write_whole_report
 from holdfast.experiments.paper import paper_tables
 from holdfast.experiments.parts import parts_folder, read_part, write_part
@@ -221,3 +222,37 @@ def test_every_result_is_a_module_with_a_title():
         assert module.TITLE
         assert callable(module.run)
     assert set(TABLES) <= set(NAMES)
+
+
+def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
+    started = []
+
+    class Started(subprocess.Popen):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            started.append(self)
+
+    monkeypatch.setattr(ahead.subprocess, "Popen", Started)
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
+    with ahead.compiling_ahead(["alpha", "gamma_rho"], Plan(trials=1)):
+        assert not started
+    with ahead.compiling_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
+        assert started[0].args[-1] == "--quick"
+        assert started[0].poll() is None
+    assert started[0].poll() is not None
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_every_kind_of_learner_is_compiled_ahead():
+    seen = set()
+    original = Learner.run
+
+    def noted(self, setting, stream, restart, record=False):
+        seen.add((self.name, stream.y.shape[1], setting.get("n_components", 2)))
+        return original(self, setting, stream, restart, record)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Learner, "run", noted)
+        patched.setattr(ahead, "anomaly_methods", lambda name, quick: [])
+        ahead.compile_methods(quick=True)
+    assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1)} <= seen

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.errors import BadInputError, DataError, HoldfastWarning
+from holdfast.experiments.ahead import compiling_ahead
 from holdfast.experiments.lab import Lab
 from holdfast.experiments.outcome import Finished, tally, write_results, write_whole_report
 from holdfast.experiments.parts import part_path, parts_folder, read_part, write_part
@@ -61,7 +62,7 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
     for name in waiting:
         finished.pop(name, None)
     failed: dict[str, str] = {}
-    with Bar(console, len(waiting)) as bar, warnings.catch_warnings():
+    with compiling_ahead(waiting, plan), Bar(console, len(waiting)) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)  # what a setting does to a stream is what the tables show
         if stale:
             bar.tell(f"Left out, made by another version: {', '.join(stale)}. Name them to run them again.")

@@ -8,6 +8,10 @@ in the user's cache. Numba looks only at the file of the entry point to see whet
 Numba also looks at the variables that an entry point encloses: plain functions of a module by their name, functions
 made inside another one by their code. A compiled function or an intrinsic among them carries a number that is new in
 every process, and nothing would ever be found in the cache: a piece must be a `@kernel`, never an `@njit` function.
+
+Numba numbers the cached results of one entry point, and processes that compile different models of the same make at the
+same time may take the same number: later one would be given the other's machine code. `named_apart` gives every one
+files of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import Any, ClassVar, TypeVar
 
 from numba import njit, typeof
 from numba.core import event
+from numba.core.serialize import dumps
 from numba.extending import register_jitable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,12 +58,20 @@ def compiled(function: Callable[..., Any], allocates: bool = False, releases_gil
     No `fastmath`: it reorders sums, and equal streams would no longer give equal bits.
     """
     options = {"error_model": "numpy", "_nrt": allocates, "nogil": releases_gil}
+    named_apart(function)
     try:
         dispatcher: Callable[..., Any] = njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to write to: neither the package's nor the user's
         _Announcer.kept = False
         dispatcher = njit(**options)(function)
     return dispatcher
+
+
+def named_apart(function: Callable[..., Any]) -> None:
+    """Puts a digest of what an entry point encloses into its name, of which Numba makes the names of its files."""
+    if function.__closure__:
+        enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as Numba tells them apart
+        function.__qualname__ += f"-{hashlib.sha256(enclosed).hexdigest()[:16]}"
 
 
 def direct(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
