@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.models import GaussianMixture
+from holdfast.scheme import Constant
+from holdfast.scheme.algorithm import bind
 
 USE = """
 import sys
@@ -66,14 +69,12 @@ def test_a_second_process_does_not_compile_again(model, width, counts, tmp_path)
     assert use(model, width, counts, **cache) == (0, "")
 
 
-def test_no_two_kernels_share_a_file_of_the_cache(tmp_path):
+def test_no_two_kernels_share_a_file_of_the_cache():
     """Numba numbers the results of one entry point: processes compiling two of them at once would mix them up."""
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    for components in ("1", "2"):
-        use(components, **cache)
-    runs = [path.name for path in tmp_path.rglob("*run-*.nbi")]
-    assert len(runs) == len({name.split(".py")[0] for name in runs}) == 2
-    assert not list(tmp_path.rglob("*run-*.2.nbc"))
+    models = [GaussianMixture(1), GaussianMixture(2), GaussianMixture(2, smoothing=1.0)]
+    algorithms = [bind(m.functions(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")]
+    files = {algorithm.run._cache._impl.filename_base for algorithm in algorithms}
+    assert len(files) == len(algorithms) == 12
 
 
 def copied(tmp_path):
