@@ -11,11 +11,11 @@ from pathlib import Path
 
 from marked import put
 
-from holdfast.experiments.comparison import rivals_ahead, shown, told
-from holdfast.experiments.outcome import CELL_HEADING, cell_row, remark
+from holdfast.experiments.comparison import rivals_ahead, shown
 from holdfast.experiments.parts import part_path, parts_folder
 from holdfast.experiments.plan import TRIALS, Plan
 from holdfast.experiments.running import NAMES
+from holdfast.experiments.verdicts import CELL_HEADING, cell_row, remark, told
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "reproduction.json"
@@ -45,12 +45,11 @@ def take(folder: Path) -> None:
 
 
 def overview(results: dict) -> str:
-    """Every cell of SRA that the paper has of the same data."""
+    """Every cell of SRA that is held against the paper's."""
     lines = [f"| SRA’s cell | verdict | {' | '.join(CELL_HEADING)} |", "|---|---|" + "---:|" * len(CELL_HEADING)]
     lines += [
         f"| {record['table']}, {record['cell']} | {remark(record)} | {' | '.join(cell_row(record))} |"
         for record in results["against_paper"]
-        if record["same_data"]
     ]
     return "\n".join(lines) + "\n"
 

@@ -15,9 +15,7 @@ from typer.testing import CliRunner
 from holdfast.cli import app
 from holdfast.errors import BadInputError, MissingExtraError
 from holdfast.experiments import ahead, provenance
-from holdfast.experiments.comparison import EQUAL, REACHED, SHORT
 from holdfast.experiments.methods import Learner
-from holdfast.experiments.outcome import tally, write_whole_report
 from holdfast.experiments.paper import paper_tables
 from holdfast.experiments.parts import parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
@@ -191,31 +189,6 @@ def test_a_taste_has_a_folder_of_its_own_and_no_verdicts(tmp_path, monkeypatch):
     assert ">reached<" not in page
 
 
-def made_up(*kinds):
-    """A result with cells of these verdicts."""
-    cell = {"table": "auc_x", "ours": 0.7, "paper": 0.7, "paper_std": 0.1, "same_data": True}
-    records = [{**cell, "cell": str(place), "verdict": kind} for place, kind in enumerate(kinds)]
-    return Result("A table", verdicts=records, chosen={"auc_x": {"0": {"SRA": {"gamma": 3.0}}}}, parts=["words"])
-
-
-def test_cells_are_counted_only_where_the_paper_has_the_same_data(tmp_path):
-    result = made_up(REACHED, REACHED, EQUAL, SHORT, SHORT, SHORT)
-    result.verdicts[4]["paper_inside_interval"] = True
-    result.verdicts[5]["same_data"] = False
-    finished = {"alpha": (result, 1.0)}
-    words = tally(finished, Plan(trials=10))
-    assert "of 5 cells 2 as good or better, 1 equal" in words
-    assert "2 short, 1 of them with the paper’s value inside" in words
-    write_whole_report(tmp_path / "r.html", finished, {}, Plan(trials=10))
-    page = (tmp_path / "r.html").read_text()
-    assert "short, in interval" in page
-    assert "auc_x, 5" not in page
-    assert '<a href="#alpha">A table</a>' in page
-    assert '<section id="alpha">' in page
-    assert "γ 3" in page
-    assert "None of these" in tally({}, Plan(trials=10))
-
-
 def test_every_result_is_a_module_with_a_title():
     for name in NAMES:
         module = __import__(f"holdfast.experiments.{name}", fromlist=["run"])
@@ -233,11 +206,12 @@ def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
             started.append(self)
 
     monkeypatch.setattr(ahead.subprocess, "Popen", Started)
-    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
-    with ahead.compiling_ahead(["alpha", "gamma_rho"], Plan(trials=1)):
-        assert not started
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
+    for names in (["alpha", "gamma_rho"], ["auc_skab"]):
+        with ahead.compiling_ahead(names, Plan(trials=1)):
+            assert not started
     with ahead.compiling_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
-        assert started[0].args[-1] == "--quick"
+        assert started[0].args[-2:] == ["auc_skab", "--quick"]
         assert started[0].poll() is None
     assert started[0].poll() is not None
 
@@ -254,5 +228,5 @@ def test_every_kind_of_learner_is_compiled_ahead():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Learner, "run", noted)
         patched.setattr(ahead, "anomaly_methods", lambda name, quick: [])
-        ahead.compile_methods(quick=True)
+        ahead.compile_methods(list(ahead.NEEDED), quick=True)
     assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1)} <= seen

@@ -38,6 +38,7 @@ def run_reproduce(
 
 def list_results() -> None:
     """The names of all results, and what they are."""
-    width = max(map(len, titles()))
-    for name, title in titles().items():
+    listed = titles()
+    width = max(map(len, listed))
+    for name, title in listed.items():
         typer.echo(f"{name:{width}}  {title}")

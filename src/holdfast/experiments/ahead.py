@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -21,46 +22,48 @@ from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.lab import synthetic_methods
 from holdfast.experiments.methods import Method
 from holdfast.experiments.plan import Plan
+from holdfast.tuning.sweep import cores
 
-HEAVY = {"mse_multivariate", "auc_multivariate", "auc_skab", "auc_anomaly"}  # results with kernels of several variables
+Needed = Callable[[bool], list[tuple[list[Method], int]]]
+
+# What a result runs, with or without --quick, and on how many variables. SRA on one variable is not among them: it is
+# what the first result compiles meanwhile.
+NEEDED: dict[str, Needed] = {
+    "mse_univariate": lambda quick: [([m for m in synthetic_methods(1) if m.name in ("SDEM", "KSWIN")], 1)],
+    "mse_multivariate": lambda quick: [(synthetic_methods(3), 3)],
+    "auc_multivariate": lambda quick: [(synthetic_methods(3), 3)],
+    "auc_well_log": lambda quick: [(well_log_methods(), 1)],
+    "auc_skab": lambda quick: [(skab_methods(), 8)],
+    "auc_anomaly": lambda quick: [(anomaly_methods("SMTP", quick), 3), (anomaly_methods("THYROID", quick), 6)],
+}
 
 
 @contextmanager
 def compiling_ahead(names: Sequence[str], plan: Plan) -> Iterator[None]:
-    """Within this block another process compiles, if some of the results need it and there is a core for it."""
-    if not HEAVY & set(names) or (os.cpu_count() or 1) < 2:
+    """Within this block another process compiles, if several of the results need it and there is a core for it."""
+    later = [name for name in names[1:] if name in NEEDED]
+    if not later or cores() < 2 or not sys.executable:
         yield
         return
-    command = [sys.executable, "-m", "holdfast.experiments.ahead", *(["--quick"] if plan.quick else [])]
+    command = [sys.executable, "-m", __name__, *later, *(["--quick"] if plan.quick else [])]
     environment = {**os.environ, "HOLDFAST_QUIET": "1"}
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         try:
             yield
         finally:
-            with suppress(ProcessLookupError):
-                process.terminate()
+            process.terminate()
 
 
-def compile_methods(quick: bool) -> None:
-    """Runs methods on a few points, in the order in which the results need them; the first result compiles SRA."""
-    needed: list[tuple[Sequence[Method], int]] = [
-        ([method for method in synthetic_methods(1) if method.name in ("SDEM", "KSWIN")], 1),
-        (synthetic_methods(3), 3),
-        (well_log_methods(), 1),
-        (skab_methods(), 8),
-        (anomaly_methods("SMTP", quick), 3),
-        (anomaly_methods("THYROID", quick), 6),
-    ]
-    for methods, width in needed:
-        stream = Stream(np.random.default_rng(0).normal(size=(100, width)))
-        for method in methods:
-            kinds = {setting.get("n_components"): setting for setting in method.settings}
-            for setting in kinds.values():
-                method.run(setting, stream, 0)
+def compile_methods(names: Sequence[str], quick: bool) -> None:
+    """Runs what the results need on a few points: each method once for each number of components."""
+    for name in names:
+        for methods, width in NEEDED[name](quick):
+            stream = Stream(np.random.default_rng(0).normal(size=(100, width)))
+            for method in methods:
+                for setting in {s.get("n_components"): s for s in method.settings}.values():
+                    method.run(setting, stream, 0)
 
 
 if __name__ == "__main__":
-    import warnings
-
     warnings.simplefilter("ignore")
-    compile_methods("--quick" in sys.argv)
+    compile_methods([name for name in sys.argv[1:] if name in NEEDED], "--quick" in sys.argv)

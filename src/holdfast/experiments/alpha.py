@@ -7,9 +7,9 @@ import numpy as np
 from holdfast.experiments.comparison import shown
 from holdfast.experiments.lab import KINDS, S_EVAL, Lab, measure, synthetic_stream
 from holdfast.experiments.methods import Learner, sra
-from holdfast.experiments.result import Part, Result, cell
+from holdfast.experiments.result import Result, cell
 from holdfast.plots.panels import draw_panels
-from holdfast.plots.report import Picture, Table
+from holdfast.plots.report import Part, Picture, Table
 
 TITLE = "Dependency on α, the share of clean points"
 ALPHAS = [0.9, 0.95, 0.99]

@@ -11,9 +11,9 @@ from holdfast.experiments.comparison import difference, shown
 from holdfast.experiments.lab import KINDS, TOLERANCE, Lab, change_of
 from holdfast.experiments.methods import Learner, sra
 from holdfast.experiments.paper import paper_tables
-from holdfast.experiments.result import Part, Result, cell
+from holdfast.experiments.result import Result, cell
 from holdfast.metrics import benefit_auc
-from holdfast.plots.report import Table
+from holdfast.plots.report import Part, Table
 
 TITLE = "Appendix B: the AUC of SRA for 60 settings"
 KEY = "appendix_b_auc_of_sra"

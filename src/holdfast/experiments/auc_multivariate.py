@@ -34,7 +34,7 @@ def run(lab: Lab) -> Result:
         "quarter of all points is dropped for ever, and about half of those right after the change, which should "
         "raise the alarm, have no score. With a larger γ the outliers come in. The norm is not to blame: with the one "
         "of the paper’s equations, over all statistics (SRA-full-norm), half of the points and more are dropped before "
-        "the change and all of them after it. The paper’s 0.753 on abrupt changes is what the true parameters reach; "
+        "the change and nearly all after it. The paper’s 0.753 on abrupt changes is what the true parameters reach; "
         "its 0.721 on gradual ones is more than both marks reach.",
         "On the notebooks’ data the components overlap and the change is small in every direction: point by point even "
         "the true parameters are near 0.5. With memory much more is possible (truth-memory), but SRA’s score has none.",

@@ -78,7 +78,7 @@ def _why(table: RealTable, streams: list[Stream]) -> str:
     most = 0
     for stream in streams[TEST]:
         assert isinstance(stream.change_points, list)
-        scores = {n: methods[n].run(table.setting(n, column), stream, 0).scores[:, 0] for n in ("SRA", "sEM")}
+        scores = {n: methods[n].run(table.choices[column][n].setting, stream, 0).scores[:, 0] for n in ("SRA", "sEM")}
         dropped = int(np.isnan(scores["SRA"]).sum())
         most = max(most, dropped)
         areas[dropped > 0].append(

@@ -6,12 +6,13 @@ import numpy as np
 
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import choose_setting, reasons, told_what_cannot_run, written
-from holdfast.experiments.comparison import rivals_ahead, side_by_side, told, verdicts
+from holdfast.experiments.comparison import rivals_ahead, side_by_side
 from holdfast.experiments.lab import AUC, KINDS, TOLERANCE, Lab, change_of, synthetic_methods
 from holdfast.experiments.methods import Learner, Method, sra_full_norm
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
+from holdfast.experiments.verdicts import told, verdicts
 from holdfast.metrics import benefit_auc
 from holdfast.tuning import Setting
 
@@ -20,6 +21,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     """Adds one table to a result: grid maxima on the scored streams as in the paper, and SRA tuned on others."""
     rows: dict[str, list[Cell]] = {}
     chosen: dict[str, dict[str, Setting]] = {kind: {} for kind in KINDS}
+    best_of_ours: dict[str, Setting] = {}
     methods = synthetic_methods(dim)
     ours = methods[0]
     others = [Learner("SRA-full-norm", ours.settings, sra_full_norm)] if not lab.plan.quick else []
@@ -29,8 +31,10 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             sweep = lab.synthetic(method, kind, dim, variant)
             areas = sweep.values[:, :, 0, :, AUC]
             best = choose_setting(method, sweep, areas)
-            rows[method.name].append(cell(areas[best.setting, :, best.variable]))
+            rows[method.name].append(cell(areas[best.place, :, best.variable]))
             chosen[kind][method.name] = best.written
+            if method is ours:
+                best_of_ours[kind] = best.setting
             if sweep.cannot_run:
                 result.cannot_run.setdefault(key, {})[method.name] = reasons(sweep)
     rows["SRA-heldout"], rows["SRA-printed"], rows["truth"], rows["truth-memory"] = [], [], [], []
@@ -39,7 +43,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         unseen = lab.synthetic(ours, kind, dim, variant, held_out=True)
         held_out = choose_setting(ours, unseen, unseen.values[:, :, 0, :, AUC])
         printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
-        rows["SRA-heldout"].append(cell(scored[held_out.setting]))
+        rows["SRA-heldout"].append(cell(scored[held_out.place]))
         rows["SRA-printed"].append(cell(scored[ours.settings.index(printed)]))
         streams = lab.streams(kind, dim, variant)
         rows["truth"].append(cell([truth_auc(stream) for stream in streams]))
@@ -57,14 +61,13 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         side_by_side(KINDS, rows, paper, caption),
         told(records),
         rivals_ahead(KINDS, rows),
-        *(told_sides(lab, ours, chosen[kind]["SRA"], kind, dim, variant) for kind in KINDS),
+        *(told_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
         *told_what_cannot_run(result.cannot_run.get(key, {})),
     ]
 
 
-def told_sides(lab: Lab, ours: Method, chosen: Setting, kind: str, dim: int, variant: str) -> str:
+def told_sides(lab: Lab, ours: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
     """In words, how much of SRA's AUC is against rows before the change and how much against rows after it."""
-    setting = {name: value for name, value in chosen.items() if name != "rho"}  # which follows from the others
     sides, unscored = [], []
     for stream in lab.streams(kind, dim, variant):
         scores, change = ours.run(setting, stream, 0).scores[:, 0], change_of(stream)

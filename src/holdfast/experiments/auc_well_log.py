@@ -57,7 +57,7 @@ def run(lab: Lab) -> Result:
                 joint = choose_setting(method, sweep, values[..., TRAIN].mean(axis=-1))
                 table.fill("SRA-joint", column, joint, testing)
             if not isinstance(method, Dummy) and method.name != "SRA-small-gamma":
-                scores = method.run(sweep.settings[best.setting], stream, 0).scores[:, 0]
+                scores = method.run(best.setting, stream, 0).scores[:, best.variable]
                 curve = benefit_roc(scores, changes(stream)[place], TOLERANCE, stream.split)
                 curves[column][method.name] = (curve.false_alarm_rate, curve.recall)
     caption = f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on."

@@ -14,10 +14,11 @@ from holdfast.tuning import Setting, Sweep, choose
 
 
 class Choice(NamedTuple):
-    """Places of a setting and a variable in a sweep, and the setting as it is written down."""
+    """Places of a setting and a variable in a sweep, the setting itself, and as it is written down."""
 
-    setting: int
+    place: int
     variable: int
+    setting: Setting
     written: Setting
 
 
@@ -26,8 +27,9 @@ def choose_setting(method: Method, sweep: Sweep, training: FloatArray, largest: 
     by_variable = np.moveaxis(training, -1, 1)
     n_variables = by_variable.shape[1]
     best = choose(by_variable.reshape(len(training) * n_variables, -1), largest)
-    setting, variable = divmod(best, n_variables)
-    return Choice(setting, variable, written(method, sweep.settings[setting], variable, n_variables))
+    place, variable = divmod(best, n_variables)
+    setting = sweep.settings[place]
+    return Choice(place, variable, setting, written(method, setting, variable, n_variables))
 
 
 def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:

@@ -1,65 +1,14 @@
-"""Ours beside the paper's: the table, the differences, and in words where they lie."""
+"""Ours beside the paper's: the table, its numbers, the differences, and which rivals are ahead."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from holdfast.experiments.result import Cell
 from holdfast.plots.report import Table
 
 RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
-REACHED, EQUAL, SHORT = "reached", "equal", "short"
 DIGITS = 3  # of the paper's numbers
-
-
-def verdict(ours: float, paper: Cell, largest: bool = True) -> str:
-    """How a cell compares with the paper's, at the paper's three digits.
-
-    A cell that is short by less than the paper's own standard deviation counts as equal.
-
-    >>> verdict(0.7172, [0.717, 0.021]), verdict(0.70, [0.717, 0.021]), verdict(0.67, [0.717, 0.021])
-    ('reached', 'equal', 'short')
-    >>> verdict(0.0003, [0.009, 0.001], largest=False)
-    'reached'
-    """
-    short = paper[0] - round(ours, DIGITS) if largest else round(ours, DIGITS) - paper[0]
-    if short <= 1e-9:
-        return REACHED
-    return EQUAL if short < paper[1] - 1e-9 else SHORT
-
-
-def verdicts(
-    table: str,
-    metrics: Sequence[str],
-    rows: Mapping[str, Sequence[Cell]],
-    paper: Mapping[str, Sequence[Cell]],
-    largest: bool = True,
-    method: str = "SRA",
-    same_data: bool = True,
-) -> list[dict[str, Any]]:
-    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it.
-
-    same_data: whether the paper's cells are of these data; if not they are for orientation, and not counted.
-    """
-    records = []
-    for place, metric in enumerate(metrics):
-        mine, theirs = rows[method][place][0], paper["SRA"][place]
-        beside = {name: rows[f"SRA-{name}"][place][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
-        records.append(
-            {
-                "table": table,
-                "cell": metric,
-                "ours": mine,
-                **beside,
-                "paper": theirs[0],
-                "paper_std": theirs[1],
-                "difference": mine - theirs[0],
-                "verdict": verdict(mine, theirs, largest),
-                "same_data": same_data,
-            }
-        )
-    return records
 
 
 def side_by_side(
@@ -109,28 +58,6 @@ def _digits(value: float) -> int:
     if abs(value) >= 100.0:
         return 1
     return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
-
-
-def told(records: Sequence[Mapping[str, Any]], who: str = "SRA") -> str:
-    """In a sentence, how SRA's cells compare with the paper's.
-
-    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
-    'SRA reaches the paper’s SRA in abrupt (0.740 against 0.717).'
-    """
-    phrases = []
-    for kind, words in (
-        (REACHED, "reaches the paper’s SRA in"),
-        (EQUAL, "falls short by less than the paper’s own standard deviation in"),
-        (SHORT, "does not reach the paper’s SRA in"),
-    ):
-        cells = [
-            f"{r['cell']} ({figure(r['ours'])} against {r['paper']:.{DIGITS}f})"
-            for r in records
-            if r["verdict"] == kind
-        ]
-        if cells:
-            phrases.append(f"{words} {', '.join(cells)}")
-    return f"{who} {'; it '.join(phrases)}."
 
 
 def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from holdfast.errors import HoldfastWarning
 from holdfast.experiments.lab import KINDS, Lab, synthetic_methods, synthetic_stream
 from holdfast.experiments.methods import Dummy, Method
-from holdfast.experiments.result import Part, Result
-from holdfast.plots.report import Picture, Table
+from holdfast.experiments.result import Result
+from holdfast.plots.report import Part, Picture, Table
 from holdfast.plots.times import draw_times
 from holdfast.tuning import CannotRunError
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from holdfast.experiments.choosing import written
 from holdfast.experiments.lab import KINDS, S_EVAL, Lab, synthetic_learners
-from holdfast.experiments.result import Part, Result
+from holdfast.experiments.result import Result
 from holdfast.plots.panels import draw_panels
-from holdfast.plots.report import Picture, Table
+from holdfast.plots.report import Part, Picture, Table
 from holdfast.tuning import choose
 
 TITLE = "The trade-off between γ and ρ"

@@ -19,8 +19,8 @@ def run(lab: Lab) -> Result:
             "the paper’s numbers are repeated beside each for orientation only."
         ],
     )
-    fill_mse_table(lab, result, "mse_multivariate", 3, "printed", same_data=False)
-    fill_mse_table(lab, result, "mse_multivariate_notebook", 3, "notebook", same_data=False)
+    fill_mse_table(lab, result, "mse_multivariate", 3, "printed", compared=False)
+    fill_mse_table(lab, result, "mse_multivariate_notebook", 3, "notebook", compared=False)
     result.parts = [
         *result.parts,
         "On the printed abrupt data ‖Δμ‖² = 63: an S_ac of 0.029 would allow five points of delay. Plain SRA locks one "

@@ -7,21 +7,22 @@ import numpy as np
 from holdfast.datasets import Stream
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import choose_setting, written
-from holdfast.experiments.comparison import rivals_ahead, side_by_side, told, verdicts
+from holdfast.experiments.comparison import rivals_ahead, side_by_side
 from holdfast.experiments.lab import KINDS, S_AC, S_BC, S_EVAL, S_TOT, Lab, change_of, synthetic_learners
 from holdfast.experiments.methods import sem
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.starts import FIRST_POINTS
+from holdfast.experiments.verdicts import told, verdicts
 from holdfast.metrics import segment_mse
 
 METRICS = ["S_bc", "S_ac", "S_tot"]
 
 
-def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, same_data: bool = True) -> None:
+def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, compared: bool = True) -> None:
     """Adds one table to a result: settings chosen by S_eval, rows 500 to 999, scored on what follows.
 
-    same_data: whether the paper's cells are of the same data, so that they can be held against ours.
+    compared: whether the paper's cells are of the same data, so that ours are held against them.
     """
     table: dict[str, object] = {"metrics": METRICS}
     chosen: dict[str, dict[str, object]] = {}
@@ -32,7 +33,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, s
             sweep = lab.synthetic(method, kind, dim, variant)
             errors = sweep.values[:, :, 0, 0, :]
             best = choose_setting(method, sweep, errors[:, :, [S_EVAL]], largest=False)
-            rows[method.name] = cells(errors[best.setting])
+            rows[method.name] = cells(errors[best.place])
             chosen[kind][method.name] = best.written
             if method.name == "SRA":
                 printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
@@ -45,9 +46,9 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, s
             *result.parts,
             side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
         ]
-        records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False, same_data=same_data)
-        result.verdicts += records
-        if same_data:
+        if compared:
+            records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
+            result.verdicts += records
             result.parts = [*result.parts, told(records)]
         result.parts = [*result.parts, rivals_ahead(METRICS, rows, largest=False)]
     result.tables[key] = table

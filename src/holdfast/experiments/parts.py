@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.experiments.plan import Plan
-from holdfast.experiments.result import Part, Result
-from holdfast.plots.report import Facts, Picture, Table
+from holdfast.experiments.result import Result
+from holdfast.plots.report import Facts, Part, Picture, Table, Terms
+
+PLAIN = {"facts": Facts, "table": Table, "terms": Terms}  # parts that are words and numbers only
 
 
 def parts_folder(out: Path, plan: Plan) -> Path:
@@ -62,4 +64,4 @@ def _unpacked(record: dict[str, Any]) -> Part:
     if kind == "picture":
         narrow = b64decode(value["narrow"]) if "narrow" in value else None
         return Picture(b64decode(value["png"]), value["description"], value["caption"], narrow)
-    return Table(**value) if kind == "table" else Facts(value["pairs"])
+    return PLAIN[kind](**value)  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from holdfast.datasets.fetching import VARIABLE
 from holdfast.errors import MissingExtraError
 
 PACKAGES = ("numpy", "numba", "river", "scikit-learn", "scipy")
@@ -19,7 +20,7 @@ NEEDED = {"matplotlib": "matplotlib", "river": "river", "scipy": "scipy", "sciki
 def require_packages() -> None:
     """Says at once which packages are missing, before any work is done; pooch only if data may be downloaded."""
     missing = [name for name, module in NEEDED.items() if find_spec(module) is None]
-    if os.environ.get("HOLDFAST_DATA"):
+    if os.environ.get(VARIABLE):
         missing = [name for name in missing if name != "pooch"]
     if missing:
         names = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)

@@ -8,12 +8,13 @@ import numpy as np
 
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import Choice, choose_setting, reasons, told_what_cannot_run, written
-from holdfast.experiments.comparison import rivals_ahead, side_by_side, told, verdicts
+from holdfast.experiments.comparison import rivals_ahead, side_by_side
 from holdfast.experiments.methods import Method
 from holdfast.experiments.paper import paper_cells
-from holdfast.experiments.result import Cell, Part, Result, cell
+from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.starts import FloatArray
-from holdfast.plots.report import Picture
+from holdfast.experiments.verdicts import told, verdicts
+from holdfast.plots.report import Part, Picture
 from holdfast.plots.train_test import draw_train_against_test
 from holdfast.tuning import Setting, Sweep
 
@@ -24,14 +25,14 @@ class RealTable:
     def __init__(self, key: str, columns: Sequence[str]) -> None:
         self.key, self.columns = key, list(columns)
         self.rows: dict[str, list[Cell]] = {}
-        self.chosen: dict[str, dict[str, Setting]] = {column: {} for column in columns}
+        self.choices: dict[str, dict[str, Choice]] = {column: {} for column in columns}
         self.cannot_run: dict[str, list[str]] = {}
 
     def add(self, column: str, method: Method, sweep: Sweep, training: FloatArray, testing: FloatArray) -> Choice:
         """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
         values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
         best = choose_setting(method, sweep, training)
-        best.written["training_auc"] = float(training[best.setting, ..., best.variable].mean())
+        best.written["training_auc"] = float(training[best.place, ..., best.variable].mean())
         self.fill(method.name, column, best, testing)
         if sweep.cannot_run:
             self.cannot_run[method.name] = reasons(sweep)
@@ -48,17 +49,12 @@ class RealTable:
     @staticmethod
     def named(method: Method, setting: Setting) -> Choice:
         """A given setting of a learner's grid as a choice."""
-        return Choice(list(method.settings).index(setting), 0, written(method, setting))
-
-    def setting(self, name: str, column: str) -> Setting:
-        """What a learner is made with, of what was chosen for it."""
-        beside = ("rho",) if "beta" in self.chosen[column][name] else ()
-        return {k: v for k, v in self.chosen[column][name].items() if k not in (*beside, "training_auc")}
+        return Choice(list(method.settings).index(setting), 0, setting, written(method, setting))
 
     def fill(self, name: str, column: str, choice: Choice, testing: FloatArray) -> None:
         """Mean and standard deviation of the test values of a choice."""
-        self.rows.setdefault(name, []).append(cell(testing[choice.setting, :, choice.variable]))
-        self.chosen[column][name] = choice.written
+        self.rows.setdefault(name, []).append(cell(testing[choice.place, :, choice.variable]))
+        self.choices[column][name] = choice
 
     def result(self, title: str, caption: str) -> Result:
         """The table as a result, SRA's rows first, with what it says about SRA, the paper and the rivals."""
@@ -76,7 +72,7 @@ class RealTable:
         return Result(
             title,
             tables={self.key: {"metrics": self.columns, **rows}},
-            chosen={self.key: self.chosen},
+            chosen={self.key: {c: {n: x.written for n, x in each.items()} for c, each in self.choices.items()}},
             cannot_run={self.key: self.cannot_run} if self.cannot_run else {},
             verdicts=records,
             parts=parts,

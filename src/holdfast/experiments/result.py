@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.plots.report import Facts, Picture, Table
+from holdfast.plots.report import Part
 
 Cell = list[float]  # [mean, standard deviation]
-Part = str | Facts | Table | Picture
 
 
 def cell(values: npt.ArrayLike) -> Cell:

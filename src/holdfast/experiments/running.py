@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 from holdfast.errors import BadInputError, DataError, HoldfastWarning
 from holdfast.experiments.ahead import compiling_ahead
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.outcome import Finished, tally, write_results, write_whole_report
+from holdfast.experiments.outcome import write_results
 from holdfast.experiments.parts import part_path, parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.progress import Bar
 from holdfast.experiments.provenance import require_packages, stamp
+from holdfast.experiments.report import how_it_compares, write_whole_report
 from holdfast.experiments.result import Result
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
             bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
             raise
         _write(out, finished, failed, plan)
-        bar.tell(tally(finished, plan))
+        bar.tell(how_it_compares(finished, plan))
         if failed:
             bar.tell(f"Not run for want of data: {', '.join(failed)}.", style="yellow")
     return not failed
@@ -132,10 +133,6 @@ def _folders(out: Path, plan: Plan) -> Path:
 
 
 def _write(out: Path, finished: Mapping[str, tuple[Result, float]], failed: Mapping[str, str], plan: Plan) -> None:
-    ordered: Finished = {name: finished[name] for name in _in_order(finished)}
+    ordered = {name: finished[name] for name in NAMES if name in finished}
     write_results(out / "results.json", ordered, failed, plan)
     write_whole_report(out / "report.html", ordered, failed, plan)
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=NAMES.index)

@@ -6,9 +6,9 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.errors import MissingExtraError
+from holdfast.plots.palette import with_palette
 
 Style = dict[str, Any]
 
@@ -34,7 +34,6 @@ SHADE: Style = {"color": INK, "alpha": 0.09, "linewidth": 0}
 
 PAGE = 9.6  # inches, the width of a page; with the dots below, letters of 9 points are 12 pixels high there
 DOTS_PER_INCH = 150
-FREQUENT, PALETTE = 96, 160  # colours of a PNG: so many for their frequency, so many in all
 TITLE, LETTERS, SMALL = 10.5, 9.5, 9.0  # points
 
 
@@ -68,31 +67,6 @@ def as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
     figure.canvas.draw()
     with_palette(np.asarray(figure.canvas.buffer_rgba())[..., :3]).save(picture, "png")
     return picture.getvalue()
-
-
-def with_palette(pixels: npt.NDArray[np.uint8]) -> Any:
-    """Return an image of few colours: the most frequent ones, and those that are farthest from them.
-
-    Every other colour, as at the edges of letters, is drawn in the nearest one; the second kind is for three circles
-    that are to keep their colour beside a thousand lines.
-    """
-    from PIL import Image  # matplotlib needs it too
-
-    codes = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
-    found, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    colours = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1)
-    kept = list(np.argsort(-counts, kind="stable")[:FREQUENT])
-    gaps = ((colours[:, None] - colours[kept]) ** 2).sum(axis=2)
-    nearest, gap = np.argmin(gaps, axis=1), np.min(gaps, axis=1)
-    while len(kept) < PALETTE and gap.max() > 0:
-        farthest = int(np.argmax(gap))
-        to_it = ((colours - colours[farthest]) ** 2).sum(axis=1)
-        nearest[to_it < gap] = len(kept)
-        gap = np.minimum(gap, to_it)
-        kept.append(farthest)
-    image = Image.fromarray(nearest.astype(np.uint8)[places.reshape(codes.shape)])
-    image.putpalette(colours[kept].astype(np.uint8).tobytes())
-    return image
 
 
 def as_png(figure: Any) -> bytes:

@@ -80,7 +80,7 @@ def sweep(
     if progress is not None:
         check_function("progress", progress, "(done, total)")
     restarts = require_whole("restarts", restarts, 1)
-    threads = _cores() if workers is None else require_whole("workers", workers, 1)
+    threads = cores() if workers is None else require_whole("workers", workers, 1)
     tasks = list(product(range(len(settings)), range(len(streams)), range(restarts)))
     results: list[FloatArray | None] = []
     cannot_run: dict[int, str] = {}
@@ -118,7 +118,7 @@ def named(stream: object, place: int) -> str:
     return f"streams[{place}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{place}]"
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

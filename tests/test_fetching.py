@@ -1,0 +1,294 @@
+"""How data files come: from a folder, from a server, from the cache; and every way in which one can fail to."""
+
+import hashlib
+import io
+import socket
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from holdfast.datasets import fetching, load_skab, load_smtp, load_thyroid, load_well_log
+from holdfast.datasets.sources import SOURCES, Source
+from holdfast.errors import BadInputError, DataError, MissingExtraError
+
+# --- a folder of one's own -------------------------------------------------------------------------------------------
+
+
+def well_log_bytes():
+    return b"".join(b"%.7e\n" % (110_000 + row) for row in range(4050))
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """A folder with a small Well-log in it, which the registry takes for the real one."""
+    content = well_log_bytes()
+    monkeypatch.setitem(SOURCES, "well_log/well.txt", Source("https://example.org/well.txt", sha256(content)))
+    (tmp_path / "well_log").mkdir()
+    (tmp_path / "well_log" / "well.txt").write_bytes(content)
+    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    return tmp_path
+
+
+def test_folder_is_read_without_pooch(folder, monkeypatch, capfd):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    assert load_well_log().y[7, 0] == 110_007
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("alter", [lambda b: b[:-100], lambda b: b"9" + b[1:], lambda b: b""])
+def test_altered_file_in_folder(folder, alter):
+    path = folder / "well_log" / "well.txt"
+    path.write_bytes(alter(path.read_bytes()))
+    with pytest.raises(DataError, match=r"well\.txt is truncated, altered or another version: expected sha256 .* got"):
+        load_well_log()
+
+
+def test_folder_without_the_file(folder):
+    with pytest.raises(DataError, match=r"has no thyroid/thyroid\.mat\. Fetch https://.*/thyroid\.mat and save it as"):
+        load_thyroid()
+
+
+def test_folder_in_place_of_the_file(folder):
+    (folder / "smtp" / "smtp_adbench.npz").mkdir(parents=True)
+    with pytest.raises(DataError, match=r"smtp_adbench\.npz cannot be read: .*or unset HOLDFAST_DATA"):
+        load_smtp()
+
+
+def test_no_such_folder(folder, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_DATA", str(folder / "nowhere"))
+    with pytest.raises(DataError, match=r"HOLDFAST_DATA names .*nowhere, which is no folder.*unset HOLDFAST_DATA"):
+        load_well_log()
+
+
+# --- downloads, from a server of our own -----------------------------------------------------------------------------
+
+
+def smtp_bytes():
+    buffer = io.BytesIO()
+    np.savez(buffer, X=np.arange(120_003.0).reshape(-1, 3), y=np.arange(40_001) % 2)
+    return buffer.getvalue()
+
+
+def thyroid_bytes():
+    savemat = pytest.importorskip("scipy.io").savemat
+    buffer = io.BytesIO()
+    savemat(buffer, {"X": np.arange(12_006.0).reshape(-1, 6), "y": np.arange(2001.0)[:, None] % 2})
+    return buffer.getvalue()
+
+
+def skab_bytes(number):
+    sensors = ";".join(["x"] * 8)
+    lines = [f"datetime;{sensors};anomaly;changepoint"]
+    for row in range(40):
+        values = ";".join(str(number + row % 7 * column) for column in range(8))  # the first column is constant
+        lines.append(f"2020-03-09 10:14:{row:02};{values};{float(10 <= row < 30)};{float(row in (10, 12, 28, 30))}")
+    return "\r\n".join(lines).encode()
+
+
+class Server:
+    """Serves what it is given on 127.0.0.1, and keeps a list of what it was asked for."""
+
+    def __init__(self):
+        self.files, self.cut, self.asked = {}, set(), []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                name = self.path.lstrip("/")
+                outer.asked.append(name)
+                if name not in outer.files:
+                    self.send_error(404)
+                    return
+                content = outer.files[name]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content[: len(content) // 2] if name in outer.cut else content)
+
+            def log_message(self, *_):
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path):
+    pytest.importorskip("pooch")
+    server = Server()
+    server.files = {"well_log/well.txt": well_log_bytes(), "smtp/smtp_adbench.npz": smtp_bytes()}
+    server.files["thyroid/thyroid.mat"] = thyroid_bytes()
+    server.files |= {f"skab/valve2/{number}.csv": skab_bytes(number) for number in range(4)}
+    for name, content in server.files.items():
+        monkeypatch.setitem(SOURCES, name, Source(f"{server.address}/{name}", sha256(content)))
+    server.cache = tmp_path / "cache"
+    monkeypatch.setattr(fetching, "cache_folder", lambda: server.cache)
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_download_happens_once(server, capfd):
+    first = load_well_log()
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == f"holdfast: downloading well_log/well.txt from {server.address[7:]} to {server.cache}\n"
+    second = load_well_log()
+    assert capfd.readouterr() == ("", "")
+    assert server.asked == ["well_log/well.txt"]
+    assert files_in(server.cache) == ["well_log/well.txt"]
+    assert first.y[7, 0] == second.y[7, 0] == 110_007
+    assert first.split == 1550
+
+
+def test_all_loaders_download(server, capfd):
+    smtp, thyroid = load_smtp(), load_thyroid()
+    assert (smtp.y.shape, smtp.labels.sum(), smtp.split) == ((40_001, 3), 20_000, 40_000)
+    assert (thyroid.y.shape, thyroid.labels.sum(), thyroid.split) == ((2001, 6), 1000, 2000)
+    capfd.readouterr()
+    streams = load_skab("valve2", standardise=20)
+    assert capfd.readouterr().err.count("\n") == 1
+    assert [stream.y.shape for stream in streams] == [(40, 8)] * 4
+    assert [stream.change_points for stream in streams] == [[10, 28]] * 4
+    assert all(np.isfinite(stream.y).all() for stream in streams)
+    assert (streams[3].y[:, 0] == 0).all()  # the constant sensor
+    assert sorted(server.asked) == files_in(server.cache) == sorted(set(server.files) - {"well_log/well.txt"})
+    with pytest.raises(BadInputError, match="standardise: expected at most 40"):
+        load_skab("valve2", standardise=41)
+
+
+def test_an_empty_variable_is_none(server, monkeypatch):
+    monkeypatch.setenv("HOLDFAST_DATA", "")
+    assert len(load_well_log()) == 4050
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-100], lambda b: b"9" + b[1:], lambda b: b"<html>Sorry</html>"])
+def test_truncated_or_altered_download_is_thrown_away(server, damage):
+    good = server.files["well_log/well.txt"]
+    server.files["well_log/well.txt"] = damage(good)
+    with pytest.raises(DataError, match=r"is truncated or altered and was thrown away.*set HOLDFAST_DATA"):
+        load_well_log()
+    assert files_in(server.cache) == []
+    server.files["well_log/well.txt"] = good
+    assert len(load_well_log()) == 4050
+
+
+def test_transfer_that_breaks_off(server):
+    server.cut.add("well_log/well.txt")
+    with pytest.raises(DataError, match=r"could not be downloaded: .*broke off|truncated .* thrown away"):
+        load_well_log()
+    assert files_in(server.cache) == []
+
+
+def test_not_found(server):
+    del server.files["well_log/well.txt"]
+    with pytest.raises(DataError, match=r"could not be downloaded: the server answered 404 Not Found\. To provide"):
+        load_well_log()
+    assert files_in(server.cache) == []
+
+
+def test_of_many_files_all_are_named(server):
+    del server.files["skab/valve2/2.csv"]
+    everything = r"All of the 4 files are needed, skab/valve2/0\.csv to skab/valve2/3\.csv"
+    with pytest.raises(DataError, match=rf"valve2/2\.csv could not be downloaded: .*404.*{everything}"):
+        load_skab("valve2")
+
+
+def test_unreachable(server, monkeypatch):
+    with socket.socket() as unheard:  # bound and never listening: nobody else gets the port, and connecting fails
+        unheard.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unheard.getsockname()[1]}/well.txt"
+        monkeypatch.setitem(SOURCES, "well_log/well.txt", SOURCES["well_log/well.txt"]._replace(url=url))
+        with pytest.raises(DataError, match=rf"could not be reached.*\(ConnectionError\)\. To provide .* fetch {url}"):
+            load_well_log()
+    assert files_in(server.cache) == []
+
+
+def test_corrupt_cache_is_mended(server):
+    path = server.cache / "well_log" / "well.txt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(well_log_bytes()[:1000])
+    assert len(load_well_log()) == 4050
+    assert path.read_bytes() == well_log_bytes()
+    assert files_in(server.cache) == ["well_log/well.txt"]
+
+
+def test_only_what_is_missing_is_downloaded(server):
+    load_skab("valve2")
+    (server.cache / "skab" / "valve2" / "2.csv").unlink()
+    server.asked.clear()
+    load_skab("valve2")
+    assert server.asked == ["skab/valve2/2.csv"]
+
+
+def test_cache_that_cannot_be_written(server):
+    server.cache.write_text("a file where the folder should be")
+    with pytest.raises(DataError, match=r"well\.txt could not be written to the cache .*cache.*set HOLDFAST_DATA"):
+        load_well_log()
+
+
+def test_cache_without_permission(server, monkeypatch):
+    import pooch
+
+    def refuse(*_):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(pooch, "retrieve", refuse)
+    with pytest.raises(DataError, match=r"could not be written to the cache .*: not yours\. To provide"):
+        load_well_log()
+
+
+def test_interrupted_download_leaves_nothing(server, monkeypatch):
+    import pooch.core
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pooch.core, "hash_matches", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        load_well_log()
+    assert files_in(server.cache) == []
+
+
+def test_loading_in_several_threads(server):
+    with ThreadPoolExecutor(8) as pool:
+        streams = [future.result() for future in [pool.submit(load_well_log) for _ in range(8)]]
+    assert all((stream.y == streams[0].y).all() for stream in streams)
+    assert server.asked == ["well_log/well.txt"]
+
+
+def test_pooch_speaks_again_afterwards(server):
+    import pooch
+
+    before = pooch.get_logger().level
+    load_well_log()
+    assert pooch.get_logger().level == before
+
+
+# --- missing packages ------------------------------------------------------------------------------------------------
+
+
+def test_without_pooch(monkeypatch):
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(MissingExtraError, match=r"needs pooch.*pip install 'holdfast\[data\]'.*HOLDFAST_DATA"):
+        load_well_log()

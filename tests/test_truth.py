@@ -1,0 +1,57 @@
+"""What the true parameters would score, against plain loops."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from holdfast.datasets import make_abrupt, make_gradual
+from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
+from holdfast.metrics import benefit_auc
+
+MAKE = {"abrupt": make_abrupt, "gradual": make_gradual}
+
+
+def log_density(stream, means):
+    """log f of each point under the mixture with these means, one (K, d) for each row."""
+    of_components = [
+        multivariate_normal.logpdf(stream.y - means[:, k], cov=covariance)
+        for k, covariance in enumerate(stream.covariances)
+    ]
+    return np.logaddexp(*of_components) - math.log(2.0)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("kind", MAKE)
+def test_the_truth_believes_in_the_old_regime_for_100_rows_and_leaves_outliers_out(kind, dim):
+    stream = MAKE[kind](n=2000, dim=dim, alpha=0.95)
+    believed = np.array([stream.means[999 if 1000 <= row < 1100 else row] for row in range(2000)])
+    scores = np.where(stream.outliers, np.nan, -log_density(stream, believed))
+    assert truth_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("kind", MAKE)
+def test_the_truth_with_memory_is_pages_sum_against_where_the_means_will_be(kind, dim):
+    stream = MAKE[kind](n=2000, dim=dim, alpha=0.95)
+    old, new = stream.means[999], stream.means[1100]
+    under_old, under_new = (log_density(stream, np.broadcast_to(m, stream.means.shape)) for m in (old, new))
+    under_true = log_density(stream, stream.means)
+    under_a_step_back = log_density(stream, stream.means - (new - old))
+    scores, total = [], 0.0
+    for row in range(2000):
+        if row == 1100:
+            total = 0.0
+        elif not stream.outliers[row]:
+            ratio = under_new[row] - under_old[row] if row < 1100 else under_a_step_back[row] - under_true[row]
+            total = max(0.0, total + ratio)
+        scores.append(math.nan if stream.outliers[row] else total)
+    assert truth_with_memory_auc(stream) == pytest.approx(benefit_auc(scores, 1000, 100), abs=1e-9)
+
+
+def test_the_truth_is_near_what_an_honest_score_can_reach_and_memory_helps_where_components_overlap():
+    assert 0.7 < truth_auc(make_abrupt()) < 0.78
+    assert 0.7 < truth_with_memory_auc(make_abrupt()) < 0.78
+    overlapping = make_abrupt(dim=3, variant="notebook")
+    assert truth_auc(overlapping) < 0.55 < 0.7 < truth_with_memory_auc(overlapping)

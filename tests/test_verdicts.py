@@ -1,0 +1,71 @@
+"""What is said of ours beside the paper's: tables, verdicts, the report's first page."""
+
+from holdfast.experiments import mse_multivariate
+from holdfast.experiments.comparison import rivals_ahead, side_by_side
+from holdfast.experiments.lab import Lab
+from holdfast.experiments.plan import Plan
+from holdfast.experiments.report import how_it_compares, write_whole_report
+from holdfast.experiments.result import Result
+from holdfast.experiments.verdicts import EQUAL, REACHED, SHORT, tally, verdict
+
+
+def test_verdicts():
+    assert verdict(0.7165, [0.717, 0.021]) == REACHED  # at the paper's three digits
+    assert verdict(0.6965, [0.717, 0.021]) == EQUAL
+    assert verdict(0.696, [0.717, 0.021]) == SHORT
+    assert verdict(0.971, [0.972, 0.0]) == SHORT
+    assert verdict(0.0106, [0.01, 0.001], largest=False) == SHORT
+    assert verdict(0.0103, [0.01, 0.001], largest=False) == REACHED
+
+
+def test_rivals_ahead_are_named_and_dummies_are_not():
+    table = {"SRA": [[0.5, 0.0]], "sEM": [[0.6, 0.0]], "KSWIN": [[0.4, 0.0]], "random": [[0.7, 0.0]]}
+    assert rivals_ahead(["Tb_20"], table) == "Ahead of SRA: sEM in Tb_20 (0.600 against 0.500)."
+    assert "KSWIN" in rivals_ahead(["S_bc"], table, largest=False)
+
+
+def test_a_rival_ahead_by_less_than_the_digits_shown_is_not_ahead():
+    assert rivals_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5004, 0.0]]}) == "No rival is ahead of SRA."
+    assert "sEM" in rivals_ahead(["a"], {"SRA": [[0.5, 0.0]], "sEM": [[0.5006, 0.0]]})
+
+
+def test_a_table_has_ours_the_papers_and_the_difference():
+    table = side_by_side(["a"], {"SRA": [[0.75, 0.02]], "truth": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
+    assert table.rows[:2] == [["SRA", "0.750 ± 0.020"], ["paper", "0.717 ± 0.021"]]
+    assert table.rows[2:] == [["difference", "+0.033"], ["truth", "0.800 ± 0.000"]]
+    assert table.aside == [1, 2]
+
+
+def made_up(*kinds):
+    """A result with cells of these verdicts."""
+    cell = {"table": "auc_x", "ours": 0.7, "paper": 0.7, "paper_std": 0.1}
+    records = [{**cell, "cell": str(place), "verdict": kind} for place, kind in enumerate(kinds)]
+    return Result("A table", verdicts=records, chosen={"auc_x": {"0": {"SRA": {"gamma": 3.0}}}}, parts=["words"])
+
+
+def test_cells_are_counted():
+    result = made_up(REACHED, REACHED, EQUAL, SHORT, SHORT)
+    result.verdicts[4]["paper_inside_interval"] = True
+    assert "of 5 cells 2 reached, 1 equal, 2 short (1 of them with the paper’s value inside" in tally(result.verdicts)
+    finished = {"alpha": (result, 1.0)}
+    assert how_it_compares(finished, Plan(trials=10)) == tally(result.verdicts)
+    assert "A taste" in how_it_compares(finished, Plan(trials=4))
+    assert "None of these" in how_it_compares({}, Plan(trials=10))
+
+
+def test_the_report_begins_with_the_cells_and_leads_to_every_result(tmp_path):
+    result = made_up(REACHED, SHORT)
+    result.verdicts[1]["paper_inside_interval"] = True
+    write_whole_report(tmp_path / "r.html", {"alpha": (result, 1.0)}, {}, Plan(trials=10))
+    page = (tmp_path / "r.html").read_text()
+    assert "short, in interval" in page
+    assert "auc_x, 1" in page
+    assert '<a href="#alpha">A table</a>' in page
+    assert '<section id="alpha">' in page
+    assert "γ 3" in page
+
+
+def test_the_errors_in_three_dimensions_are_not_held_against_the_papers():
+    result = mse_multivariate.run(Lab(Plan(trials=1, quick=True)))
+    assert set(result.tables) == {"mse_multivariate", "mse_multivariate_notebook"}
+    assert result.verdicts == []
