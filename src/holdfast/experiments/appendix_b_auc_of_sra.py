@@ -43,7 +43,7 @@ def run(lab: Lab) -> Result:
     rows = []
     for row in ours:
         theirs = printed[tuple(row[:3])]
-        shown_row = [f"γ={row[0]:g}  β={row[1]:g}  M={row[2]:g}"]
+        shown_row = [f"γ={row[0]:g} β={row[1]:g} M={row[2]:g}".replace(" ", "\N{NO-BREAK SPACE}")]
         for mine, paper in zip(row[3:], theirs, strict=True):
             shown_row += [shown(mine), shown(paper), difference(mine[0], paper[0])]
         rows.append(shown_row)
