@@ -43,7 +43,7 @@ def run(lab: Lab) -> Result:
     rows = []
     for row in ours:
         theirs = printed[tuple(row[:3])]
-        shown_row = [f"γ={row[0]:g} β={row[1]:g} M={row[2]:g}".replace(" ", "\N{NO-BREAK SPACE}")]
+        shown_row = [",\N{NO-BREAK SPACE}".join(f"{value:g}" for value in row[:3])]
         for mine, paper in zip(row[3:], theirs, strict=True):
             shown_row += [shown(mine), shown(paper), difference(mine[0], paper[0])]
         rows.append(shown_row)
@@ -52,7 +52,7 @@ def run(lab: Lab) -> Result:
     parts: list[Part] = [
         f"{counts}, scores and AUCs: {seconds['abrupt']:.1f} s for the abrupt streams, {seconds['gradual']:.1f} s for "
         "the gradual ones, on this machine.",
-        Table(["", "abrupt", "paper", "difference", "gradual", "paper", "difference"], rows),
+        Table(["γ, β, M", "abrupt", "paper", "difference", "gradual", "paper", "difference"], rows),
         f"The median difference is {np.median(differences[:, 0]):+.3f} on abrupt and "
         f"{np.median(differences[:, 1]):+.3f} on gradual changes. The AUC depends on the choice as it does in the "
         f"paper, from {min(r[3][0] for r in ours):.2f} to {max(r[3][0] for r in ours):.2f} on abrupt changes: three "
