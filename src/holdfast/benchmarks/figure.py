@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its unit, and the most it may be, if something is claimed of it."""
+    """A number with its unit, and the most or the least it may be, if something is claimed of it."""
 
     name: str
     value: float
     unit: str = ""
     at_most: float | None = None
+    at_least: float | None = None
 
     @property
     def reached(self) -> bool:
         """Whether the goal was reached; a figure without one always is."""
-        return self.at_most is None or self.value <= self.at_most
+        low, high = self.at_least, self.at_most
+        return (high is None or self.value <= high) and (low is None or self.value >= low)
 
     @property
     def shown(self) -> str:
@@ -30,13 +32,18 @@ class Figure:
 
     @property
     def goal_shown(self) -> str:
-        """The goal, if there is one."""
-        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+        """The goal, if there is one.
+
+        >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_shown
+        '≥ 0.8, ≤ 1'
+        """
+        bounds = (("≥", self.at_least), ("≤", self.at_most))
+        return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
 
     @property
     def verdict(self) -> str:
         """A tick or a cross where there is a goal."""
-        return "" if self.at_most is None else "✓" if self.reached else "✗"
+        return "" if not self.goal_shown else "✓" if self.reached else "✗"
 
     def as_dict(self) -> dict[str, object]:
         """For JSON."""

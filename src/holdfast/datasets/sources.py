@@ -21,6 +21,7 @@ _TCPD = f"{_GITHUB}/alan-turing-institute/TCPD/7c6c2e09e3ad1d41f26869cb7b9f98821
 _SKAB = f"{_GITHUB}/waico/SKAB/48b5fee8e94c467e2367c302e2afa98054b73335"
 _ADBENCH = f"{_GITHUB}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965"
 _PYOD = f"{_GITHUB}/yzhao062/pyod/ef6d5e8dc828615f498286c1d6a22cbd02fd4cd2"
+_NAB = f"{_GITHUB}/numenta/NAB/ea702d75cc2258d9d7dd35ca8e5e2539d71f3140"
 
 _SKAB_SHA256 = {
     "valve1/0.csv": "90f70a75cf359e5e7b0fffa0644fdbac6733a71510e7891b6d0427effd750cb6",
@@ -59,6 +60,41 @@ _SKAB_SHA256 = {
     "other/23.csv": "2913b7362ebb762c97ab6ecc3d598f0a497d1f91704d758af9c4d710bf5ab8c1",
 }
 
+_NAB_SHA256 = {
+    "artificialNoAnomaly": {
+        "art_daily_no_noise": "ccb7743ac2de8ca110db4af796d11ba31a23ad448a28e353a935c15f637756bc",
+        "art_daily_perfect_square_wave": "662ff0a295b81eb0ff8e81116a54a497cd6f6b07c19c7a5ea72cce494913ce62",
+        "art_daily_small_noise": "c4b304229f69f108eaa024fb2406fcd4510c5c5d95cd0053e2da6989682e4e6d",
+        "art_flatline": "1cc10761ddd6d55fb5f0d9cfc73610416abbb120ee14bb65eff288509a463397",
+        "art_noisy": "ad455adeaf06852222500955f2aefe6bd389cc762ef68e7102ee543209c8607f",
+    },
+    "artificialWithAnomaly": {
+        "art_daily_flatmiddle": "ea5df125947e9ee2b977ac3d341f3c2a029588862af97cae4a654fc56e838702",
+        "art_daily_jumpsdown": "4af31802e87dff4b4ba3ceb21714ba9d905f7888e1f53d47cc6dd4f856f9debc",
+        "art_daily_jumpsup": "f79f92b93ee4f9c10e2dc552505e8880b0c618639ed5e0f9816e044b75c26456",
+        "art_daily_nojump": "65c85d1834376ed5e622f01721d478609577ea0df0a067c5a5ebe5edea03b077",
+        "art_increase_spike_density": "0959d8871d5c1a3fc3120fb7421e4ef113fffb434af2889085b52aebdb69360c",
+        "art_load_balancer_spikes": "99f7130e54c7c3e818df8e3bdc0974cd241914bb14a10a9c3fa7c1374125d224",
+    },
+    "realAdExchange": {
+        "exchange-2_cpc_results": "d869ab165254f3ee77ee21fd9fab2be1d07c1f80b8133cf01bbaf2d768c2ac64",
+        "exchange-2_cpm_results": "1f01b9438566d2fe1ac446faa202a395ac86db9240a1955bc1f118c8eada2a19",
+        "exchange-3_cpc_results": "e70b24dba107a2589657cb3feb9ca5605b4f3f7de49ff445f32f5991bc0bdbe5",
+        "exchange-3_cpm_results": "74d354a94fb1730e14b469c7c1c6e99c2ad69af53afdb85f65220bd3cf01ce4a",
+        "exchange-4_cpc_results": "d4c13abd6f28594dc446f22106562ebe917fdbe76170f60a500c2a402ecc09e2",
+        "exchange-4_cpm_results": "4e5c955b632145b77b93fba4a5e3bf615d47e00416e17091d64e05ae109c760e",
+    },
+    "realKnownCause": {
+        "ambient_temperature_system_failure": "230b68ccca20f59d562afd5d24ad52939c9b784386bed0054018358bf9120581",
+        "cpu_utilization_asg_misconfiguration": "58ba65dc0737cfbac11b51514476d50c438d44011232144bb8d93f392df58f9f",
+        "ec2_request_latency_system_failure": "98378580aa80157e057c61d59d81daddccc6c65a2c0c800e3f01f603b8215c3f",
+        "machine_temperature_system_failure": "92bf5b87fc7f9bba8ca0b7ec63ccaac8cb4a1371a258e8c29a10ae9c018d82a4",
+        "nyc_taxi": "d8fa6f7f0734bf5c8be12c52a94e20a82664c397d9dec4449156bd453d32856d",
+        "rogue_agent_key_hold": "47b110baa8e3636574c1033dda1cce780873647fab58223d159d4fee6f180e86",
+        "rogue_agent_key_updown": "9797cfef477c13306f7a33874ab4d6cf700f8f2c7e5825a2a5bc02004370909a",
+    },
+}
+
 SOURCES: dict[str, Source] = {
     "well_log/well.txt": Source(
         f"{_TCPD}/datasets/well_log/well_log.txt",
@@ -73,3 +109,8 @@ SOURCES: dict[str, Source] = {
         "49155d7861b977e90808faf68343ff67a67f63090c2744d514dbb67ac68e7e33",
     ),
 } | {f"skab/{name}": Source(f"{_SKAB}/data/{name}", sha256) for name, sha256 in _SKAB_SHA256.items()}
+SOURCES |= {
+    f"nab_part/{group}/{name}.csv": Source(f"{_NAB}/data/{group}/{name}.csv", sha256)
+    for group, sums in _NAB_SHA256.items()
+    for name, sha256 in sums.items()
+}

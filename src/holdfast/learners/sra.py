@@ -6,21 +6,27 @@ from typing import Any
 
 from holdfast.checks import require
 from holdfast.errors import BadInputError
+from holdfast.learners.engine import Engine
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.step_sizes import Constant
+from holdfast.scheme.threshold import gamma_for_rate
 
 DEFAULT_RHO = 0.01
+AUTOPILOTS_START = 50
+DROPPED_OF_ONE, DROPPED_OF_MANY = 1e-4, 1e-8  # of clean points, by the autopilot with one component and with more
 NORMS = ("whitened", "mean", "full")
 
 
 class SRA(StochasticApproximation):
-    """Learns from a stream, drops outliers, follows changes: constant step ρ, threshold γ [1]_.
+    """Learns from a stream, drops outliers, follows changes: step ρ, threshold γ [1]_.
 
-    Without arguments it learns one Gaussian, drops what lies further from it than all but one in 10 000 clean points
-    would, and remembers about the last hundred points.
+    Without γ and ρ it runs on autopilot: nothing to tune. It learns with several step sizes at once and goes by the one that
+    predicts best, begins anew when the stream has moved beyond the threshold, and raises alarms at a promised rate:
+    on a stream that does not change, at most one in 1/far points, for anomalies and for changes each. With γ or ρ (or
+    beta and M, half_life, a penalty or a model) it is the paper's algorithm, and raises none.
 
     n_components: K, the number of Gaussians. covariance: "full" or "diagonal". penalty: a prior for the M-step.
     model: another model altogether, instead of these three.
@@ -28,8 +34,9 @@ class SRA(StochasticApproximation):
         "mean" or "full" (the paper's, in the units of the data and about their origin).
     rho: the step size, or half_life: points after which a point's weight has halved, or beta and M: ρ from γ by
         Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ).
-    far: the share of clean points that the threshold may drop, if gamma is not given.
-    n_init: points the start is made from. warmup: points before the threshold acts. seed: of the start.
+    far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
+    n_init: points the start is made from, 50 on autopilot and else 10. warmup: points before the threshold acts (on
+        autopilot it always does). seed: of the start.
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
@@ -60,7 +67,7 @@ class SRA(StochasticApproximation):
         penalty: Penalty | None = None,
         model: Model | None = None,
         far: float = 1e-4,
-        n_init: int = 10,
+        n_init: int | None = None,
         warmup: int = 50,
         seed: int = 0,
         on_bad: str = "skip",
@@ -73,22 +80,31 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
         if gamma is None and norm != "whitened":
             raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
+        by_hand = (model, penalty, gamma, rho, beta, M, half_life)
+        self._on_autopilot = all(setting is None for setting in by_hand)
+        self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model or GaussianMixture(n_components, penalty, covariance=covariance),
             self._step_size(gamma),
             gamma,
             norm,
-            n_init=n_init,
+            n_init=(AUTOPILOTS_START if self._on_autopilot else 10) if n_init is None else n_init,
             warmup=warmup,
             seed=seed,
             on_bad=on_bad,
         )
-        self._given_model = model
-        require("far", far, high=0.5)
+        require("far", far, high=0.1 if self._on_autopilot else 0.5)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
-        return {k: self._given_model if k == "model" else v for k, v in super().get_params(deep).items()}
+        return {**super().get_params(deep), "model": self._given_model, "n_init": self._given_n_init}
+
+    def _make_engine(self, width: int) -> Engine:
+        if not self._on_autopilot:
+            return super()._make_engine(width)
+        from holdfast.learners.pilot_engine import PilotEngine
+
+        return PilotEngine(self.model, width, self._effective_gamma(width), self.far, self.n_init, self.seed)
 
     def _step_size(self, gamma: float | None) -> Constant:
         ways = {
@@ -110,4 +126,6 @@ class SRA(StochasticApproximation):
         return Constant(DEFAULT_RHO if self.rho is None else self.rho)
 
     def _effective_gamma(self, width: int) -> float:
+        if self._on_autopilot:
+            return gamma_for_rate(DROPPED_OF_ONE if self.n_components == 1 else DROPPED_OF_MANY, width)
         return self.model.gamma_for_rate(self.far, width) if self.gamma is None else float(self.gamma)

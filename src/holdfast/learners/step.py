@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import nan
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from holdfast.alarms.alarm import Alarm
 
 FIELDS = ("score", "change_score", "dropped", "p_value", "anomaly", "change")
 
@@ -16,6 +20,7 @@ class Step:
     dropped: whether the threshold rejected the point.
     p_value, anomaly, change: decisions. The plain scheme makes none: NaN, False, False.
     bad: whether the point could not be used, and was skipped.
+    alarms: what the point raised; see `holdfast.alarms.alarm.Alarm`.
 
     What is the same for all ordinary points stands in the class, so that one is made in 60 ns; a named tuple takes 240.
 
@@ -33,6 +38,7 @@ class Step:
     anomaly: bool = False
     change: bool = False
     bad: bool = False
+    alarms: tuple[Alarm, ...] = ()
 
     def __new__(cls, score: float) -> Step:
         """A step with this score."""
@@ -58,7 +64,7 @@ class Step:
     def __hash__(self) -> int:
         return hash(repr(self))
 
-    def __reduce__(self) -> tuple[type[Step], tuple[float]]:
+    def __reduce__(self) -> tuple[type[Step], tuple[Any, ...]]:
         return type(self), (self.score,)
 
     def __repr__(self) -> str:
@@ -79,6 +85,36 @@ class BadStep(Step):
     __slots__ = ()
 
     bad: bool = True
+
+
+class WatchedStep(Step):
+    """The answer of the autopilot, which has more to say: scores, a p-value, and the alarms that the point raised."""
+
+    __slots__ = ("alarms", "anomaly", "bad", "change", "change_score", "dropped", "p_value")
+
+    change_score: float
+    alarms: tuple[Alarm, ...]
+
+    def __new__(
+        cls,
+        score: float,
+        change_score: float,
+        p_value: float,
+        dropped: bool = False,
+        anomaly: bool = False,
+        change: bool = False,
+        bad: bool = False,
+        alarms: tuple[Alarm, ...] = (),
+    ) -> WatchedStep:
+        """A step with these answers."""
+        step = new(cls)
+        step.score, step.change_score, step.p_value = score, change_score, p_value
+        step.dropped, step.anomaly, step.change, step.bad, step.alarms = dropped, anomaly, change, bad, alarms
+        return step
+
+    def __reduce__(self) -> tuple[type[Step], tuple[Any, ...]]:
+        flags = (self.dropped, self.anomaly, self.change, self.bad, self.alarms)
+        return type(self), (self.score, self.change_score, self.p_value, *flags)
 
 
 new = object.__new__

@@ -15,9 +15,10 @@ from holdfast.learners import checkpoint
 from holdfast.learners.engine import Engine
 from holdfast.learners.estimates import Estimates
 from holdfast.learners.parameters import Parameters
+from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
 from holdfast.learners.settings import to_json
-from holdfast.learners.step import BadStep, DroppedStep, Step, new
+from holdfast.learners.step import Step, new
 from holdfast.learners.trace import Trace
 from holdfast.learners.warnings import Teller
 from holdfast.models.base import Model
@@ -138,14 +139,14 @@ class StochasticApproximation(Parameters, Estimates):
     def _explain(self, x: float | Vector) -> Step:
         """The step of a point that the compiled update did not simply learn."""
         engine = self._open_engine
-        fate, score = engine.answer()
+        fate, step = engine.answer()
         if fate == UNUSABLE:  # it was left alone, so that it can still be refused
             return self._long_way(np.atleast_1d(x))
         if fate == REJECTED:
             self._teller.look_for_lock_out(engine, depth=5)
-            return DroppedStep(score)
-        self._teller.look_at(engine, depth=5)
-        return Step(score)
+        else:
+            self._teller.look_at(engine, depth=5)
+        return step
 
     def _long_way(self, point: Vector) -> Step:
         """Through `process`: before the start, and for a point that cannot be used."""
@@ -157,8 +158,7 @@ class StochasticApproximation(Parameters, Estimates):
                 (compiled, _decline) if engine.width == 1 else (_decline, compiled)
             )
         self._teller.look_for_silence(engine, depth=5)
-        score = float(trace.score[0])
-        return BadStep(score) if trace.bad[0] else DroppedStep(score) if trace.dropped[0] else Step(score)
+        return trace.step(0)
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
         """Learns a batch, row by row, exactly as `update` would, and continues from there next time.
@@ -214,7 +214,7 @@ class StochasticApproximation(Parameters, Estimates):
     def _make_engine(self, width: int) -> Engine:
         """The memory for points of this many numbers."""
         settings = (self.norm, self.n_init, self.warmup, self.seed)
-        return Engine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
+        return PlainEngine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
 
     def _open(self, engine: Engine) -> None:
         """From now on points are of the engine's width."""
@@ -313,7 +313,7 @@ class StochasticApproximation(Parameters, Estimates):
         if name not in self.model.estimates:
             offered = ", ".join(self.model.estimates)
             raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {offered}")
-        return self.model.estimate(name, self._open_engine.theta(), self._width)
+        return self._open_engine.estimate(name)
 
     # Keeping
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.learners.step import FIELDS
-from holdfast.scheme.algorithm import REJECTED, UNUSABLE
+from holdfast.alarms.alarm import Alarm
+from holdfast.learners.step import FIELDS, BadStep, DroppedStep, Step, WatchedStep
+from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, REJECTED, UNUSABLE
 from holdfast.scheme.state import Vector
 
 Flags = npt.NDArray[np.bool_]
@@ -21,11 +22,15 @@ class Trace:
     score: −log f(y; θ) before the row was learnt; NaN before the start and where the row could not be used.
     fates: what became of the row, one of the codes of `holdfast.scheme.algorithm`.
     recorded: the estimate after each row, if it was asked for, by its name.
+    watched: change scores and p-values, where the autopilot gave them.
+    alarms: what was raised, in the order of rows, which count from the first point of the stream.
     """
 
     score: Vector
     fates: npt.NDArray[np.int8]
     recorded: dict[str, Vector] = field(default_factory=dict)
+    watched: tuple[Vector, Vector] | None = None
+    alarms: list[Alarm] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
@@ -39,33 +44,47 @@ class Trace:
 
     @property
     def change_score(self) -> Vector:
-        """The score, NaN where the row was dropped."""
-        return np.where(self.dropped, np.nan, self.score)
+        """For the plain scheme the score, NaN where the row was dropped; the autopilot has one of its own."""
+        return self.watched[0] if self.watched else np.where(self.dropped, np.nan, self.score)
 
     @property
     def dropped(self) -> Flags:
         """Whether the threshold rejected the row."""
-        return np.asarray(self.fates == REJECTED)
+        return np.asarray(self.fates & FATE == REJECTED)
 
     @property
     def bad(self) -> Flags:
         """Whether the row could not be used: all missing, infinite, or outside the model's support."""
-        return np.asarray(self.fates == UNUSABLE)
+        return np.asarray(self.fates & FATE == UNUSABLE)
 
     @property
     def p_value(self) -> Vector:
-        """Decisions are for alarms; the plain scheme makes none: NaN."""
-        return np.full(len(self), np.nan)
+        """How rare a score as large as this is in this stream; the plain scheme decides nothing: NaN."""
+        return self.watched[1] if self.watched else np.full(len(self), np.nan)
 
     @property
     def anomaly(self) -> Flags:
-        """As `p_value`: False."""
-        return np.zeros(len(self), bool)
+        """Whether the row stands out; the plain scheme decides nothing: False."""
+        return np.asarray(self.fates & ANOMALOUS > 0)
 
     @property
     def change(self) -> Flags:
-        """As `p_value`: False."""
-        return np.zeros(len(self), bool)
+        """Whether a change was noticed at the row; the plain scheme decides nothing: False."""
+        return np.asarray(self.fates & CHANGED > 0)
+
+    def step(self, row: int) -> Step:
+        """What `update` would have answered to this row."""
+        score = float(self.score[row])
+        if self.watched is None:
+            return (BadStep if self.bad[row] else DroppedStep if self.dropped[row] else Step)(score)
+        flags = (self.dropped, self.anomaly, self.change, self.bad)
+        return WatchedStep(
+            score,
+            float(self.watched[0][row]),
+            float(self.watched[1][row]),
+            *(bool(flag[row]) for flag in flags),
+            alarms=tuple(self.alarms) if len(self) == 1 else (),
+        )
 
     @property
     def means(self) -> Vector:

@@ -29,7 +29,7 @@ class Teller:
 
     def look_at(self, engine: Engine, depth: int = 4) -> None:
         """What there is to say about the state."""
-        trouble = engine.model.trouble(engine.cell.theta, engine.width) if engine.started else None
+        trouble = engine.trouble()
         if trouble:
             self.tell(trouble, trouble, depth)
         self.look_for_lock_out(engine, depth + 1)
@@ -37,7 +37,7 @@ class Teller:
 
     def look_for_lock_out(self, engine: Engine, depth: int = 4) -> None:
         """Whether points have been dropped in a row for long."""
-        if engine.cell.header[RUN] >= LOCKED_OUT:
+        if engine.cell.header[RUN] >= LOCKED_OUT and not engine.rescues:
             self.tell(
                 "locked out",
                 f"the last {LOCKED_OUT} points were all dropped: the stream has moved beyond the threshold, and the "
@@ -63,7 +63,7 @@ class Teller:
                 f"({engine.model.support}); further ones are only counted, in n_bad",
             )
         self.look_at(engine, depth=5)
-        if len(trace) >= LOCKED_OUT and n_dropped > MANY * len(trace):
+        if len(trace) >= LOCKED_OUT and n_dropped > MANY * len(trace) and not engine.rescues:
             self.tell(
                 "many dropped",
                 f"{100 * n_dropped // len(trace)} % of {len(trace)} rows were dropped: that many are no outliers. "

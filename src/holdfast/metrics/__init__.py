@@ -4,6 +4,7 @@ from holdfast.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
 from holdfast.metrics.matching import match_components
 from holdfast.metrics.movement import Movement, largest_movement
 from holdfast.metrics.mse import SegmentMSE, segment_mse
+from holdfast.metrics.nab import hit_area, hit_curve, nab_score, rank_onset, running_rank, without_warm_up
 from holdfast.metrics.ranking import roc_auc, roc_auc_interval
 
 __all__ = [
@@ -12,9 +13,15 @@ __all__ = [
     "SegmentMSE",
     "benefit_auc",
     "benefit_roc",
+    "hit_area",
+    "hit_curve",
     "largest_movement",
     "match_components",
+    "nab_score",
+    "rank_onset",
     "roc_auc",
     "roc_auc_interval",
+    "running_rank",
     "segment_mse",
+    "without_warm_up",
 ]

@@ -27,7 +27,8 @@ class Component:
     evaluate: Callable[[Vector, int, Vector, int, int, Vector, int], tuple[float, float, float]]
     """(theta, at, y, y_at, d, work, work_at) → (exponent, precision, q).
 
-    The density at y is exp(exponent)·√precision; q is the squared distance from the mean in standard deviations.
+    The density at y is exp(exponent)·√precision, times exp(−q/2) for an elliptical family; q is the squared distance
+    from the mean in standard deviations.
     """
 
     complete: Callable[[Vector, int, Vector, int, int, Vector, int, Vector, int], tuple[float, float, float]]
@@ -52,3 +53,6 @@ class Component:
 
     widen: Callable[[Vector, int, int, Vector, float], None]
     """(theta, at, d, variances, share): blends in these variances by the share, so that no component collapses."""
+
+    elliptical: bool = True
+    """Whether the density depends on the point through q alone."""

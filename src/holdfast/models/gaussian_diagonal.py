@@ -31,7 +31,6 @@ def evaluate(
     for i in range(d):
         inverse = 1.0 / at_least(theta[at + d + i], SMALLEST_VARIANCE)
         delta = y[y_at + i] - theta[at + i]
-        exponent -= (0.5 * delta * delta) * inverse
         q += delta * delta * inverse
         precision *= inverse
         if i % CHUNK == CHUNK - 1 and i < d - 1:
@@ -65,7 +64,7 @@ def complete(
             exponent += 0.5 * log(inverse)
             completed[completed_at + i] = y[y_at + i]
             completed[completed_at + d + i] = 0.0
-    return exponent - 0.5 * q, 1.0, q
+    return exponent, 1.0, q
 
 
 @kernel

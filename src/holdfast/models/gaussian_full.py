@@ -55,7 +55,6 @@ def evaluate(
         inverse_pivot = 1.0 / at_least(pivot, SMALLEST_VARIANCE)
         work[inverse + i] = inverse_pivot
         work[z + i] = residual
-        exponent -= (0.5 * residual * residual) * inverse_pivot
         q += residual * residual * inverse_pivot
         precision *= inverse_pivot
         if i % CHUNK == CHUNK - 1 and i < d - 1:
@@ -150,7 +149,7 @@ def complete(
             for m in range(observed):
                 s -= work[lower + p * d + m] * work[lower + r * d + m] * work[inverse + m]
             completed[completed_at + d + high * (high + 1) // 2 + low] = max(s, 0.0) if i == j else s
-    return exponent - 0.5 * q, precision, q
+    return exponent, precision, q
 
 
 @kernel

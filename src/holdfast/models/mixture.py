@@ -5,6 +5,8 @@ theta = [ frame | log_unit | starved | weights (K) | components (K · size) ]
 The frame is a reference point and a scale for each variable, taken from the first points: all arithmetic is done on
 (y − reference)/scale, so that neither offsets nor units matter. `starved` counts the updates that found a component
 with (almost) no weight left. The rest is the centred form of the paper's statistics: s1 = weight, s2/s1 = mean, …
+
+A *bare* mixture has only weights and components: its points come in the coordinates of a frame that several share.
 """
 
 from __future__ import annotations
@@ -35,20 +37,16 @@ class MixtureFunctions(Functions):
     maximise: Callable[[Vector, Vector, Vector], None]
     """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
 
+    precision_at: int
+    factor_at: int
+    distance_at: int
+    """Where `evaluate` leaves 1/|Σ| = precision·exp(2·factor) and q of each component in `work`."""
 
-def mixture_layout(component: Component, K: int, d: int) -> Layout:
+
+def mixture_layout(component: Component, K: int, d: int, bare: bool = False) -> Layout:
     """The fields of theta."""
-    return Layout(
-        {
-            "reference": (d,),
-            "scale": (d,),
-            "inverse_scale": (d,),
-            "log_unit": (1,),
-            "starved": (1,),
-            "weights": (K,),
-            "components": (K, component.size(d)),
-        }
-    )
+    frame = {"reference": (d,), "scale": (d,), "inverse_scale": (d,), "log_unit": (1,), "starved": (1,)}
+    return Layout({**({} if bare else frame), "weights": (K,), "components": (K, component.size(d))})
 
 
 def mixture_functions(
@@ -60,16 +58,18 @@ def mixture_functions(
     smoothed: bool,
     penalised: bool,
     valid: Callable[[Vector], bool] = any_point,
+    bare: bool = False,
 ) -> MixtureFunctions:
     """Algorithm 1's functions for a mixture of K such components in d dimensions.
 
     log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
     framed: whether the frame is taken from the data; counts are left as they are.
+    bare: points come in the coordinates of a frame, and −log f is told in them; norms but the whitened one have no use.
     """
-    layout = mixture_layout(component, K, d)
+    layout = mixture_layout(component, K, d, bare)
     size = component.size(d)
-    reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
-    logs, starved = layout.at("log_unit"), layout.at("starved")
+    frame = ("reference", "scale", "inverse_scale", "log_unit", "starved")
+    reference, scale, inverse_scale, logs, starved = (-1 if bare else layout.at(name) for name in frame)
     weights, components = layout.at("weights"), layout.at("components")
     # The working area.
     point = 0  # the point in the frame's coordinates
@@ -79,14 +79,15 @@ def mixture_functions(
     distance = inverse + 1  # q of each component
     exponent = distance + K
     precision = exponent + K
-    completed = precision + K  # the point as each component completes it, where coordinates are missing
+    factor = precision + K  # what the exponent has besides −q/2
+    completed = factor + K  # the point as each component completes it, where coordinates are missing
     parameters = completed + K * size  # the M-step's result, where there is a penalty
     scratch = parameters + components + K * size
     work_size = scratch + component.work(d)
 
     component_evaluate, component_complete = component.evaluate, component.complete
     component_advance, component_maximise = component.advance, component.maximise
-    further_statistics = component.further_statistics
+    further_statistics, elliptical = component.further_statistics, component.elliptical
 
     @kernel
     def maximise(theta: Vector, hyper: Vector, out: Vector) -> None:
@@ -100,12 +101,12 @@ def mixture_functions(
     @kernel
     def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
         """−log f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
-        unit = theta[logs]
+        unit = d * log_unit if bare else theta[logs]
         for i in range(d):
-            work[point + i] = limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
+            work[point + i] = y[i] if bare else limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
             if missing and math.isnan(y[i]):
                 work[point + i] = math.nan
-                unit -= log(theta[scale + i]) + log_unit
+                unit -= log_unit if bare else log(theta[scale + i]) + log_unit
         source = theta
         if penalised:
             source = work[parameters:]
@@ -117,6 +118,8 @@ def mixture_functions(
                 e, p, q = component_complete(source, at, work, point, d, work, scratch, work, completed + k * size)
             else:
                 e, p, q = component_evaluate(source, at, work, point, d, work, scratch)
+            work[factor + k] = e
+            e = e - 0.5 * q if elliptical else e
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
             best = e if k == 0 or e > best else best
         sum_of_shares = NOTHING
@@ -177,7 +180,8 @@ def mixture_functions(
             w *= work[inverse]
             if w < SMALLEST_WEIGHT:
                 w = SMALLEST_WEIGHT
-                theta[starved] += 1.0
+                if not bare:
+                    theta[starved] += 1.0
             theta[weights + k] = w
             at = completed + k * size if missing else point
             component_advance(theta, components + k * size, work, at, d, a, missing)
@@ -210,4 +214,7 @@ def mixture_functions(
         handles_missing=True,
         trouble_at=starved,
         maximise=maximise,
+        precision_at=precision,
+        factor_at=factor,
+        distance_at=distance,
     )

@@ -7,10 +7,11 @@ import numpy.typing as npt
 
 from holdfast.models.component import Component
 from holdfast.models.frame import frame_of, in_frame, medians
-from holdfast.models.trimmed_em import TRIMMED, trimmed_em
+from holdfast.models.trimmed_em import trimmed_em
 from holdfast.scheme.state import Layout, Vector
 
 SEEDINGS = 20
+TRIMMED = 0.1  # share of the points that may be outliers
 FAR = 5.0  # spreads from the median beyond which a first point has to have company
 SMALLEST_VARIANCE = 1e-4  # of the spread of all points: to begin too wide is safe, to begin too narrow is not
 COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
@@ -43,21 +44,30 @@ def start_mixture(
     trimmed EM.
     """
     d = points.shape[1]
-    K, size = layout.fields["components"]
+    K, _ = layout.fields["components"]
     reference, scale = frame_of(points) if framed else (np.zeros(d), np.ones(d))
     theta[:] = 0.0
     layout.view(theta, "reference")[:] = reference
     layout.view(theta, "scale")[:] = scale
     layout.view(theta, "inverse_scale")[:] = 1.0 / scale
     layout.view(theta, "log_unit")[:] = np.sum(np.log(scale)) + d * log_unit
+    fit = theta[layout.at("weights") :]  # weights and components, the last fields
+    fit[:] = fit_mixture(component, in_frame(points, reference, scale), trustworthy(points, K), K, TRIMMED, seed)
+
+
+def fit_mixture(
+    component: Component, points: Vector, trusted: npt.NDArray[np.bool_], K: int, trimmed: float, seed: int
+) -> Vector:
+    """[ weights | components ] of a trimmed fit to the trusted points, which come in the coordinates of a frame."""
+    d = points.shape[1]
+    size = component.size(d)
+    fit = np.zeros(K + K * size)
     filled = np.where(np.isnan(points), medians(points), points)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
-    fit = theta[layout.at("weights") :]  # weights and components, the last fields
     # A variable that has shown one value only may have any spread: about the value itself, until it is known.
     flat = np.nanmax(points, axis=0) == np.nanmin(points, axis=0)
     floors = np.where(flat, 1.0, SMALLEST_VARIANCE)
-    scaled, guessed = (np.ascontiguousarray(in_frame(p, reference, scale)) for p in (points, filled))
+    scaled, guessed = np.ascontiguousarray(points), np.ascontiguousarray(filled)
     observed = np.sum(~np.isnan(points), axis=1)
-    trimmed_em(component)(
-        scaled, guessed, observed, trustworthy(points, K), fit, seeds, floors, K, size, component.work(d)
-    )
+    trimmed_em(component)(scaled, guessed, observed, trusted, fit, seeds, floors, trimmed, K, size, component.work(d))
+    return fit

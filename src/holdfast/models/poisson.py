@@ -139,4 +139,6 @@ def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> No
         theta[at + i] = at_least(theta[at + i], 0.5 * share)
 
 
-POISSON = Component(size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen)
+POISSON = Component(
+    size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen, elliptical=False
+)

@@ -19,7 +19,6 @@ Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 ROUNDS = 15
-TRIMMED = 0.1  # share of the points that may be outliers
 SEED_VARIANCE = 0.1  # narrow, so that the first round assigns each point to the nearest seed
 WIDENED = 1.3  # a few points, the least likely put aside, look narrower than what they come from
 NUDGE = 0.05  # standard deviations
@@ -43,14 +42,17 @@ def median(values: Vector) -> float:
 def trimmed_em(component: Component) -> Callable[..., Any]:
     """The compiled fit for a family of components, of any number and dimension.
 
-    (points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), K, size, work_size):
+    (points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), trimmed, K, size,
+    work_size):
     best = [ weights (K) | components (K·size) ] receives the fit whose likelihood of the points kept is the largest,
     out of one for each row of random numbers; `fit` below is laid out as it is. Only points that are `near` are looked
     at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds; `observed` counts
-    the other coordinates. floors: the least variances that the components are blended with.
+    the other coordinates. floors: the least variances that the components are blended with. trimmed: the share of the
+    near points that is left out.
     """
     evaluate, complete, advance = component.evaluate, component.complete, component.advance
     place, spread, widen = component.place, component.spread, component.widen
+    elliptical = component.elliptical
     stamp = fingerprint([evaluate, complete, advance, place, spread, widen])
 
     @kernel
@@ -103,9 +105,10 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
             for k in range(K):
                 at = K + k * size
                 if observed[t] < d:
-                    exponent, precision, _ = complete(fit, at, flat, t * d, d, work, 0, completed, (t * K + k) * size)
+                    exponent, precision, q = complete(fit, at, flat, t * d, d, work, 0, completed, (t * K + k) * size)
                 else:
-                    exponent, precision, _ = evaluate(fit, at, flat, t * d, d, work, 0)
+                    exponent, precision, q = evaluate(fit, at, flat, t * d, d, work, 0)
+                exponent = exponent - 0.5 * q if elliptical else exponent
                 shares[t, k] = exponent + 0.5 * log(precision) + log(fit[k])
                 top = max(top, shares[t, k])
             total = 0.0
@@ -187,7 +190,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                     for i in range(d):
                         fit[K + k * size + i] += NUDGE * (1.0 + draws[k, 1]) * math.sqrt(variances[i])
 
-    def fit_points(points, filled, observed, near, best, seeds, floors, K, size, work_size):  # type: ignore[no-untyped-def]
+    def fit_points(points, filled, observed, near, best, seeds, floors, trimmed, K, size, work_size):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         n, d = points.shape
         work, variances = np.empty(work_size + 1), np.empty(d)
@@ -196,7 +199,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         n_near = 0
         for t in range(n):
             n_near += near[t]
-        n_trimmed = int(TRIMMED * n_near)
+        n_trimmed = int(trimmed * n_near)
         best_total = -math.inf
         for s in range(len(seeds)):
             put_seeds(fit, filled, near, K, size, seeds[s], variances, likelihood)

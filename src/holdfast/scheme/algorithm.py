@@ -24,8 +24,10 @@ GAMMA_SQUARED, WARMUP, STEP, HYPER = 0, 1, 2, 6
 
 LARGEST = 1e150  # beyond, a square overflows: such a number is as good as infinite
 
-# What became of a point.
+# What became of a point (the last two bits), and what it told (further bits).
 LEARNT, REJECTED, UNUSABLE, HELD_FOR_START = 0, 1, 2, 3
+FATE = 3
+ANOMALOUS, CHANGED, LOOK = 4, 8, 16
 
 
 @dataclass(frozen=True)

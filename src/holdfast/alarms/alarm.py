@@ -1,0 +1,41 @@
+"""An alarm: what is told to people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Something has happened.
+
+    kind: "change" (the stream is another one since `onset`) or "anomaly" (rows `onset` to `row` stand out).
+    row: where it was noticed. onset: where it began, as far as can be told. Rows count from the first point of the stream.
+    size: of a shift or an anomaly, the distance in standard deviations of what was usual before; of a change of spread,
+        the new spread over the old one.
+    direction: "up", "down", "wider" or "narrower".
+    variables: the variables that carry it, the one that carries most first: names if the data had any, or numbers.
+    p_value: of an anomaly, how rare a point so far out is (the least of its rows).
+    """
+
+    kind: str
+    row: int
+    onset: int
+    size: float
+    direction: str
+    variables: tuple[str | int, ...]
+    p_value: float | None = None
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Alarm("change", 210, 201, 3.2, "up", ("temperature",)))
+        row 210: change since row 201, temperature up by 3.2 standard deviations
+        """
+        which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
+        if self.direction in ("up", "down"):
+            how = f"{which} {self.direction} by {abs(self.size):.3g} standard deviations"
+        else:
+            how = f"{which} {self.direction}, spread {self.size:.3g} times the old one"
+        since = f" since row {self.onset}" if self.onset != self.row else ""
+        return f"row {self.row}: {self.kind}{since}, {how}"

@@ -1,0 +1,55 @@
+"""One channel's step: rank, pay the bets, Shiryaev–Roberts."""
+
+from __future__ import annotations
+
+from holdfast.alarms.bets import FAR_OUT, INSIDE, NARROWINGS, WEIGHTS, cell_of
+from holdfast.alarms.guard import BURST, LEAK, SHOULDER, limit_inside, pay_far_out
+from holdfast.alarms.layout import AGES, BETS, DEGENERATE, LEAKING, OWN_EVIDENCE, WAGERS
+from holdfast.alarms.ranks import add, bin_of, rank
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Vector
+
+CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
+
+
+@kernel
+def pay_inside(own: Vector, r: float, u: float, pay: Vector) -> None:
+    """What the bets are paid on a point that is not far out; the point joins the reference."""
+    b = bin_of(r)
+    if own[DEGENERATE] == 0.0:
+        cell = cell_of(rank(own, b, u))
+        for k in range(BETS):
+            pay[k] = INSIDE[cell, k]
+    else:  # the first points were all the same: only being far out tells, and a constant must never raise an alarm
+        for k in range(BETS):
+            pay[k] = CONSTANT_PAY if k < NARROWINGS else 0.0
+    add(own, b)
+    if own[LEAKING] > 0.0:
+        left = own[LEAKING] - LEAK
+        own[LEAKING] = left if left > 0.0 else 0.0
+        if left >= BURST and abs(r) > SHOULDER:
+            limit_inside(own, r, pay)
+
+
+@kernel
+def roll(own: Vector, pay: Vector, radius: bool) -> float:
+    """R ← (1 + R)·e for every bet, and the same weighted by age; Σ w·R."""
+    wagers, ages = own[WAGERS : WAGERS + BETS], own[AGES : AGES + BETS]
+    weights = WEIGHTS[1 if radius else 0]
+    for k in range(BETS):
+        ages[k] = (ages[k] + wagers[k]) * pay[k]
+        wagers[k] = (wagers[k] + weights[k]) * pay[k]
+    first = (wagers[0] + wagers[1]) + (wagers[2] + wagers[3])
+    second = (wagers[4] + wagers[5]) + (wagers[6] + wagers[7])
+    third = (wagers[8] + wagers[9]) + (wagers[10] + wagers[11])
+    return (first + second) + (third + wagers[12])
+
+
+@kernel
+def step(own: Vector, r: float, u: float, radius: bool, pay: Vector) -> None:
+    """Takes one residual; the channel's evidence is what the mixture of bets has won."""
+    if abs(r) <= FAR_OUT:
+        pay_inside(own, r, u, pay)
+    else:
+        pay_far_out(own, r, radius, pay)
+    own[OWN_EVIDENCE] = roll(own, pay, radius)

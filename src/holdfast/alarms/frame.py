@@ -1,0 +1,48 @@
+"""Centre and spread of a few numbers: median and median absolute deviation."""
+
+from __future__ import annotations
+
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Vector
+
+MAD_TO_SD = 1.4826022185056018
+QUANTILE_80_OF_NORMAL = 1.2815515655446004  # of |x|
+RELATIVE_FLOOR, FLOOR = 1e-9, 1e-300  # relative: units do not matter
+
+
+@kernel
+def sort(values: Vector, n: int) -> None:
+    """Sorts the first n numbers by insertion."""
+    for i in range(1, n):
+        value = values[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@kernel
+def median_of_sorted(values: Vector, n: int) -> float:
+    """The median of n numbers in order."""
+    return values[n // 2] if n & 1 else 0.5 * values[n // 2 - 1] + 0.5 * values[n // 2]
+
+
+@kernel
+def centre_and_spread(values: Vector, n: int) -> tuple[float, float, bool]:
+    """Median, 1.4826·MAD, and whether there was no spread at all; destroys the values.
+
+    Where more than half of the numbers are equal the 80 % quantile of the deviations takes the MAD's place; where that
+    is 0, too, a floor that is relative to the centre.
+    """
+    sort(values, n)
+    centre = median_of_sorted(values, n)
+    for j in range(n):
+        values[j] = abs(values[j] - centre)
+    sort(values, n)
+    spread = MAD_TO_SD * median_of_sorted(values, n)
+    floor = RELATIVE_FLOOR * abs(centre) + FLOOR
+    if spread <= floor:
+        spread = values[(4 * n) // 5] / QUANTILE_80_OF_NORMAL
+    degenerate = spread <= floor
+    return centre, floor if degenerate else spread, degenerate

@@ -1,0 +1,79 @@
+"""The guard against bursts: a few scattered outliers must not pass for a new regime.
+
+A far-out point counts for a shift of the level only as far as it agrees with the far-out points before it on the same
+side, and for a wider spread only little until there have been more than eight of them. Every limit lowers what a
+bet is paid and never raises it, so the promise is not touched.
+"""
+
+from __future__ import annotations
+
+from holdfast.alarms.bets import DOWNS, FAR, KEPT, NARROWINGS, UPS, WIDENINGS
+from holdfast.alarms.layout import ABOVE, BELOW, FAR_ABOVE, FAR_BELOW, LEAKING, SEEN
+from holdfast.alarms.ranks import inliers
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import exp, log
+from holdfast.scheme.state import Vector
+
+LEAK = 0.25
+BURST, MANY = 1.5, 8.0  # leaky counts: a burst is on; there are too many far-out points for one
+FORGET = 20.0  # points without a far-out one after which the earlier ones are forgotten
+AGREEMENT = 2.77  # log(40/√(2π)): one of the same normal law, rather than anywhere within 40 spreads
+MOST_AGREEMENT, LEAST_AGREEMENT, DISAGREEMENT = 2.5, -2.5, -1.0
+FEW_PAY, MANY_PAY = 1.0, 12.182493960703473  # while there are few, and e^2.5 afterwards
+OPPOSITE_PAY = 0.22313016014842982  # e^−1.5: of a shift up, on a point far below
+SHOULDER = 2.0  # within a burst, inliers beyond are suspect
+
+
+@kernel
+def agreement(own: Vector, side: int, r: float) -> float:
+    """Log-likelihood ratio: does the far-out point r belong to those before it? `side` is where they are kept."""
+    m, now = own[side], own[SEEN]
+    if m == 0.0 or now - own[side + 2] > FORGET:
+        own[side], own[side + 1], own[side + 2] = 1.0, r, now
+        return 0.0
+    own[side + 2] = now
+    gap = r - own[side + 1]
+    v = 1.0 + 1.0 / m
+    ratio = AGREEMENT - 0.5 * log(v) - 0.5 * gap * gap / v
+    if ratio < DISAGREEMENT:
+        if m == 1.0:
+            own[side + 1] = r
+        else:
+            own[side] = m - 1.0
+        return ratio if ratio > LEAST_AGREEMENT else LEAST_AGREEMENT
+    own[side] = m + 1.0
+    own[side + 1] += gap / (m + 1.0)
+    return ratio if ratio < MOST_AGREEMENT else MOST_AGREEMENT
+
+
+@kernel
+def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
+    """What the bets are paid on a far-out point."""
+    above = r > 0.0
+    count = ABOVE if above else BELOW
+    n = inliers(own) + own[ABOVE] + own[BELOW]
+    rate = (own[count] + 1.0) / (n + 2.0)
+    own[count] += 1.0
+    own[LEAKING] += 1.0
+    wide = FEW_PAY if own[LEAKING] <= MANY else MANY_PAY
+    agreed = agreement(own, FAR_ABOVE if above else FAR_BELOW, r)
+    level = wide if radius else exp(agreed)
+    side = 0 if above else 1
+    opposite = OPPOSITE_PAY if own[FAR_BELOW if above else FAR_ABOVE] > 0.0 and not radius else level
+    for k in range(len(pay)):
+        up = k < DOWNS
+        most = (level if up == above else opposite) if k < WIDENINGS else wide
+        paid = FAR[side, k] / rate + KEPT[k]
+        pay[k] = paid if paid < most or k >= NARROWINGS else most
+
+
+@kernel
+def limit_inside(own: Vector, r: float, pay: Vector) -> None:
+    """Within a burst, limits what the bets are paid on an inlier far from the centre."""
+    if own[LEAKING] <= MANY:
+        for k in range(WIDENINGS, NARROWINGS):
+            pay[k] = pay[k] if pay[k] < 1.0 else 1.0
+    if own[FAR_ABOVE if r > 0.0 else FAR_BELOW] < 2.0:
+        first = UPS if r > 0.0 else DOWNS
+        for k in range(first, first + 4):
+            pay[k] = pay[k] if pay[k] < 1.0 else 1.0

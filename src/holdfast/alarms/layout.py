@@ -1,0 +1,65 @@
+"""Where the numbers of a change detector lie in its memory: a header, the shares of the variables, the channels.
+
+    [ header | d shares | channel 0 … channel d−1 | radius, if d > 1 ]
+
+Each coordinate is a channel, and for d > 1 so is the radius, the length of the vector of residuals.
+A memory of zeros is a detector that has seen nothing.
+"""
+
+from __future__ import annotations
+
+from holdfast.scheme.compiling import kernel
+
+WARM = 100  # points from which a channel takes its frame; as many are kept in its ring
+BETS = 13
+
+# The header.
+COUNTER = 0  # of random numbers drawn
+EVIDENCE = 1  # M, the mean over the channels
+LIMIT = 2  # what M is held against; 0 before the first point
+KIND = 3  # of the last alarm: 0 none, 1 up, 2 down, 3 wider, 4 narrower
+CARRIER = 4  # the variable that carries it
+AGO = 5  # how many points before the alarm the new regime began
+SHIFT = 6  # of the level, in units of the data
+RATIO = 7  # new spread over old spread
+OLD_SPREAD = 8
+
+LOCK = 9
+HEADER = 16
+
+# A channel.
+SEEN = 0  # points since the start, up to WARM of them for the frame
+PLACE = 1  # in the ring, of the oldest value
+CENTRE = 2
+SPREAD = 3
+DEGENERATE = 4  # 1 where the first points had no spread: then their ranks say nothing
+PHI = 5  # lag-1 coefficient; 0 where there is no memory
+PREDICTED_FROM = 6  # what the next point is predicted from, in units of the frame
+LAST = 7  # the last point, in units of the frame
+RESIDUAL_CENTRE = 8
+RESIDUAL_SPREAD = 9
+PAIRS = 10  # how many, Σx, Σy, Σxy, Σxx
+NEXT_CHECK = 15  # SEEN at which the memory is looked at again
+ABOVE = 16  # far-out points above and below
+BELOW = 17
+LEAKING = 18  # leaky count of far-out points
+FAR_ABOVE = 19  # agreeing far-out points: how many, their mean, SEEN at the last of them
+FAR_BELOW = 22
+OWN_EVIDENCE = 25  # Σ w·R
+BLOCKS = 26  # cumulative counts of the inliers by block, 8 of them
+BINS = BLOCKS + 8  # cumulative counts within the blocks
+RING = BINS + 64
+WAGERS = RING + WARM  # w·R of each bet
+AGES = WAGERS + BETS  # the same, each term times its age in points
+CHANNEL = AGES + BETS
+
+
+@kernel
+def channel_at(at: int, d: int, i: int) -> int:
+    """Where channel i begins."""
+    return at + HEADER + d + i * CHANNEL
+
+
+def memory_size(d: int) -> int:
+    """How many numbers a detector of d variables keeps."""
+    return HEADER + d + (d + 1 if d > 1 else 1) * CHANNEL

@@ -1,0 +1,156 @@
+"""Residuals: points in the units of their frame, freed of their lag-1 memory where they have one.
+
+    z = (x − centre) / spread,    r = (z − φ·z₋) / √(1 − φ²),  re-standardised by median and MAD.
+
+φ is the centred lag-1 coefficient of the pairs in which neither is far out. It is used only where it is clearly not 0,
+looked at when 100, 200, 400, … points have been seen, and then follows its estimate at every point. A far-out point is
+replaced by its prediction in what the next one is predicted from.
+"""
+
+from __future__ import annotations
+
+import math
+
+from holdfast.alarms.bets import FAR_OUT
+from holdfast.alarms.frame import centre_and_spread
+from holdfast.alarms.layout import (
+    ABOVE,
+    BELOW,
+    BLOCKS,
+    CENTRE,
+    DEGENERATE,
+    FAR_ABOVE,
+    FAR_BELOW,
+    LAST,
+    NEXT_CHECK,
+    PAIRS,
+    PHI,
+    PLACE,
+    PREDICTED_FROM,
+    RESIDUAL_CENTRE,
+    RESIDUAL_SPREAD,
+    RING,
+    SEEN,
+    SPREAD,
+    WARM,
+)
+from holdfast.alarms.ranks import N_BINS, add, bin_of
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Vector
+
+PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
+SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
+LARGEST_PHI = 0.99
+LARGEST_RESIDUAL = 1e15
+
+
+@kernel
+def in_frame(own: Vector, x: float) -> float:
+    """z, kept finite."""
+    z = (x - own[CENTRE]) / own[SPREAD]
+    z = z if z < LARGEST_RESIDUAL else LARGEST_RESIDUAL
+    return z if z > -LARGEST_RESIDUAL else -LARGEST_RESIDUAL
+
+
+@kernel
+def pair(own: Vector, z: float) -> None:
+    """Takes the last point and this one as a pair, unless one is far out."""
+    last = own[LAST]
+    if abs(z) < PAIR_LIMIT and abs(last) < PAIR_LIMIT:
+        own[PAIRS] += 1.0
+        own[PAIRS + 1] += last
+        own[PAIRS + 2] += z
+        own[PAIRS + 3] += last * z
+        own[PAIRS + 4] += last * last
+    own[LAST] = z
+
+
+@kernel
+def lag_one(own: Vector) -> float:
+    """The coefficient, as the pairs so far have it."""
+    n = own[PAIRS]
+    if n < 10.0:
+        return 0.0
+    variance = own[PAIRS + 4] - own[PAIRS + 1] * own[PAIRS + 1] / n
+    covariance = own[PAIRS + 3] - own[PAIRS + 1] * own[PAIRS + 2] / n
+    phi = covariance / variance if variance > 1e-12 else 0.0
+    phi = phi if phi < LARGEST_PHI else LARGEST_PHI
+    return phi if phi > -LARGEST_PHI else -LARGEST_PHI
+
+
+@kernel
+def residual(own: Vector, z: float, phi: float) -> float:
+    """r of a point, and what the next one is predicted from."""
+    predicted = phi * own[PREDICTED_FROM]
+    r = ((z - predicted) / math.sqrt(1.0 - phi * phi) - own[RESIDUAL_CENTRE]) / own[RESIDUAL_SPREAD]
+    own[PREDICTED_FROM] = z if abs(r) < FAR_OUT else predicted
+    return r
+
+
+@kernel
+def residuals_of_ring(own: Vector, out: Vector) -> None:
+    """Residuals of the points in the ring, oldest first, with the coefficient as it is now."""
+    place = int(own[PLACE])
+    own[PREDICTED_FROM] = 0.0
+    for j in range(WARM):
+        i = place + j if place + j < WARM else place + j - WARM
+        out[j] = residual(own, in_frame(own, own[RING + i]), own[PHI])
+
+
+@kernel
+def refill(own: Vector, room: Vector) -> None:
+    """Makes the reference anew from the points in the ring."""
+    own[RESIDUAL_CENTRE] = 0.0
+    own[RESIDUAL_SPREAD] = 1.0
+    residuals_of_ring(own, room)
+    if own[PHI] != 0.0:
+        centre, spread, none = centre_and_spread(room, WARM)
+        own[RESIDUAL_CENTRE] = centre
+        own[RESIDUAL_SPREAD] = 1.0 if none else spread
+        residuals_of_ring(own, room)
+    own[ABOVE] = 0.0
+    own[BELOW] = 0.0
+    own[FAR_ABOVE] = 0.0  # they were in units of the old residuals
+    own[FAR_BELOW] = 0.0
+    for b in range(8 + N_BINS):
+        own[BLOCKS + b] = 0.0
+    for j in range(WARM):
+        r = room[j]
+        if r > FAR_OUT:
+            own[ABOVE] += 1.0
+        elif r < -FAR_OUT:
+            own[BELOW] += 1.0
+        else:
+            add(own, bin_of(r))
+
+
+@kernel
+def look_for_memory(own: Vector) -> bool:
+    """Switches φ on or off; whether it was switched."""
+    own[NEXT_CHECK] = 2.0 * own[SEEN]
+    phi = lag_one(own)
+    error = 1.0 / math.sqrt(own[SEEN])
+    used = own[PHI] != 0.0
+    if used == (abs(phi) > (SWITCH_OFF if used else SWITCH_ON) * error):
+        return False
+    own[PHI] = 0.0 if used else phi
+    return True
+
+
+@kernel
+def begin(own: Vector, room: Vector, whiten: bool) -> None:
+    """The end of the warm-up: the frame, the memory and the reference from the points in the ring."""
+    for j in range(WARM):
+        room[j] = own[RING + j]
+    centre, spread, degenerate = centre_and_spread(room, WARM)
+    own[CENTRE] = centre
+    own[SPREAD] = spread
+    own[DEGENERATE] = 1.0 if degenerate else 0.0
+    own[PLACE] = 0.0
+    own[PHI] = 0.0
+    if whiten:
+        own[LAST] = in_frame(own, own[RING])
+        for j in range(1, WARM):
+            pair(own, in_frame(own, own[RING + j]))
+        look_for_memory(own)
+    refill(own, room)

@@ -1,0 +1,120 @@
+"""The bank: the same mixture learnt with several step sizes at once, each trusted as far as it predicts.
+
+A point is rejected if every expert that is trusted rejects it; then nothing is learnt. Otherwise the trust in each expert
+grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is handed round so
+that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones give a quiet estimate
+in calm, the quick ones take over after a change. When a quick expert has been predicting better than the slowest for long,
+the slow ones take over what it has learnt and begin to average anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.models.mixture import MixtureFunctions
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import at_least, exp
+from holdfast.scheme.state import Layout, Vector
+
+STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
+EXPERTS = len(STEPS)
+SLOW, QUICK = 0, 3  # the two whose likelihoods tell of a small shift
+LIMIT = 4.0  # nats by which a single point can tell two experts apart
+SHARE = 0.002  # of the trust, handed round at every point
+HEARD = 0.03  # trust below which an expert has no say in what is rejected
+LEAD = 16.0  # nats by which the quick one has to be ahead of the slow one …
+STRIDE = 2.0  # … in strides of at most this
+FRESH = 16.0  # points that an expert which takes over another's estimate goes by
+
+FIELDS = ("experts", "counts", "trust", "lead")
+
+
+def bank_fields(mixture: MixtureFunctions) -> dict[str, tuple[int, ...]]:
+    """What the bank keeps."""
+    return {"experts": (EXPERTS, mixture.layout.size), "counts": (EXPERTS,), "trust": (EXPERTS,), "lead": (1,)}
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """The compiled functions of a bank; `work` is its own area."""
+
+    work_size: int
+
+    rejects: Callable[..., Any]
+    """(theta, point, hyper, work, γ², missing) → (whether γ rejects the point, the least squared distance heard of).
+
+    Leaves in `work` what `learn` needs."""
+
+    learn: Callable[..., Any]
+    """(theta, point, hyper, work, missing): shares out trust, and moves every expert."""
+
+    estimate: Callable[..., Any]
+    """(theta, out): the means, in the units of the data."""
+
+
+def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) -> Bank:
+    """A bank of this (bare) mixture, whose fields lie in theta as `layout` says."""
+    expert_size, area = mixture.layout.size, mixture.work_size
+    experts, counts, trust, lead = (layout.at(name) for name in FIELDS)
+    reference, scale = layout.at("reference"), layout.at("scale")
+    evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
+    weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
+    size = mixture.layout.fields["components"][1]
+    losses = EXPERTS * area
+
+    @kernel
+    def rejects(
+        theta: Vector, point: Vector, hyper: Vector, work: Vector, gamma_squared: float, missing: bool
+    ) -> tuple[bool, float]:
+        nearest = -1.0
+        for e in range(EXPERTS):
+            own, scratch = theta[experts + e * expert_size :], work[e * area :]
+            work[losses + e] = evaluate(own, point, hyper, scratch, missing)
+            if theta[trust + e] > HEARD:
+                q = whitened(own, point, hyper, scratch, missing)
+                nearest = q if nearest < 0.0 or q < nearest else nearest
+        return nearest > gamma_squared, nearest
+
+    @kernel
+    def learn(theta: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool) -> None:
+        least = work[losses]
+        for e in range(1, EXPERTS):
+            least = work[losses + e] if work[losses + e] < least else least
+        total = 0.0
+        for e in range(EXPERTS):
+            theta[trust + e] *= exp(at_least(least - work[losses + e], -LIMIT))
+            total += theta[trust + e]
+        scaling = (1.0 - SHARE) / total
+        for e in range(EXPERTS):
+            theta[trust + e] = theta[trust + e] * scaling + SHARE / EXPERTS
+            theta[counts + e] += 1.0
+            rho = at_least(STEPS[e], 1.0 / theta[counts + e])
+            advance(theta[experts + e * expert_size :], point, hyper, work[e * area :], rho, missing)
+        ahead = work[losses + SLOW] - work[losses + QUICK]
+        ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
+        theta[lead] = at_least(theta[lead] + ahead, 0.0)
+        if theta[lead] > LEAD:
+            theta[lead] = 0.0
+            for e in range(QUICK):
+                for i in range(expert_size):
+                    theta[experts + e * expert_size + i] = theta[experts + QUICK * expert_size + i]
+                theta[counts + e] = FRESH
+
+    @kernel
+    def estimate(theta: Vector, out: Vector) -> None:
+        """The means of the statistics averaged over the experts by their trust."""
+        for k in range(K):
+            mass = 0.0
+            for e in range(EXPERTS):
+                mass += theta[trust + e] * theta[experts + e * expert_size + weights + k]
+            for i in range(d):
+                mean = 0.0
+                for e in range(EXPERTS):
+                    own = experts + e * expert_size
+                    share = theta[trust + e] * theta[own + weights + k]
+                    mean += share * theta[own + components + k * size + i]
+                out[k * d + i] = theta[reference + i] + theta[scale + i] * mean / mass
+
+    return Bank(losses + EXPERTS, rejects, learn, estimate)

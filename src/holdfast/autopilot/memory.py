@@ -1,0 +1,71 @@
+"""What the last point tells of the next: the residual of each coordinate after its lag-1 autoregression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.autopilot.view import SLOWLY
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import at_least
+from holdfast.scheme.state import Layout, Vector
+
+SMALLEST = 1e-18  # variance, in the frame's units
+
+# lag = for each coordinate [ mean | variance | covariance with the one before | last value ], then the points counted
+MEAN, VARIANCE, COVARIANCE, LAST, PER_VARIABLE = 0, 1, 2, 3, 4
+
+
+def lag_fields(d: int) -> dict[str, tuple[int, ...]]:
+    """What is kept."""
+    return {"lag": (PER_VARIABLE * d + 1,)}
+
+
+@dataclass(frozen=True, eq=False)
+class Lag:
+    """The compiled functions."""
+
+    residual: Callable[..., Any]
+    """(theta, point, out): what the last point did not tell; NaN where a coordinate is missing."""
+
+    learn: Callable[..., Any]
+    """(theta, point, rejected): the moments, unless rejected; the last value in any case."""
+
+
+def lag_functions(layout: Layout, d: int) -> Lag:
+    """For a stream whose fields lie in theta as `layout` says."""
+    at = layout.at("lag")
+
+    @kernel
+    def slope(theta: Vector, own: int) -> float:
+        phi = theta[own + COVARIANCE] / at_least(theta[own + VARIANCE], SMALLEST)
+        return 1.0 if phi > 1.0 else at_least(phi, -1.0)
+
+    @kernel
+    def residual(theta: Vector, point: Vector, out: Vector) -> None:
+        for i in range(d):
+            own = at + PER_VARIABLE * i
+            mean = theta[own + MEAN]
+            out[i] = point[i] - mean - slope(theta, own) * (theta[own + LAST] - mean)
+
+    @kernel
+    def learn(theta: Vector, point: Vector, rejected: bool) -> None:
+        count = at + PER_VARIABLE * d
+        if not rejected:
+            theta[count] += 1.0
+        step = at_least(SLOWLY, 1.0 / theta[count])
+        for i in range(d):
+            own = at + PER_VARIABLE * i
+            mean, before = theta[own + MEAN], theta[own + LAST] - theta[own + MEAN]
+            if point[i] != point[i]:  # missing: what is expected of it
+                theta[own + LAST] = mean + slope(theta, own) * before
+                continue
+            if not rejected:
+                delta = point[i] - mean
+                theta[own + MEAN] += step * delta
+                theta[own + VARIANCE] += step * (delta * delta - theta[own + VARIANCE])
+                theta[own + COVARIANCE] += step * (delta * before - theta[own + COVARIANCE])
+            theta[own + LAST] = point[i]
+
+    return Lag(residual, learn)

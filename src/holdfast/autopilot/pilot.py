@@ -1,0 +1,190 @@
+"""One point through the autopilot: scored by two slow views, then learnt by the bank, under the eyes of the rescue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.autopilot.bank import bank_fields, bank_functions
+from holdfast.autopilot.memory import lag_fields, lag_functions
+from holdfast.autopilot.rescue import rescue_fields, rescue_functions
+from holdfast.autopilot.view import View, view_functions
+from holdfast.models.component import Component
+from holdfast.models.frame import limited
+from holdfast.models.gaussian_mixture import COMPONENTS, LOG_UNIT
+from holdfast.models.mixture import MixtureFunctions, mixture_functions
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import log
+from holdfast.scheme.state import Layout, Vector
+
+RESIDUALS_SHARE = 0.25  # of the score
+
+# What the pilot is told, in `settings`.
+GAMMA_SQUARED, CORE_SQUARED, SETTINGS = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Pilot:
+    """The compiled functions of the autopilot for one kind of stream."""
+
+    component: Component
+    mixture: MixtureFunctions
+    view: View
+    residual_view: View
+    layout: Layout
+    work_size: int
+
+    assess: Callable[..., Any]
+    """(theta, y, settings, work, missing) → (score, surprise): what `step` would say; learns nothing."""
+
+    step: Callable[..., Any]
+    """(theta, y, settings, work, missing) → (score, surprise, nearest, rejected, look): assesses and learns.
+
+    missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance from the
+    estimate. look: whether the rescue has to look at its ring."""
+
+    pass_by: Callable[..., Any]
+    """(theta, y, work): takes note of a point that is not learnt from, for the next one's residual."""
+
+    estimate: Callable[..., Any]
+    """(theta, out): the means, in the units of the data."""
+
+    carrier: Callable[..., Any]
+    """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
+
+    point_at: int
+    """Where `step` leaves the point in `work`, in the frame's coordinates."""
+
+
+@cache
+def make_pilot(covariance: str, K: int, d: int) -> Pilot:
+    """The autopilot for K components in d dimensions."""
+    component = COMPONENTS[covariance]
+    mixture = mixture_functions(component, K, d, LOG_UNIT, True, False, False, bare=True)
+    view, residual_view = view_functions(component, K, d), view_functions(component, 1, d)
+    layout = Layout(
+        {
+            "reference": (d,),
+            "scale": (d,),
+            "inverse_scale": (d,),
+            "log_scale": (1,),
+            **bank_fields(mixture),
+            **rescue_fields(K, d),
+            "value": (view.layout.size,),
+            "residual": (residual_view.layout.size,),
+            **lag_fields(d),
+        }
+    )
+    bank, rescue, lag = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d), lag_functions(layout, d)
+    reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
+    log_scale, value, residual, experts = (layout.at(name) for name in ("log_scale", "value", "residual", "experts"))
+    trust = layout.at("trust")
+    assess_value, learn_value = view.assess, view.learn
+    install, swap_value = view.install, view.swap
+    assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
+    rejects, learn_bank, count = bank.rejects, bank.learn, rescue.count
+    find_residual, learn_lag = lag.residual, lag.learn
+    n_experts, expert_size = layout.fields["experts"]
+    size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
+    # The working area.
+    point_at, residual_at, value_at = 0, d, 2 * d
+    residual_work = value_at + view.work_size
+    bank_at = residual_work + residual_view.work_size
+    work_size = bank_at + bank.work_size
+
+    @kernel
+    def put_in_frame(theta: Vector, y: Vector, work: Vector, missing: int) -> float:
+        """The point in the frame's coordinates; returns the logarithm of the unit its density is told in."""
+        unit = theta[log_scale]
+        for i in range(d):
+            work[point_at + i] = limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
+            if missing > 0 and y[i] != y[i]:
+                work[point_at + i] = math.nan
+                unit -= log(theta[scale + i])
+        return unit
+
+    @kernel
+    def look_at(
+        theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int
+    ) -> tuple[float, float, float, float]:
+        unit = put_in_frame(theta, y, work, missing)
+        point, rest = work[point_at : point_at + d], work[residual_at : residual_at + d]
+        gaps, observed = missing > 0, d - missing
+        first, excess, q = assess_value(theta[value:], point, settings, work[value_at:], gaps, observed)
+        find_residual(theta, point, rest)
+        second, further, p = assess_residual(theta[residual:], rest, settings, work[residual_work:], gaps, observed)
+        score = first + RESIDUALS_SHARE * second + (1.0 + RESIDUALS_SHARE) * unit
+        return score, excess + RESIDUALS_SHARE * further, q, p
+
+    @kernel
+    def assess(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, float]:
+        score, surprise, _, _ = look_at(theta, y, settings, work, missing)
+        return score, surprise
+
+    @kernel
+    def step(
+        theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int
+    ) -> tuple[float, float, float, bool, bool]:
+        score, surprise, q, p = look_at(theta, y, settings, work, missing)
+        point, rest, gaps = work[point_at : point_at + d], work[residual_at : residual_at + d], missing > 0
+        rejected, nearest = rejects(theta, point, settings, work[bank_at:], settings[GAMMA_SQUARED], gaps)
+        if not rejected:
+            learn_bank(theta, point, settings, work[bank_at:], gaps)
+        look = count(theta, point, rejected)
+        out_of_core = q > settings[CORE_SQUARED]
+        if learn_value(theta[value:], point, settings, work[value_at:], out_of_core, gaps):
+            if K == 1:
+                swap_value(theta[value:])
+            else:
+                best = 0
+                for e in range(1, n_experts):
+                    best = e if theta[trust + e] > theta[trust + best] else best
+                install(theta[value:], theta[experts + best * expert_size :])
+        rejected_rest = p > settings[CORE_SQUARED]
+        if learn_residual(theta[residual:], rest, settings, work[residual_work:], rejected_rest, gaps):
+            swap(theta[residual:])
+        learn_lag(theta, point, out_of_core)
+        return score, surprise, nearest, rejected, look
+
+    @kernel
+    def pass_by(theta: Vector, y: Vector, work: Vector, missing: int) -> None:
+        put_in_frame(theta, y, work, missing)
+        learn_lag(theta, work[point_at : point_at + d], True)
+
+    @kernel
+    def carrier(theta: Vector, work: Vector) -> float:
+        """By the nearest component of the core."""
+        nearest = 0
+        for k in range(1, K):
+            if work[value_at + distance_at + k] < work[value_at + distance_at + nearest]:
+                nearest = k
+        variances = work[residual_at : residual_at + d]
+        own = value + K + nearest * size
+        for i in range(d):
+            variances[i] = 0.0
+        spread(theta, own, d, variances, 1.0)
+        furthest, result = -1.0, 1.0
+        for i in range(d):
+            delta = work[point_at + i] - theta[own + i]
+            if delta * delta / variances[i] > furthest:
+                furthest = delta * delta / variances[i]
+                result = (1.0 + i) if delta > 0.0 else -(1.0 + i)
+        return result
+
+    return Pilot(
+        component,
+        mixture,
+        view,
+        residual_view,
+        layout,
+        work_size,
+        assess,
+        step,
+        pass_by,
+        bank.estimate,
+        carrier,
+        point_at,
+    )

@@ -1,0 +1,98 @@
+"""The rescue from lock-out: when to begin anew from the latest points.
+
+Points that are rejected are counted against the contamination that the stream is known to have, by a cumulative sum of
+the log-likelihood ratio of "most are rejected now" to "as many as ever". While it is above zero, something may have
+begun. A new regime goes on: enough rejected points since then, and either many of them or all in one place. A burst of
+outliers is over before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import at_least, log
+from holdfast.scheme.state import MISSING, Layout, Vector
+
+RING = 32  # latest points kept, for each component
+MOSTLY = 0.7  # rejected share of points after a change
+CLEANEST, DIRTIEST = 0.02, 0.3  # between which the contamination is taken to lie
+SLOWLY = 0.002  # the step with which it is followed
+EVIDENCE = 16.0  # nats
+SOME, MANY = 10, 16  # rejected points, for each component
+ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
+
+# rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from |
+#            where the next point goes in the ring ]
+RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT = range(6)
+
+
+def rescue_fields(K: int, d: int) -> dict[str, tuple[int, ...]]:
+    """What the rescue keeps."""
+    return {"rescue": (6,), "ring": (RING * K, d)}
+
+
+@dataclass(frozen=True, eq=False)
+class Rescue:
+    """The compiled functions of the rescue."""
+
+    count: Callable[..., Any]
+    """(theta, point, rejected) → whether it is time to look at the ring: `latest` has the points to begin anew from."""
+
+
+def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
+    """For a stream whose fields lie in theta as `layout` says."""
+    at, ring, length = layout.at("rescue"), layout.at("ring"), RING * K
+
+    @kernel
+    def count(theta: Vector, point: Vector, rejected: bool) -> bool:
+        place = ring + int(theta[at + NEXT]) * d
+        for i in range(d):
+            theta[place + i] = point[i] if point[i] == point[i] else MISSING
+        theta[at + NEXT] = theta[at + NEXT] + 1.0 if theta[at + NEXT] < length - 1 else 0.0
+        usual = theta[at + CONTAMINATION]
+        usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
+        theta[at + LEARNT] += 1.0
+        step = at_least(SLOWLY, 1.0 / theta[at + LEARNT])
+        if rejected:
+            theta[at + CONTAMINATION] += step * (1.0 - theta[at + CONTAMINATION])
+            theta[at + RISEN] += log(MOSTLY / usual)
+            theta[at + SINCE] += 1.0
+            theta[at + REJECTED] += 1.0
+            return theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME * K
+        theta[at + CONTAMINATION] -= step * theta[at + CONTAMINATION]
+        if theta[at + RISEN] > 0.0:
+            theta[at + RISEN] += log((1.0 - MOSTLY) / (1.0 - usual))
+            theta[at + SINCE] += 1.0
+            if theta[at + RISEN] <= 0.0:
+                theta[at + RISEN] = theta[at + SINCE] = theta[at + REJECTED] = 0.0
+        return False
+
+    return Rescue(count)
+
+
+def latest(layout: Layout, theta: Vector) -> Vector:
+    """The points since the evidence was zero, oldest first, as many as the ring holds; NaN where one is missing."""
+    rescue, ring = layout.view(theta, "rescue"), layout.view(theta, "ring")
+    points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-min(int(rescue[SINCE]), len(ring)) :]
+    return np.where(points == MISSING, np.nan, points)
+
+
+def settled(layout: Layout, theta: Vector, points: Vector, spread: Vector, K: int) -> bool:
+    """Whether the latest points are many, or in one place as one component would have them (spread: its width)."""
+    if layout.view(theta, "rescue")[REJECTED] >= MANY * K:
+        return True
+    if K > 1:
+        return False
+    middle = np.nanmedian(points, axis=0)
+    width = 1.4826 * np.nanmedian(np.abs(points - middle), axis=0)
+    return bool(np.all(width <= ALIKE * spread))
+
+
+def clear(layout: Layout, theta: Vector) -> None:
+    """The evidence has been heard."""
+    layout.view(theta, "rescue")[[RISEN, SINCE, REJECTED]] = 0.0

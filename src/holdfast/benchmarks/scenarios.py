@@ -1,0 +1,193 @@
+"""Streams that tell the deaf from the fooled: a calm stretch, one change, outliers throughout; the truth is known.
+
+Before the change every component is N(μ, I): σ = 1 in each coordinate and the level is 0. One component stands at 0;
+two, of equal weight, stand at 0 and at 6σ along the first coordinate. Outliers come independently at a given rate:
+
+- uniform: each coordinate within ±20σ of the level, which goes along with the change;
+- one-sided: each coordinate from 0 to 20σ above the level;
+- clustered: N(p, .1²I) about one far place p that never moves, 15σ from the first level in a direction drawn at random
+  and at least 5σ from wherever a component ever is.
+
+The level is the middle of the components; when one of two moves alone, it stays where it was.
+
+σ is always the one before the change, so that outliers know nothing of a jump of the variance.
+A shift goes by the seed: even seeds move all coordinates, odd ones a single coordinate drawn at random; seeds 0 and 1
+of every four move up, the others down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+CALM = 1000  # rows before the change
+AFTER = 300  # rows from the change, or from the end of the ramp, to the reading
+APART = 6.0  # between two components
+REACH = 20.0  # of scattered outliers
+FAR, NARROW, ALOOF = 15.0, 0.1, 5.0  # clustered ones: how far from the level, how wide, how far from any component
+OUTLIER = -1  # the source of an outlier
+
+SHIFTS = (1.0, 3.0, 10.0, 100.0, 1e6)
+RATES = (0.0, 0.01, 0.05, 0.1, 0.2)
+KINDS = ("uniform", "one-sided", "clustered")
+DIMS = (1, 3, 8)
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What surrounds a change: coordinates, outliers and the seed."""
+
+    dim: int = 1
+    rate: float = 0.0
+    kind: str = "uniform"
+    seed: int = 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The groups that a run belongs to.
+
+        >>> Setting(3, 0.05, "clustered").labels
+        {'outliers': '5 %', 'kind': 'clustered', 'd': '3'}
+        """
+        kind = self.kind if self.rate > 0 else "none"
+        return {"outliers": f"{100 * self.rate:g} %", "kind": kind, "d": str(self.dim)}
+
+    def generator(self, *more: float) -> np.random.Generator:
+        """Random numbers of its own for each setting and whatever else tells two runs apart."""
+        numbers = (self.seed, self.dim, 1000 * self.rate, KINDS.index(self.kind), *(1000 * x for x in more))
+        return np.random.default_rng([round(x) for x in numbers])
+
+    @property
+    def moves_up(self) -> bool:
+        """Whether the level rises."""
+        return self.seed % 4 < 2
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """A stream up to the row where the estimate is read, and the truth at that row.
+
+    y: (T, d). source: (T,), the component each row comes from, −1 for outliers. change: first row that differs.
+    settled: first row from which the truth stays as it is. means: (K, d) and variance, of every coordinate: the truth.
+    labels: the groups that its result is counted in. seed: the setting's.
+    """
+
+    y: FloatArray
+    source: npt.NDArray[np.int64]
+    change: int
+    settled: int
+    means: FloatArray
+    variance: float
+    labels: dict[str, str]
+    seed: int
+
+
+def settings(
+    rates: Sequence[float] = RATES,
+    kinds: Sequence[str] = KINDS,
+    dims: Sequence[int] = DIMS,
+    seeds: Sequence[int] = (0,),
+) -> Iterator[Setting]:
+    """All combinations; without outliers there is only one kind."""
+    for dim in dims:
+        for rate in rates:
+            for kind in kinds if rate > 0 else kinds[:1]:
+                for seed in seeds:
+                    yield Setting(dim, rate, kind, seed)
+
+
+def level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
+    """All components move at once by `size` σ; or, alone, only the one of two that moves away from the other."""
+    rng = setting.generator(0, components, alone, size)
+    before = places(components, setting.dim)
+    path = np.tile(before, (CALM + AFTER, 1, 1))
+    moved = moving(setting, components, alone)
+    path[CALM:, moved] += size * direction(setting, rng)
+    level = before.mean(axis=0) if alone else path.mean(axis=1)
+    labels = {"shift": f"{size:g}σ", **setting.labels}
+    return draw(setting, rng, path, level, np.ones(len(path)), labels, CALM)
+
+
+def variance_jump(setting: Setting, factor: float) -> Scenario:
+    """The variance of every coordinate is multiplied by `factor`; the level stays."""
+    rng = setting.generator(1, factor)
+    path = np.zeros((CALM + AFTER, 1, setting.dim))
+    scale = np.where(np.arange(len(path)) < CALM, 1.0, np.sqrt(factor))
+    labels = {"variance": f"×{factor:g}" if factor >= 1 else f"÷{1 / factor:g}", **setting.labels}
+    return draw(setting, rng, path, path[:, 0], scale, labels, CALM)
+
+
+def ramp(setting: Setting, size: float = 10.0, length: int = 500) -> Scenario:
+    """The level moves by `size` σ in `length` equal steps, then stays; read 300 rows after the last step."""
+    rng = setting.generator(2, size)
+    progress = np.clip((np.arange(CALM + length + AFTER) - CALM + 1.0) / length, 0.0, 1.0)
+    path = progress[:, None, None] * size * direction(setting, rng)
+    labels = {"ramp": f"{size:g}σ", **setting.labels}
+    return draw(setting, rng, path, path[:, 0], np.ones(len(path)), labels, CALM + length)
+
+
+def burst(rng: np.random.Generator, length: int, dim: int) -> FloatArray:
+    """Scattered outliers in a row: (length, d), each coordinate within ±20σ of the level 0."""
+    return rng.uniform(-REACH, REACH, (length, dim))
+
+
+def places(components: int, dim: int) -> FloatArray:
+    """The component means before the change: (K, d)."""
+    means = np.zeros((components, dim))
+    means[:, 0] = APART * np.arange(components)
+    return means
+
+
+def moving(setting: Setting, components: int, alone: bool) -> slice:
+    """The components that move: all, or alone the upper one up or the lower one down."""
+    if not alone:
+        return slice(None)
+    return slice(components - 1, None) if setting.moves_up else slice(0, 1)
+
+
+def direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
+    """1 or −1 in the coordinates that move, else 0: (d,)."""
+    sign = 1.0 if setting.moves_up else -1.0
+    if setting.seed % 2 == 0:
+        return np.full(setting.dim, sign)
+    one = np.zeros(setting.dim)
+    one[rng.integers(setting.dim)] = sign
+    return one
+
+
+def draw(
+    setting: Setting,
+    rng: np.random.Generator,
+    path: FloatArray,
+    level: FloatArray,
+    scale: FloatArray,
+    labels: dict[str, str],
+    settled: int,
+) -> Scenario:
+    """The stream whose components go along `path` (T, K, d), with the outliers of the setting about `level`."""
+    n, components, dim = path.shape
+    source = np.asarray(rng.integers(components, size=n))
+    y = path[np.arange(n), source] + scale[:, None] * rng.standard_normal((n, dim))
+    outliers = rng.random(n) < setting.rate
+    if setting.kind == "clustered":
+        strange = far_place(rng, path) + NARROW * rng.standard_normal((n, dim))
+    else:
+        low = -REACH if setting.kind == "uniform" else 0.0
+        strange = level + rng.uniform(low, REACH, (n, dim))
+    y[outliers], source[outliers] = strange[outliers], OUTLIER
+    return Scenario(y, source, CALM, settled, path[-1], float(scale[-1] ** 2), labels, setting.seed)
+
+
+def far_place(rng: np.random.Generator, path: FloatArray) -> FloatArray:
+    """A place 15σ from the first level and apart from all components on the whole of their way."""
+    taken = np.concatenate((*path[::20], path[-1]))
+    while True:
+        away = rng.standard_normal(path.shape[2])
+        place: FloatArray = path[0].mean(axis=0) + FAR * away / np.linalg.norm(away)
+        if np.linalg.norm(taken - place, axis=1).min() >= ALOOF:
+            return place

@@ -1,0 +1,207 @@
+"""The machine room of a learner on autopilot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from holdfast.alarms import Change, threshold_for
+from holdfast.alarms.alarm import Alarm
+from holdfast.autopilot import rescue
+from holdfast.autopilot.start import start_pilot
+from holdfast.learners.engine import Engine
+from holdfast.learners.step import Step, WatchedStep
+from holdfast.learners.trace import Trace
+from holdfast.learners.watching import (
+    CARRIER,
+    CHANGE_SCORE,
+    DISTANCE,
+    P_VALUE,
+    RESULTS,
+    SCORE,
+    make_watch,
+)
+from holdfast.models.gaussian_mixture import GaussianMixture
+from holdfast.models.mixture_start import fit_mixture, trustworthy
+from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, LOOK, REJECTED, UNUSABLE
+from holdfast.scheme.compiling import announced, direct
+from holdfast.scheme.state import SEEN, Cell, Vector
+from holdfast.scheme.threshold import gamma_for_rate
+
+RATE_OF_CORE = 1e-4  # of clean points that the slow view drops
+ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
+CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
+TRIMMED = 0.2
+FRESH = 12.0  # points that experts begun anew go by
+
+
+class PilotEngine(Engine):
+    """The autopilot with its decisions on one stream of points of `width` numbers."""
+
+    model: GaussianMixture
+    rescues = True
+
+    def __init__(self, model: GaussianMixture, width: int, gamma: float, far: float, n_init: int, seed: int) -> None:
+        self.watch = make_watch(model.covariance, int(model.n_components), width)
+        self.layout, self.far = self.watch.layout, far
+        core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * far, 0.5), width)
+        settings = np.array([gamma * gamma, core * core, far, odd * odd, threshold_for(far)])
+        cell = Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
+        title = f"the autopilot for {model.n_components} component{'s' * (model.n_components > 1)}"
+        super().__init__(model, width, f"{title} ({width} variable{'s' * (width > 1)})", cell, seed)
+        self.missing_coordinates, self.first_unusable = self.watch.missing_coordinates, self.watch.first_unusable
+
+    def process(self, rows: Vector, record: str | None = None) -> Trace:
+        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        cell, shape, n = self.cell, (int(self.model.n_components), self.width), len(rows)
+        results, fates = np.full((n, RESULTS), math.nan), np.empty(n, np.int8)
+        estimates = np.full((n if record else 0, math.prod(shape)), math.nan)
+        alarms: list[Alarm] = []
+        first_row, done = int(cell.header[SEEN]), 0
+        while done < n and not self.started:
+            fates[done] = self._hold(rows[done])
+            if record and self.started:
+                estimates[done] = self.estimate("means").reshape(-1)
+            done += 1
+        while done < n:
+            rest = (rows[done:], cell.settings, cell.work, results[done:], fates[done:], estimates[done:])
+            with announced(self.title):
+                done += self.watch.run(cell.state, *rest)
+            change = self._step_in(int(fates[done - 1]))
+            if change:
+                alarms.append(change)
+            if record and fates[done - 1] & LOOK:
+                estimates[done - 1] = self.estimate("means").reshape(-1)
+        alarms += anomalies(results, fates, first_row)
+        return Trace(
+            results[:, SCORE],
+            fates,
+            {record: estimates.reshape(-1, *shape)} if record else {},
+            (results[:, CHANGE_SCORE], results[:, P_VALUE]),
+            sorted(alarms, key=lambda alarm: alarm.row),
+        )
+
+    def _step_in(self, fate: int) -> Alarm | None:
+        """What the compiled code leaves to Python: to begin anew, and to tell of a change."""
+        if fate & LOOK:
+            self._begin_anew()
+        if fate & CHANGED:
+            memory = self.layout.view(self.cell.theta, "changes")
+            return as_alarm(self.watch.detector.last_alarm(memory), int(self.cell.header[SEEN]) - 1)
+        return None
+
+    def _begin_anew(self) -> None:
+        """All experts from the latest points, if these are a regime of their own."""
+        layout, theta, K = self.layout, self.cell.theta, int(self.model.n_components)
+        points = rescue.latest(layout, theta)
+        component, d = self.watch.pilot.component, self.width
+        experts, trust = layout.view(theta, "experts"), layout.view(theta, "trust")
+        trusted = experts[np.argmax(trust)]
+        variances = np.zeros(d)
+        component.spread(trusted, K, d, variances, 1.0)
+        if np.isnan(points).all(axis=0).any() or not rescue.settled(layout, theta, points, np.sqrt(variances), K):
+            return
+        fit = fit_mixture(component, points, trustworthy(points, K), K, TRIMMED, self.seed)
+        if K == 1:
+            fit[1 + d :] = 0.5 * (fit[1 + d :] + trusted[1 + d :])
+        experts[:], trust[:] = fit, 1.0 / len(experts)
+        layout.view(theta, "counts")[:] = min(len(points), FRESH)
+        layout.view(theta, "lead")[:] = 0.0
+        rescue.clear(layout, theta)
+
+    def _start(self, held: Vector, theta: Vector) -> None:
+        points = self._held_points(held)
+        with announced(self.title):
+            start_pilot(self.watch.pilot, points, theta[: self.watch.pilot.layout.size], self.seed)
+            if theta is self.cell.theta:
+                self.watch.begin(self.cell.state, points, self.cell.settings, self.cell.work)
+
+    def score(self, rows: Vector) -> Vector:
+        """The score of each row, as if it came next; learns nothing."""
+        scores = np.empty(len(rows))
+        with announced(self.title):
+            self.watch.score(self._state_to_score_with(), rows, self.cell.settings, self.cell.work, scores)
+        return scores
+
+    def estimate(self, name: str) -> Vector:
+        """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""
+        theta, layout, K, d = self.theta(), self.layout, int(self.model.n_components), self.width
+        trust, experts = layout.view(theta, "trust"), layout.view(theta, "experts")
+        shares = trust[:, None] * experts[:, :K]
+        components = experts[:, K:].reshape(len(trust), K, -1)
+        weights = shares.sum(axis=0)
+        if name == "weights":
+            return np.asarray(weights / weights.sum())
+        shares /= weights
+        means = np.einsum("ek,eki->ki", shares, components[:, :, :d])
+        scale = layout.view(theta, "scale")
+        if name == "means":
+            return np.asarray(layout.view(theta, "reference") + scale * means)
+        off = components[:, :, :d] - means
+        own = np.array([[self.model.component_covariance(c, d) for c in expert] for expert in components])
+        covariances = np.einsum("ek,ekij->kij", shares, own + off[..., :, None] * off[..., None, :])
+        return np.asarray(covariances * np.outer(scale, scale))
+
+    def compiled_update(self) -> Callable[[Vector, Any], float]:
+        """The short way for one point; it answers NaN, and `explain` has the rest."""
+        example: Any = 0.0 if self.width == 1 else np.zeros(self.width)
+        with announced(self.title):
+            return direct(self.watch.update, self.cell.vector, example)
+
+    def answer(self) -> tuple[int, Step]:
+        """What became of the point that the compiled update has just had, and the step to tell."""
+        fate, *results = self.cell.work[-1 - RESULTS :].tolist()
+        return int(fate) & FATE, self._told(int(fate), results)
+
+    def _told(self, fate: int, results: list[float]) -> Step:
+        if fate == UNUSABLE:
+            return WatchedStep(math.nan, math.nan, math.nan, bad=True)
+        alarms = [self._step_in(fate)] if fate >= CHANGED else []
+        row = int(self.cell.header[SEEN]) - 1
+        if fate & ANOMALOUS:
+            alarms.append(anomaly(results, row, row))
+        return WatchedStep(
+            results[SCORE],
+            results[CHANGE_SCORE],
+            results[P_VALUE],
+            dropped=fate & FATE == REJECTED,
+            anomaly=bool(fate & ANOMALOUS),
+            change=bool(fate & CHANGED),
+            alarms=tuple(alarm for alarm in alarms if alarm is not None),
+        )
+
+
+def as_alarm(change: Change, row: int) -> Alarm:
+    """A change as it is told."""
+    order = sorted(range(len(change.shares)), key=lambda i: -change.shares[i])
+    carriers = tuple(i for i in order if i == change.variable or change.shares[i] >= CARRIES)
+    size = change.shift_in_spreads if change.kind in ("up", "down") else change.ratio
+    return Alarm("change", row, row - change.onset_ago, size, change.kind, carriers)
+
+
+def anomaly(results: list[float] | Vector, onset: int, row: int) -> Alarm:
+    """An anomaly as it is told; the results are those of the row that is furthest out."""
+    carrier = int(results[CARRIER])
+    return Alarm(
+        "anomaly",
+        row,
+        onset,
+        float(results[DISTANCE]),
+        "up" if carrier > 0 else "down",
+        (abs(carrier) - 1,),
+        float(results[P_VALUE]),
+    )
+
+
+def anomalies(results: Vector, fates: Any, first_row: int) -> list[Alarm]:
+    """The anomalous rows as alarms, one for rows that follow each other."""
+    rows = np.flatnonzero(fates & ANOMALOUS)
+    alarms = []
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+        if len(run):
+            worst = run[np.argmin(results[run, P_VALUE])]
+            alarms.append(anomaly(results[worst], first_row + int(run[0]), first_row + int(run[-1])))
+    return alarms

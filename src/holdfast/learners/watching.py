@@ -1,0 +1,177 @@
+"""The autopilot with its decisions, compiled for one kind of stream: what `scheme.algorithm` is for the plain scheme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.alarms import ChangeDetector, calibration, change_detector
+from holdfast.alarms.calibration import count_surprise, p_value
+from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
+from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
+from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector
+
+# settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
+FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
+N_SETTINGS = SETTINGS + 3
+
+# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: of an anomaly, ±(1 + the variable
+# that is furthest out).
+SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, CARRIER, RESULTS = 0, 1, 2, 3, 4, 5
+MASKED = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """The entry points for one kind of stream, compiled at their first call."""
+
+    pilot: Pilot
+    detector: ChangeDetector
+    layout: Layout
+    work_size: int
+
+    run: Callable[..., Any]
+    """(state, rows, settings, work, results, fates, estimates) → how many rows it took until Python has to step in."""
+
+    update: Callable[..., Any]
+    """(cell, y) → NaN, always: the last entries of `work` hold what became of the point, and its results."""
+
+    begin: Callable[..., Any]
+    """(state, rows, settings, work): takes note of the points of the start, after it."""
+
+    score: Callable[..., Any]
+    first_unusable: Callable[..., Any]
+    missing_coordinates: Callable[[Vector], int]
+
+
+@cache
+def make_watch(covariance: str, K: int, d: int) -> Watch:
+    """The whole watch over streams of d variables, for K components."""
+    pilot, detector = make_pilot(covariance, K, d), change_detector(d)
+    layout = Layout({**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,)})
+    surprises, changes = layout.at("surprises"), layout.at("changes")
+    theta_end = HEADER + layout.size
+    detector_work = pilot.work_size
+    scalar_at = N_SETTINGS + detector_work + detector.work_size
+    fate_at = scalar_at + 1
+    results_at = fate_at + 1
+    state_at = results_at + RESULTS
+    assess, step, pass_by, estimate = pilot.assess, pilot.step, pilot.pass_by, pilot.estimate
+    point_at, carrier, observe = pilot.point_at, pilot.carrier, detector.observe
+    stamp = fingerprint([assess, step, pass_by, estimate, carrier, observe, p_value, count_surprise])
+
+    @kernel
+    def missing_coordinates(y: Vector) -> int:
+        missing = 0
+        for i in range(d):
+            if abs(y[i]) > LARGEST:
+                return -1
+            if math.isnan(y[i]):
+                missing += 1
+        return -1 if missing == d else missing
+
+    @kernel
+    def watch(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, missing: int) -> int:
+        """A point that can be used: its results, and what became of it."""
+        theta = state[HEADER:theta_end]
+        state[SEEN] += 1.0
+        score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
+        p = p_value(theta, surprises, surprise)
+        count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR])
+        results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, score, p
+        results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
+        fate = LEARNT
+        if rejected:
+            state[RUN] += 1.0
+            state[DROPPED] += 1.0
+            fate = REJECTED
+        else:
+            state[RUN] = 0.0
+        if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
+            fate |= ANOMALOUS
+            results[CARRIER] = carrier(theta, work)
+        if observe(theta, changes, work, point_at, settings[THRESHOLD], work, detector_work) > 0.0:
+            fate |= CHANGED
+        if look:
+            fate |= LOOK
+        return fate
+
+    def run(state, rows, settings, work, results, fates, estimates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        recording = len(estimates) > 0
+        for i in range(len(rows)):
+            missing = missing_coordinates(rows[i])
+            if missing < 0:
+                state[SEEN] += 1.0
+                state[BAD] += 1.0
+                for j in range(RESULTS):
+                    results[i, j] = math.nan
+                fates[i] = UNUSABLE
+            else:
+                fates[i] = watch(state, rows[i], settings, work, results[i], missing)
+            if recording:
+                estimate(state[HEADER:theta_end], estimates[i])
+            if fates[i] >= CHANGED:
+                return i + 1
+        return len(rows)
+
+    @kernel
+    def watch_usable(cell: Vector, y: Vector) -> float:
+        """Leaves a point that cannot be used alone, not even counted."""
+        missing = missing_coordinates(y)
+        cell[fate_at] = UNUSABLE
+        if missing >= 0:
+            state, work, results = cell[state_at:], cell[N_SETTINGS:state_at], cell[results_at:state_at]
+            cell[fate_at] = watch(state, y, cell[:N_SETTINGS], work, results, missing)
+        return math.nan
+
+    def update_scalar(cell, x):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        cell[scalar_at] = x
+        return watch_usable(cell, cell[scalar_at:fate_at])
+
+    def update_vector(cell, y):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        return watch_usable(cell, y)
+
+    def begin(state, rows, settings, work):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        theta = state[HEADER:theta_end]
+        for i in range(len(rows)):
+            missing = missing_coordinates(rows[i])
+            _, surprise = assess(theta, rows[i], settings, work, missing)
+            count_surprise(theta, surprises, surprise, 1.0, 0.0)
+            pass_by(theta, rows[i], work, missing)
+            observe(theta, changes, work, point_at, settings[THRESHOLD], work, detector_work)
+
+    def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            missing = missing_coordinates(rows[i])
+            scores[i] = math.nan
+            if missing >= 0:
+                scores[i], _ = assess(state[HEADER:theta_end], rows[i], settings, work, missing)
+
+    def first_unusable(rows):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            if missing_coordinates(rows[i]) < 0:
+                return i
+        return -1
+
+    return Watch(
+        pilot,
+        detector,
+        layout,
+        state_at - N_SETTINGS,
+        compiled(run, releases_gil=True),
+        compiled(update_scalar if d == 1 else update_vector),
+        compiled(begin),
+        compiled(score, releases_gil=True),
+        compiled(first_unusable),
+        missing_coordinates,
+    )

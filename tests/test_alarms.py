@@ -1,0 +1,202 @@
+"""The change detector: its ranks, its bets, its bits, what an alarm says, and a slice of the promise."""
+
+import math
+
+import numpy as np
+import pytest
+from numba import njit
+
+from holdfast.alarms import change_detector, threshold_for
+from holdfast.alarms.bets import EDGES, FAR, INSIDE, KEPT, WEIGHTS, cell_of
+from holdfast.alarms.layout import CHANNEL, WARM
+from holdfast.alarms.ranks import add, bin_of, inliers, rank, uniform
+
+
+def observed(rows, far=1e-4, memory=None, whiten=True):
+    """Flags, certainties and the memory afterwards."""
+    rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    detector = change_detector(rows.shape[1], whiten)
+    memory = np.zeros(detector.size) if memory is None else memory
+    flags, certainties = np.zeros(len(rows)), np.zeros(len(rows))
+    detector.run(memory, rows, threshold_for(far), np.zeros(detector.work_size), flags, certainties)
+    assert np.isfinite(memory).all()
+    assert np.isfinite(certainties).all()
+    return flags, certainties, memory
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_ranks_are_those_of_a_count():
+    residuals = np.clip(normal(0, 500), -4.0, 4.0)
+    residuals[::7] = 4.0
+    own = np.zeros(CHANNEL)
+    for n, r in enumerate(residuals):
+        b, bins = bin_of(r), np.minimum(((residuals[:n] + 4.0) * 8.0).astype(int), 63)
+        for u in (0.0, 0.3):
+            expected = ((bins < b).sum() + u * ((bins == b).sum() + 1)) / (n + 1)
+            assert rank(own, b, u) == pytest.approx(expected, abs=1e-15)
+        add(own, b)
+        assert inliers(own) == n + 1
+
+
+def test_random_numbers_are_splitmix():
+    draw = njit(lambda memory: uniform(memory, 0))
+    memory = np.zeros(1)
+    drawn = np.array([draw(memory) for _ in range(20_000)])
+    state, mask = 0x9E3779B97F4A7C15, 2**64 - 1
+    mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+    assert drawn[0] == ((mixed ^ (mixed >> 31)) >> 11) / 2**53
+    assert memory[0] == 20_000
+    counts = np.histogram(drawn, 20, (0.0, 1.0))[0]
+    assert ((counts - 1000) ** 2 / 1000).sum() < 50
+    assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.03
+
+
+def test_every_bet_is_fair():
+    edges = np.concatenate(([0.0], EDGES, [1.0]))
+    cells = np.diff(edges)
+    inside = cells @ INSIDE
+    assert inside == pytest.approx(KEPT, abs=1e-12)
+    for above, below in ((0.01, 0.002), (0.2, 0.3)):  # rates of far-out points
+        far = above * (FAR[0] / above + KEPT) + below * (FAR[1] / below + KEPT)
+        assert (1.0 - above - below) * inside + far == pytest.approx(1.0, abs=1e-12)
+    assert WEIGHTS.sum(axis=1) == pytest.approx(1.0)
+    assert [cell_of(v) for v in (0.0, *EDGES, 1.0)] == [0, *range(1, 64), 63]
+    middles = (edges[1:] + edges[:-1]) / 2
+    assert [cell_of(v) for v in middles] == list(range(64))
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_chunks_and_batch_are_the_same_bits(d):
+    rows = normal(1, 3000, d)
+    rows[1000:2000] += 1.0
+    rows[np.random.default_rng(2).random(rows.shape) < 0.02] *= 20.0
+    if d > 1:
+        rows[np.random.default_rng(3).random(rows.shape) < 0.01] = np.nan
+    flags, certainties, memory = observed(rows)
+    own, pieces = None, []
+    for start in range(0, 3000, 7):
+        some, sure, own = observed(rows[start : start + 7], memory=None if own is None else own.copy())
+        pieces.append((some, sure))
+    assert flags.sum() >= 2
+    assert np.array_equal(own, memory)
+    assert np.array_equal(np.concatenate([some for some, _ in pieces]), flags)
+    assert np.array_equal(np.concatenate([sure for _, sure in pieces]), certainties)
+
+
+def test_units_do_not_matter():
+    rows = normal(3, 4000, 2)
+    rows[2000:, 1] += 2.0
+    flags, certainties, memory = observed(rows)
+    assert flags.any()
+    for power in (-400, 300):
+        same = observed(rows * 2.0**power)
+        assert np.array_equal(same[0], flags)
+        assert np.array_equal(same[1], certainties)
+    shift = change_detector(2).last_alarm(memory)
+    for moved in (observed(rows * 0.3 + 1e6), observed(rows * 1e150 / 10.0)):
+        assert np.array_equal(moved[0], flags)
+        again = change_detector(2).last_alarm(moved[2])
+        assert again.shift_in_spreads == pytest.approx(shift.shift_in_spreads, rel=1e-6)
+
+
+def test_a_missing_coordinate_leaves_its_channel_as_it_is():
+    rows = normal(4, 2000, 2)
+    gap = rows.copy()
+    at = np.sort(np.random.default_rng(5).choice(np.arange(300, 2000), 400, replace=False))
+    gap = np.insert(rows, at, np.array([np.nan, np.nan]), axis=0)
+    whole, with_gaps = observed(rows), observed(gap)
+    assert np.array_equal(whole[2], with_gaps[2])
+    gap = rows.copy()
+    gap[:, 1] = np.nan  # never seen: the other one is still watched
+    gap[1000:, 0] += 3.0
+    flags, _, memory = observed(gap)
+    alarms = np.flatnonzero(flags)
+    assert len(alarms) == 1
+    assert 1000 <= alarms[0] < 1010
+    assert change_detector(2).last_alarm(memory).variable == 0
+    observed(np.where(np.isnan(gap), np.inf, gap))
+
+
+def test_constants_and_what_follows_them():
+    for constant in (0.0, 7.0, -1e150):
+        flags, _, _ = observed(np.full(20_000, constant), far=1e-2)
+        assert not flags.any()
+    rng = np.random.default_rng(6)
+    for moving in (rng.standard_normal(100), np.full(100, 5.0), rng.standard_normal(100) * 1e-8):
+        flags, _, _ = observed(np.concatenate((np.zeros(500), moving)))
+        assert 500 <= np.flatnonzero(flags)[0] < 525
+    mostly = (rng.random(50_000) < 0.1).astype(float)  # 90 % zeros
+    assert observed(mostly, far=1e-3)[0].sum() < 75
+
+
+@pytest.mark.parametrize(("shift", "kind"), [(1.0, "up"), (-1.0, "down"), (3.0, "up"), (-8.0, "down"), (1e6, "up")])
+@pytest.mark.parametrize("d", [1, 3])
+def test_a_shift_is_one_alarm_that_says_what_happened(shift, kind, d):
+    onsets, sizes = [], []
+    for seed in range(9):
+        rows = normal(100 + seed, 2250, d) * 5.0
+        rows[2000:, d - 1] += shift * 5.0
+        flags, _, memory = observed(rows, far=1e-5)
+        alarms = np.flatnonzero(flags)
+        assert len(alarms) == 1
+        told = change_detector(d).last_alarm(memory)
+        assert told.kind == kind
+        assert told.variable == d - 1
+        sizes.append((told.shift_in_spreads / shift, told.shift / (5.0 * shift)))
+        assert sum(told.shares) == pytest.approx(1.0)
+        assert told.shares[d - 1] > 0.8
+        onsets.append(alarms[0] - told.onset_ago - 2000)
+    assert np.median(sizes, axis=0) == pytest.approx(1.0, rel=0.35)
+    assert abs(np.median(onsets)) <= (3 if abs(shift) < 2 else 1)
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(3.0, "wider"), (0.3, "narrower")])
+def test_a_change_of_spread_is_told_as_such(factor, kind):
+    right, ratios = 0, []
+    for seed in range(10):
+        rows = normal(200 + seed, 2600)
+        rows[2000:] *= factor
+        flags, _, memory = observed(rows, far=1e-5)
+        told = change_detector(1).last_alarm(memory)
+        assert flags[2000:2100].sum() == 1
+        right += told.kind == kind
+        ratios.append(told.ratio)
+    assert right >= 9
+    assert np.median(ratios) == pytest.approx(factor, rel=0.35)
+
+
+def test_a_stream_with_memory_keeps_the_promise():
+    rows = normal(7, 200_000)
+    for t in range(1, len(rows)):
+        rows[t] += 0.6 * rows[t - 1]
+    with_memory, without = observed(rows, far=1e-3)[0].sum(), observed(rows, far=1e-3, whiten=False)[0].sum()
+    assert with_memory < 300
+    assert without > 600  # what the pre-whitening is for
+
+
+def test_bursts_of_outliers_are_no_change():
+    alarms = 0
+    for seed in range(100):
+        rows = normal(300 + seed, 760)
+        rows[700:704] = np.random.default_rng(seed).uniform(-20.0, 20.0, 4)
+        alarms += observed(rows)[0][700:].any()
+    assert alarms <= 4
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_a_slice_of_the_promise(d):
+    far = 1e-3
+    for rows in (normal(8, 200_000, d), np.exp(normal(9, 200_000, d))):
+        rate = observed(rows, far)[0].mean()
+        assert 0.4 * far < rate < 1.4 * far
+
+
+def test_the_threshold_is_a_logarithm():
+    assert threshold_for(1e-4) == pytest.approx(math.log(4600.0))
+    with pytest.raises(ValueError, match="far"):
+        threshold_for(0.0)
+    assert WARM == 100

@@ -1,0 +1,205 @@
+"""The robustness benchmark: its streams are what they say, its judges judge rightly, and a deaf learner fails it."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.benchmarks import cost, robustness
+from holdfast.benchmarks.robustness import burst_runs, follow, hindsight, mean_error, shares, shift_runs, variance_error
+from holdfast.benchmarks.scenarios import (
+    AFTER,
+    CALM,
+    OUTLIER,
+    Scenario,
+    Setting,
+    level_shift,
+    ramp,
+    settings,
+    variance_jump,
+)
+
+
+def plain(components=1):
+    return hf.SRA(components, gamma=4.0, rho=0.02)
+
+
+# --- streams ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "sign", "coordinates"), [(0, 1, 3), (1, 1, 1), (2, -1, 3), (3, -1, 1)])
+def test_a_shift_comes_at_its_row_where_the_seed_says(seed, sign, coordinates):
+    scenario = level_shift(Setting(3, seed=seed), 1e6)
+    moved = scenario.means[0] != 0
+    assert moved.sum() == coordinates
+    assert (scenario.means[0, moved] == sign * 1e6).all()
+    assert scenario.change == scenario.settled == CALM
+    assert len(scenario.y) == CALM + AFTER
+    assert np.abs(scenario.y[:CALM]).max() < 10
+    assert np.abs(scenario.y[CALM:] - scenario.means[0]).max() < 10
+
+
+def test_equal_settings_make_equal_streams_and_others_do_not():
+    same = [level_shift(Setting(3, 0.05, "uniform", 7), 10.0).y for _ in range(2)]
+    assert np.array_equal(*same)
+    others = [Setting(3, 0.05, "uniform", 8), Setting(3, 0.06, "uniform", 7), Setting(3, 0.05, "one-sided", 7)]
+    cells = itertools.product((Setting(3, 0.05, "uniform", 7), *others), (1.0, 3.0))
+    first = {level_shift(setting, size).y[0, 0] for setting, size in cells}
+    assert len(first) == 8
+
+
+@pytest.mark.parametrize("kind", ["uniform", "one-sided", "clustered"])
+def test_outliers_come_at_their_rate_and_lie_where_their_kind_says(kind):
+    rate, strange, all_rows = 0.05, [], 0
+    for seed in range(20):
+        scenario = level_shift(Setting(3, rate, kind, seed), 10.0)
+        level = np.where(np.arange(len(scenario.y))[:, None] < CALM, 0.0, scenario.means[0])
+        outliers = scenario.source == OUTLIER
+        assert np.abs((scenario.y - level)[~outliers]).max() < 6
+        if kind == "clustered":
+            place = np.median(scenario.y[outliers], axis=0)
+            assert np.abs(scenario.y[outliers] - place).max() < 0.6  # it stays when the level moves
+            assert np.linalg.norm(place) == pytest.approx(15, abs=0.2)
+            assert np.linalg.norm(place - scenario.means[0]) > 4.8
+        strange.append((scenario.y - level)[outliers])
+        all_rows += len(level)
+    points = np.concatenate(strange)
+    assert len(points) / all_rows == pytest.approx(rate, abs=4 * math.sqrt(rate / all_rows))
+    low = {"uniform": -20, "one-sided": 0}.get(kind)
+    if low is not None:
+        assert points.min() >= low
+        assert points.max() <= 20
+        assert points.mean() == pytest.approx((low + 20) / 2, abs=1)
+
+
+@pytest.mark.parametrize("factor", [10.0, 0.1])
+def test_the_variance_jumps_by_its_factor(factor):
+    scenario = variance_jump(Setting(8, 0.05), factor)
+    clean = scenario.source != OUTLIER
+    before, after = (scenario.y[rows][clean[rows]].var() for rows in (slice(CALM), slice(CALM, None)))
+    assert scenario.variance == pytest.approx(factor)
+    assert before == pytest.approx(1, rel=0.1)
+    assert after == pytest.approx(factor, rel=0.15)
+    assert (scenario.means == 0).all()
+
+
+def test_a_ramp_rises_evenly_and_stays():
+    streams = [ramp(Setting(8, seed=4 * s)) for s in range(20)]  # all of them up, in all coordinates
+    mean = np.mean([s.y.mean(axis=1) for s in streams], axis=0)
+    assert streams[0].settled == CALM + 500
+    assert len(mean) == CALM + 500 + AFTER
+    expected = np.clip((np.arange(len(mean)) - CALM + 1) / 50, 0, 10)
+    assert np.abs(mean - expected).max() < 5 / math.sqrt(160)
+    assert (streams[0].means == 10).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_two_components_both_move_or_one_away_from_the_other(seed):
+    setting = Setting(1, seed=seed)
+    sign = 1 if seed < 2 else -1
+    assert (level_shift(setting, 10.0, 2).means[:, 0] - [0, 6] == 10 * sign).all()
+    alone = level_shift(setting, 10.0, 2, alone=True)
+    assert alone.means[:, 0].tolist() == ([0, 16] if seed < 2 else [-10, 6])
+    assert np.mean(alone.source) == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_grid_is_whole_and_without_outliers_there_is_one_kind():
+    assert len(list(settings(seeds=range(20)))) == 13 * 3 * 20
+    assert {s.kind for s in settings() if s.rate == 0} == {"uniform"}
+
+
+# --- judges -----------------------------------------------------------------------------------------------
+
+
+def truth(means, variance=1.0):
+    means = np.array(means, dtype=float)
+    return Scenario(np.zeros((1, means.shape[1])), np.zeros(1, int), 0, 0, means, variance, {"d": "1"}, 0)
+
+
+def test_the_error_of_means_is_the_largest_in_the_best_order():
+    scenario = truth([[0.0, 0.0], [6.0, 0.0]])
+    assert mean_error(np.array([[6.1, 0.0], [0.0, -0.25]]), np.ones((2, 2)), scenario) == pytest.approx(0.25)
+    assert mean_error(np.array([[6.1, 0.0], [np.nan, 0.0]]), np.ones((2, 2)), scenario) == math.inf
+
+
+def test_the_error_of_variances_is_a_factor_either_way():
+    scenario = truth([[0.0, 0.0]], variance=10.0)
+    assert variance_error(np.zeros((1, 2)), np.array([[10.0, 5.0]]), scenario) == pytest.approx(2)
+    assert variance_error(np.zeros((1, 2)), np.array([[15.0, 10.0]]), scenario) == pytest.approx(1.5)
+    for bad in (0.0, np.nan):
+        assert variance_error(np.zeros((1, 2)), np.array([[10.0, bad]]), scenario) == math.inf
+
+
+class Median:
+    """A learner made by hand: median and spread of the last 250 rows, plus a fixed error."""
+
+    def __init__(self, components=1, off=0.0):
+        assert components == 1
+        self.off = off
+
+    def process(self, rows):
+        recent = rows[-250:]
+        self.means = np.median(recent, axis=0)[None] + self.off
+        low, high = np.quantile(recent, [0.25, 0.75], axis=0)
+        self.covariances = np.diag(((high - low) / 1.349) ** 2)[None]
+
+
+def test_what_is_read_is_read_300_rows_after_the_change():
+    runs = shift_runs(Median, settings((0.0, 0.01, 0.05), seeds=range(4)))
+    assert len(runs) == 5 * 7 * 3 * 4
+    figures = {f.name: f for f in shares("shift", runs, 0.3)}
+    assert figures["shift: of 420 runs"].value > 95
+    assert figures["shift: with hindsight"].value == 100
+    assert {"shift: shift 1e+06σ", "shift: outliers 5 %", "shift: kind clustered", "shift: d 8"} <= set(figures)
+    off = shift_runs(lambda: Median(off=0.5), settings((0.0,), seeds=range(2)))
+    assert shares("shift", off, 0.3)[0].value < 5
+    assert not shares("shift", off, 0.3)[0].reached
+    jumps = (variance_jump(s, f) for s in settings((0.0,), dims=(1, 3)) for f in (10.0, 0.1))
+    variance = follow(jumps, Median, variance_error)
+    assert all(run.error < 1.5 for run in variance)
+
+
+def test_hindsight_is_of_clean_rows_after_the_change():
+    for alone in (False, True):
+        scenario = level_shift(Setting(3, 0.2, "one-sided", 1), 100.0, 2, alone)
+        means, variances = hindsight(scenario)
+        assert np.abs(means - scenario.means).max() < 0.4
+        assert np.abs(variances - 1).max() < 0.5
+
+
+# --- learners ---------------------------------------------------------------------------------------------
+
+
+def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
+    guarded, heard = burst_runs(plain, 1, 3, 4)
+    assert heard == 0  # the plain scheme has no alarms
+    assert list(guarded) == list(range(9))
+    assert all(r.alarms.shape == (12,) and r.alarms.sum() == 0 for r in guarded.values())
+    assert guarded[0].at_once.max() == guarded[0].later.max() == 0
+    open_to_all, _ = burst_runs(lambda: hf.SEM(1, rho=0.02), 1, 3, 4)
+    assert open_to_all[8].at_once.max() > 0.2
+    assert open_to_all[8].at_once.max() > guarded[8].at_once.max()
+
+
+def test_the_whole_of_it_runs_and_finds_the_plain_scheme_deaf():
+    figures = {f.name: f for f in robustness.measure(True, plain)}
+    assert all(np.isfinite(f.value) for f in figures.values())
+    assert figures["shift, K=1: shift 1σ"].value > 60
+    assert figures["shift, K=1: shift 1e+06σ"].value == 0
+    assert not figures["a new level, 5σ off, d=1: noticed"].reached
+    groups = ("shift, K=1", "variance, K=1", "ramp, K=1", "shift of both, K=2", "shift of one, K=2")
+    for group in groups:
+        assert any(name.startswith(f"{group}: of ") and f.at_least == 99 for name, f in figures.items())
+    for kind, dim in itertools.product(("abrupt", "gradual"), ("1-D", "3-D")):
+        assert any(name.startswith(f"{dim} {kind}") and f.at_most is not None for name, f in figures.items())
+
+
+def test_the_cost_is_of_every_case_beside_adwin(monkeypatch):
+    monkeypatch.setattr(cost, "CASES", ((1, 1), (2, 1)))
+    figures = {f.name: f for f in cost.measure(True, plain)}
+    assert next(iter(figures)) == "ADWIN.update"
+    assert figures["process, K=1, d=1"].at_most == 600
+    assert figures["process, K=2, d=1"].at_most == 1000
+    assert all(f.value > 0 for f in figures.values())
