@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.alarms.bets import FAR_OUT, INSIDE, NARROWINGS, WEIGHTS, cell_of
-from holdfast.alarms.guard import BURST, LEAK, SHOULDER, limit_inside, pay_far_out
+from holdfast.alarms.guard import LEAK, SHOULDER, SUSPECT, limit_inside, pay_far_out
 from holdfast.alarms.layout import AGES, BETS, DEGENERATE, LEAKING, OWN_EVIDENCE, WAGERS
 from holdfast.alarms.ranks import add, bin_of, rank
 from holdfast.scheme.compiling import kernel
@@ -27,7 +27,7 @@ def pay_inside(own: Vector, r: float, u: float, pay: Vector) -> None:
     if own[LEAKING] > 0.0:
         left = own[LEAKING] - LEAK
         own[LEAKING] = left if left > 0.0 else 0.0
-        if left >= BURST and abs(r) > SHOULDER:
+        if left >= SUSPECT and abs(r) > SHOULDER:
             limit_inside(own, r, pay)
 
 

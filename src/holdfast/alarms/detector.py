@@ -33,6 +33,7 @@ from holdfast.alarms.layout import (
     channel_at,
     memory_size,
 )
+from holdfast.alarms.lock import FROM, follow, raised, record
 from holdfast.alarms.ranks import uniform
 from holdfast.alarms.residual import (
     begin,
@@ -87,8 +88,11 @@ def threshold_for(far: float) -> float:
 
 
 @cache
-def change_detector(d: int, memory: bool = True) -> ChangeDetector:
-    """The detector of d variables; memory: whether their lag-1 memory is taken out first."""
+def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDetector:
+    """The detector of d variables.
+
+    memory: whether their lag-1 memory is taken out first. lock: whether the second lock is on.
+    """
     whiten, channels = memory, d + 1 if d > 1 else 1
 
     @kernel
@@ -107,6 +111,7 @@ def change_detector(d: int, memory: bool = True) -> ChangeDetector:
                 radius[RING + j] += room[j] * room[j]
         for j in range(WARM):
             radius[RING + j] = math.sqrt(radius[RING + j])
+        radius[PLACE] = 0.0
         return True
 
     @kernel
@@ -163,15 +168,18 @@ def change_detector(d: int, memory: bool = True) -> ChangeDetector:
                         refill(own, room)
                         renewed = True
             if fresh:
-                begin(own, room, whiten and not radius)
-                renewed = True
+                renewed = begin(own, room, whiten and not radius) or renewed
             total += own[OWN_EVIDENCE]
         evidence = total / channels
         limit = limit_of(state, at, threshold)
         state[at + EVIDENCE] = evidence
         state[at + LIMIT] = limit
-        if evidence < limit:
+        if lock:
+            follow(state, at, evidence)
+        if evidence < limit or (lock and log(evidence) < raised(state, at, log(limit))):
             return 0.0
+        if lock:
+            record(state, at, True)
         tell(state, at, d, room)
         first = channel_at(at, d, 0)
         for j in range(channels * CHANNEL):
@@ -181,7 +189,8 @@ def change_detector(d: int, memory: bool = True) -> ChangeDetector:
     @kernel
     def certainty(state: Vector, at: int) -> float:
         limit = state[at + LIMIT]
-        return log((1.0 + state[at + EVIDENCE]) / limit) if limit > 0.0 else 0.0
+        threshold = log(limit if limit > 0.0 else FROM)
+        return log(1.0 + state[at + EVIDENCE]) - (raised(state, at, threshold) if lock else threshold)
 
     stamp = fingerprint([observe, certainty])
 

@@ -7,7 +7,7 @@ from holdfast.scheme.state import Vector
 
 MAD_TO_SD = 1.4826022185056018
 QUANTILE_80_OF_NORMAL = 1.2815515655446004  # of |x|
-RELATIVE_FLOOR, FLOOR = 1e-9, 1e-300  # relative: units do not matter
+RELATIVE_FLOOR, FLOOR = 1e-14, 1e-300  # some units in the last place: what rounding makes of a constant
 
 
 @kernel

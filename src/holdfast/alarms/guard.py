@@ -1,8 +1,8 @@
 """The guard against bursts: a few scattered outliers must not pass for a new regime.
 
 A far-out point counts for a shift of the level only as far as it agrees with the far-out points before it on the same
-side, and for a wider spread only little until there have been more than eight of them. Every limit lowers what a
-bet is paid and never raises it, so the promise is not touched.
+side, not at all while the burst falls on both sides, and for a wider spread only after more than eight of them. Every
+limit lowers what a bet is paid and never raises it, so the promise is not touched.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from holdfast.scheme.elementary import exp, log
 from holdfast.scheme.state import Vector
 
 LEAK = 0.25
-BURST, MANY = 1.5, 8.0  # leaky counts: a burst is on; there are too many far-out points for one
+SUSPECT, BURST, MANY = 0.75, 1.5, 8.0  # leaky counts: one far-out point just now; a burst; too many for a burst
 FORGET = 20.0  # points without a far-out one after which the earlier ones are forgotten
-AGREEMENT = 2.77  # log(40/√(2π)): one of the same normal law, rather than anywhere within 40 spreads
-MOST_AGREEMENT, LEAST_AGREEMENT, DISAGREEMENT = 2.5, -2.5, -1.0
+AGREEMENT = 2.4  # about log(28/√(2π)): of the same normal law, rather than anywhere within 28 spreads
+MOST_AGREEMENT, LEAST_AGREEMENT, DISAGREEMENT = 2.2, -4.0, -1.0
 FEW_PAY, MANY_PAY = 1.0, 12.182493960703473  # while there are few, and e^2.5 afterwards
 OPPOSITE_PAY = 0.22313016014842982  # e^−1.5: of a shift up, on a point far below
-SHOULDER = 2.0  # within a burst, inliers beyond are suspect
+SUSPECT_PAY = 7.38905609893065  # e^2: on an inlier beyond the shoulder, right after one far-out point
+SHOULDER = 2.0  # spreads: within a burst, inliers beyond may belong to it
 
 
 @kernel
@@ -59,7 +60,7 @@ def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
     agreed = agreement(own, FAR_ABOVE if above else FAR_BELOW, r)
     level = wide if radius else exp(agreed)
     side = 0 if above else 1
-    opposite = OPPOSITE_PAY if own[FAR_BELOW if above else FAR_ABOVE] > 0.0 and not radius else level
+    opposite = OPPOSITE_PAY if own[LEAKING] > BURST and not radius else level
     for k in range(len(pay)):
         up = k < DOWNS
         most = (level if up == above else opposite) if k < WIDENINGS else wide
@@ -70,10 +71,11 @@ def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
 @kernel
 def limit_inside(own: Vector, r: float, pay: Vector) -> None:
     """Within a burst, limits what the bets are paid on an inlier far from the centre."""
+    most = 1.0 if own[LEAKING] >= BURST else SUSPECT_PAY
     if own[LEAKING] <= MANY:
         for k in range(WIDENINGS, NARROWINGS):
-            pay[k] = pay[k] if pay[k] < 1.0 else 1.0
+            pay[k] = pay[k] if pay[k] < most else most
     if own[FAR_ABOVE if r > 0.0 else FAR_BELOW] < 2.0:
         first = UPS if r > 0.0 else DOWNS
         for k in range(first, first + 4):
-            pay[k] = pay[k] if pay[k] < 1.0 else 1.0
+            pay[k] = pay[k] if pay[k] < most else most

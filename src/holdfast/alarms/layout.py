@@ -23,9 +23,8 @@ AGO = 5  # how many points before the alarm the new regime began
 SHIFT = 6  # of the level, in units of the data
 RATIO = 7  # new spread over old spread
 OLD_SPREAD = 8
-
-LOCK = 9
-HEADER = 16
+LOCK = 9  # where the second lock keeps its four numbers
+HEADER = 13
 
 # A channel.
 SEEN = 0  # points since the start, up to WARM of them for the frame

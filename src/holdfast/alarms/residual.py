@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.frame import centre_and_spread
+from holdfast.alarms.frame import centre_and_spread, median_of_sorted, sort
 from holdfast.alarms.layout import (
     ABOVE,
     BELOW,
@@ -41,6 +41,8 @@ from holdfast.scheme.state import Vector
 PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
 SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
 LARGEST_PHI = 0.99
+UNSETTLED = 0.5  # of the coefficient from pairs above that from steps
+WAIT, MOST_WAITS = 25, 8.0
 LARGEST_RESIDUAL = 1e15
 
 
@@ -50,6 +52,13 @@ def in_frame(own: Vector, x: float) -> float:
     z = (x - own[CENTRE]) / own[SPREAD]
     z = z if z < LARGEST_RESIDUAL else LARGEST_RESIDUAL
     return z if z > -LARGEST_RESIDUAL else -LARGEST_RESIDUAL
+
+
+@kernel
+def in_ring(own: Vector, j: int) -> float:
+    """The j-th oldest of the points in the ring, in units of the frame."""
+    i = int(own[PLACE]) + j
+    return in_frame(own, own[RING + (i if i < WARM else i - WARM)])
 
 
 @kernel
@@ -90,11 +99,9 @@ def residual(own: Vector, z: float, phi: float) -> float:
 @kernel
 def residuals_of_ring(own: Vector, out: Vector) -> None:
     """Residuals of the points in the ring, oldest first, with the coefficient as it is now."""
-    place = int(own[PLACE])
     own[PREDICTED_FROM] = 0.0
     for j in range(WARM):
-        i = place + j if place + j < WARM else place + j - WARM
-        out[j] = residual(own, in_frame(own, own[RING + i]), own[PHI])
+        out[j] = residual(own, in_ring(own, j), own[PHI])
 
 
 @kernel
@@ -138,19 +145,50 @@ def look_for_memory(own: Vector) -> bool:
 
 
 @kernel
-def begin(own: Vector, room: Vector, whiten: bool) -> None:
-    """The end of the warm-up: the frame, the memory and the reference from the points in the ring."""
+def typical_step(own: Vector, lag: int, room: Vector) -> float:
+    """The median of |z_t − z_{t−lag}| in the ring."""
+    n = WARM - lag
+    for j in range(n):
+        room[j] = abs(in_ring(own, j + lag) - in_ring(own, j))
+    sort(room, n)
+    return median_of_sorted(room, n)
+
+
+@kernel
+def unsettled(own: Vector, room: Vector) -> bool:
+    """Whether the level changed within the ring, which pairs of points take for memory.
+
+    Steps do not see it: over two points they are √(1 + φ) times those over one.
+    """
+    phi = lag_one(own)
+    if phi < UNSETTLED:
+        return False
+    one, two = typical_step(own, 1, room), typical_step(own, 2, room)
+    return two * two < (1.0 + phi - UNSETTLED) * one * one
+
+
+@kernel
+def begin(own: Vector, room: Vector, whiten: bool) -> bool:
+    """The end of the warm-up: the frame, the memory and the reference from the points in the ring.
+
+    Where these have not settled it waits for some more points: whether it has begun.
+    """
     for j in range(WARM):
         room[j] = own[RING + j]
     centre, spread, degenerate = centre_and_spread(room, WARM)
     own[CENTRE] = centre
     own[SPREAD] = spread
     own[DEGENERATE] = 1.0 if degenerate else 0.0
-    own[PLACE] = 0.0
-    own[PHI] = 0.0
     if whiten:
-        own[LAST] = in_frame(own, own[RING])
+        for j in range(5):
+            own[PAIRS + j] = 0.0
+        own[LAST] = in_ring(own, 0)
         for j in range(1, WARM):
-            pair(own, in_frame(own, own[RING + j]))
+            pair(own, in_ring(own, j))
+        if own[NEXT_CHECK] < MOST_WAITS and unsettled(own, room):
+            own[NEXT_CHECK] += 1.0
+            own[SEEN] = WARM - WAIT
+            return False
         look_for_memory(own)
     refill(own, room)
+    return True

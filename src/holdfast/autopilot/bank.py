@@ -1,6 +1,6 @@
 """The bank: the same mixture learnt with several step sizes at once, each trusted as far as it predicts.
 
-A point is rejected if every expert that is trusted rejects it; then nothing is learnt. Otherwise the trust in each expert
+A point is rejected if experts that hold most of the trust reject it; then nothing is learnt. Otherwise the trust in each expert
 grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is handed round so
 that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones give a quiet estimate
 in calm, the quick ones take over after a change. When a quick expert has been predicting better than the slowest for long,
@@ -23,7 +23,6 @@ EXPERTS = len(STEPS)
 SLOW, QUICK = 0, 3  # the two whose likelihoods tell of a small shift
 LIMIT = 4.0  # nats by which a single point can tell two experts apart
 SHARE = 0.002  # of the trust, handed round at every point
-HEARD = 0.03  # trust below which an expert has no say in what is rejected
 LEAD = 16.0  # nats by which the quick one has to be ahead of the slow one …
 STRIDE = 2.0  # … in strides of at most this
 FRESH = 16.0  # points that an expert which takes over another's estimate goes by
@@ -43,12 +42,13 @@ class Bank:
     work_size: int
 
     rejects: Callable[..., Any]
-    """(theta, point, hyper, work, γ², missing) → (whether γ rejects the point, the least squared distance heard of).
+    """(theta, point, hyper, work, γ², missing) → (whether γ rejects the point, its squared distance by trust).
 
     Leaves in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(theta, point, hyper, work, missing): shares out trust, and moves every expert."""
+    """(theta, point, hyper, work, missing) → whether the slow experts have just taken over from the quick one: shares out
+    trust, and moves every expert."""
 
     estimate: Callable[..., Any]
     """(theta, out): the means, in the units of the data."""
@@ -68,17 +68,17 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
     def rejects(
         theta: Vector, point: Vector, hyper: Vector, work: Vector, gamma_squared: float, missing: bool
     ) -> tuple[bool, float]:
-        nearest = -1.0
+        against, distance = 0.0, 0.0
         for e in range(EXPERTS):
             own, scratch = theta[experts + e * expert_size :], work[e * area :]
             work[losses + e] = evaluate(own, point, hyper, scratch, missing)
-            if theta[trust + e] > HEARD:
-                q = whitened(own, point, hyper, scratch, missing)
-                nearest = q if nearest < 0.0 or q < nearest else nearest
-        return nearest > gamma_squared, nearest
+            q = whitened(own, point, hyper, scratch, missing)
+            distance += theta[trust + e] * q
+            against += theta[trust + e] if q > gamma_squared else 0.0
+        return against > 0.5, distance
 
     @kernel
-    def learn(theta: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool) -> None:
+    def learn(theta: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool) -> bool:
         least = work[losses]
         for e in range(1, EXPERTS):
             least = work[losses + e] if work[losses + e] < least else least
@@ -95,12 +95,14 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
         ahead = work[losses + SLOW] - work[losses + QUICK]
         ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
         theta[lead] = at_least(theta[lead] + ahead, 0.0)
-        if theta[lead] > LEAD:
-            theta[lead] = 0.0
-            for e in range(QUICK):
-                for i in range(expert_size):
-                    theta[experts + e * expert_size + i] = theta[experts + QUICK * expert_size + i]
-                theta[counts + e] = FRESH
+        if theta[lead] <= LEAD:
+            return False
+        theta[lead] = 0.0
+        for e in range(QUICK):
+            for i in range(expert_size):
+                theta[experts + e * expert_size + i] = theta[experts + QUICK * expert_size + i]
+            theta[counts + e] = FRESH
+        return True
 
     @kernel
     def estimate(theta: Vector, out: Vector) -> None:

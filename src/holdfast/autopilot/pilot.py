@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from holdfast.autopilot.bank import bank_fields, bank_functions
+from holdfast.autopilot.change_score import change_fields, change_functions
 from holdfast.autopilot.memory import lag_fields, lag_functions
 from holdfast.autopilot.rescue import rescue_fields, rescue_functions
 from holdfast.autopilot.view import View, view_functions
@@ -16,7 +19,7 @@ from holdfast.models.component import Component
 from holdfast.models.frame import limited
 from holdfast.models.gaussian_mixture import COMPONENTS, LOG_UNIT
 from holdfast.models.mixture import MixtureFunctions, mixture_functions
-from holdfast.scheme.compiling import kernel
+from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.elementary import log
 from holdfast.scheme.state import Layout, Vector
 
@@ -30,6 +33,7 @@ GAMMA_SQUARED, CORE_SQUARED, SETTINGS = 0, 1, 2
 class Pilot:
     """The compiled functions of the autopilot for one kind of stream."""
 
+    K: int
     component: Component
     mixture: MixtureFunctions
     view: View
@@ -41,7 +45,7 @@ class Pilot:
     """(theta, y, settings, work, missing) → (score, surprise): what `step` would say; learns nothing."""
 
     step: Callable[..., Any]
-    """(theta, y, settings, work, missing) → (score, surprise, nearest, rejected, look): assesses and learns.
+    """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
 
     missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance from the
     estimate. look: whether the rescue has to look at its ring."""
@@ -57,6 +61,15 @@ class Pilot:
 
     point_at: int
     """Where `step` leaves the point in `work`, in the frame's coordinates."""
+
+    look_over: Callable[..., Any]
+    """(fit, points, work, losses, distances): an entry point; −log density and q of each point, given in the frame."""
+
+    def judge(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
+        """−log density and squared distance of each point, given in the frame's coordinates, under a fit."""
+        losses, distances = np.empty(len(points)), np.empty(len(points))
+        self.look_over(fit, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
+        return losses, distances
 
 
 @cache
@@ -76,6 +89,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
             "value": (view.layout.size,),
             "residual": (residual_view.layout.size,),
             **lag_fields(d),
+            **change_fields(d),
         }
     )
     bank, rescue, lag = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d), lag_functions(layout, d)
@@ -87,6 +101,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
     assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
     rejects, learn_bank, count = bank.rejects, bank.learn, rescue.count
     find_residual, learn_lag = lag.residual, lag.learn
+    learn_change = change_functions(layout, d).learn
     n_experts, expert_size = layout.fields["experts"]
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
     # The working area.
@@ -127,13 +142,14 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
     @kernel
     def step(
         theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int
-    ) -> tuple[float, float, float, bool, bool]:
+    ) -> tuple[float, float, float, float, bool, bool]:
         score, surprise, q, p = look_at(theta, y, settings, work, missing)
         point, rest, gaps = work[point_at : point_at + d], work[residual_at : residual_at + d], missing > 0
         rejected, nearest = rejects(theta, point, settings, work[bank_at:], settings[GAMMA_SQUARED], gaps)
+        taken_over = False
         if not rejected:
-            learn_bank(theta, point, settings, work[bank_at:], gaps)
-        look = count(theta, point, rejected)
+            taken_over = learn_bank(theta, point, settings, work[bank_at:], gaps)
+        look = count(theta, point, rejected, taken_over)
         out_of_core = q > settings[CORE_SQUARED]
         if learn_value(theta[value:], point, settings, work[value_at:], out_of_core, gaps):
             if K == 1:
@@ -147,7 +163,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         if learn_residual(theta[residual:], rest, settings, work[residual_work:], rejected_rest, gaps):
             swap(theta[residual:])
         learn_lag(theta, point, out_of_core)
-        return score, surprise, nearest, rejected, look
+        return score, learn_change(theta, point), surprise, nearest, rejected, look
 
     @kernel
     def pass_by(theta: Vector, y: Vector, work: Vector, missing: int) -> None:
@@ -174,7 +190,20 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
                 result = (1.0 + i) if delta > 0.0 else -(1.0 + i)
         return result
 
+    evaluate, whitened = mixture.evaluate, mixture.norms["whitened"]
+    stamp = fingerprint([evaluate, whitened])
+
+    def look_over(fit, points, work, losses, distances):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for t in range(len(points)):
+            missing = False
+            for i in range(d):
+                missing = missing or math.isnan(points[t, i])
+            losses[t] = evaluate(fit, points[t], fit, work, missing)
+            distances[t] = whitened(fit, points[t], fit, work, missing)
+
     return Pilot(
+        K,
         component,
         mixture,
         view,
@@ -187,4 +216,5 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         bank.estimate,
         carrier,
         point_at,
+        compiled(look_over),
     )

@@ -18,22 +18,29 @@ from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, log
 from holdfast.scheme.state import MISSING, Layout, Vector
 
-RING = 32  # latest points kept, for each component
+RING = 64  # latest points kept
 MOSTLY = 0.7  # rejected share of points after a change
 CLEANEST, DIRTIEST = 0.02, 0.3  # between which the contamination is taken to lie
 SLOWLY = 0.002  # the step with which it is followed
 EVIDENCE = 16.0  # nats
-SOME, MANY = 10, 16  # rejected points, for each component
+SOME, MANY = 10, 16  # rejected points
+DOUBT = 10.0  # times the contamination: by this share more of them
+EVERY = 8  # points at which a mixture is looked at again
+FEWEST = 12  # points for each component, for a mixture to be fitted
+LARGEST_GAIN = 8.0  # nats that a single point can tell
+OUTLIERS = 0.1  # of the latest points: those that it gains most by are left out
+CLEARLY = 8.0  # nats
+MOST_LOOKS = 5  # at a mixture after a change within reach
 ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
 
 # rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from |
-#            where the next point goes in the ring ]
-RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT = range(6)
+#            where the next point goes in the ring | points until a look is taken at all of the ring | looks left ]
+RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT, WAIT, LOOKS, SIZE = range(9)
 
 
 def rescue_fields(K: int, d: int) -> dict[str, tuple[int, ...]]:
     """What the rescue keeps."""
-    return {"rescue": (6,), "ring": (RING * K, d)}
+    return {"rescue": (SIZE,), "ring": (RING, d)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +48,16 @@ class Rescue:
     """The compiled functions of the rescue."""
 
     count: Callable[..., Any]
-    """(theta, point, rejected) → whether it is time to look at the ring: `latest` has the points to begin anew from."""
+    """(theta, point, rejected, taken_over) → whether it is time to look at the ring: `latest` has the points to begin anew
+    from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
 
 
 def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
     """For a stream whose fields lie in theta as `layout` says."""
-    at, ring, length = layout.at("rescue"), layout.at("ring"), RING * K
+    at, ring, length = layout.at("rescue"), layout.at("ring"), RING
 
     @kernel
-    def count(theta: Vector, point: Vector, rejected: bool) -> bool:
+    def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:
         place = ring + int(theta[at + NEXT]) * d
         for i in range(d):
             theta[place + i] = point[i] if point[i] == point[i] else MISSING
@@ -58,19 +66,29 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
         usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
         theta[at + LEARNT] += 1.0
         step = at_least(SLOWLY, 1.0 / theta[at + LEARNT])
+        due = False
+        if K > 1:
+            if taken_over:
+                theta[at + WAIT], theta[at + LOOKS] = length, MOST_LOOKS
+            elif theta[at + WAIT] > 0.0:
+                theta[at + WAIT] -= 1.0
+                due = theta[at + WAIT] == 0.0
+                if due and theta[at + LOOKS] > 1.0:
+                    theta[at + WAIT], theta[at + LOOKS] = length, theta[at + LOOKS] - 1.0
         if rejected:
             theta[at + CONTAMINATION] += step * (1.0 - theta[at + CONTAMINATION])
             theta[at + RISEN] += log(MOSTLY / usual)
             theta[at + SINCE] += 1.0
             theta[at + REJECTED] += 1.0
-            return theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME * K
+            enough = theta[at + SINCE] % EVERY == 0.0 if K > 1 else theta[at + REJECTED] >= SOME
+            return due or (theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME and enough)
         theta[at + CONTAMINATION] -= step * theta[at + CONTAMINATION]
         if theta[at + RISEN] > 0.0:
             theta[at + RISEN] += log((1.0 - MOSTLY) / (1.0 - usual))
             theta[at + SINCE] += 1.0
             if theta[at + RISEN] <= 0.0:
                 theta[at + RISEN] = theta[at + SINCE] = theta[at + REJECTED] = 0.0
-        return False
+        return due
 
     return Rescue(count)
 
@@ -78,21 +96,33 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
 def latest(layout: Layout, theta: Vector) -> Vector:
     """The points since the evidence was zero, oldest first, as many as the ring holds; NaN where one is missing."""
     rescue, ring = layout.view(theta, "rescue"), layout.view(theta, "ring")
-    points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-min(int(rescue[SINCE]), len(ring)) :]
+    n = min(int(rescue[SINCE]), len(ring)) or len(ring)
+    points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-n:]
     return np.where(points == MISSING, np.nan, points)
 
 
-def settled(layout: Layout, theta: Vector, points: Vector, spread: Vector, K: int) -> bool:
-    """Whether the latest points are many, or in one place as one component would have them (spread: its width)."""
-    if layout.view(theta, "rescue")[REJECTED] >= MANY * K:
+def settled(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
+    """Whether the latest points are many, or in one place as one component would have them (spread: its width).
+
+    The more outliers the stream has, the more points it takes to see past them.
+    """
+    rescue = layout.view(theta, "rescue")
+    doubt = 1.0 + DOUBT * min(rescue[CONTAMINATION], DIRTIEST)
+    if rescue[REJECTED] >= MANY * doubt:
         return True
-    if K > 1:
+    if rescue[REJECTED] < SOME * doubt:
         return False
     middle = np.nanmedian(points, axis=0)
     width = 1.4826 * np.nanmedian(np.abs(points - middle), axis=0)
     return bool(np.all(width <= ALIKE * spread))
 
 
+def better(old: Vector, new: Vector) -> bool:
+    """Whether the new fit has the latest points clearly more likely, also without those that it gains most by."""
+    gains = np.sort(np.clip(old - new, -LARGEST_GAIN, LARGEST_GAIN))
+    return bool(gains[: int(len(gains) * (1.0 - OUTLIERS))].sum() > CLEARLY)
+
+
 def clear(layout: Layout, theta: Vector) -> None:
     """The evidence has been heard."""
-    layout.view(theta, "rescue")[[RISEN, SINCE, REJECTED]] = 0.0
+    layout.view(theta, "rescue")[[RISEN, SINCE, REJECTED, WAIT, LOOKS]] = 0.0

@@ -7,13 +7,14 @@ import numpy.typing as npt
 
 from holdfast.autopilot import memory, rescue, view
 from holdfast.autopilot.bank import EXPERTS
+from holdfast.autopilot.change_score import start_change_score
 from holdfast.autopilot.pilot import Pilot
+from holdfast.autopilot.robust_fit import robust_fit
 from holdfast.models.component import Component
 from holdfast.models.frame import frame_of, in_frame
 from holdfast.models.mixture_start import fit_mixture, trustworthy
 from holdfast.scheme.state import Vector
 
-TRIMMED = 0.2
 WIDE = 8.0  # spreads from the median within which a point shows what is normal: tails belong to it
 PRIOR = 100.0  # variance of the companion that has seen nothing, in units of the core's
 RARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
@@ -22,7 +23,7 @@ RARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
 def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     """Fills theta from the first points (n, d), NaN where a coordinate is missing."""
     d, layout = points.shape[1], pilot.layout
-    K = pilot.mixture.layout.fields["weights"][0]
+    K = pilot.K
     reference, scale = frame_of(points)
     theta[:] = 0.0
     field = {name: layout.view(theta, name) for name in layout.fields}
@@ -30,12 +31,13 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     field["log_scale"][:] = np.sum(np.log(scale))
     scaled = in_frame(points, reference, scale)
     trusted = trustworthy(points, K)
-    fit = fit_mixture(pilot.component, scaled, trusted, K, TRIMMED, seed)
+    fit = robust_fit(pilot, scaled, seed)
     field["experts"][:] = fit
-    field["counts"][:] = (1.0 - TRIMMED) * trusted.sum()
+    field["counts"][:] = trusted.sum()
     field["trust"][:] = 1.0 / EXPERTS
     field["rescue"][rescue.CONTAMINATION] = 1.0 - trusted.mean()
     field["rescue"][rescue.LEARNT] = len(points)
+    start_change_score(field["lately"], scaled)
     normal = within(points)
     core = fit_mixture(pilot.component, scaled, normal, 1, 0.0, seed)
     start_view(pilot.view, field["value"], core if K == 1 else fit, core, normal.sum(), pilot.component, d)

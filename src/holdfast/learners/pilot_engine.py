@@ -11,6 +11,7 @@ import numpy as np
 from holdfast.alarms import Change, threshold_for
 from holdfast.alarms.alarm import Alarm
 from holdfast.autopilot import rescue
+from holdfast.autopilot.robust_fit import in_order_of, robust_fit
 from holdfast.autopilot.start import start_pilot
 from holdfast.learners.engine import Engine
 from holdfast.learners.step import Step, WatchedStep
@@ -25,7 +26,6 @@ from holdfast.learners.watching import (
     make_watch,
 )
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.models.mixture_start import fit_mixture, trustworthy
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import announced, direct
 from holdfast.scheme.state import SEEN, Cell, Vector
@@ -34,7 +34,6 @@ from holdfast.scheme.threshold import gamma_for_rate
 RATE_OF_CORE = 1e-4  # of clean points that the slow view drops
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
-TRIMMED = 0.2
 FRESH = 12.0  # points that experts begun anew go by
 
 
@@ -96,19 +95,24 @@ class PilotEngine(Engine):
     def _begin_anew(self) -> None:
         """All experts from the latest points, if these are a regime of their own."""
         layout, theta, K = self.layout, self.cell.theta, int(self.model.n_components)
+        pilot, d = self.watch.pilot, self.width
         points = rescue.latest(layout, theta)
-        component, d = self.watch.pilot.component, self.width
         experts, trust = layout.view(theta, "experts"), layout.view(theta, "trust")
-        trusted = experts[np.argmax(trust)]
+        trusted = experts[np.argmax(trust)].copy()
         variances = np.zeros(d)
-        component.spread(trusted, K, d, variances, 1.0)
-        if np.isnan(points).all(axis=0).any() or not rescue.settled(layout, theta, points, np.sqrt(variances), K):
+        pilot.component.spread(trusted, K, d, variances, 1.0)
+        if np.isnan(points).all(axis=0).any() or len(points) < rescue.FEWEST * K - 2 * (K == 1):
             return
-        fit = fit_mixture(component, points, trustworthy(points, K), K, TRIMMED, self.seed)
+        if K == 1 and not rescue.settled(layout, theta, points, np.sqrt(variances)):
+            return
+        core = layout.view(theta, "value")[: len(trusted)]  # slow, and so what the components were before
+        fit = in_order_of(pilot.component, core, robust_fit(pilot, points, self.seed), K, d)
         if K == 1:
             fit[1 + d :] = 0.5 * (fit[1 + d :] + trusted[1 + d :])
+        elif not rescue.better(pilot.judge(trusted, points)[0], pilot.judge(fit, points)[0]):
+            return
         experts[:], trust[:] = fit, 1.0 / len(experts)
-        layout.view(theta, "counts")[:] = min(len(points), FRESH)
+        layout.view(theta, "counts")[:] = min(len(points), FRESH * K)
         layout.view(theta, "lead")[:] = 0.0
         rescue.clear(layout, theta)
 

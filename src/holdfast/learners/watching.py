@@ -79,10 +79,10 @@ def make_watch(covariance: str, K: int, d: int) -> Watch:
         """A point that can be used: its results, and what became of it."""
         theta = state[HEADER:theta_end]
         state[SEEN] += 1.0
-        score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
+        score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
         p = p_value(theta, surprises, surprise)
         count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR])
-        results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, score, p
+        results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
         fate = LEARNT
         if rejected:

@@ -17,7 +17,7 @@ SMALLEST_VARIANCE = 1e-4  # of the spread of all points: to begin too wide is sa
 COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
 
 
-def trustworthy(points: Vector, K: int) -> npt.NDArray[np.bool_]:
+def trustworthy(points: Vector, K: int, far: float = FAR) -> npt.NDArray[np.bool_]:
     """Which points to start from: not those far from the median, unless they have company enough to be a component.
 
     >>> trustworthy(np.array([[0.1], [0.2], [0.3], [0.4], [90.0]]), 2)
@@ -26,7 +26,7 @@ def trustworthy(points: Vector, K: int) -> npt.NDArray[np.bool_]:
     np.True_
     """
     scaled = np.nan_to_num(in_frame(points, *frame_of(points)), nan=0.0)  # what is missing is no reason to doubt
-    near = np.abs(scaled).max(axis=1) <= FAR
+    near = np.abs(scaled).max(axis=1) <= far
     if K > 1:
         gaps = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
         close = gaps <= COMPANY * np.linalg.norm(scaled, axis=1)[:, None]
