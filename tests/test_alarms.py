@@ -154,6 +154,19 @@ def test_a_shift_is_one_alarm_that_says_what_happened(shift, kind, d):
     assert abs(np.median(onsets)) <= (3 if abs(shift) < 2 else 1)
 
 
+def test_a_change_during_the_warm_up_does_not_deafen():
+    """Pairs of points across it look like memory, and its two levels like a wide spread."""
+    quick = 0
+    for seed in range(10):
+        rows = normal(500 + seed, 1500)
+        rows[1000:1040] += 5.0  # the alarm, and then a change before the new frame is made
+        rows[1400:] += 3.0
+        flags = observed(rows)[0]
+        assert flags[1000:1012].any()
+        quick += flags[1400:1412].any()
+    assert quick >= 9
+
+
 @pytest.mark.parametrize(("factor", "kind"), [(3.0, "wider"), (0.3, "narrower")])
 def test_a_change_of_spread_is_told_as_such(factor, kind):
     right, ratios = 0, []

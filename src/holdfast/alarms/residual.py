@@ -41,7 +41,7 @@ from holdfast.scheme.state import Vector
 PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
 SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
 LARGEST_PHI = 0.99
-UNSETTLED = 0.5  # of the coefficient from pairs above that from steps
+SUSPECT, UNSETTLED = 0.35, 0.15  # the coefficient from pairs; by how much it is above that from steps
 WAIT, MOST_WAITS = 25, 8.0
 LARGEST_RESIDUAL = 1e15
 
@@ -161,7 +161,7 @@ def unsettled(own: Vector, room: Vector) -> bool:
     Steps do not see it: over two points they are √(1 + φ) times those over one.
     """
     phi = lag_one(own)
-    if phi < UNSETTLED:
+    if phi < SUSPECT:
         return False
     one, two = typical_step(own, 1, room), typical_step(own, 2, room)
     return two * two < (1.0 + phi - UNSETTLED) * one * one

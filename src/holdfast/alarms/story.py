@@ -28,10 +28,12 @@ from holdfast.alarms.layout import (
     channel_at,
 )
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import at_least
 from holdfast.scheme.state import Vector
 
 UP, DOWN, WIDER, NARROWER = 1.0, 2.0, 3.0, 4.0
 KINDS = ("none", "up", "down", "wider", "narrower")
+CLEAR_OF_SPREAD = 2.0  # spreads, the new or the old: what looked wider was a shift
 CLEAR_SHIFT = 3.0  # standard errors: what the radius has seen was a shift after all
 
 
@@ -122,6 +124,9 @@ def tell(memory: Vector, at: int, d: int, room: Vector) -> None:
     if carrier < d:
         memory[at + CARRIER] = carrier
         size_of_change(memory, at, own, ago, room)
+        shift, new_spread = memory[at + SHIFT], memory[at + RATIO] * memory[at + OLD_SPREAD]
+        if kind == WIDER and abs(shift) > CLEAR_OF_SPREAD * at_least(new_spread, memory[at + OLD_SPREAD]):
+            kind = UP if shift > 0.0 else DOWN  # far out, and all on one side
     else:  # the radius: a shift of one variable that is clear, or else the spread of all
         kind = WIDER if kind == UP else NARROWER
         memory[at + CARRIER] = loudest

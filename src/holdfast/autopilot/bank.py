@@ -25,6 +25,7 @@ LIMIT = 4.0  # nats by which a single point can tell two experts apart
 SHARE = 0.002  # of the trust, handed round at every point
 LEAD = 16.0  # nats by which the quick one has to be ahead of the slow one …
 STRIDE = 2.0  # … in strides of at most this
+REVIEW, LOST = 64.0, 0.01  # points between two looks at who has lost all trust, and what is left of it then
 FRESH = 16.0  # points that an expert which takes over another's estimate goes by
 
 FIELDS = ("experts", "counts", "trust", "lead")
@@ -78,6 +79,22 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
         return against > 0.5, distance
 
     @kernel
+    def copy(theta: Vector, source: int, target: int) -> None:
+        for i in range(expert_size):
+            theta[experts + target * expert_size + i] = theta[experts + source * expert_size + i]
+
+    @kernel
+    def renew(theta: Vector) -> None:
+        """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick mixture
+        left to itself sooner or later has a component on a handful of points."""
+        best = 0
+        for e in range(1, EXPERTS):
+            best = e if theta[trust + e] > theta[trust + best] else best
+        for e in range(EXPERTS):
+            if theta[trust + e] < LOST:
+                copy(theta, best, e)
+
+    @kernel
     def learn(theta: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool) -> bool:
         least = work[losses]
         for e in range(1, EXPERTS):
@@ -92,6 +109,8 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
             theta[counts + e] += 1.0
             rho = at_least(STEPS[e], 1.0 / theta[counts + e])
             advance(theta[experts + e * expert_size :], point, hyper, work[e * area :], rho, missing)
+        if theta[counts + SLOW] % REVIEW == 0.0:
+            renew(theta)
         ahead = work[losses + SLOW] - work[losses + QUICK]
         ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
         theta[lead] = at_least(theta[lead] + ahead, 0.0)
@@ -99,8 +118,7 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
             return False
         theta[lead] = 0.0
         for e in range(QUICK):
-            for i in range(expert_size):
-                theta[experts + e * expert_size + i] = theta[experts + QUICK * expert_size + i]
+            copy(theta, QUICK, e)
             theta[counts + e] = FRESH
         return True
 

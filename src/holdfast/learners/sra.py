@@ -16,7 +16,7 @@ from holdfast.scheme.threshold import gamma_for_rate
 
 DEFAULT_RHO = 0.01
 AUTOPILOTS_START = 50
-DROPPED_OF_ONE, DROPPED_OF_MANY = 1e-4, 1e-8  # of clean points, by the autopilot with one component and with more
+DROPPED_OF_ONE, DROPPED_OF_MANY = 1e-4, 1e-7  # of clean points, by the autopilot with one component and with more
 NORMS = ("whitened", "mean", "full")
 
 
