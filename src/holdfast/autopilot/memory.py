@@ -23,18 +23,28 @@ def lag_fields(d: int) -> dict[str, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Lag:
-    """The compiled functions."""
+class Memory:
+    """The compiled functions of what is known of a point from those before it; `work` is its own area."""
 
     residual: Callable[..., Any]
-    """(theta, point, out): what the last point did not tell; NaN where a coordinate is missing."""
+    """(theta, point, out, work): what the past did not tell; NaN where a coordinate is missing."""
 
     learn: Callable[..., Any]
-    """(theta, point, rejected): the moments, unless rejected; the last value in any case."""
+    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past, and teaches nothing."""
+
+    tick: Callable[..., Any]
+    """(theta): a point has passed that could not be used."""
+
+    work_size: int
 
 
-def lag_functions(layout: Layout, d: int) -> Lag:
-    """For a stream whose fields lie in theta as `layout` says."""
+@kernel
+def no_clock(theta: Vector) -> None:
+    """For a memory that does not count time."""
+
+
+def lag_memory(layout: Layout, d: int) -> Memory:
+    """The lag-1 autoregression of a stream whose fields lie in theta as `layout` says."""
     at = layout.at("lag")
 
     @kernel
@@ -43,14 +53,14 @@ def lag_functions(layout: Layout, d: int) -> Lag:
         return 1.0 if phi > 1.0 else at_least(phi, -1.0)
 
     @kernel
-    def residual(theta: Vector, point: Vector, out: Vector) -> None:
+    def residual(theta: Vector, point: Vector, out: Vector, work: Vector) -> None:
         for i in range(d):
             own = at + PER_VARIABLE * i
             mean = theta[own + MEAN]
             out[i] = point[i] - mean - slope(theta, own) * (theta[own + LAST] - mean)
 
     @kernel
-    def learn(theta: Vector, point: Vector, rejected: bool) -> None:
+    def learn(theta: Vector, point: Vector, rejected: bool, work: Vector) -> None:
         count = at + PER_VARIABLE * d
         if not rejected:
             theta[count] += 1.0
@@ -68,4 +78,4 @@ def lag_functions(layout: Layout, d: int) -> Lag:
                 theta[own + COVARIANCE] += step * (delta * before - theta[own + COVARIANCE])
             theta[own + LAST] = point[i]
 
-    return Lag(residual, learn)
+    return Memory(residual, learn, no_clock, 0)

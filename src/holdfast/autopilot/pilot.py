@@ -12,7 +12,8 @@ import numpy as np
 
 from holdfast.autopilot.bank import bank_fields, bank_functions
 from holdfast.autopilot.change_score import change_fields, change_functions
-from holdfast.autopilot.memory import lag_fields, lag_functions
+from holdfast.autopilot.memory import lag_fields, lag_memory
+from holdfast.autopilot.regression import regression_fields, regression_memory
 from holdfast.autopilot.rescue import rescue_fields, rescue_functions
 from holdfast.autopilot.view import View, view_functions
 from holdfast.models.component import Component
@@ -34,6 +35,8 @@ class Pilot:
     """The compiled functions of the autopilot for one kind of stream."""
 
     K: int
+    lags: int
+    season: int
     component: Component
     mixture: MixtureFunctions
     view: View
@@ -51,7 +54,10 @@ class Pilot:
     estimate. look: whether the rescue has to look at its ring."""
 
     pass_by: Callable[..., Any]
-    """(theta, y, work): takes note of a point that is not learnt from, for the next one's residual."""
+    """(theta, y, work, missing): right after `assess`, takes note of a point that is not learnt from."""
+
+    tick: Callable[..., Any]
+    """(theta): a point has passed that could not be used."""
 
     estimate: Callable[..., Any]
     """(theta, out): the means, in the units of the data."""
@@ -60,7 +66,10 @@ class Pilot:
     """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
 
     point_at: int
-    """Where `step` leaves the point in `work`, in the frame's coordinates."""
+    """Where `step` leaves the point in `work`, in the frame's coordinates …"""
+
+    residual_at: int
+    """… and what of it the past did not tell."""
 
     look_over: Callable[..., Any]
     """(fit, points, work, losses, distances): an entry point; −log density and q of each point, given in the frame."""
@@ -73,8 +82,8 @@ class Pilot:
 
 
 @cache
-def make_pilot(covariance: str, K: int, d: int) -> Pilot:
-    """The autopilot for K components in d dimensions."""
+def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Pilot:
+    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression)."""
     component = COMPONENTS[covariance]
     mixture = mixture_functions(component, K, d, LOG_UNIT, True, False, False, bare=True)
     view, residual_view = view_functions(component, K, d), view_functions(component, 1, d)
@@ -88,11 +97,12 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
             **rescue_fields(K, d),
             "value": (view.layout.size,),
             "residual": (residual_view.layout.size,),
-            **lag_fields(d),
+            **(regression_fields(d, lags, season) if lags else lag_fields(d)),
             **change_fields(d),
         }
     )
-    bank, rescue, lag = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d), lag_functions(layout, d)
+    bank, rescue = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d)
+    memory = regression_memory(layout, d, lags, season) if lags else lag_memory(layout, d)
     reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
     log_scale, value, residual, experts = (layout.at(name) for name in ("log_scale", "value", "residual", "experts"))
     trust = layout.at("trust")
@@ -100,7 +110,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
     install, swap_value = view.install, view.swap
     assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
     rejects, learn_bank, count = bank.rejects, bank.learn, rescue.count
-    find_residual, learn_lag = lag.residual, lag.learn
+    find_residual, learn_memory, tick = memory.residual, memory.learn, memory.tick
     learn_change = change_functions(layout, d).learn
     n_experts, expert_size = layout.fields["experts"]
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
@@ -108,7 +118,9 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
     point_at, residual_at, value_at = 0, d, 2 * d
     residual_work = value_at + view.work_size
     bank_at = residual_work + residual_view.work_size
-    work_size = bank_at + bank.work_size
+    memory_at = bank_at + bank.work_size
+    variances_at = memory_at + memory.work_size
+    work_size = variances_at + d
 
     @kernel
     def put_in_frame(theta: Vector, y: Vector, work: Vector, missing: int) -> float:
@@ -129,7 +141,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         point, rest = work[point_at : point_at + d], work[residual_at : residual_at + d]
         gaps, observed = missing > 0, d - missing
         first, excess, q = assess_value(theta[value:], point, settings, work[value_at:], gaps, observed)
-        find_residual(theta, point, rest)
+        find_residual(theta, point, rest, work[memory_at:])
         second, further, p = assess_residual(theta[residual:], rest, settings, work[residual_work:], gaps, observed)
         score = first + RESIDUALS_SHARE * second + (1.0 + RESIDUALS_SHARE) * unit
         return score, excess + RESIDUALS_SHARE * further, q, p
@@ -162,13 +174,12 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         rejected_rest = p > settings[CORE_SQUARED]
         if learn_residual(theta[residual:], rest, settings, work[residual_work:], rejected_rest, gaps):
             swap(theta[residual:])
-        learn_lag(theta, point, out_of_core)
+        learn_memory(theta, point, out_of_core, work[memory_at:])
         return score, learn_change(theta, point), surprise, nearest, rejected, look
 
     @kernel
     def pass_by(theta: Vector, y: Vector, work: Vector, missing: int) -> None:
-        put_in_frame(theta, y, work, missing)
-        learn_lag(theta, work[point_at : point_at + d], True)
+        learn_memory(theta, work[point_at : point_at + d], True, work[memory_at:])
 
     @kernel
     def carrier(theta: Vector, work: Vector) -> float:
@@ -177,7 +188,7 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         for k in range(1, K):
             if work[value_at + distance_at + k] < work[value_at + distance_at + nearest]:
                 nearest = k
-        variances = work[residual_at : residual_at + d]
+        variances = work[variances_at : variances_at + d]
         own = value + K + nearest * size
         for i in range(d):
             variances[i] = 0.0
@@ -204,6 +215,8 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
 
     return Pilot(
         K,
+        lags,
+        season,
         component,
         mixture,
         view,
@@ -213,8 +226,10 @@ def make_pilot(covariance: str, K: int, d: int) -> Pilot:
         assess,
         step,
         pass_by,
+        tick,
         bank.estimate,
         carrier,
         point_at,
+        residual_at,
         compiled(look_over),
     )

@@ -9,6 +9,7 @@ from holdfast.autopilot import memory, rescue, view
 from holdfast.autopilot.bank import EXPERTS
 from holdfast.autopilot.change_score import start_change_score
 from holdfast.autopilot.pilot import Pilot
+from holdfast.autopilot.regression import start_regression_memory
 from holdfast.autopilot.robust_fit import robust_fit
 from holdfast.models.component import Component
 from holdfast.models.frame import frame_of, in_frame
@@ -41,7 +42,10 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     normal = within(points)
     core = fit_mixture(pilot.component, scaled, normal, 1, 0.0, seed)
     start_view(pilot.view, field["value"], core if K == 1 else fit, core, normal.sum(), pilot.component, d)
-    rests = start_lag(field["lag"], scaled, normal)
+    if pilot.lags:
+        rests = start_regression_memory(layout, theta, scaled, pilot.lags, pilot.season)
+    else:
+        rests = start_lag(field["lag"], scaled, normal)
     core = fit_mixture(pilot.component, rests, within(rests), 1, 0.0, seed)
     start_view(pilot.residual_view, field["residual"], core, core, normal.sum(), pilot.component, d)
 

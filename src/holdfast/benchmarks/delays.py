@@ -171,7 +171,7 @@ def median_delay(scores: Scores, threshold: float, kind: Kind, share: float, run
 
 def rivals(share: float, far: float, quick: bool) -> dict[str, tuple[Scores, float, int]]:
     """Name → score, threshold, runs."""
-    few = 10 if quick else 100
+    few = 10 if quick else 60
     made: dict[str, tuple[Scores, float, int]] = {}
     delta = delta_at(share, far, 100_000 if quick else 500_000)
     made["ADWIN"] = (adwin(delta), 0.5, few)

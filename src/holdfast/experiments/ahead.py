@@ -20,7 +20,7 @@ from holdfast.experiments.auc_anomaly import anomaly_methods
 from holdfast.experiments.auc_skab import skab_methods
 from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.lab import synthetic_methods
-from holdfast.experiments.methods import Method
+from holdfast.experiments.methods import AUTO, Method
 from holdfast.experiments.plan import Plan
 from holdfast.tuning.sweep import cores
 
@@ -29,7 +29,7 @@ Needed = Callable[[bool], list[tuple[list[Method], int]]]
 # What a result runs, with or without --quick, and on how many variables. SRA on one variable is not among them: it is
 # what the first result compiles meanwhile.
 NEEDED: dict[str, Needed] = {
-    "mse_univariate": lambda quick: [([m for m in synthetic_methods(1) if m.name in ("SDEM", "KSWIN")], 1)],
+    "mse_univariate": lambda quick: [([m for m in synthetic_methods(1) if m.name in (AUTO, "SDEM", "KSWIN")], 1)],
     "mse_multivariate": lambda quick: [(synthetic_methods(3), 3)],
     "auc_multivariate": lambda quick: [(synthetic_methods(3), 3)],
     "auc_well_log": lambda quick: [(well_log_methods(), 1)],

@@ -14,7 +14,7 @@ from holdfast.errors import MissingExtraError
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import Choice
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra
+from holdfast.experiments.methods import AUTO, Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
 from holdfast.experiments.real_tables import RealTable, picture_of_tuning
 from holdfast.experiments.result import Result, cell
 from holdfast.experiments.starts import FloatArray
@@ -45,7 +45,7 @@ def anomaly_methods(name: str, quick: bool = False) -> list[Method]:
         Learner(who, [s for s in some if s["n_components"] in allowed], make, drawn=True, anomalies=True)
         for who, (some, make) in settings.items()
     ]
-    return [*learners, *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
+    return [*learners, sra_auto(anomalies=True), *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
 
 
 def run(lab: Lab) -> Result:
@@ -79,13 +79,15 @@ def run(lab: Lab) -> Result:
                 intervals[column].setdefault(name, {})[kind] = list(interval)
     result = table.result(
         TITLE,
-        f"Mean ± standard deviation over {lab.plan.restarts} restarts on the test span. Isolation Forest sees the "
-        "whole training span at once: for scale only.",
+        f"Mean ± standard deviation over {lab.plan.restarts} restarts on the test span. SRA-auto starts on the "
+        "stream’s own first rows and has no restarts. Isolation Forest sees the whole training span at once: for scale "
+        "only.",
     )
     result.intervals = {KEY: intervals}
-    for record in result.verdicts:
-        low, high = record["interval"] = intervals[record["cell"]]["SRA"]["events"]
-        record["paper_inside_interval"] = low <= record["paper"] <= high
+    for name, records in (("SRA", result.verdicts), (AUTO, result.auto_verdicts)):
+        for record in records:
+            low, high = record["interval"] = intervals[record["cell"]][name]["events"]
+            record["paper_inside_interval"] = low <= record["paper"] <= high
     counts = [
         f"{int(labels_on_test(stream).sum())} anomalies in {runs(labels_on_test(stream))[-1] + 1} runs in {column}"
         for column, stream in streams.items()

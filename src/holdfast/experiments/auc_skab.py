@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.datasets import Stream, load_skab
 from holdfast.experiments import grids
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra
+from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
 from holdfast.experiments.real_tables import RealTable
 from holdfast.experiments.result import Result
 from holdfast.experiments.starts import FloatArray
@@ -29,6 +29,7 @@ def skab_methods() -> list[Method]:
     """One Gaussian in eight dimensions for each learner; a detector for each sensor."""
     return [
         Learner("SRA", grids.SRA_SKAB, sra, drawn=True),
+        sra_auto(),
         Learner("SDEM", grids.SDEM_SKAB, sdem, drawn=True),
         Learner("iEM", [{"n_components": 1}], iem, drawn=True),
         Learner("sEM", grids.SEM_SKAB, sem, drawn=True),

@@ -8,13 +8,16 @@ from holdfast.experiments import grids
 from holdfast.experiments.choosing import choose_setting, reasons, told_what_cannot_run, written
 from holdfast.experiments.comparison import rivals_ahead, side_by_side
 from holdfast.experiments.lab import AUC, KINDS, TOLERANCE, Lab, change_of, synthetic_methods
-from holdfast.experiments.methods import Learner, Method, sra_full_norm
+from holdfast.experiments.methods import AUTO, Learner, Method, sra_full_norm
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
+from holdfast.experiments.untuned import auto_verdicts, told_auto
 from holdfast.experiments.verdicts import told, verdicts
 from holdfast.metrics import benefit_auc
 from holdfast.tuning import Setting
+
+CALM_AGAIN = 2_000  # rows after a change, abrupt or gradual, when everything has settled
 
 
 def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, caption: str) -> None:
@@ -52,32 +55,50 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         chosen[kind]["SRA-printed"] = written(ours, printed)
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: not name.startswith("SRA"))}
     paper = paper_cells(key)
-    records = verdicts(key, KINDS, rows, paper)
+    records, untuned = verdicts(key, KINDS, rows, paper), auto_verdicts(key, KINDS, rows, paper)
+    auto = next(method for method in methods if method.name == AUTO)
     result.tables[key] = {"metrics": list(KINDS), **rows}
     result.chosen[key] = chosen
     result.verdicts += records
+    result.auto_verdicts += untuned
     result.parts = [
         *result.parts,
         side_by_side(KINDS, rows, paper, caption),
         told(records),
+        told_auto(KINDS, rows, untuned),
         rivals_ahead(KINDS, rows),
         *(told_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
+        *(told_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS),
+        told_fresh(lab, auto, dim, variant),
         *told_what_cannot_run(result.cannot_run.get(key, {})),
     ]
 
 
-def told_sides(lab: Lab, ours: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
-    """In words, how much of SRA's AUC is against rows before the change and how much against rows after it."""
-    sides, unscored = [], []
+def told_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
+    """In words, how much of a learner's AUC is against rows before the change and how much against rows after it, and
+    what the latter may come from: rows without a score, or a score that is not as high in calm as it was."""
+    sides, unscored, levels = [], [], []
     for stream in lab.streams(kind, dim, variant):
-        scores, change = ours.run(setting, stream, 0).scores[:, 0], change_of(stream)
+        scores, change = method.run(setting, stream, 0).scores[:, 0], change_of(stream)
         before = benefit_auc(scores, change, TOLERANCE, stop=change + TOLERANCE)
         after = benefit_auc(scores, change, TOLERANCE, start=change - TOLERANCE + 1)
         sides.append([before, after])
         unscored.append(np.isnan(scores[change : change + TOLERANCE]).mean())
+        levels.append([np.nanmedian(scores[: change - TOLERANCE]), np.nanmedian(scores[change + CALM_AGAIN :])])
     before, after = np.mean(sides, axis=0)
+    calm, calm_again = np.mean(levels, axis=0)
+    share = f"{np.mean(unscored):.0%} of the {TOLERANCE} rows after the change were dropped and have no score"
+    if not np.any(unscored):
+        share = "no row after the change is without a score"
     return (
-        f"SRA’s score on the {kind} streams has an AUC of {before:.3f} against rows before the change alone and of "
-        f"{after:.3f} against those after it; {np.mean(unscored):.0%} of the {TOLERANCE} rows after the change were "
-        "dropped and have no score."
+        f"{method.name}’s score on the {kind} streams has an AUC of {before:.3f} against rows before the change alone "
+        f"and of {after:.3f} against those after it; {share}. In calm its median is {calm:.3f} before the change and "
+        f"{calm_again:.3f} from {CALM_AGAIN:,} rows after it on."
     )
+
+
+def told_fresh(lab: Lab, auto: Method, dim: int, variant: str) -> str:
+    """In words, what SRA-auto has on the streams that SRA-heldout is tuned on, and that are scored nowhere."""
+    areas = [lab.synthetic(auto, kind, dim, variant, held_out=True).values[0, :, 0, 0, AUC] for kind in KINDS]
+    found = " and ".join(f"{np.mean(each):.3f} on {kind}" for kind, each in zip(KINDS, areas, strict=True))
+    return f"On as many other streams, those that SRA-heldout is tuned on, {AUTO} has {found} changes."

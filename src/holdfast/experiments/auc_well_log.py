@@ -10,7 +10,7 @@ from holdfast.datasets import Stream, load_well_log
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import choose_setting
 from holdfast.experiments.lab import TOLERANCE, Lab
-from holdfast.experiments.methods import Dummy, Learner, Method, detectors, iem, sdem, sem, sra
+from holdfast.experiments.methods import Dummy, Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
 from holdfast.experiments.real_tables import RealTable, picture_of_tuning
 from holdfast.experiments.result import Result
 from holdfast.experiments.starts import FloatArray
@@ -31,6 +31,7 @@ def well_log_methods() -> list[Method]:
     """One Gaussian for each learner, started on 20 points drawn in the range of y_20 … y_40."""
     return [
         Learner("SRA", grids.SRA_WELL_LOG, sra, drawn=True),
+        sra_auto(),
         Learner("SRA-small-gamma", grids.SRA_WELL_LOG_SMALL, sra, drawn=True),
         Learner("SDEM", grids.SDEM_WELL_LOG, sdem, drawn=True),
         Learner("iEM", [{"n_components": 1}], iem, drawn=True),

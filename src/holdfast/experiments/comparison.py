@@ -60,18 +60,26 @@ def _digits(value: float) -> int:
     return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
 
 
+def is_ahead(one: float, other: float, largest: bool = True) -> bool:
+    """Whether one is better than the other by more than the digits shown hide.
+
+    >>> is_ahead(0.5006, 0.5), is_ahead(0.5004, 0.5), is_ahead(0.4, 0.5, largest=False)
+    (True, False, True)
+    """
+    return (one - other if largest else other - one) > 0.5 * 10.0 ** -_digits(other)
+
+
 def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
     """In a sentence, which rivals do better than SRA, and where; by less than the digits shown is not better.
 
     >>> rivals_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
     'Ahead of SRA: sEM in a (0.800 against 0.700).'
     """
-    sign = 1.0 if largest else -1.0
     found = [
         f"{method} in {metric} ({figure(ours[method][place][0])} against {figure(ours['SRA'][place][0])})"
         for method in RIVALS
         if method in ours
         for place, metric in enumerate(metrics)
-        if sign * (ours[method][place][0] - ours["SRA"][place][0]) > 0.5 * 10.0 ** -_digits(ours["SRA"][place][0])
+        if is_ahead(ours[method][place][0], ours["SRA"][place][0], largest)
     ]
     return f"Ahead of SRA: {', '.join(found)}." if found else "No rival is ahead of SRA."

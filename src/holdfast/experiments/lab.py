@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.datasets import Stream, make_abrupt, make_gradual
 from holdfast.experiments import grids
-from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra
+from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import FloatArray
 from holdfast.metrics import benefit_auc, segment_mse
@@ -87,10 +87,11 @@ def measure(method: Method, setting: Setting, stream: Stream, errors: bool = Tru
 
 
 def synthetic_learners(dim: int) -> list[Method]:
-    """SRA and its rivals of the same make, with the paper's grids."""
+    """SRA and its rivals of the same make, with the paper's grids; SRA-auto has none."""
     settings = grids.SRA_UNIVARIATE if dim == 1 else grids.SRA_MULTIVARIATE
     return [
         Learner("SRA", settings, sra),
+        sra_auto(n_components=2),
         Learner("SDEM", grids.SDEM_SYNTHETIC, sdem),
         Learner("iEM", [{}], iem),
         Learner("sEM", grids.SEM_SYNTHETIC, sem),

@@ -17,6 +17,8 @@ from holdfast.experiments.starts import DRAWN_POINTS, FIRST_POINTS, FloatArray, 
 from holdfast.learners import IEM, SDEM, SRA, StochasticApproximation
 from holdfast.tuning import CannotRunError, Setting
 
+AUTO = "SRA-auto"
+
 
 class Run(NamedTuple):
     """scores (T, V): one column for a learner, one for each variable for a detector; means (T, K, d) if asked for."""
@@ -49,6 +51,7 @@ class Learner:
     """A learner: SRA, SDEM, iEM, sEM.
 
     drawn: started on points drawn in the range of the first ones (real data) instead of on the first ten (synthetic).
+    by_itself: started on the stream's own first points, as many as it likes: nobody starts it.
     anomalies: a dropped point keeps its score; for changes it has none and can raise no alarm.
     """
 
@@ -57,6 +60,7 @@ class Learner:
     make: Callable[..., StochasticApproximation]
     drawn: bool = False
     anomalies: bool = False
+    by_itself: bool = False
 
     @property
     def restarts(self) -> bool:
@@ -66,7 +70,8 @@ class Learner:
     def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
         """Scores every row before it is learnt."""
         before = drawn_start(stream.y, restart) if self.drawn else stream.y[:0]
-        learner = self.make(**setting, n_init=DRAWN_POINTS if self.drawn else FIRST_POINTS)
+        start = {} if self.by_itself else {"n_init": DRAWN_POINTS if self.drawn else FIRST_POINTS}
+        learner = self.make(**setting, **start)
         trace = learner.process(np.vstack([before, stream.y]), record="means" if record else None)
         scores = (trace.score if self.anomalies else trace.change_score)[len(before) :, None]
         return Run(scores, trace.means[len(before) :] if record else None)
@@ -120,6 +125,15 @@ def sra(**setting: Any) -> StochasticApproximation:
 def sra_full_norm(**setting: Any) -> StochasticApproximation:
     """SRA as the paper's equations have it: ‖H‖ over all statistics."""
     return sra(norm="full", **setting)
+
+
+def sra_auto(n_components: int | None = None, anomalies: bool = False) -> Learner:
+    """SRA on autopilot, as anybody has it who sets nothing: one setting, not tuned, not started by us.
+
+    n_components: where all learners are told it, as on the synthetic streams.
+    """
+    setting = {} if n_components is None else {"n_components": n_components}
+    return Learner(AUTO, [setting], SRA, anomalies=anomalies, by_itself=True)
 
 
 def sem(**setting: Any) -> StochasticApproximation:

@@ -13,6 +13,7 @@ from holdfast.experiments.methods import sem
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.starts import FIRST_POINTS
+from holdfast.experiments.untuned import auto_verdicts, told_auto
 from holdfast.experiments.verdicts import told, verdicts
 from holdfast.metrics import segment_mse
 
@@ -46,11 +47,18 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             *result.parts,
             side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
         ]
+        untuned = []
         if compared:
             records = verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
+            untuned = auto_verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
             result.verdicts += records
+            result.auto_verdicts += untuned
             result.parts = [*result.parts, told(records)]
-        result.parts = [*result.parts, rivals_ahead(METRICS, rows, largest=False)]
+        result.parts = [
+            *result.parts,
+            told_auto(METRICS, rows, untuned, largest=False),
+            rivals_ahead(METRICS, rows, largest=False),
+        ]
     result.tables[key] = table
     result.chosen[key] = chosen
 

@@ -27,6 +27,7 @@ def write_results(path: Path, finished: Finished, failed: Mapping[str, str], pla
     for name in ("chosen", "cannot_run", "intervals"):
         record[name] = {key: value for result, _ in finished.values() for key, value in getattr(result, name).items()}
     record["against_paper"] = verdicts_of(finished)
+    record["auto_against_paper"] = auto_verdicts_of(finished)
     record["not_finished"] = dict(failed)
     record["plan"] = plan.as_dict()
     record["seeds"] = {
@@ -47,3 +48,8 @@ def write_results(path: Path, finished: Finished, failed: Mapping[str, str], pla
 def verdicts_of(finished: Finished) -> list[dict[str, Any]]:
     """How each cell of SRA compares with the paper's."""
     return [record for result, _ in finished.values() for record in result.verdicts]
+
+
+def auto_verdicts_of(finished: Finished) -> list[dict[str, Any]]:
+    """How each cell of SRA-auto does."""
+    return [record for result, _ in finished.values() for record in result.auto_verdicts]

@@ -13,6 +13,7 @@ from holdfast.experiments.methods import Method
 from holdfast.experiments.paper import paper_cells
 from holdfast.experiments.result import Cell, Result, cell
 from holdfast.experiments.starts import FloatArray
+from holdfast.experiments.untuned import auto_verdicts, told_auto
 from holdfast.experiments.verdicts import told, verdicts
 from holdfast.plots.report import Part, Picture
 from holdfast.plots.train_test import draw_train_against_test
@@ -61,11 +62,13 @@ class RealTable:
         rows = {name: self.rows[name] for name in sorted(self.rows, key=lambda name: not name.startswith("SRA"))}
         paper = paper_cells(self.key)
         records = verdicts(self.key, self.columns, rows, paper)
+        untuned = auto_verdicts(self.key, self.columns, rows, paper)
         named = verdicts(self.key, self.columns, rows, paper, method="SRA-printed")
         parts: list[Part] = [
             side_by_side(self.columns, rows, paper, caption),
             told(records),
             told(named, "SRA with the setting the paper names (SRA-printed)"),
+            told_auto(self.columns, rows, untuned),
             rivals_ahead(self.columns, rows),
             *told_what_cannot_run(self.cannot_run),
         ]
@@ -75,6 +78,7 @@ class RealTable:
             chosen={self.key: {c: {n: x.written for n, x in each.items()} for c, each in self.choices.items()}},
             cannot_run={self.key: self.cannot_run} if self.cannot_run else {},
             verdicts=records,
+            auto_verdicts=untuned,
             parts=parts,
         )
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.experiments.outcome import Finished, verdicts_of
+from holdfast.experiments.outcome import Finished, auto_verdicts_of, verdicts_of
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.provenance import versions
+from holdfast.experiments.untuned import AUTO_HEADING, auto_cell_row, auto_tally
 from holdfast.experiments.verdicts import CELL_HEADING, EQUAL, REACHED, SHORT, cell_row, remark, tally
 from holdfast.plots.report import Facts, Part, Section, Table, Terms, write_report
 
@@ -27,6 +28,12 @@ TERMS = Terms(
             "Area under the curve of recalled benefit against false alarms: an alarm near a change earns the more the "
             "nearer it is, up to T_b rows away; 0.5 is what a constant score gets. On SMTP and THYROID the area "
             "under the ordinary ROC curve.",
+        ),
+        (
+            "SRA-auto",
+            "SRA on autopilot, as hf.SRA() is: no γ, ρ, β or M, no grid, no points drawn to start on. It is the same "
+            "for every stream, but for the number of components, which all learners are told on the synthetic data. "
+            "Its constants were settled with these data sets in sight, though not on any one of them alone.",
         ),
         ("γ, ρ", "SRA drops a point whose update is larger than γ, and otherwise moves by the step ρ."),
         ("β, M", "Constants of the paper’s Corollary 1, which makes ρ of them and γ."),
@@ -55,28 +62,30 @@ def write_whole_report(path: Path, finished: Finished, failed: Mapping[str, str]
     write_report(path, "The paper, reproduced", lead, sections, footer)
 
 
-def how_it_compares(finished: Finished, plan: Plan) -> str:
-    """In a sentence, how SRA's cells compare with the paper's, unless nothing can be said of that."""
-    records = verdicts_of(finished)
+def how_it_compares(finished: Finished, plan: Plan) -> list[str]:
+    """In a sentence each, how SRA's cells and those of SRA-auto compare with the paper's, if that can be said."""
+    records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     if not records:
-        return "None of these has cells to be held against the paper’s SRA."
+        return ["None of these has cells to be held against the paper’s SRA."]
     if plan.is_taste:
-        return "A taste: too few streams and restarts to be held against the paper. holdfast reproduce runs them all."
-    return tally(records)
+        return ["A taste: too few streams and restarts to be held against the paper. holdfast reproduce runs them all."]
+    return [tally(records), *([auto_tally(untuned)] if untuned else [])]
 
 
 def _overview(finished: Finished, plan: Plan) -> Section:
-    records = verdicts_of(finished)
+    records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     seconds = sum(elapsed for _, elapsed in finished.values())
     parts: list[Part] = []
     if records and not plan.is_taste:
         counted = [record["verdict"] for record in records]
+        as_good = [record["verdict"] for record in untuned].count(REACHED)
         parts.append(
             Facts(
                 [
                     (str(counted.count(REACHED)), "cells of SRA as good as the paper’s, or better"),
                     (str(counted.count(EQUAL)), "short by less than the paper’s standard deviation"),
                     (str(counted.count(SHORT)), "short by more"),
+                    (f"{as_good} of {len(untuned)}", "cells in which SRA-auto, untuned, reaches the paper’s tuned SRA"),
                     (f"{seconds:.0f} s", "in all, on this machine"),
                 ]
             )
@@ -85,14 +94,19 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     restarts = "1 restart" if plan.restarts == 1 else f"{plan.restarts} restarts"
     parts += [
         f"{streams} of each kind, {restarts} on real data ({plan.restarts_on_skab} on SKAB). SRA is plain SRA as "
-        "published; where it falls short of the paper, or a rival is ahead of it, its section says so, and why.",
-        how_it_compares(finished, plan),
+        "published; where it falls short of the paper, or a rival is ahead of it, its section says so, and why. "
+        "SRA-auto is SRA on autopilot, with nothing tuned; its cells are not counted as SRA’s.",
+        *how_it_compares(finished, plan),
     ]
+    judged = [] if plan.is_taste else ["verdict"]
     if records:
-        judged = [] if plan.is_taste else ["verdict"]
         heading = ["SRA’s cells", *judged, *CELL_HEADING]
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *cell_row(r)] for r in records]
         parts.append(Table(heading, rows, HOW_TO_READ_CELLS))
+    if untuned:
+        heading = ["SRA-auto’s cells", *judged, *AUTO_HEADING]
+        rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *auto_cell_row(r)] for r in untuned]
+        parts.append(Table(heading, rows, "The same for SRA on autopilot; the paper’s SRA and ours are tuned."))
     return Section("At a glance", parts)
 
 

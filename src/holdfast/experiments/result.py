@@ -31,7 +31,7 @@ class Result:
     tables: by key, laid out as the paper's numbers are (see `paper_tables.json`). chosen: settings by table, column
     and method. cannot_run: settings that no detector could be made of, by table and method, with the reason.
     intervals: 95 % intervals by table, column and method. seconds: what was timed. parts: of the report.
-    verdicts: how SRA's cells compare with the paper's.
+    verdicts: how SRA's cells compare with the paper's. auto_verdicts: how those of SRA-auto do.
     """
 
     title: str
@@ -41,4 +41,5 @@ class Result:
     intervals: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, Any] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
+    auto_verdicts: list[dict[str, Any]] = field(default_factory=list)
     parts: Sequence[Part] = ()

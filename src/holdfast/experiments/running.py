@@ -90,7 +90,8 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
             bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
             raise
         _write(out, finished, failed, plan)
-        bar.tell(how_it_compares(finished, plan))
+        for sentence in how_it_compares(finished, plan):
+            bar.tell(sentence)
         if failed:
             bar.tell(f"Not run for want of data: {', '.join(failed)}.", style="yellow")
     return not failed

@@ -80,7 +80,7 @@ def told(records: Sequence[Record], who: str = "SRA") -> str:
     return f"{who} {'; it '.join(phrases)}."
 
 
-def tally(records: Sequence[Record]) -> str:
+def tally(records: Sequence[Record], who: str = "SRA beside the paper’s SRA") -> str:
     """In a sentence, how many cells are as the paper's.
 
     >>> tally([{"verdict": "reached"}, {"verdict": "short", "paper_inside_interval": True}])
@@ -90,7 +90,7 @@ def tally(records: Sequence[Record]) -> str:
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (REACHED, EQUAL, SHORT))
     inside = sum(record["verdict"] == SHORT and bool(record.get("paper_inside_interval")) for record in records)
     note = f" ({inside} of them with the paper’s value inside our 95 % interval)" if inside else ""
-    return f"SRA beside the paper’s SRA: of {len(records)} cells {counts}{note}."
+    return f"{who}: of {len(records)} cells {counts}{note}."
 
 
 def remark(record: Record) -> str:

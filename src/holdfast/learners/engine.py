@@ -33,6 +33,8 @@ class Engine(ABC):
     def __init__(self, model: Model, width: int, title: str, cell: Cell, seed: int) -> None:
         self.model, self.width, self.title, self.cell, self.seed = model, width, title, cell, seed
         self.n_init = len(cell.start)
+        self.names: tuple[str, ...] | None = None
+        """Of the variables, where the data had any."""
 
     @abstractmethod
     def process(self, rows: Vector, record: str | None = None) -> Trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,18 @@ class PilotEngine(Engine):
     model: GaussianMixture
     rescues = True
 
-    def __init__(self, model: GaussianMixture, width: int, gamma: float, far: float, n_init: int, seed: int) -> None:
-        self.watch = make_watch(model.covariance, int(model.n_components), width)
+    def __init__(
+        self,
+        model: GaussianMixture,
+        width: int,
+        gamma: float,
+        far: float,
+        n_init: int,
+        seed: int,
+        lags: int = 0,
+        season: int = 0,
+    ) -> None:
+        self.watch = make_watch(model.covariance, int(model.n_components), width, lags or int(season > 0), season)
         self.layout, self.far = self.watch.layout, far
         core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * far, 0.5), width)
         settings = np.array([gamma * gamma, core * core, far, odd * odd, threshold_for(far)])
@@ -74,7 +85,7 @@ class PilotEngine(Engine):
                 alarms.append(change)
             if record and fates[done - 1] & LOOK:
                 estimates[done - 1] = self.estimate("means").reshape(-1)
-        alarms += anomalies(results, fates, first_row)
+        alarms += map(self._named, anomalies(results, fates, first_row))
         return Trace(
             results[:, SCORE],
             fates,
@@ -89,8 +100,14 @@ class PilotEngine(Engine):
             self._begin_anew()
         if fate & CHANGED:
             memory = self.layout.view(self.cell.theta, "changes")
-            return as_alarm(self.watch.detector.last_alarm(memory), int(self.cell.header[SEEN]) - 1)
+            row = int(self.cell.header[SEEN]) - 1
+            return self._named(as_alarm(self.watch.detector.last_alarm(memory), row))
         return None
+
+    def _named(self, alarm: Alarm) -> Alarm:
+        """With the names of the variables, where the data had any."""
+        names = self.names
+        return alarm if names is None else replace(alarm, variables=tuple(names[i] for i in alarm.variables))
 
     def _begin_anew(self) -> None:
         """All experts from the latest points, if these are a regime of their own."""
@@ -166,7 +183,7 @@ class PilotEngine(Engine):
         alarms = [self._step_in(fate)] if fate >= CHANGED else []
         row = int(self.cell.header[SEEN]) - 1
         if fate & ANOMALOUS:
-            alarms.append(anomaly(results, row, row))
+            alarms.append(self._named(anomaly(results, row, row)))
         return WatchedStep(
             results[SCORE],
             results[CHANGE_SCORE],

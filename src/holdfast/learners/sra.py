@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.checks import require
+from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError
 from holdfast.learners.engine import Engine
 from holdfast.learners.stochastic_approximation import StochasticApproximation
@@ -35,7 +35,9 @@ class SRA(StochasticApproximation):
     rho: the step size, or half_life: points after which a point's weight has halved, or beta and M: ρ from γ by
         Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ).
     far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
-    n_init: points the start is made from, 50 on autopilot and else 10. warmup: points before the threshold acts (on
+    lags, season: on autopilot, how far back a point depends on those before it, and after how many points things repeat
+        themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise only if it is told.
+    n_init: points the start is made from, 50 (or two seasons) on autopilot and else 10. warmup: points before the threshold acts (on
         autopilot it always does). seed: of the start.
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
@@ -67,6 +69,8 @@ class SRA(StochasticApproximation):
         penalty: Penalty | None = None,
         model: Model | None = None,
         far: float = 1e-4,
+        lags: int = 0,
+        season: int = 0,
         n_init: int | None = None,
         warmup: int = 50,
         seed: int = 0,
@@ -82,13 +86,16 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
         by_hand = (model, penalty, gamma, rho, beta, M, half_life)
         self._on_autopilot = all(setting is None for setting in by_hand)
+        self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
+        if (lags or season) and not self._on_autopilot:
+            raise BadInputError("lags and season are the autopilot's, which runs without gamma, rho, penalty and model")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model or GaussianMixture(n_components, penalty, covariance=covariance),
             self._step_size(gamma),
             gamma,
             norm,
-            n_init=(AUTOPILOTS_START if self._on_autopilot else 10) if n_init is None else n_init,
+            n_init=self._start_size() if n_init is None else n_init,
             warmup=warmup,
             seed=seed,
             on_bad=on_bad,
@@ -104,7 +111,12 @@ class SRA(StochasticApproximation):
             return super()._make_engine(width)
         from holdfast.learners.pilot_engine import PilotEngine
 
-        return PilotEngine(self.model, width, self._effective_gamma(width), self.far, self.n_init, self.seed)
+        gamma, memory = self._effective_gamma(width), (self.lags, self.season)
+        return PilotEngine(self.model, width, gamma, self.far, self.n_init, self.seed, *memory)
+
+    def _start_size(self) -> int:
+        """Points to start from: on autopilot two seasons at least."""
+        return max(AUTOPILOTS_START, 2 * self.season) if self._on_autopilot else 10
 
     def _step_size(self, gamma: float | None) -> Constant:
         ways = {

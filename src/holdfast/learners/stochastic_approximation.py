@@ -182,6 +182,7 @@ class StochasticApproximation(Parameters, Estimates):
         if self._engine is None:
             self._open(engine)
         self._names = self._names or self._read_names
+        engine.names = self._names
         return engine.process(rows, record)
 
     def _read_point(self, x: Any, y: Any) -> Vector:
@@ -227,7 +228,7 @@ class StochasticApproximation(Parameters, Estimates):
             raise CheckpointError(f"expected a state of {len(engine.cell.state)} numbers, got {len(state)}")
         engine.cell.state[:] = state
         self._open(engine)
-        self._names = names
+        self._names = engine.names = names
 
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)

@@ -49,9 +49,9 @@ class Watch:
 
 
 @cache
-def make_watch(covariance: str, K: int, d: int) -> Watch:
-    """The whole watch over streams of d variables, for K components."""
-    pilot, detector = make_pilot(covariance, K, d), change_detector(d)
+def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Watch:
+    """The whole watch over streams of d variables, for K components, with so long a memory."""
+    pilot, detector = make_pilot(covariance, K, d, lags, season), change_detector(d, memory=lags == 0)
     layout = Layout({**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,)})
     surprises, changes = layout.at("surprises"), layout.at("changes")
     theta_end = HEADER + layout.size
@@ -61,8 +61,9 @@ def make_watch(covariance: str, K: int, d: int) -> Watch:
     results_at = fate_at + 1
     state_at = results_at + RESULTS
     assess, step, pass_by, estimate = pilot.assess, pilot.step, pilot.pass_by, pilot.estimate
-    point_at, carrier, observe = pilot.point_at, pilot.carrier, detector.observe
-    stamp = fingerprint([assess, step, pass_by, estimate, carrier, observe, p_value, count_surprise])
+    tick, carrier, observe = pilot.tick, pilot.carrier, detector.observe
+    watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
+    stamp = fingerprint([assess, step, pass_by, tick, estimate, carrier, observe, p_value, count_surprise])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -94,7 +95,7 @@ def make_watch(covariance: str, K: int, d: int) -> Watch:
         if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
             fate |= ANOMALOUS
             results[CARRIER] = carrier(theta, work)
-        if observe(theta, changes, work, point_at, settings[THRESHOLD], work, detector_work) > 0.0:
+        if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
             fate |= CHANGED
         if look:
             fate |= LOOK
@@ -108,6 +109,7 @@ def make_watch(covariance: str, K: int, d: int) -> Watch:
             if missing < 0:
                 state[SEEN] += 1.0
                 state[BAD] += 1.0
+                tick(state[HEADER:theta_end])
                 for j in range(RESULTS):
                     results[i, j] = math.nan
                 fates[i] = UNUSABLE
@@ -146,7 +148,7 @@ def make_watch(covariance: str, K: int, d: int) -> Watch:
             _, surprise = assess(theta, rows[i], settings, work, missing)
             count_surprise(theta, surprises, surprise, 1.0, 0.0)
             pass_by(theta, rows[i], work, missing)
-            observe(theta, changes, work, point_at, settings[THRESHOLD], work, detector_work)
+            observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work)
 
     def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from holdfast.checks import require
 
@@ -25,6 +26,7 @@ def chi_square_tail(x: float, d: int) -> float:
     return result
 
 
+@cache
 def gamma_for_rate(rate: float, d: int) -> float:
     """The γ, in standard deviations, that a d-dimensional Gaussian point exceeds with this probability.
 
