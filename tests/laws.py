@@ -18,6 +18,7 @@ class Case:
     name: str
     learner: Callable[[], hf.StochasticApproximation]
     stream: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
+    on_autopilot: bool = False
 
     def __str__(self):
         return self.name
@@ -37,6 +38,21 @@ def with_gaps(rng, n):
     y[rng.random((n, 3)) < 0.2] = np.nan
     y[np.arange(n), rng.integers(3, size=n)] = 1.0
     return (y,)
+
+
+def shifting(d, groups=1, gaps=0.0):
+    """A jump far beyond the threshold after three quarters, and outliers: alarms are raised, and the rescue has to act."""
+
+    def stream(rng, n):
+        y = rng.normal(size=(n, d)) + 8.0 * rng.integers(groups, size=(n, 1))
+        y[3 * n // 4 :] += 40.0
+        y[rng.random(n) < 0.03] -= 300.0
+        missing = rng.random((n, d)) < gaps
+        missing[np.arange(n), rng.integers(d, size=n)] = False
+        y[missing] = np.nan
+        return (y,)
+
+    return stream
 
 
 def counts(rng, n):
@@ -65,11 +81,15 @@ def labels(rng, n):
 
 
 CASES = [
-    Case("SRA", lambda: hf.SRA(), gaussian(1)),
+    Case("autopilot", lambda: hf.SRA(), shifting(1), True),
+    Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
+    Case("autopilot, d=3, gaps", lambda: hf.SRA(), shifting(3, gaps=0.2), True),
+    Case("autopilot, d=3, diagonal", lambda: hf.SRA(covariance="diagonal"), shifting(3, gaps=0.1), True),
+    Case("SRA", lambda: hf.SRA(rho=0.01), gaussian(1)),
     Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
     Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
     Case("SRA, d=3, gaps", lambda: hf.SRA(2, 6.0, half_life=30), with_gaps),
-    Case("SRA, diagonal", lambda: hf.SRA(2, covariance="diagonal"), gaussian(3)),
+    Case("SRA, diagonal", lambda: hf.SRA(2, rho=0.01, covariance="diagonal"), gaussian(3)),
     Case("SRA, penalty", lambda: hf.SRA(2, penalty=Penalty(0.01, 0.01, 0.01)), gaussian(3)),
     Case("SEM", lambda: hf.SEM(2, rho=0.02), gaussian(1)),
     Case("IEM", lambda: hf.IEM(2), gaussian(1)),

@@ -98,14 +98,15 @@ def test_every_point_weighs_the_same_in_iem():
 def test_the_threshold_waits_for_the_warm_up():
     y = Y.copy()
     y[[20, 49, 50, 200]] = 100.0
-    assert np.flatnonzero(hf.SRA(warmup=50).process(y).dropped).tolist() == [50, 200]
-    assert hf.SRA(warmup=0).process(y).dropped[[20, 49, 50, 200]].all()
+    assert np.flatnonzero(hf.SRA(rho=0.01, warmup=50).process(y).dropped).tolist() == [50, 200]
+    assert hf.SRA(rho=0.01, warmup=0).process(y).dropped[[20, 49, 50, 200]].all()
 
 
 def test_the_seed_is_all_the_chance_there_is():
     y = hf.datasets.make_abrupt(n=500).y
-    np.testing.assert_array_equal(hf.SRA(3, seed=1).process(y).score, hf.SRA(3, seed=1).process(y).score)
-    assert (hf.SRA(3, seed=1).process(y).score[10:] != hf.SRA(3, seed=2).process(y).score[10:]).any()
+    one, same, other = (hf.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one[10:] != other[10:]).any()
 
 
 def test_a_penalty_keeps_a_component_alive():
@@ -122,10 +123,10 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
     rng = np.random.default_rng(0)
     near = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(2.0, 1.0, 1000)])
     far = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(50.0, 1.0, 1000)])
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(near)
     np.testing.assert_allclose(learner.means, 2.0, atol=0.3)
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     with pytest.warns(HoldfastWarning):
         trace = learner.process(far)
     assert trace.dropped[1000:].all()
@@ -133,7 +134,7 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
 
 
 def test_steps_and_traces_show_themselves():
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     trace = learner.process(Y)
     assert repr(trace).startswith("Trace(")
     step = learner.update(100.0)
@@ -212,7 +213,7 @@ def test_masks_are_seen_by_update_too():
 
 def test_a_read_only_array_is_as_good_as_any():
     rows = np.random.default_rng(0).normal(size=(100, 2))
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(rows)
     rows.flags.writeable = False
     learner.process(rows)

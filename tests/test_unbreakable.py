@@ -11,13 +11,13 @@ from holdfast.models import GaussianMixture, LinearRegression, LogisticRegressio
 from laws import assert_sound
 
 LEARNERS = {
-    "SRA": lambda K: hf.SRA(K),
+    "SRA": lambda K: hf.SRA(K, rho=0.01),
     "SRA mean": lambda K: hf.SRA(K, 3.0, 0.01, norm="mean"),
     "SRA full": lambda K: hf.SRA(K, 3.0, 0.01, norm="full"),
     "SEM": lambda K: hf.SEM(K, rho=0.1),
     "IEM": lambda K: hf.IEM(K),
     "SDEM": lambda K: hf.SDEM(K, r=0.05),
-    "diagonal": lambda K: hf.SRA(K, covariance="diagonal"),
+    "diagonal": lambda K: hf.SRA(K, rho=0.01, covariance="diagonal"),
 }
 N = 1500
 
@@ -84,7 +84,7 @@ def test_no_stream_breaks_a_learner(K, d, name):
 
 @pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
 def test_eight_variables(name):
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(STREAMS[name](8))
     assert_sound(learner)
 
@@ -95,7 +95,7 @@ def test_units_do_not_matter(K, offset, scale):
     """The same stream in other units: the same points dropped, the same estimates in those units."""
     y = normal(2, 3000) + 6.0 * np.random.default_rng(5).integers(K, size=(3000, 1))
     y[500::100] += 40.0
-    plain, other = hf.SRA(K), hf.SRA(K)
+    plain, other = hf.SRA(K, rho=0.01), hf.SRA(K, rho=0.01)
     dropped = plain.process(y).dropped
     trace = other.process(offset + scale * y)
     np.testing.assert_array_equal(trace.dropped, dropped)
@@ -116,14 +116,14 @@ def test_many_points_leave_the_state_in_order():
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_fewer_points_than_components(K, n):
-    learner = hf.SRA(K)
+    learner = hf.SRA(K, rho=0.01)
     with pytest.raises(NotStartedError):
         _ = learner.means
     learner.process(np.arange(n, dtype=float))
     assert not learner.started
     assert_sound(learner)  # what it would start from, if it had to
     with pytest.warns(HoldfastWarning, match="1 first points are few"):
-        early = hf.SRA(K, n_init=1)
+        early = hf.SRA(K, rho=0.01, n_init=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         early.process(np.arange(200.0) % 3)
@@ -164,7 +164,7 @@ def messages(told):
 
 
 def test_a_lock_out_is_told_of():
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(normal(1))
     again = hf.from_bytes(learner.to_bytes())
     with pytest.warns(HoldfastWarning) as told:
@@ -254,7 +254,7 @@ def test_a_variable_that_is_silent_at_first_holds_the_start_up():
 
 
 def test_a_variable_that_stays_silent_is_told_of():
-    y = normal(2, 200)
+    y = normal(2, 600)
     y[:, 1] = np.nan
     learner = hf.SRA()
     with pytest.warns(HoldfastWarning, match="variable 1 has not shown a value yet"):

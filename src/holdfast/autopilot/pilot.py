@@ -18,8 +18,8 @@ from holdfast.autopilot.rescue import rescue_fields, rescue_functions
 from holdfast.autopilot.view import View, view_functions
 from holdfast.models.component import Component
 from holdfast.models.frame import limited
-from holdfast.models.gaussian_mixture import COMPONENTS, LOG_UNIT
-from holdfast.models.mixture import MixtureFunctions, mixture_functions
+from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
+from holdfast.models.mixture import MixtureFunctions
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.elementary import log
 from holdfast.scheme.state import Layout, Vector
@@ -84,9 +84,8 @@ class Pilot:
 @cache
 def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Pilot:
     """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression)."""
-    component = COMPONENTS[covariance]
-    mixture = mixture_functions(component, K, d, LOG_UNIT, True, False, False, bare=True)
-    view, residual_view = view_functions(component, K, d), view_functions(component, 1, d)
+    component, mixture = COMPONENTS[covariance], bare_mixture(covariance, K, d)
+    view, residual_view = view_functions(covariance, K, d), view_functions(covariance, 1, d)
     layout = Layout(
         {
             "reference": (d,),

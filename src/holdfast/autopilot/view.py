@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.component import Component
-from holdfast.models.gaussian_mixture import LOG_UNIT
-from holdfast.models.mixture import mixture_functions
+from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, exp, log
 from holdfast.scheme.state import Layout, Vector
@@ -59,10 +57,9 @@ class View:
 
 
 @cache
-def view_functions(component: Component, K: int, d: int) -> View:
+def view_functions(covariance: str, K: int, d: int) -> View:
     """A view with a core of K components in d dimensions."""
-    core = mixture_functions(component, K, d, LOG_UNIT, True, False, False, bare=True)
-    one = mixture_functions(component, 1, d, LOG_UNIT, True, False, False, bare=True)
+    component, core, one = COMPONENTS[covariance], bare_mixture(covariance, K, d), bare_mixture(covariance, 1, d)
     layout = Layout({"core": (core.layout.size,), "companion": (one.layout.size,), "tally": (5,)})
     companion, tally = layout.at("companion"), layout.at("tally")
     core_area, areas = core.work_size, core.work_size + one.work_size

@@ -62,6 +62,7 @@ class PilotEngine(Engine):
         cell = Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
         title = f"the autopilot for {model.n_components} component{'s' * (model.n_components > 1)}"
         super().__init__(model, width, f"{title} ({width} variable{'s' * (width > 1)})", cell, seed)
+        self._row, self._results, self._fates = np.empty((1, width)), np.empty((1, RESULTS)), np.empty(1, np.int8)
         self.missing_coordinates, self.first_unusable = self.watch.missing_coordinates, self.watch.first_unusable
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
@@ -77,7 +78,7 @@ class PilotEngine(Engine):
                 estimates[done] = self.estimate("means").reshape(-1)
             done += 1
         while done < n:
-            rest = (rows[done:], cell.settings, cell.work, results[done:], fates[done:], estimates[done:])
+            rest = (rows[done:], cell.settings, cell.work, results[done:], fates[done:], estimates[done:], False)
             with announced(self.title):
                 done += self.watch.run(cell.state, *rest)
             change = self._step_in(int(fates[done - 1]))
@@ -138,7 +139,8 @@ class PilotEngine(Engine):
         with announced(self.title):
             start_pilot(self.watch.pilot, points, theta[: self.watch.pilot.layout.size], self.seed)
             if theta is self.cell.theta:
-                self.watch.begin(self.cell.state, points, self.cell.settings, self.cell.work)
+                nothing = (np.empty((0, RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
+                self.watch.run(self.cell.state, points, self.cell.settings, self.cell.work, *nothing, True)
 
     def score(self, rows: Vector) -> Vector:
         """The score of each row, as if it came next; learns nothing."""
@@ -167,15 +169,26 @@ class PilotEngine(Engine):
         return np.asarray(covariances * np.outer(scale, scale))
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """The short way for one point; it answers NaN, and `explain` has the rest."""
-        example: Any = 0.0 if self.width == 1 else np.zeros(self.width)
+        """The short way for one point: `run` on a row that is always the same place; `answer` has what it found."""
+        row, cell = self._row, self.cell
+        arguments = (row, cell.settings, cell.work, self._results, self._fates, np.empty((0, 0)), False)
         with announced(self.title):
-            return direct(self.watch.update, self.cell.vector, example)
+            run = direct(self.watch.run, cell.state, *arguments)
+
+        def update(vector: Vector, y: float | Vector) -> float:
+            row[0] = y
+            if self.missing_coordinates(row[0]) < 0:  # left alone, so that it can still be refused
+                self._fates[0] = UNUSABLE
+            else:
+                run(cell.state, *arguments)
+            return math.nan
+
+        return update
 
     def answer(self) -> tuple[int, Step]:
         """What became of the point that the compiled update has just had, and the step to tell."""
-        fate, *results = self.cell.work[-1 - RESULTS :].tolist()
-        return int(fate) & FATE, self._told(int(fate), results)
+        fate = int(self._fates[0])
+        return fate & FATE, self._told(fate, self._results[0].tolist())
 
     def _told(self, fate: int, results: list[float]) -> Step:
         if fate == UNUSABLE:

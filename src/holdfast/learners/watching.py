@@ -35,17 +35,19 @@ class Watch:
     work_size: int
 
     run: Callable[..., Any]
-    """(state, rows, settings, work, results, fates, estimates) → how many rows it took until Python has to step in."""
+    """(state, rows, settings, work, results, fates, estimates, held) → how many rows it took until Python has to step in.
 
-    update: Callable[..., Any]
-    """(cell, y) → NaN, always: the last entries of `work` hold what became of the point, and its results."""
-
-    begin: Callable[..., Any]
-    """(state, rows, settings, work): takes note of the points of the start, after it."""
+    held: these are the points of the start, which has been made of them; what else there is to learn from them is learnt.
+    """
 
     score: Callable[..., Any]
+    """(state, rows, settings, work, scores): the score of each row, if it came next; learns nothing."""
+
     first_unusable: Callable[..., Any]
+    """(rows) → the first row that cannot be used, −1 if there is none."""
+
     missing_coordinates: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
 
 @cache
@@ -56,10 +58,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     surprises, changes = layout.at("surprises"), layout.at("changes")
     theta_end = HEADER + layout.size
     detector_work = pilot.work_size
-    scalar_at = N_SETTINGS + detector_work + detector.work_size
-    fate_at = scalar_at + 1
-    results_at = fate_at + 1
-    state_at = results_at + RESULTS
+    work_size = detector_work + detector.work_size
     assess, step, pass_by, estimate = pilot.assess, pilot.step, pilot.pass_by, pilot.estimate
     tick, carrier, observe = pilot.tick, pilot.carrier, detector.observe
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
@@ -101,11 +100,25 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             fate |= LOOK
         return fate
 
-    def run(state, rows, settings, work, results, fates, estimates):  # type: ignore[no-untyped-def]
+    @kernel
+    def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
+        """A point of the start: how surprising it is now, for the p-values, and a first look for the detector."""
+        _, surprise = assess(theta, y, settings, work, missing)
+        count_surprise(theta, surprises, surprise, 1.0, 0.0)
+        pass_by(theta, y, work, missing)
+        observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work)
+
+    def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         recording = len(estimates) > 0
         for i in range(len(rows)):
             missing = missing_coordinates(rows[i])
+            if held:
+                if missing < 0:
+                    tick(state[HEADER:theta_end])
+                else:
+                    take_note(state[HEADER:theta_end], rows[i], settings, work, missing)
+                continue
             if missing < 0:
                 state[SEEN] += 1.0
                 state[BAD] += 1.0
@@ -120,35 +133,6 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             if fates[i] >= CHANGED:
                 return i + 1
         return len(rows)
-
-    @kernel
-    def watch_usable(cell: Vector, y: Vector) -> float:
-        """Leaves a point that cannot be used alone, not even counted."""
-        missing = missing_coordinates(y)
-        cell[fate_at] = UNUSABLE
-        if missing >= 0:
-            state, work, results = cell[state_at:], cell[N_SETTINGS:state_at], cell[results_at:state_at]
-            cell[fate_at] = watch(state, y, cell[:N_SETTINGS], work, results, missing)
-        return math.nan
-
-    def update_scalar(cell, x):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
-        cell[scalar_at] = x
-        return watch_usable(cell, cell[scalar_at:fate_at])
-
-    def update_vector(cell, y):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
-        return watch_usable(cell, y)
-
-    def begin(state, rows, settings, work):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
-        theta = state[HEADER:theta_end]
-        for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            _, surprise = assess(theta, rows[i], settings, work, missing)
-            count_surprise(theta, surprises, surprise, 1.0, 0.0)
-            pass_by(theta, rows[i], work, missing)
-            observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work)
 
     def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -169,10 +153,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         pilot,
         detector,
         layout,
-        state_at - N_SETTINGS,
+        work_size,
         compiled(run, releases_gil=True),
-        compiled(update_scalar if d == 1 else update_vector),
-        compiled(begin),
         compiled(score, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,

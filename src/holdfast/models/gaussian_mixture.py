@@ -62,6 +62,12 @@ def _functions(covariance: str, K: int, d: int, smoothed: bool, penalised: bool)
     return mixture_functions(COMPONENTS[covariance], K, d, LOG_UNIT, True, smoothed, penalised)
 
 
+@cache
+def bare_mixture(covariance: str, K: int, d: int) -> MixtureFunctions:
+    """The functions of a mixture without a frame, whose points come in the coordinates of one that several share."""
+    return mixture_functions(COMPONENTS[covariance], K, d, LOG_UNIT, True, False, False, bare=True)
+
+
 def positive_definite(packed: Vector, d: int) -> Vector:
     """The covariance L·D·Lᵀ of a packed lower triangle, its pivots D held at their smallest value.
 
