@@ -23,7 +23,7 @@ from holdfast.experiments.auc_skab import skab_methods
 from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.choosing import choose_setting
 from holdfast.experiments.lab import AUC, S_EVAL, Lab, measure, synthetic_learners, synthetic_methods
-from holdfast.experiments.methods import Drift, Dummy, Learner, sem, sra
+from holdfast.experiments.methods import AUTO, Drift, Dummy, Learner, sem, sra, sra_auto
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import drawn_start
 from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
@@ -41,7 +41,7 @@ SYNTHETIC_TABLES = [("univariate", 1, "printed"), ("multivariate", 3, "printed")
 
 
 def learners(methods):
-    return [method for method in methods if isinstance(method, Learner)]
+    return [method for method in methods if isinstance(method, Learner) and method.name != AUTO]
 
 
 def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_points_for_anomalies_only():
@@ -54,15 +54,18 @@ def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_
 @pytest.mark.parametrize(
     ("methods", "start"),
     [
-        pytest.param(synthetic_methods(3), 10, id="synthetic"),
-        pytest.param(well_log_methods(), 40, id="well_log"),
-        pytest.param(skab_methods(), 40, id="skab"),
-        pytest.param(anomaly_methods("SMTP"), 40, id="anomaly"),
+        pytest.param([m for m in synthetic_methods(3) if m.name != AUTO], 10, id="synthetic"),
+        pytest.param([sra_auto(n_components=2)], 50, id="SRA-auto"),
+        pytest.param([m for m in well_log_methods() if m.name != AUTO], 40, id="well_log"),
+        pytest.param([m for m in skab_methods() if m.name != AUTO], 40, id="skab"),
+        pytest.param([m for m in anomaly_methods("SMTP") if m.name != AUTO], 40, id="anomaly"),
+        pytest.param([sra_auto(), sra_auto(anomalies=True)], 50, id="SRA-auto, real data"),
     ],
 )
 def test_no_score_looks_ahead(methods, start):
     """Whatever comes after the rows that a learner starts from, the scores of the rows before stay the same, bit for
-    bit: those of the first ten rows on synthetic streams, of rows 19 to 39, whose range is drawn from, on real data."""
+    bit: those of the first ten rows on synthetic streams, of rows 19 to 39, whose range is drawn from, on real data; of
+    the first fifty on autopilot."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(600, 3)) + np.where(np.arange(600) < 300, 0.0, 2.0)[:, None]
     others = {row: np.where(np.arange(600)[:, None] < row, y, 50.0) for row in (start, 400)}
@@ -85,6 +88,31 @@ def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
     for_anomalies = Learner("SRA", [setting], sra, anomalies=True).run(setting, Stream(y), 0).scores[:, 0]
     assert math.isnan(for_changes[200])
     assert np.nanargmax(for_anomalies) == 200
+
+
+def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
+    """It is `hf.SRA()`, told the number of components where all are, and starts on the stream's own first points."""
+    groups = {
+        2: [synthetic_methods(1), synthetic_methods(3)],
+        None: [well_log_methods(), skab_methods(), anomaly_methods("SMTP"), anomaly_methods("THYROID")],
+    }
+    for n_components, lists in groups.items():
+        for methods in lists:
+            (auto,) = (method for method in methods if method.name == AUTO)
+            assert list(auto.settings) == [{} if n_components is None else {"n_components": n_components}]
+            assert auto.by_itself
+            assert not auto.drawn
+            assert not auto.restarts
+            assert auto.anomalies == any(m.anomalies for m in learners(methods))
+    stream = make_abrupt(n=1000, seed=3)
+    trace = hf.SRA(2).process(stream.y, record="means")
+    run = sra_auto(n_components=2).run({"n_components": 2}, stream, 4, record=True)
+    assert np.isnan(trace.change_score[:50]).all()
+    assert np.array_equal(run.scores[:, 0], trace.change_score, equal_nan=True)
+    assert np.array_equal(run.means, trace.means, equal_nan=True)
+    for_anomalies = sra_auto(2, anomalies=True).run({"n_components": 2}, stream, 4).scores[:, 0]
+    assert np.array_equal(for_anomalies, trace.score, equal_nan=True)
+    assert np.isfinite(measure(sra_auto(2), {"n_components": 2}, make_abrupt())).all()
 
 
 def test_rivals_start_exactly_as_sra_does():
@@ -270,6 +298,8 @@ def test_alpha_is_that_of_the_data_and_of_beta():
             trace = plain_sra(stream, 3.0, 1e-3 / (1.0 - share), 5.0)
             errors = segment_mse(trace.means, stream.means, 10000)
             assert [mean for mean, _ in table[kind][f"{share:g}"]] == pytest.approx(list(errors))
+        errors = segment_mse(hf.SRA(2).process(stream.y, record="means").means, stream.means, 10000)
+        assert [mean for mean, _ in table[AUTO][kind]["0.99"]] == pytest.approx(list(errors))
 
 
 def test_appendix_b_is_the_auc_of_the_change_score_within_100_rows():

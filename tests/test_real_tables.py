@@ -216,6 +216,8 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
         if name == "SRA":
             assert [mean for mean, _ in table["SRA-joint"]] == pytest.approx(testing[training.mean(axis=1).argmax()])
             assert [mean for mean, _ in table["SRA-figure"]] == pytest.approx(testing[-1])
+    untouched = hf.SRA().process(y).change_score
+    assert table["SRA-auto"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
 
 
 @needs_data
@@ -223,7 +225,11 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
     """sEM's scores do not depend on units, Page–Hinkley's do; of its eight variables the training files choose one."""
     check_that_it_makes_sense(skab, "auc_skab")
     rates, deltas = (0.01, 0.03, 0.05, 0.1, 0.3, 0.5), (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
-    areas = {"sEM": np.empty((16, 2, len(rates), 1)), "PH": np.empty((16, 2, len(deltas), 8))}
+    areas = {
+        "sEM": np.empty((16, 2, len(rates), 1)),
+        "PH": np.empty((16, 2, len(deltas), 8)),
+        "SRA-auto": np.empty((16, 2, 1, 1)),
+    }
     for number in range(16):
         path = DATA / "skab" / "valve1" / f"{number}.csv"
         table = np.genfromtxt(path, delimiter=";", skip_header=1, usecols=range(1, 11))
@@ -233,6 +239,7 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
         scores = {
             "sEM": [scores_of(hf.SEM(1, rho=rho, n_init=20), y)[:, None] for rho in rates],
             "PH": [PageHinkley(delta=delta).process(y) for delta in deltas],
+            "SRA-auto": [hf.SRA().process(y).change_score[:, None]],
         }
         for name, of_settings in scores.items():
             areas[name][number] = [
@@ -247,7 +254,7 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
             assert record["training_auc"] == pytest.approx(training.max(), rel=1e-9)
             if name == "PH":
                 assert (record["delta"], record["variable"]) == (deltas[setting], variable + 1)
-            else:
+            elif name == "sEM":
                 assert record["rho"] == rates[setting]
             tested = values[1::2, place, setting, variable]
             assert skab.tables["auc_skab"][name][place] == pytest.approx([np.mean(tested), np.std(tested)])
@@ -274,6 +281,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
     assert chosen["iEM"]["training_auc"] == pytest.approx(training[best], rel=1e-9)
     expected = {
         "iEM": scores[best][split:],
+        "SRA-auto": hf.SRA().process(y).score[split:],
         "SRA-printed": scores_of(plain_sra(components, 10.0, 0.5, 5.0), y, "score")[split:],
     }
     for row, tested in expected.items():
@@ -291,7 +299,9 @@ def test_intervals_hold_their_cells_and_say_whether_the_papers_is_inside(anomaly
         for method, kinds in intervals[name].items():
             for low, high in kinds.values():
                 assert low <= table[method][place][0] <= high
-    for record in anomaly.verdicts:
-        low, high = record["interval"]
-        assert [low, high] == intervals[record["cell"]]["SRA"]["events"]
-        assert record["paper_inside_interval"] == (low <= record["paper"] <= high)
+    for method, records in (("SRA", anomaly.verdicts), ("SRA-auto", anomaly.auto_verdicts)):
+        assert [record["ours"] for record in records] == [mean for mean, _ in table[method]]
+        for record in records:
+            low, high = record["interval"]
+            assert [low, high] == intervals[record["cell"]][method]["events"]
+            assert record["paper_inside_interval"] == (low <= record["paper"] <= high)

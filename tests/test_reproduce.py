@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from holdfast.cli import app
 from holdfast.errors import BadInputError, MissingExtraError
 from holdfast.experiments import ahead, provenance
-from holdfast.experiments.methods import Learner
+from holdfast.experiments.methods import AUTO, Learner
 from holdfast.experiments.paper import paper_tables
 from holdfast.experiments.parts import parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
@@ -47,10 +47,17 @@ def test_a_slice_of_it_twice(tmp_path):
     for kind in ("abrupt", "gradual"):
         ours = first["mse_univariate"][kind]
         assert set(paper[kind]) <= set(ours)
+        assert ours["SRA-auto"][2][0] <= 0.001
         for place in range(3):
             assert ours["SRA"][place][0] < min(ours[rival][place][0] for rival in ("SDEM", "iEM", "sEM"))
     assert first["chosen"]["mse_univariate"]["abrupt"]["SRA"]["rho"] > 0.0
-    assert {record["cell"] for record in first["against_paper"]} == {"S_bc", "S_ac", "S_tot"}
+    for key, cells in (("against_paper", "SRA"), ("auto_against_paper", "SRA-auto")):
+        found = {(record["table"], record["cell"]): record["ours"] for record in first[key]}
+        assert found == {
+            (f"mse_univariate, {kind}", metric): first["mse_univariate"][kind][cells][place][0]
+            for kind in ("abrupt", "gradual")
+            for place, metric in enumerate(("S_bc", "S_ac", "S_tot"))
+        }
     page = (tmp_path / "a" / "report.html").read_text()
     assert page.count("<img") == 2
     assert 'src="http' not in page
@@ -218,15 +225,14 @@ def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
 def test_every_kind_of_learner_is_compiled_ahead():
-    seen = set()
-    original = Learner.run
+    seen = []
 
     def noted(self, setting, stream, restart, record=False):
-        seen.add((self.name, stream.y.shape[1], setting.get("n_components", 2)))
-        return original(self, setting, stream, restart, record)
+        seen.append((self.name, stream.y.shape[1], setting.get("n_components", 1 if self.name == AUTO else 2)))
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Learner, "run", noted)
-        patched.setattr(ahead, "anomaly_methods", lambda name, quick: [])
         ahead.compile_methods(list(ahead.NEEDED), quick=True)
-    assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1)} <= seen
+    assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1), ("SRA", 6, 3)} <= set(seen)
+    autopilots = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
+    assert list(dict.fromkeys(each for each in seen if each[0] == AUTO)) == autopilots  # from the last result back

@@ -6,6 +6,7 @@ from holdfast.experiments.lab import Lab
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.report import how_it_compares, write_whole_report
 from holdfast.experiments.result import Result
+from holdfast.experiments.untuned import auto_verdicts, told_auto
 from holdfast.experiments.verdicts import EQUAL, REACHED, SHORT, tally, verdict
 
 
@@ -48,9 +49,41 @@ def test_cells_are_counted():
     result.verdicts[4]["paper_inside_interval"] = True
     assert "of 5 cells 2 reached, 1 equal, 2 short (1 of them with the paper’s value inside" in tally(result.verdicts)
     finished = {"alpha": (result, 1.0)}
-    assert how_it_compares(finished, Plan(trials=10)) == tally(result.verdicts)
-    assert "A taste" in how_it_compares(finished, Plan(trials=4))
-    assert "None of these" in how_it_compares({}, Plan(trials=10))
+    assert how_it_compares(finished, Plan(trials=10)) == [tally(result.verdicts)]
+    assert "A taste" in how_it_compares(finished, Plan(trials=4))[0]
+    assert "None of these" in how_it_compares({}, Plan(trials=10))[0]
+
+
+ROWS = {"SRA": [[0.70, 0.0], [0.6, 0.0]], "SRA-heldout": [[0.1, 0.0]] * 2, "SRA-auto": [[0.65, 0.0], [0.8, 0.0]]}
+PAPER = {"SRA": [[0.717, 0.021], [0.702, 0.023]]}
+
+
+def test_sra_auto_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
+    first, second = auto_verdicts("auc_x", ["a", "b"], ROWS, PAPER)
+    assert (first["ours"], first["tuned"], first["paper"], first["verdict"]) == (0.65, 0.7, 0.717, SHORT)
+    assert (second["ours"], second["tuned"], second["paper"], second["verdict"]) == (0.8, 0.6, 0.702, REACHED)
+    assert "heldout" not in first
+    assert told_auto(["a", "b"], ROWS, [first, second]) == (
+        "SRA-auto, untuned, reaches the paper’s SRA in b (0.800 against 0.702); it does not reach the paper’s SRA in a "
+        "(0.650 against 0.717). Beside our tuned SRA it is ahead in b (0.800 against 0.600); behind in a (0.650 "
+        "against 0.700)."
+    )
+    assert "ahead in a (0.650 against 0.700); behind in b" in told_auto(["a", "b"], ROWS, [], largest=False)
+    assert rivals_ahead(["a", "b"], ROWS) == "No rival is ahead of SRA."  # it is SRA, and counts as no rival
+
+
+def test_the_cells_of_sra_auto_are_counted_apart(tmp_path):
+    result = made_up(REACHED, SHORT)
+    result.auto_verdicts = auto_verdicts("auc_x", ["0", "1"], ROWS, PAPER)
+    finished = {"alpha": (result, 1.0)}
+    ours, auto = how_it_compares(finished, Plan(trials=10))
+    assert ours == "SRA beside the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short."
+    assert auto == "SRA-auto, untuned, beside the paper’s tuned SRA: of 2 cells 1 reached, 0 equal, 1 short."
+    write_whole_report(tmp_path / "r.html", finished, {}, Plan(trials=10))
+    page = (tmp_path / "r.html").read_text()
+    assert auto in page
+    assert "1 of 2" in page
+    assert "our tuned SRA" in page
 
 
 def test_the_report_begins_with_the_cells_and_leads_to_every_result(tmp_path):

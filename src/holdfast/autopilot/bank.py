@@ -9,6 +9,7 @@ the slow ones take over what it has learnt and begin to average anew.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,12 +29,24 @@ STRIDE = 2.0  # … in strides of at most this
 REVIEW, LOST = 64.0, 0.01  # points between two looks at who has lost all trust, and what is left of it then
 FRESH = 16.0  # points that an expert which takes over another's estimate goes by
 
-FIELDS = ("experts", "counts", "trust", "lead")
+USUAL_TAIL = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
+TAILS_STEP = 0.001
+
+FIELDS = ("experts", "counts", "trust", "lead", "tail")
+
+# What the bank is told, in `settings`: γ², and β if the step is tied to γ by Corollary 1 (else 0).
+GAMMA_SQUARED, BETA, SETTINGS = 0, 1, 2
 
 
 def bank_fields(mixture: MixtureFunctions) -> dict[str, tuple[int, ...]]:
     """What the bank keeps."""
-    return {"experts": (EXPERTS, mixture.layout.size), "counts": (EXPERTS,), "trust": (EXPERTS,), "lead": (1,)}
+    return {
+        "experts": (EXPERTS, mixture.layout.size),
+        "counts": (EXPERTS,),
+        "trust": (EXPERTS,),
+        "lead": (1,),
+        "tail": (1,),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +56,12 @@ class Bank:
     work_size: int
 
     rejects: Callable[..., Any]
-    """(theta, point, hyper, work, γ², missing) → (whether γ rejects the point, its squared distance by trust).
+    """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance by trust).
 
     Leaves in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(theta, point, hyper, work, missing) → whether the slow experts have just taken over from the quick one: shares out
+    """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one: shares out
     trust, and moves every expert."""
 
     estimate: Callable[..., Any]
@@ -58,7 +71,7 @@ class Bank:
 def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) -> Bank:
     """A bank of this (bare) mixture, whose fields lie in theta as `layout` says."""
     expert_size, area = mixture.layout.size, mixture.work_size
-    experts, counts, trust, lead = (layout.at(name) for name in FIELDS)
+    experts, counts, trust, lead, tail = (layout.at(name) for name in FIELDS)
     reference, scale = layout.at("reference"), layout.at("scale")
     evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
     weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
@@ -66,16 +79,17 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
     losses = EXPERTS * area
 
     @kernel
-    def rejects(
-        theta: Vector, point: Vector, hyper: Vector, work: Vector, gamma_squared: float, missing: bool
-    ) -> tuple[bool, float]:
+    def rejects(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[bool, float]:
+        gamma_squared = settings[GAMMA_SQUARED]
         against, distance = 0.0, 0.0
         for e in range(EXPERTS):
             own, scratch = theta[experts + e * expert_size :], work[e * area :]
-            work[losses + e] = evaluate(own, point, hyper, scratch, missing)
-            q = whitened(own, point, hyper, scratch, missing)
+            work[losses + e] = evaluate(own, point, settings, scratch, missing)
+            q = whitened(own, point, settings, scratch, missing)
             distance += theta[trust + e] * q
             against += theta[trust + e] if q > gamma_squared else 0.0
+        seen = distance if distance < gamma_squared else gamma_squared
+        theta[tail] += TAILS_STEP * (seen * (2.0 / d) - theta[tail])
         return against > 0.5, distance
 
     @kernel
@@ -95,7 +109,13 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
                 copy(theta, best, e)
 
     @kernel
-    def learn(theta: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool) -> bool:
+    def tied_step(theta: Vector, settings: Vector) -> float:
+        """ρ = β·exp(−γ²/M²)/(2γ), in standard deviations, with the M that the stream shows."""
+        rho = settings[BETA] * exp(-settings[GAMMA_SQUARED] / theta[tail]) / (2.0 * math.sqrt(settings[GAMMA_SQUARED]))
+        return rho if rho < 1.0 else 1.0
+
+    @kernel
+    def learn(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> bool:
         least = work[losses]
         for e in range(1, EXPERTS):
             least = work[losses + e] if work[losses + e] < least else least
@@ -107,8 +127,9 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
         for e in range(EXPERTS):
             theta[trust + e] = theta[trust + e] * scaling + SHARE / EXPERTS
             theta[counts + e] += 1.0
-            rho = at_least(STEPS[e], 1.0 / theta[counts + e])
-            advance(theta[experts + e * expert_size :], point, hyper, work[e * area :], rho, missing)
+            least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else STEPS[e]
+            rho = at_least(least_step, 1.0 / theta[counts + e])
+            advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
         if theta[counts + SLOW] % REVIEW == 0.0:
             renew(theta)
         ahead = work[losses + SLOW] - work[losses + QUICK]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.autopilot import bank
 from holdfast.autopilot.bank import bank_fields, bank_functions
 from holdfast.autopilot.change_score import change_fields, change_functions
 from holdfast.autopilot.memory import lag_fields, lag_memory
@@ -26,8 +27,8 @@ from holdfast.scheme.state import Layout, Vector
 
 RESIDUALS_SHARE = 0.25  # of the score
 
-# What the pilot is told, in `settings`.
-GAMMA_SQUARED, CORE_SQUARED, SETTINGS = 0, 1, 2
+# What the pilot is told, in `settings`: what the bank is told, and the squared distance beyond which the views reject.
+CORE_SQUARED, SETTINGS = bank.SETTINGS, bank.SETTINGS + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             **change_fields(d),
         }
     )
-    bank, rescue = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d)
+    experts_of, rescue = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d)
     memory = regression_memory(layout, d, lags, season) if lags else lag_memory(layout, d)
     reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
     log_scale, value, residual, experts = (layout.at(name) for name in ("log_scale", "value", "residual", "experts"))
@@ -108,7 +109,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     assess_value, learn_value = view.assess, view.learn
     install, swap_value = view.install, view.swap
     assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
-    rejects, learn_bank, count = bank.rejects, bank.learn, rescue.count
+    rejects, learn_bank, count = experts_of.rejects, experts_of.learn, rescue.count
     find_residual, learn_memory, tick = memory.residual, memory.learn, memory.tick
     learn_change = change_functions(layout, d).learn
     n_experts, expert_size = layout.fields["experts"]
@@ -117,7 +118,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     point_at, residual_at, value_at = 0, d, 2 * d
     residual_work = value_at + view.work_size
     bank_at = residual_work + residual_view.work_size
-    memory_at = bank_at + bank.work_size
+    memory_at = bank_at + experts_of.work_size
     variances_at = memory_at + memory.work_size
     work_size = variances_at + d
 
@@ -156,7 +157,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     ) -> tuple[float, float, float, float, bool, bool]:
         score, surprise, q, p = look_at(theta, y, settings, work, missing)
         point, rest, gaps = work[point_at : point_at + d], work[residual_at : residual_at + d], missing > 0
-        rejected, nearest = rejects(theta, point, settings, work[bank_at:], settings[GAMMA_SQUARED], gaps)
+        rejected, nearest = rejects(theta, point, settings, work[bank_at:], gaps)
         taken_over = False
         if not rejected:
             taken_over = learn_bank(theta, point, settings, work[bank_at:], gaps)
@@ -226,7 +227,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         step,
         pass_by,
         tick,
-        bank.estimate,
+        experts_of.estimate,
         carrier,
         point_at,
         residual_at,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.autopilot import memory, rescue, view
-from holdfast.autopilot.bank import EXPERTS
+from holdfast.autopilot.bank import EXPERTS, USUAL_TAIL
 from holdfast.autopilot.change_score import start_change_score
 from holdfast.autopilot.pilot import Pilot
 from holdfast.autopilot.regression import start_regression_memory
@@ -36,6 +36,7 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     field["experts"][:] = fit
     field["counts"][:] = trusted.sum()
     field["trust"][:] = 1.0 / EXPERTS
+    field["tail"][:] = USUAL_TAIL
     field["rescue"][rescue.CONTAMINATION] = 1.0 - trusted.mean()
     field["rescue"][rescue.LEARNT] = len(points)
     start_change_score(field["lately"], scaled)

@@ -20,7 +20,7 @@ from holdfast.experiments.auc_anomaly import anomaly_methods
 from holdfast.experiments.auc_skab import skab_methods
 from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.lab import synthetic_methods
-from holdfast.experiments.methods import Method
+from holdfast.experiments.methods import AUTO, Method
 from holdfast.experiments.plan import Plan
 from holdfast.tuning.sweep import cores
 
@@ -55,13 +55,17 @@ def compiling_ahead(names: Sequence[str], plan: Plan) -> Iterator[None]:
 
 
 def compile_methods(names: Sequence[str], quick: bool) -> None:
-    """Runs what the results need on a few points: each method once for each number of components."""
-    for name in names:
-        for methods, width in NEEDED[name](quick):
-            stream = Stream(np.random.default_rng(0).normal(size=(100, width)))
-            for method in methods:
-                for setting in {s.get("n_components"): s for s in method.settings}.values():
-                    method.run(setting, stream, 0)
+    """Runs what the results need on a few points: each method once for each number of components.
+
+    The autopilot, of which every kind takes long, comes last, and from the last result back: so the two processes
+    seldom compile the same.
+    """
+    needed = [(m, width) for name in names for methods, width in NEEDED[name](quick) for m in methods]
+    others, autopilots = ([each for each in needed if (each[0].name == AUTO) is on] for on in (False, True))
+    for method, width in [*others, *reversed(autopilots)]:
+        stream = Stream(np.random.default_rng(0).normal(size=(100, width)))
+        for setting in {s.get("n_components"): s for s in method.settings}.values():
+            method.run(setting, stream, 0)
 
 
 if __name__ == "__main__":

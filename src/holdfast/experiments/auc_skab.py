@@ -50,7 +50,8 @@ def run(lab: Lab) -> Result:
     result = table.result(
         TITLE,
         f"Mean ± standard deviation over the eight test streams, each the average of {restarts} restarts; variables "
-        f"standardised on their first {STANDARDISED_ON} rows.",
+        f"standardised on their first {STANDARDISED_ON} rows. SRA-auto starts on each stream’s own first 50 rows: it "
+        "has no restarts, and for it these rows do not count.",
     )
     result.parts = [
         *result.parts,

@@ -61,7 +61,10 @@ def run(lab: Lab) -> Result:
                 scores = method.run(best.setting, stream, 0).scores[:, best.variable]
                 curve = benefit_roc(scores, changes(stream)[place], TOLERANCE, stream.split)
                 curves[column][method.name] = (curve.false_alarm_rate, curve.recall)
-    caption = f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on."
+    caption = (
+        f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on. SRA-auto "
+        "starts on the stream’s own first rows and has no restarts."
+    )
     result = table.result(TITLE, caption)
     result.parts = [
         *result.parts,

@@ -30,6 +30,9 @@ class Engine(ABC):
     rescues: bool = False
     """Whether it gets out of a lock-out by itself."""
 
+    undecided: bool = False
+    """Whether the number of components is still to be chosen."""
+
     def __init__(self, model: Model, width: int, title: str, cell: Cell, seed: int) -> None:
         self.model, self.width, self.title, self.cell, self.seed = model, width, title, cell, seed
         self.n_init = len(cell.start)
@@ -64,6 +67,9 @@ class Engine(ABC):
     def answer(self) -> tuple[int, Step]:
         """What became of the point that the compiled update has just had, and the step to tell."""
 
+    def decide(self, n_components: int) -> None:
+        """From now on there are so many components; for engines that choose their number."""
+
     @property
     def started(self) -> bool:
         """Whether enough points have come for the model to start."""
@@ -83,10 +89,15 @@ class Engine(ABC):
         start[held] = np.where(np.isnan(row), MISSING, row)
         header[HELD] = held + 1.0
         if held + 1 == self.n_init and not self.silent_variables():
-            self._start(start, self.cell.theta)
-            start[:] = 0.0
-            header[HELD] = -1.0 - (header[SEEN] - header[BAD] - self.n_init)
+            self._begin()
         return HELD_FOR_START
+
+    def _begin(self) -> None:
+        """The start is there."""
+        header, start = self.cell.header, self.cell.start
+        self._start(start, self.cell.theta)
+        start[:] = 0.0
+        header[HELD] = -1.0 - (header[SEEN] - header[BAD] - self.n_init)
 
     def _held_points(self, held: Vector) -> Vector:
         """The points held, NaN where a coordinate is missing."""

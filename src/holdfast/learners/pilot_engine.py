@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.alarms import Change, threshold_for
 from holdfast.alarms.alarm import Alarm
 from holdfast.autopilot import rescue
+from holdfast.autopilot.choosing import Choice, choose_components
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
 from holdfast.autopilot.start import start_pilot
 from holdfast.learners.engine import Engine
@@ -32,7 +33,8 @@ from holdfast.scheme.compiling import announced, direct
 from holdfast.scheme.state import SEEN, Cell, Vector
 from holdfast.scheme.threshold import gamma_for_rate
 
-RATE_OF_CORE = 1e-4  # of clean points that the slow view drops
+RATE_OF_ONE, RATE_OF_MANY = 1e-4, 1e-7  # of clean points that the bank drops, with one component and with more
+RATE_OF_CORE = 1e-4  # of clean points that the slow views drop
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
 FRESH = 12.0  # points that experts begun anew go by
@@ -48,22 +50,38 @@ class PilotEngine(Engine):
         self,
         model: GaussianMixture,
         width: int,
-        gamma: float,
         far: float,
         n_init: int,
         seed: int,
         lags: int = 0,
         season: int = 0,
+        beta: float = 0.0,
+        choose: bool = False,
     ) -> None:
-        self.watch = make_watch(model.covariance, int(model.n_components), width, lags or int(season > 0), season)
-        self.layout, self.far = self.watch.layout, far
-        core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * far, 0.5), width)
-        settings = np.array([gamma * gamma, core * core, far, odd * odd, threshold_for(far)])
-        cell = Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
-        title = f"the autopilot for {model.n_components} component{'s' * (model.n_components > 1)}"
-        super().__init__(model, width, f"{title} ({width} variable{'s' * (width > 1)})", cell, seed)
+        self.lags, self.season, self.far, self.beta = lags or int(season > 0), season, far, beta
+        super().__init__(model, width, "", self._fitted_out(model, width, n_init), seed)
         self._row, self._results, self._fates = np.empty((1, width)), np.empty((1, RESULTS)), np.empty(1, np.int8)
         self.missing_coordinates, self.first_unusable = self.watch.missing_coordinates, self.watch.first_unusable
+        self.undecided = choose  # until then one stands for it
+        self.choice: Choice | None = None
+
+    def _fitted_out(self, model: GaussianMixture, width: int, n_init: int) -> Cell:
+        """The compiled functions for this model, and a memory of the size they need."""
+        K = int(model.n_components)
+        self.watch = make_watch(model.covariance, K, width, self.lags, self.season)
+        self.layout = self.watch.layout
+        self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)})"
+        gamma = gamma_for_rate(RATE_OF_ONE if K == 1 else RATE_OF_MANY, width)
+        core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * self.far, 0.5), width)
+        settings = np.array([gamma**2, self.beta, core**2, self.far, odd**2, threshold_for(self.far)])
+        return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
+
+    def decide(self, n_components: int) -> None:
+        """From now on there are so many components; what has been held stays."""
+        self.undecided = False
+        before, self.model = self.cell, dataclasses.replace(self.model, n_components=n_components)
+        self.cell = self._fitted_out(self.model, self.width, self.n_init)
+        self.cell.header[:], self.cell.start[:] = before.header, before.start
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
@@ -108,7 +126,11 @@ class PilotEngine(Engine):
     def _named(self, alarm: Alarm) -> Alarm:
         """With the names of the variables, where the data had any."""
         names = self.names
-        return alarm if names is None else replace(alarm, variables=tuple(names[i] for i in alarm.variables))
+        return (
+            alarm
+            if names is None
+            else dataclasses.replace(alarm, variables=tuple(names[int(i)] for i in alarm.variables))
+        )
 
     def _begin_anew(self) -> None:
         """All experts from the latest points, if these are a regime of their own."""
@@ -133,6 +155,12 @@ class PilotEngine(Engine):
         layout.view(theta, "counts")[:] = min(len(points), FRESH * K)
         layout.view(theta, "lead")[:] = 0.0
         rescue.clear(layout, theta)
+
+    def _begin(self) -> None:
+        if self.undecided:
+            self.choice = choose_components(self.model.covariance, self._held_points(self.cell.start), self.seed)
+            self.decide(self.choice.n_components)
+        super()._begin()
 
     def _start(self, held: Vector, theta: Vector) -> None:
         points = self._held_points(held)

@@ -20,7 +20,7 @@ def from_bytes(data: bytes) -> StochasticApproximation:
     except (TypeError, BadInputError) as error:  # altered, or written by a version with other settings
         raise CheckpointError(f"this {kind.__name__} has settings that do not fit this holdfast: {error}") from None
     if header["width"] is not None:
-        learner._restore(header["width"], tuple(header["names"]) if header["names"] else None, state)
+        learner._restore(header, state)
     return learner
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError
 from holdfast.learners.engine import Engine
@@ -12,11 +14,10 @@ from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.step_sizes import Constant
-from holdfast.scheme.threshold import gamma_for_rate
 
 DEFAULT_RHO = 0.01
 AUTOPILOTS_START = 50
-DROPPED_OF_ONE, DROPPED_OF_MANY = 1e-4, 1e-7  # of clean points, by the autopilot with one component and with more
+AUTO = "auto"
 NORMS = ("whitened", "mean", "full")
 
 
@@ -28,12 +29,14 @@ class SRA(StochasticApproximation):
     on a stream that does not change, at most one in 1/far points, for anomalies and for changes each. With γ or ρ (or
     beta and M, half_life, a penalty or a model) it is the paper's algorithm, and raises none.
 
-    n_components: K, the number of Gaussians. covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    n_components: K, the number of Gaussians, or on autopilot "auto": one to three, whichever explains the first points best.
+        covariance: "full" or "diagonal". penalty: a prior for the M-step.
     model: another model altogether, instead of these three.
     gamma: the threshold; by default from `far`. norm: "whitened" (γ counts standard deviations, whatever the units),
         "mean" or "full" (the paper's, in the units of the data and about their origin).
     rho: the step size, or half_life: points after which a point's weight has halved, or beta and M: ρ from γ by
-        Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ).
+        Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ). beta alone: the autopilot, its step tied to its γ by the same
+        relation, with the M that the stream shows.
     far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
     lags, season: on autopilot, how far back a point depends on those before it, and after how many points things repeat
         themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise only if it is told.
@@ -57,7 +60,7 @@ class SRA(StochasticApproximation):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | str = 1,
         gamma: float | None = None,
         rho: float | None = None,
         *,
@@ -84,14 +87,18 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
         if gamma is None and norm != "whitened":
             raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
-        by_hand = (model, penalty, gamma, rho, beta, M, half_life)
+        by_hand = (model, penalty, gamma, rho, M, half_life)
         self._on_autopilot = all(setting is None for setting in by_hand)
+        self._choose = n_components == AUTO
+        if isinstance(n_components, str) and not (self._choose and self._on_autopilot):
+            raise BadInputError(f"n_components is a whole number, or {AUTO!r} on autopilot, got {n_components!r}")
         self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
         if (lags or season) and not self._on_autopilot:
             raise BadInputError("lags and season are the autopilot's, which runs without gamma, rho, penalty and model")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
-            model or GaussianMixture(n_components, penalty, covariance=covariance),
+            model
+            or GaussianMixture(1 if isinstance(n_components, str) else n_components, penalty, covariance=covariance),
             self._step_size(gamma),
             gamma,
             norm,
@@ -111,12 +118,26 @@ class SRA(StochasticApproximation):
             return super()._make_engine(width)
         from holdfast.learners.pilot_engine import PilotEngine
 
-        gamma, memory = self._effective_gamma(width), (self.lags, self.season)
-        return PilotEngine(self.model, width, gamma, self.far, self.n_init, self.seed, *memory)
+        settings = (self.far, self.n_init, self.seed, self.lags, self.season, self.beta or 0.0, self._choose)
+        return PilotEngine(self.model, width, *settings)  # type: ignore[arg-type]
+
+    def _found_out(self) -> dict[str, Any]:
+        engine = self._engine
+        if not self._choose or engine is None or engine.undecided:
+            return {}
+        return {"n_components": len(engine.estimate("weights"))}
+
+    def _remake_engine(self, header: dict[str, Any]) -> Engine:
+        engine = super()._remake_engine(header)
+        if "n_components" in header:
+            engine.decide(header["n_components"])
+        return engine
 
     def _start_size(self) -> int:
-        """Points to start from: on autopilot two seasons at least."""
-        return max(AUTOPILOTS_START, 2 * self.season) if self._on_autopilot else 10
+        """Points to start from: on autopilot two seasons at least, and more if the number of components is to be found."""
+        if not self._on_autopilot:
+            return 10
+        return max(AUTOPILOTS_START * (1 + self._choose), 2 * self.season)
 
     def _step_size(self, gamma: float | None) -> Constant:
         ways = {
@@ -129,6 +150,8 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"the step size is given twice: {given}; give one of them")
         if self.half_life is not None:
             return Constant.from_half_life(self.half_life)
+        if self._on_autopilot:
+            return Constant(DEFAULT_RHO)  # not used
         if ways["beta and M"]:
             if self.beta is None or self.M is None or gamma is None:
                 raise BadInputError("Corollary 1 gives the step size from gamma, beta and M: all three are needed")
@@ -138,6 +161,6 @@ class SRA(StochasticApproximation):
         return Constant(DEFAULT_RHO if self.rho is None else self.rho)
 
     def _effective_gamma(self, width: int) -> float:
-        if self._on_autopilot:
-            return gamma_for_rate(DROPPED_OF_ONE if self.n_components == 1 else DROPPED_OF_MANY, width)
+        if self._on_autopilot and self._engine is not None:
+            return float(np.sqrt(self._engine.cell.settings[0]))
         return self.model.gamma_for_rate(self.far, width) if self.gamma is None else float(self.gamma)

@@ -153,7 +153,7 @@ class StochasticApproximation(Parameters, Estimates):
         trace = self._process(point.reshape(1, -1))
         engine = self._open_engine
         if engine.started and self._update_number is _decline and self._update_vector is _decline:
-            compiled = engine.compiled_update()
+            self._cell, compiled = engine.cell.vector, engine.compiled_update()
             self._update_number, self._update_vector = (
                 (compiled, _decline) if engine.width == 1 else (_decline, compiled)
             )
@@ -221,14 +221,23 @@ class StochasticApproximation(Parameters, Estimates):
         """From now on points are of the engine's width."""
         self._engine, self._cell = engine, engine.cell.vector
 
-    def _restore(self, width: int, names: Names | None, state: Vector) -> None:
+    def _found_out(self) -> dict[str, Any]:
+        """What else the header of a checkpoint has to say, for `_restore`."""
+        return {}
+
+    def _restore(self, header: dict[str, Any], state: Vector) -> None:
         """The memory as it was, for a learner that has just been made."""
-        engine = self._make_engine(width)
+        names = tuple(header["names"]) if header["names"] else None
+        engine = self._remake_engine(header)
         if len(engine.cell.state) != len(state):
             raise CheckpointError(f"expected a state of {len(engine.cell.state)} numbers, got {len(state)}")
         engine.cell.state[:] = state
         self._open(engine)
         self._names = engine.names = names
+
+    def _remake_engine(self, header: dict[str, Any]) -> Engine:
+        """The memory as the header of a checkpoint describes it."""
+        return self._make_engine(header["width"])
 
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)
@@ -325,6 +334,7 @@ class StochasticApproximation(Parameters, Estimates):
             "settings": {name: to_json(value) for name, value in self.get_params().items()},
             "width": None if self._engine is None else self._width,
             "names": self._names,
+            **self._found_out(),
         }
         return checkpoint.pack(header, self.state)
 

@@ -77,12 +77,14 @@ class Trace:
         score = float(self.score[row])
         if self.watched is None:
             return (BadStep if self.bad[row] else DroppedStep if self.dropped[row] else Step)(score)
-        flags = (self.dropped, self.anomaly, self.change, self.bad)
         return WatchedStep(
             score,
             float(self.watched[0][row]),
             float(self.watched[1][row]),
-            *(bool(flag[row]) for flag in flags),
+            dropped=bool(self.dropped[row]),
+            anomaly=bool(self.anomaly[row]),
+            change=bool(self.change[row]),
+            bad=bool(self.bad[row]),
             alarms=tuple(self.alarms) if len(self) == 1 else (),
         )
 
