@@ -17,6 +17,7 @@ from holdfast.autopilot.memory import lag_fields, lag_memory
 from holdfast.autopilot.regression import regression_fields, regression_memory
 from holdfast.autopilot.rescue import rescue_fields, rescue_functions
 from holdfast.autopilot.view import View, view_functions
+from holdfast.autopilot.whiteness import whiteness_fields, whiteness_functions
 from holdfast.models.component import Component
 from holdfast.models.frame import limited
 from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
@@ -99,6 +100,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             "residual": (residual_view.layout.size,),
             **(regression_fields(d, lags, season) if lags else lag_fields(d)),
             **change_fields(d),
+            **whiteness_fields(d),
         }
     )
     experts_of, rescue = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d)
@@ -111,7 +113,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
     rejects, learn_bank, count = experts_of.rejects, experts_of.learn, rescue.count
     find_residual, learn_memory, tick = memory.residual, memory.learn, memory.tick
-    learn_change = change_functions(layout, d).learn
+    learn_change, learn_whiteness = change_functions(layout, d).learn, whiteness_functions(layout, d).learn
     n_experts, expert_size = layout.fields["experts"]
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
     # The working area.
@@ -175,6 +177,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         if learn_residual(theta[residual:], rest, settings, work[residual_work:], rejected_rest, gaps):
             swap(theta[residual:])
         learn_memory(theta, point, out_of_core, work[memory_at:])
+        learn_whiteness(theta, rest)
         return score, learn_change(theta, point), surprise, nearest, rejected, look
 
     @kernel

@@ -59,7 +59,8 @@ class PilotEngine(Engine):
         choose: bool = False,
     ) -> None:
         self.lags, self.season, self.far, self.beta = lags or int(season > 0), season, far, beta
-        super().__init__(model, width, "", self._fitted_out(model, width, n_init), seed)
+        cell = self._fitted_out(model, width, n_init)
+        super().__init__(model, width, self.title, cell, seed)
         self._row, self._results, self._fates = np.empty((1, width)), np.empty((1, RESULTS)), np.empty(1, np.int8)
         self.missing_coordinates, self.first_unusable = self.watch.missing_coordinates, self.watch.first_unusable
         self.undecided = choose  # until then one stands for it
@@ -122,6 +123,11 @@ class PilotEngine(Engine):
             row = int(self.cell.header[SEEN]) - 1
             return self._named(as_alarm(self.watch.detector.last_alarm(memory), row))
         return None
+
+    @property
+    def contamination(self) -> float:
+        """The share of points rejected, as it has been lately."""
+        return float(self.layout.view(self.theta(), "rescue")[rescue.CONTAMINATION])
 
     def _named(self, alarm: Alarm) -> Alarm:
         """With the names of the variables, where the data had any."""

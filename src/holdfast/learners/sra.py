@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.models.penalty import Penalty
 from holdfast.scheme.step_sizes import Constant
+
+if TYPE_CHECKING:
+    from holdfast.learners.pilot_engine import PilotEngine
 
 DEFAULT_RHO = 0.01
 AUTOPILOTS_START = 50
@@ -132,6 +135,34 @@ class SRA(StochasticApproximation):
         if "n_components" in header:
             engine.decide(header["n_components"])
         return engine
+
+    def summary(self) -> str:
+        """On autopilot: what it has found out about the stream, in words, and whether its promise can be kept.
+
+        >>> import numpy as np
+        >>> model = SRA()
+        >>> _ = model.process(np.random.default_rng(2).normal(7.0, 2.0, 5000))
+        >>> print(model.summary())  # doctest: +ELLIPSIS
+        5000 points, ... dropped as outliers, 0 not usable
+        level ... ± ...
+        threshold 3.89 standard deviations; contamination ... %; scale of the tail M = 1.4...
+        promise: at most one false alarm in 10,000 points, for changes and for anomalies each
+        the residuals are white: nothing speaks against the promise
+        """
+        from holdfast.learners.summary import summarise
+
+        return summarise(self._piloted())
+
+    def calibration(self) -> dict[str, float]:
+        """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, and the step ρ in use."""
+        from holdfast.learners.summary import calibration
+
+        return calibration(self._piloted())
+
+    def _piloted(self) -> PilotEngine:
+        if not self._on_autopilot:
+            raise BadInputError("only the autopilot finds anything out: SRA() without gamma, rho, M, penalty and model")
+        return self._open_engine  # type: ignore[return-value]
 
     def _start_size(self) -> int:
         """Points to start from: on autopilot two seasons at least, and more if the number of components is to be found."""

@@ -1,0 +1,56 @@
+"""What a learner on autopilot has found out, in words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from holdfast.autopilot.bank import STEPS
+from holdfast.autopilot.whiteness import remembers
+from holdfast.learners.pilot_engine import PilotEngine
+from holdfast.scheme.state import BAD, DROPPED, SEEN
+
+
+def summarise(engine: PilotEngine) -> str:
+    """A few lines: what came, what is believed, how quickly it is learnt, and whether the promise can be kept."""
+    header = engine.cell.header
+    lines = [f"{int(header[SEEN])} points, {int(header[DROPPED])} dropped as outliers, {int(header[BAD])} not usable"]
+    if not engine.started:
+        return "\n".join([*lines, f"not started: it takes {engine.n_init} points"])
+    layout, theta = engine.layout, engine.cell.theta
+    if engine.choice is not None:
+        lines.append(f"chosen on the first {engine.n_init} points: {engine.choice}")
+    deviations = np.sqrt([np.diag(covariance) for covariance in engine.estimate("covariances")])
+    for weight, mean, deviation in zip(engine.estimate("weights"), engine.estimate("means"), deviations, strict=True):
+        each = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in zip(mean, deviation, strict=True))
+        lines.append(f"a share of {weight:.2f} at {each}" if len(deviations) > 1 else f"level {each}")
+    settings = calibration(engine)
+    lines.append(
+        f"threshold {settings['gamma']:.3g} standard deviations; contamination {100 * settings['contamination']:.2g} %; "
+        f"scale of the tail M = {settings['M']:.3g}; remembers about {1.0 / settings['rho']:.0f} points"
+    )
+    lines.append(
+        f"promise: at most one false alarm in {1.0 / engine.far:,.0f} points, for changes and for anomalies each"
+    )
+    told = remembers(layout.view(theta, "whiteness"))
+    names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
+    advice = [(name, each.advice()) for name, each in zip(names, told or [], strict=False)]
+    lines += [f"{name} {words}" for name, words in advice if words]
+    if told and not any(words for _, words in advice):
+        lines.append("the residuals are white: nothing speaks against the promise")
+    return "\n".join(lines)
+
+
+def calibration(engine: PilotEngine) -> dict[str, float]:
+    """γ in standard deviations, the contamination and the scale M of the tail as the stream shows them, and ρ."""
+    layout, theta = engine.layout, engine.theta()
+    trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail")[0])
+    gamma = math.sqrt(engine.cell.settings[0])
+    tied = engine.beta * math.exp(-gamma * gamma / tail) / (2.0 * gamma)
+    return {
+        "gamma": gamma,
+        "contamination": engine.contamination,
+        "M": math.sqrt(tail),
+        "rho": tied or float(trust @ STEPS),
+    }
