@@ -80,7 +80,9 @@ def test_batch_is_loop_however_it_is_cut(case, seed, cuts):
     assert anomalous_rows(trace.alarms) == np.flatnonzero(trace.anomaly).tolist()
     assert [alarm.row for alarm in changes_in(trace.alarms)] == np.flatnonzero(trace.change).tolist()
     assert_same(np.concatenate([t.recorded[record] for t in traces]), trace.recorded[record])
-    assert_same(trace.recorded[record][-1], whole._estimate(record))
+    np.testing.assert_allclose(trace.recorded[record][-1], whole._estimate(record), rtol=1e-13)
+    if not case.on_autopilot:  # which sums over its experts in another order when it is asked
+        assert_same(trace.recorded[record][-1], whole._estimate(record))
 
 
 @every_case

@@ -128,7 +128,7 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
             theta[trust + e] = theta[trust + e] * scaling + SHARE / EXPERTS
             theta[counts + e] += 1.0
             least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else STEPS[e]
-            rho = at_least(least_step, 1.0 / theta[counts + e])
+            rho = least_step if theta[counts + e] * least_step >= 1.0 else 1.0 / theta[counts + e]
             advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
         if theta[counts + SLOW] % REVIEW == 0.0:
             renew(theta)

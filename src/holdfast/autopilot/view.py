@@ -28,6 +28,7 @@ UNFORGOTTEN = 0.15  # share of the score that the companion has no say in: forgi
 RARELY, OFTEN = 0.001, 0.5  # between which the share of rejected points is taken to lie
 LONG = 100.0  # points over which rejected ones have to be the majority
 FRESH = 50.0  # points that a newly installed core goes by
+FEW = 3  # coordinates whose densities cannot overflow
 NARROWEST = 1e-4  # the companion's variance in units of the core's
 
 # tally = [ points in the core | in the companion | share rejected | points it was learnt from | share rejected lately ]
@@ -72,35 +73,61 @@ def view_functions(covariance: str, K: int, d: int) -> View:
     heights = np.array([log_height(o) for o in range(d + 1)])
 
     @kernel
+    def fall(q: float) -> float:
+        """How much lower than at its centre Student's t is at the squared distance q, with all coordinates observed."""
+        squared = 1.0 / (1.0 + q * (1.0 / FREEDOM))
+        result = squared if d % 2 else squared * math.sqrt(squared)
+        for _ in range((d + 1) // 2):
+            result *= squared
+        return result
+
+    @kernel
+    def assess_at_once(own: Vector, work: Vector) -> tuple[float, float]:
+        """(surprise, height of the core) from densities as they are: no overflow is in reach with few coordinates."""
+        top, inside = 0.0, 0.0
+        for k in range(K):
+            height = math.sqrt(work[precision_at + k]) * (own[k] if K > 1 else 1.0)
+            top += height
+            inside += height * fall(work[distance_at + k])
+        area = work[core_area:]
+        outside = math.sqrt(area[precision_one]) * fall(area[distance_one])
+        share = own[tally + SHARE]
+        both = (1.0 - share) * inside + share * outside
+        return -(1.0 - UNFORGOTTEN) * log(both) - UNFORGOTTEN * log(inside), log(top)
+
+    @kernel
     def student(height: float, q: float, observed: int) -> float:
         """log density of Student's t: its height, and its fall with the squared distance q."""
         return height - 0.5 * (FREEDOM + observed) * log(1.0 + q * (1.0 / FREEDOM))
+
+    @kernel
+    def assess_by_logarithms(own: Vector, work: Vector, observed: int) -> tuple[float, float]:
+        """The same for any number of coordinates, some of them missing."""
+        top, inside = 0.0, 0.0
+        for k in range(K):
+            height = 0.5 * log(work[precision_at + k]) + work[factor_at + k]
+            if K > 1:
+                height += log(own[k])
+            here = student(height, work[distance_at + k], observed)
+            top, inside = (height, here) if k == 0 else (log_sum(top, height), log_sum(inside, here))
+        area = work[core_area:]
+        height = 0.5 * log(area[precision_one]) + area[factor_one]
+        outside = student(height, area[distance_one], observed)
+        share = own[tally + SHARE]
+        both = log_sum(inside + log(1.0 - share), outside + log(share))
+        return -(1.0 - UNFORGOTTEN) * both - UNFORGOTTEN * inside, top
 
     @kernel
     def assess(
         own: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool, observed: int
     ) -> tuple[float, float, float]:
         evaluate(own, point, hyper, work, missing)
+        evaluate_one(own[companion:], point, hyper, work[core_area:], missing)
         q = whitened(own, point, hyper, work, missing)
-        if K == 1:
-            top = 0.5 * log(work[precision_at]) + work[factor_at]
-            inside = student(top, work[distance_at], observed)
+        if d <= FEW and not missing:
+            surprise, top = assess_at_once(own, work)
         else:
-            top, inside = 0.0, 0.0
-            for k in range(K):
-                height = log(own[k]) + 0.5 * log(work[precision_at + k]) + work[factor_at + k]
-                here = student(height, work[distance_at + k], observed)
-                if k == 0:
-                    top, inside = height, here
-                else:
-                    top, inside = log_sum(top, height), log_sum(inside, here)
-        area = work[core_area:]
-        evaluate_one(own[companion:], point, hyper, area, missing)
-        height = 0.5 * log(area[precision_one]) + area[factor_one]
-        outside = student(height, area[distance_one], observed)
-        share = own[tally + SHARE]
-        both = log_sum(inside + log(1.0 - share), outside + log(share))
-        surprise = -(1.0 - UNFORGOTTEN) * both - UNFORGOTTEN * inside
+            surprise, top = assess_by_logarithms(own, work, observed)
         return surprise - heights[observed], surprise + top, q
 
     @kernel

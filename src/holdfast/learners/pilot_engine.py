@@ -28,7 +28,7 @@ from holdfast.learners.watching import (
     make_watch,
 )
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, LOOK, REJECTED, UNUSABLE
+from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, LARGEST, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import announced, direct
 from holdfast.scheme.state import SEEN, Cell, Vector
 from holdfast.scheme.threshold import gamma_for_rate
@@ -209,12 +209,14 @@ class PilotEngine(Engine):
         with announced(self.title):
             run = direct(self.watch.run, cell.state, *arguments)
 
-        def update(vector: Vector, y: float | Vector) -> float:
+        state, fates, first_unusable, wide = cell.state, self._fates, self.first_unusable, self.width > 1
+
+        def update(vector: Vector, y: Any) -> float:
             row[0] = y
-            if self.missing_coordinates(row[0]) < 0:  # left alone, so that it can still be refused
-                self._fates[0] = UNUSABLE
+            if first_unusable(row) == 0 if wide else not abs(y) <= LARGEST:
+                fates[0] = UNUSABLE  # left alone, so that it can still be refused
             else:
-                run(cell.state, *arguments)
+                run(state, *arguments)
             return math.nan
 
         return update

@@ -142,6 +142,8 @@ class StochasticApproximation(Parameters, Estimates):
         fate, step = engine.answer()
         if fate == UNUSABLE:  # it was left alone, so that it can still be refused
             return self._long_way(np.atleast_1d(x))
+        if engine.rescues:
+            return step
         if fate == REJECTED:
             self._teller.look_for_lock_out(engine, depth=5)
         else:

@@ -122,11 +122,12 @@ def mixture_functions(
             e = e - 0.5 * q if elliptical else e
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
             best = e if k == 0 or e > best else best
+        if K == 1:  # there is nothing to share
+            work[share] = work[total] = work[inverse] = 1.0
+            return unit - best - 0.5 * log(work[precision])
         sum_of_shares = NOTHING
         for k in range(K):
-            s = source[weights + k] * math.sqrt(work[precision + k])
-            if K > 1:
-                s *= exp(work[exponent + k] - best)
+            s = source[weights + k] * math.sqrt(work[precision + k]) * exp(work[exponent + k] - best)
             work[share + k] = s
             sum_of_shares += s
         work[total] = sum_of_shares
@@ -168,6 +169,9 @@ def mixture_functions(
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
         """ŝ ← ŝ − ρ(ŝ − s̄(y)), in the centred form: component k moves by the share a = ρr/s1' towards the point."""
+        if K == 1:
+            component_advance(theta, components, work, completed if missing else point, d, rho, missing)
+            return
         sum_of_shares = work[total]
         for k in range(K):
             s = work[share + k]
