@@ -10,7 +10,8 @@ class Alarm:
     """Something has happened.
 
     kind: "change" (the stream is another one since `onset`) or "anomaly" (rows `onset` to `row` stand out).
-    row: where it was noticed. onset: where it began, as far as can be told. Rows count from the first point of the stream.
+    row: where it was noticed. onset: where it began, as far as can be told. Rows count from the first point of the
+    stream.
     size: of a shift or an anomaly, the distance in standard deviations of what was usual before; of a change of spread,
         the new spread over the old one.
     direction: "up", "down", "wider" or "narrower".

@@ -3,8 +3,8 @@
 Surprises are counted in bins. Within the range where some have been seen, the p-value is the share of those that were
 larger, interpolated. Beyond, the largest ones seen are continued as an exponential tail: with Student's densities the
 surprise grows with the logarithm of the distance, so that a power law has exactly such a tail, and whatever has lighter
-tails is judged with caution. The uncertainty of a slope taken from k values is carried along (the predictive distribution of
-an exponential whose scale is estimated): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their excesses.
+tails is judged with caution. The uncertainty of a slope taken from k values is carried along (the predictive
+distribution of an exponential whose scale is estimated): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their excesses.
 
 A surprise that is called an anomaly counts as one just beyond the level: a glitch does not hide the next one, and yet
 anomalies that keep coming raise the level.

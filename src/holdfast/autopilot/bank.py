@@ -1,10 +1,10 @@
 """The bank: the same mixture learnt with several step sizes at once, each trusted as far as it predicts.
 
-A point is rejected if experts that hold most of the trust reject it; then nothing is learnt. Otherwise the trust in each expert
-grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is handed round so
-that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones give a quiet estimate
-in calm, the quick ones take over after a change. When a quick expert has been predicting better than the slowest for long,
-the slow ones take over what it has learnt and begin to average anew.
+A point is rejected if experts that hold most of the trust reject it; then nothing is learnt. Otherwise the trust in
+each expert grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is
+handed round so that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones
+give a quiet estimate in calm, the quick ones take over after a change. When a quick expert has been predicting better
+than the slowest for long, the slow ones take over what it has learnt and begin to average anew.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Bank:
     Leaves in `work` what `learn` needs."""
 
     learn: Callable[..., Any]
-    """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one: shares out
-    trust, and moves every expert."""
+    """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one:
+    shares out trust, and moves every expert."""
 
     estimate: Callable[..., Any]
     """(theta, out): the means, in the units of the data."""
@@ -99,8 +99,8 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
 
     @kernel
     def renew(theta: Vector) -> None:
-        """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick mixture
-        left to itself sooner or later has a component on a handful of points."""
+        """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick
+        mixture left to itself sooner or later has a component on a handful of points."""
         best = 0
         for e in range(1, EXPERTS):
             best = e if theta[trust + e] > theta[trust + best] else best

@@ -1,10 +1,10 @@
 """The change score: have the last points left what a slow, robust memory of the stream expects?
 
-Each coordinate has a slow mean and variance, never begun anew, that a point moves by no more than it would move them from
-two standard deviations. In that frame two quick averages, of z and of z² − 1, say how far the recent level and the recent
-spread have gone. Their length w, squeezed to w/(1 + w), is averaged over the coordinates; the score is the mean of a short and
-a long average of that, so that it stays up for a while after a change though everything else has adapted. A lone point far
-out is passed over; the third in a row counts.
+Each coordinate has a slow mean and variance, never begun anew, that a point moves by no more than it would move them
+from two standard deviations. In that frame two quick averages, of z and of z² − 1, say how far the recent level and
+the recent spread have gone. Their length w, squeezed to w/(1 + w), is averaged over the coordinates; the score is the
+mean of a short and a long average of that, so that it stays up for a while after a change though everything else has
+adapted. A lone point far out is passed over; the third in a row counts.
 """
 
 from __future__ import annotations

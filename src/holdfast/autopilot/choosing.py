@@ -1,7 +1,8 @@
 """How many components? Chosen on the first points, by the likelihood of those that are no outliers.
 
-Each number up to `MOST` is fitted robustly. What counts is −log likelihood of the four fifths of the points that the fit
-likes best, plus Schwarz's penalty for its parameters. A fit with a component that is hardly wider than a single value, or
+Each number up to `MOST` is fitted robustly. What counts is −log likelihood of the four fifths of the points that the
+fit likes best, plus Schwarz's penalty for its parameters. A fit with a component that is hardly wider than a single
+value, or
 that has hardly any points, is not believed: rounding makes such ones.
 """
 

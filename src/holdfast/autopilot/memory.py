@@ -30,7 +30,8 @@ class Memory:
     """(theta, point, out, work): what the past did not tell; NaN where a coordinate is missing."""
 
     learn: Callable[..., Any]
-    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past, and teaches nothing."""
+    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past, and teaches
+    nothing."""
 
     tick: Callable[..., Any]
     """(theta): a point has passed that could not be used."""

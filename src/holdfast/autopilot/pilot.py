@@ -52,8 +52,8 @@ class Pilot:
     step: Callable[..., Any]
     """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
 
-    missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance from the
-    estimate. look: whether the rescue has to look at its ring."""
+    missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance
+    from the estimate. look: whether the rescue has to look at its ring."""
 
     pass_by: Callable[..., Any]
     """(theta, y, work, missing): right after `assess`, takes note of a point that is not learnt from."""

@@ -1,9 +1,10 @@
 """What the past tells of the next point: a season, and the regression of each coordinate on its own last values.
 
 theta has, for each coordinate: the profile of the season (one mean for each of its slots), the last p values less their
-season, the linear regression of a value on them (`holdfast.models.LinearRegression`: robust stochastic gradient descent in
-standard units), and how many points in a row were far from what it expects. A lone point that is far out teaches nothing,
-and what was expected stands in the past in its place; after a few in a row the past is what has come.
+season, the linear regression of a value on them (`holdfast.models.LinearRegression`: robust stochastic gradient
+descent in standard units), and how many points in a row were far from what it expects. A lone point that is far out
+teaches nothing, and what was expected stands in the past in its place; after a few in a row the past is what has
+come.
 """
 
 from __future__ import annotations

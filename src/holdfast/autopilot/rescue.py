@@ -33,8 +33,8 @@ CLEARLY = 8.0  # nats
 MOST_LOOKS = 5  # at a mixture after a change within reach
 ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
 
-# rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from |
-#            where the next point goes in the ring | points until a look is taken at all of the ring | looks left ]
+# rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from
+#            | where the next point goes in the ring | points until a look is taken at all of the ring | looks left ]
 RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT, WAIT, LOOKS, SIZE = range(9)
 
 
@@ -48,8 +48,8 @@ class Rescue:
     """The compiled functions of the rescue."""
 
     count: Callable[..., Any]
-    """(theta, point, rejected, taken_over) → whether it is time to look at the ring: `latest` has the points to begin anew
-    from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
+    """(theta, point, rejected, taken_over) → whether it is time to look at the ring: `latest` has the points to begin
+    anew from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
 
 
 def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:

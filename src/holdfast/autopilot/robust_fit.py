@@ -1,7 +1,7 @@
 """A mixture fitted to some tens of points, of which a fifth may be outliers.
 
-First a fit that leaves out whatever may be an outlier; it is too narrow, for it leaves out tails as well. Then a fit to all
-points that are near the first one, made as wide as it should be.
+First a fit that leaves out whatever may be an outlier; it is too narrow, for it leaves out tails as well. Then a fit
+to all points that are near the first one, made as wide as it should be.
 """
 
 from __future__ import annotations

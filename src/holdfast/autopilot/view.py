@@ -1,9 +1,10 @@
 """A view of the stream for scoring: a slow core, and a companion that remembers what the core rejected.
 
-The core learns slowly and drops what lies far out, so that an outlier cannot widen it. What it drops teaches the companion:
-an outlier that keeps coming back is soon forgiven, a new one is not. Both are read with the heavy tails of Student's t, so
-that the score grows with the logarithm of the distance. When most points are dropped for long, the regime has changed,
-and the one who calls installs a new core; the old one becomes the companion: a regime that returns is known.
+The core learns slowly and drops what lies far out, so that an outlier cannot widen it. What it drops teaches the
+companion: an outlier that keeps coming back is soon forgiven, a new one is not. Both are read with the heavy tails of
+Student's t, so that the score grows with the logarithm of the distance. When most points are dropped for long, the
+regime has changed, and the one who calls installs a new core; the old one becomes the companion: a regime that
+returns is known.
 """
 
 from __future__ import annotations

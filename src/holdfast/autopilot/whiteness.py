@@ -94,7 +94,8 @@ class Remembers:
             lag = f"autocorrelation {self.next:.2f} is left at lag 1"
             return f"depends on more than the last value ({lag}): give lags=2 or more"
         if self.size > MUCH:
-            return f"has a spread that comes in clusters (autocorrelation {self.size:.2f}): expect more alarms than promised"
+            sizes = f"autocorrelation {self.size:.2f} of sizes"
+            return f"has a spread that comes in clusters ({sizes}): expect more alarms than promised"
         return None
 
 

@@ -1,6 +1,7 @@
 """The promise: alarms on streams that do not change, against the rate that was promised.
 
-Change alarms, and anomalies among the points that are no outliers. 10⁷ points a cell, in streams of 10⁶, two streams at a
+Change alarms, and anomalies among the points that are no outliers. 10⁷ points a cell, in streams of 10⁶, two streams
+at a
 time: about a quarter of an hour. `holdfast bench --quick` takes a hundredth of them.
 """
 

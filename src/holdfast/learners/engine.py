@@ -69,6 +69,7 @@ class Engine(ABC):
 
     def decide(self, n_components: int) -> None:
         """From now on there are so many components; for engines that choose their number."""
+        raise BadInputError(f"{self.title} does not choose the number of components")
 
     @property
     def started(self) -> bool:

@@ -27,13 +27,13 @@ NORMS = ("whitened", "mean", "full")
 class SRA(StochasticApproximation):
     """Learns from a stream, drops outliers, follows changes: step ρ, threshold γ [1]_.
 
-    Without γ and ρ it runs on autopilot: nothing to tune. It learns with several step sizes at once and goes by the one that
-    predicts best, begins anew when the stream has moved beyond the threshold, and raises alarms at a promised rate:
-    on a stream that does not change, at most one in 1/far points, for anomalies and for changes each. With γ or ρ (or
-    beta and M, half_life, a penalty or a model) it is the paper's algorithm, and raises none.
+    Without γ and ρ it runs on autopilot: nothing to tune. It learns with several step sizes at once and goes by the
+    one that predicts best, begins anew when the stream has moved beyond the threshold, and raises alarms at a
+    promised rate: on a stream that does not change, at most one in 1/far points, for anomalies and for changes each.
+    With γ or ρ (or beta and M, half_life, a penalty or a model) it is the paper's algorithm, and raises none.
 
-    n_components: K, the number of Gaussians, or on autopilot "auto": one to three, whichever explains the first points best.
-        covariance: "full" or "diagonal". penalty: a prior for the M-step.
+    n_components: K, the number of Gaussians, or on autopilot "auto": one to three, whichever explains the first
+        points best. covariance: "full" or "diagonal". penalty: a prior for the M-step.
     model: another model altogether, instead of these three.
     gamma: the threshold; by default from `far`. norm: "whitened" (γ counts standard deviations, whatever the units),
         "mean" or "full" (the paper's, in the units of the data and about their origin).
@@ -41,10 +41,10 @@ class SRA(StochasticApproximation):
         Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ). beta alone: the autopilot, its step tied to its γ by the same
         relation, with the M that the stream shows.
     far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
-    lags, season: on autopilot, how far back a point depends on those before it, and after how many points things repeat
-        themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise only if it is told.
-    n_init: points the start is made from, 50 (or two seasons) on autopilot and else 10. warmup: points before the threshold acts (on
-        autopilot it always does). seed: of the start.
+    lags, season: on autopilot, how far back a point depends on those before it, and after how many points things
+        repeat themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise if it is told.
+    n_init: points the start is made from: 10, on autopilot 50 (100 to choose the number of components, or two seasons).
+    warmup: points before the threshold acts; on autopilot it always does. seed: of the start.
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
@@ -154,7 +154,7 @@ class SRA(StochasticApproximation):
         return summarise(self._piloted())
 
     def calibration(self) -> dict[str, float]:
-        """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, and the step ρ in use."""
+        """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, the step ρ in use."""
         from holdfast.learners.summary import calibration
 
         return calibration(self._piloted())
@@ -165,7 +165,7 @@ class SRA(StochasticApproximation):
         return self._open_engine  # type: ignore[return-value]
 
     def _start_size(self) -> int:
-        """Points to start from: on autopilot two seasons at least, and more if the number of components is to be found."""
+        """Points to start from."""
         if not self._on_autopilot:
             return 10
         return max(AUTOPILOTS_START * (1 + self._choose), 2 * self.season)

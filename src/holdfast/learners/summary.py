@@ -27,8 +27,8 @@ def summarise(engine: PilotEngine) -> str:
         lines.append(f"a share of {weight:.2f} at {each}" if len(deviations) > 1 else f"level {each}")
     settings = calibration(engine)
     lines.append(
-        f"threshold {settings['gamma']:.3g} standard deviations; contamination {100 * settings['contamination']:.2g} %; "
-        f"scale of the tail M = {settings['M']:.3g}; remembers about {1.0 / settings['rho']:.0f} points"
+        f"threshold {settings['gamma']:.3g} standard deviations; "
+        f"contamination {100 * settings['contamination']:.2g} %; scale of the tail M = {settings['M']:.3g}; remembers about {1.0 / settings['rho']:.0f} points"
     )
     lines.append(
         f"promise: at most one false alarm in {1.0 / engine.far:,.0f} points, for changes and for anomalies each"

@@ -1,4 +1,4 @@
-"""The autopilot with its decisions, compiled for one kind of stream: what `scheme.algorithm` is for the plain scheme."""
+"""The autopilot with its decisions, compiled for one kind of stream; for the plain scheme see `scheme.algorithm`."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vecto
 FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
 N_SETTINGS = SETTINGS + 3
 
-# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: of an anomaly, ±(1 + the variable
-# that is furthest out).
+# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: of an anomaly, ±(1 + the
+# variable that is furthest out).
 SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, CARRIER, RESULTS = 0, 1, 2, 3, 4, 5
 MASKED = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
 
@@ -35,9 +35,11 @@ class Watch:
     work_size: int
 
     run: Callable[..., Any]
-    """(state, rows, settings, work, results, fates, estimates, held) → how many rows it took until Python has to step in.
+    """(state, rows, settings, work, results, fates, estimates, held) → how many rows it took until Python has to step
+    in.
 
-    held: these are the points of the start, which has been made of them; what else there is to learn from them is learnt.
+    held: these are the points of the start, which has been made of them; what else there is to learn from them is
+    learnt.
     """
 
     score: Callable[..., Any]
