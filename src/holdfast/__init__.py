@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import datasets, detectors, metrics, models, scheme, tradeoff, tuning
+    from holdfast import alarms, datasets, detectors, metrics, models, scheme, tradeoff, tuning
+    from holdfast.alarms import Alarm
     from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes, load
 
 __all__ = [
@@ -16,9 +17,11 @@ __all__ = [
     "SDEM",
     "SEM",
     "SRA",
+    "Alarm",
     "Step",
     "StochasticApproximation",
     "Trace",
+    "alarms",
     "datasets",
     "detectors",
     "from_bytes",
@@ -30,7 +33,7 @@ __all__ = [
     "tuning",
 ]
 
-_ROOMS = ("datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
+_ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
 
 
 def __getattr__(name: str) -> Any:
@@ -42,7 +45,8 @@ def __getattr__(name: str) -> Any:
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
     try:
-        room = import_module(f"holdfast.{name if name in _ROOMS else 'learners'}")
+        home = name if name in _ROOMS else "alarms" if name == "Alarm" else "learners"
+        room = import_module(f"holdfast.{home}")
     finally:
         if collecting:
             gc.enable()

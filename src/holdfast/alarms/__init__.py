@@ -1,6 +1,21 @@
-"""From points to decisions: change alarms at a promised false-alarm rate."""
+"""From points to decisions: alarms at a promised false-alarm rate."""
 
-from holdfast.alarms.detector import ChangeDetector, change_detector, threshold_for
-from holdfast.alarms.story import Change
+from __future__ import annotations
 
-__all__ = ["Change", "ChangeDetector", "change_detector", "threshold_for"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from holdfast.alarms.alarm import Alarm
+
+if TYPE_CHECKING:
+    from holdfast.alarms.detector import ChangeDetector, change_detector, threshold_for
+    from holdfast.alarms.story import Change
+
+__all__ = ["Alarm", "Change", "ChangeDetector", "change_detector", "threshold_for"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the detector when it is first used: whoever only reads alarms does not pay for it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'holdfast.alarms' has no attribute {name!r}")
+    return getattr(import_module(f"holdfast.alarms.{'story' if name == 'Change' else 'detector'}"), name)

@@ -28,11 +28,11 @@ def summarise(engine: PilotEngine) -> str:
     settings = calibration(engine)
     lines.append(
         f"threshold {settings['gamma']:.3g} standard deviations; "
-        f"contamination {100 * settings['contamination']:.2g} %; scale of the tail M = {settings['M']:.3g}; remembers about {1.0 / settings['rho']:.0f} points"
+        f"contamination {100 * settings['contamination']:.2g} %; "
+        f"scale of the tail M = {settings['M']:.3g}; remembers about {1.0 / settings['rho']:.0f} points"
     )
-    lines.append(
-        f"promise: at most one false alarm in {1.0 / engine.far:,.0f} points, for changes and for anomalies each"
-    )
+    rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
+    lines.append(f"promise: {rate}, for changes and for anomalies each")
     told = remembers(layout.view(theta, "whiteness"))
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
     advice = [(name, each.advice()) for name, each in zip(names, told or [], strict=False)]
