@@ -185,7 +185,7 @@ def test_every_file_of_the_shared_folder_has_the_listed_sum(real_data):
 
 
 def test_addresses_are_pinned():
-    assert len(SOURCES) == 3 + 34
+    assert len(SOURCES) == 3 + 34 + 24
     for source in SOURCES.values():
         host, _, commit = source.url.split("/")[2], *source.url.split("/")[4:6]
         assert host == "raw.githubusercontent.com"

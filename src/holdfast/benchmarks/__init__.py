@@ -19,7 +19,9 @@ from holdfast.errors import BadInputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-NAMES = ("speed", "scaling", "startup", "accuracy")
+USUAL = ("speed", "scaling", "startup", "accuracy")
+LONG = ("cost", "robustness", "real_streams", "promise", "delays")  # only where they are named: minutes each
+NAMES = USUAL + LONG
 
 
 def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console: Console) -> bool:
@@ -32,7 +34,7 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
     if path is not None and not path.absolute().parent.is_dir():
         raise BadInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
     figures: dict[str, list[Figure]] = {}
-    for name in names or NAMES:
+    for name in names or USUAL:
         module = import_module(f"holdfast.benchmarks.{name}")
         measure: Callable[[bool], list[Figure]] = module.measure
         with console.status(f"{name} …"):

@@ -113,7 +113,10 @@ def reproduce(
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="speed, scaling, startup, accuracy; all of them if none is named."),
+        typer.Argument(
+            help="speed, scaling, startup, accuracy, all of them if none is named; of the autopilot cost, robustness, "
+            "real_streams, promise, delays, some minutes each."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds.")] = False,
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
