@@ -203,7 +203,7 @@ def test_a_trace_goes_into_a_dataframe():
 def test_masks_are_seen_by_update_too():
     rows = np.random.default_rng(0).normal(size=(100, 2))
     point = np.ma.MaskedArray([1e3, 1.0], [True, False])
-    a, b = hf.SRA(), hf.SRA()
+    a, b = hf.SRA(rho=0.01), hf.SRA(rho=0.01)
     a.process(rows)
     b.process(rows)
     a.update(point)

@@ -15,7 +15,7 @@ LINE = RNG.normal(size=80)
 
 
 def state_after(X):
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(X)
     return learner.state
 
@@ -69,7 +69,7 @@ def test_a_number_in_any_dress(point):
 
 
 def test_names_are_remembered_and_decide_the_order():
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(pd.DataFrame(Y, columns=["a", "b"]))
     assert learner.variables == ("a", "b")
     before = learner.to_bytes()
@@ -97,9 +97,9 @@ def test_null_is_missing():
 
 def test_words_in_a_dataframe_are_refused_by_name():
     with pytest.raises(WrongTypeError, match="column 'who'"):
-        hf.SRA().process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
+        hf.SRA(rho=0.01).process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
     with pytest.raises(WrongTypeError, match="LazyFrame"):
-        hf.SRA().process(pl.DataFrame({"a": [1.0]}).lazy())
+        hf.SRA(rho=0.01).process(pl.DataFrame({"a": [1.0]}).lazy())
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_words_in_a_dataframe_are_refused_by_name():
     ],
 )
 def test_the_wrong_shape_says_what_was_expected_and_what_came(X, expected):
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(Y)
     with pytest.raises(BadInputError, match=expected):
         learner.process(X)
 
 
 def test_no_rows_are_no_rows():
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     assert len(learner.process(np.zeros((0, 2)))) == 0
     assert learner.n_seen == 0
     learner.process(Y)
@@ -134,7 +134,7 @@ def test_no_rows_are_no_rows():
 def test_without_narwhals_a_dataframe_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "narwhals.stable.v1", None)
     with pytest.raises(MissingExtraError, match=r"holdfast\[dataframes\]"):
-        hf.SRA().process(pd.DataFrame(Y))
+        hf.SRA(rho=0.01).process(pd.DataFrame(Y))
 
 
 def test_pairs():
@@ -154,7 +154,7 @@ def test_pairs():
 
 
 def test_what_a_model_does_not_have_is_an_attribute_error():
-    learner = hf.SRA()
+    learner = hf.SRA(rho=0.01)
     learner.process(LINE)
     with pytest.raises(AttributeError, match="GaussianMixture has no coef; it has weights, means, covariances"):
         _ = learner.coef

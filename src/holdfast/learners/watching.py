@@ -96,43 +96,42 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
             fate |= ANOMALOUS
             results[CARRIER] = carrier(theta, work)
-        if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
-            fate |= CHANGED
         if look:
             fate |= LOOK
         return fate
 
     @kernel
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
-        """A point of the start: how surprising it is now, for the p-values, and a first look for the detector."""
+        """A point of the start: how surprising it is now, for the p-values."""
         _, surprise = assess(theta, y, settings, work, missing)
         count_surprise(theta, surprises, surprise, 1.0, 0.0)
         pass_by(theta, y, work, missing)
-        observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work)
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        recording = len(estimates) > 0
+        recording, theta = len(estimates) > 0, state[HEADER:theta_end]
         for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            if held:
-                if missing < 0:
-                    tick(state[HEADER:theta_end])
-                else:
-                    take_note(state[HEADER:theta_end], rows[i], settings, work, missing)
-                continue
+            missing, fate = missing_coordinates(rows[i]), UNUSABLE
             if missing < 0:
-                state[SEEN] += 1.0
-                state[BAD] += 1.0
-                tick(state[HEADER:theta_end])
-                for j in range(RESULTS):
-                    results[i, j] = math.nan
-                fates[i] = UNUSABLE
+                tick(theta)
+                if not held:
+                    state[SEEN] += 1.0
+                    state[BAD] += 1.0
+                    for j in range(RESULTS):
+                        results[i, j] = math.nan
             else:
-                fates[i] = watch(state, rows[i], settings, work, results[i], missing)
+                if held:
+                    take_note(theta, rows[i], settings, work, missing)
+                else:
+                    fate = watch(state, rows[i], settings, work, results[i], missing)
+                if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
+                    fate |= CHANGED
+            if held:
+                continue
+            fates[i] = fate
             if recording:
-                estimate(state[HEADER:theta_end], estimates[i])
-            if fates[i] >= CHANGED:
+                estimate(theta, estimates[i])
+            if fate >= CHANGED:
                 return i + 1
         return len(rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ ANOMALY: Style = {
     "markeredgewidth": 1.6,
 }
 BAND = 2.0  # standard deviations
-TOLD = 8  # change alarms up to which each is told in words: more would hide each other
+APART = 0.13  # of the width: change alarms that are nearer to each other are not told in words
 STREAM, SCORE = 2.3, 1.25  # inches, the height of a panel
 
 
@@ -122,7 +123,7 @@ def _draw_stream(
     """The points, those that were dropped, the anomalies, and the estimate."""
     out, odd = trace.dropped, trace.anomaly
     axes.set_ylim(*limits)
-    axes.plot(rows[~out], values[~out], markersize=2.5, alpha=0.4, rasterized=True, **POINTS)
+    axes.plot(rows[~out], values[~out], markersize=2.5, alpha=0.5, rasterized=True, **POINTS)
     axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
     axes.plot(rows[out], values[out], label="dropped", **DROPPED | {"markersize": 4.5, "alpha": 0.8})
     mark_beyond(axes, rows[out], values[out], limits, DROPPED, size=4.0, label="dropped, beyond the edge")
@@ -154,10 +155,11 @@ def _inner_edges(limits: tuple[float, float]) -> tuple[float, float]:
 def _draw_alarms(axes: Any, alarms: Sequence[Alarm], rows: Any, told: bool) -> None:
     """Change alarms, each with a shade from its onset on, and if they are few in words."""
     shown = [alarm for alarm in alarms if alarm.kind == "change" and rows[0] <= alarm.row <= rows[-1]]
+    clear = all(after.row - before.row > APART * len(rows) for before, after in pairwise(shown))
     for alarm in shown:
         axes.axvline(alarm.row, label="change alarm", zorder=5, **ALARM)
-        axes.axvspan(alarm.onset, alarm.row, label="since its onset", zorder=1, **ONSET)
-        if told and len(shown) <= TOLD:
+        axes.axvspan(alarm.onset, alarm.row, label="from its onset to the alarm", zorder=1, **ONSET)
+        if told and clear:
             near_the_end = alarm.row > rows[0] + 0.85 * len(rows)
             axes.annotate(
                 _in_short(alarm),

@@ -1,0 +1,249 @@
+"""Writes the figures of docs/guide/autopilot.md and alarms.md from benchmarks/autopilot.json, and draws their pictures.
+
+After `holdfast bench promise delays robustness real_streams cost --json FILE`: python benchmarks/autopilot_page.py FILE
+takes the figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from marked import put
+
+from holdfast.benchmarks.delays import AFTER
+from holdfast.benchmarks.promise import FAMILIES, RATES, SHARES, UNPROMISED
+from holdfast.learners.watching import make_watch
+from holdfast.scheme.state import HEADER
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "autopilot.json"
+GUIDE = ROOT / "docs" / "guide"
+NOTHING = "*Not measured yet.*\n"
+SHOWN = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
+OURS, QUICKEST = "ours", "ours over the quickest rival"
+
+Figures = dict[str, dict]
+Results = dict[str, Figures]
+
+
+def load(path: Path) -> Results:
+    """Benchmark → name → figure; empty if there is no such file."""
+    if not path.exists():
+        return {}
+    parts = json.loads(path.read_text(encoding="utf-8"))
+    return {name: {figure["name"]: figure for figure in part} for name, part in parts.items() if isinstance(part, list)}
+
+
+def take(path: Path) -> None:
+    """Copies the figures of a run; parts that it lacks stay as they were."""
+    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    new = json.loads(path.read_text(encoding="utf-8"))
+    if new.get("quick"):
+        sys.exit(f"{path} is a taste (--quick): the pages show whole runs")
+    RESULTS.write_text(json.dumps(before | new, indent=1) + "\n", encoding="utf-8")
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """In Markdown; the first columns hold words, the others numbers."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows if any(cell.strip(" –/") for cell in row[words:])]
+    if not lines:
+        return NOTHING
+    rule = "|" + "---|" * words + "---:|" * (len(heading) - words)
+    return "\n".join(["| " + " | ".join(heading) + " |", rule, *lines]) + "\n"
+
+
+def number(figures: Figures, name: str, digits: int = 2) -> str:
+    """The value of a figure, or a dash."""
+    return f"{figures[name]['value']:.{digits}f}" if name in figures else "–"
+
+
+def missed(figures: Iterable[dict]) -> list[dict]:
+    """Those whose goal was not reached."""
+    return [figure for figure in figures if not figure["reached"]]
+
+
+# The promise
+
+
+def promised_rates(figures: Figures, kind: str, early: bool = False) -> str:
+    """Observed over promised rate of one kind of alarm; three shares of outliers in a cell."""
+    when = ", rows 200–2000" if early else ""
+    rates = [far for far in RATES if far > 1e-5 or not early]
+    rows = [
+        [
+            name,
+            str(d),
+            *(
+                " / ".join(
+                    number(figures, f"{kind}, {name}, d={d}, {share:.0%} outliers, far {far:g}{when}")
+                    for share in SHARES
+                )
+                for far in rates
+            ),
+        ]
+        for d in (1, 3)
+        for name in FAMILIES
+    ]
+    return table(["stream", "d", *(f"far = {SHOWN[far]}" for far in rates)], rows, 2)
+
+
+def verdict(figures: Figures) -> str:
+    """In words: how many cells, the largest, and those that miss the goal."""
+    lines = []
+    for kind in ("change", "anomaly"):
+        cells = [figure for name, figure in figures.items() if name.startswith(f"{kind}, ")]
+        if cells:
+            worst = max(cells, key=lambda figure: figure["value"])
+            where = worst["name"].removeprefix(f"{kind}, ")
+            lines.append(f"- {kind} alarms, {len(cells)} cells: the largest is {worst['value']:.2f} ({where}).")
+            if missed(cells):
+                names = "; ".join(f"{c['value']:.2f} ({c['name'].removeprefix(f'{kind}, ')})" for c in missed(cells))
+                lines.append(f"  Outside the goal: {names}.")
+    return "\n".join(lines) + "\n" if lines else NOTHING
+
+
+def not_promised(figures: Figures) -> str:
+    """Change alarms outside the assumptions: as it comes, without the second lock, and told of the memory."""
+    rows = []
+    for name in UNPROMISED:
+        for far in RATES[:2]:
+            start = f"not promised: change, {name}, far {far:g}"
+            told = [each for each in figures if each.startswith(f"{start}, told ")]
+            words = f"{number(figures, told[0])} (`{told[0].removeprefix(f'{start}, told ')}`)" if told else ""
+            row = [number(figures, start), number(figures, f"{start}, without the second lock"), words]
+            rows.append([name, SHOWN[far], *row])
+    return table(["stream", "far", "`hf.SRA()`", "without the second lock", "told"], rows, 2)
+
+
+# Delays and bursts
+
+
+def delays_of(figures: Figures, share: float) -> dict[str, dict[str, float]]:
+    """Method → kind of change → median delay."""
+    delays: dict[str, dict[str, float]] = {}
+    for name, figure in figures.items():
+        kind, _, rest = name.partition(f", {share:.0%} outliers: ")
+        if rest and rest != QUICKEST:
+            delays.setdefault(rest, {})[kind] = figure["value"]
+    return delays
+
+
+def delay_table(figures: Figures, share: float) -> str:
+    """Median delays, a line for each method, in points; none where fewer than half of the changes were found."""
+    delays = delays_of(figures, share)
+    kinds = list(dict.fromkeys(kind for row in delays.values() for kind in row))
+
+    def shown(row: dict[str, float], kind: str) -> str:
+        return "–" if kind not in row else "none" if row[kind] >= AFTER else f"{row[kind]:g}"
+
+    rows = [
+        ["**holdfast**" if name == OURS else name, *(shown(row, kind) for kind in kinds)]
+        for name, row in delays.items()
+    ]
+    return table(["", *kinds], rows)
+
+
+def burst_table(figures: Figures) -> str:
+    """How often a burst of outliers raises a change alarm, over how often a calm stretch does."""
+    sizes = (0, 1, 2, 3, 4, 6, 8)
+    rows = [[f"d = {d}", *(number(figures, f"burst of {size}, d={d}") for size in sizes)] for d in (1, 3)]
+    return table(["outliers in a row", *map(str, sizes)], rows)
+
+
+# Never deaf, real streams, cost
+
+
+def never_deaf(figures: Figures) -> str:
+    """The share of runs in which the truth was found again: in all, with hindsight, and in the worst group."""
+    rows = []
+    for name, figure in figures.items():
+        title, _, runs = name.partition(": of ")
+        if runs and figure["unit"] == "%":
+            hindsight = f"{title}: with hindsight"
+            groups = {
+                other.removeprefix(f"{title}: "): each["value"]
+                for other, each in figures.items()
+                if other.startswith(f"{title}: ") and other not in (name, hindsight)
+            }
+            worst = min(groups, key=lambda group: groups[group]) if groups else ""
+            told = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
+            rows.append([title, runs, f"{figure['value']:.1f} %", f"{number(figures, hindsight, 1)} %", told])
+    return table(["what happened", "runs", "found again", "with hindsight", "worst group"], rows)
+
+
+def errors(figures: Figures) -> str:
+    """The mean squared errors on the paper's streams."""
+    rows = [
+        [name, f"{figure['value']:.2g}", "" if figure["at_most"] is None else f"≤ {figure['at_most']:g}"]
+        for name, figure in figures.items()
+        if ": S_" in name
+    ]
+    return table(["stream", "error", "goal"], rows)
+
+
+def real_streams(figures: Figures) -> str:
+    """A line for each measure, a column for each method."""
+    measured: dict[str, dict[str, float]] = {}
+    for name, figure in figures.items():
+        measure, _, method = name.rpartition(": ")
+        measured.setdefault(measure, {})[method] = figure["value"]
+    methods = list(dict.fromkeys(method for row in measured.values() for method in row))
+    rows = [[measure, *(f"{row[m]:.3g}" if m in row else "–" for m in methods)] for measure, row in measured.items()]
+    return table(["", *(f"`{m}`" if m == "SRA()" else m for m in methods)], rows)
+
+
+def cost(figures: Figures) -> str:
+    """Time a point and bytes of state, by kind of stream."""
+    rows = []
+    for K in (1, 2):
+        for d in (1, 3, 8):
+            size = 8 * (HEADER + make_watch("full", K, d).layout.size)
+            times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "update")]
+            rows.append([f"K = {K}, d = {d}", *times, f"{size:,}"])
+    adwin = f"\nRiver’s `ADWIN.update` in the same run: {number(figures, 'ADWIN.update', 0)} ns a point.\n"
+    heading = ["stream", "`process`, ns a point", "`update`, ns a point", "bytes of state"]
+    return table(heading, rows) + (adwin if figures else "")
+
+
+def pages() -> dict[str, dict[str, str]]:
+    """Page → mark → what stands there."""
+    results = load(RESULTS)
+    promise, delays, robustness = (results.get(name, {}) for name in ("promise", "delays", "robustness"))
+    return {
+        "autopilot.md": {
+            "never deaf": never_deaf(robustness),
+            "errors": errors(robustness),
+            "real streams": real_streams(results.get("real_streams", {})),
+            "cost": cost(results.get("cost", {})),
+        },
+        "alarms.md": {
+            "verdict": verdict(promise),
+            "change rates": promised_rates(promise, "change"),
+            "anomaly rates": promised_rates(promise, "anomaly"),
+            "early change rates": promised_rates(promise, "change", early=True),
+            "early anomaly rates": promised_rates(promise, "anomaly", early=True),
+            "delays, clean": delay_table(delays, 0.0),
+            "delays, outliers": delay_table(delays, 0.05),
+            "bursts": burst_table(delays),
+            "not promised": not_promised(promise),
+        },
+    }
+
+
+def page_with_figures(name: str, text: str) -> str:
+    """The page's text with every figure in its place."""
+    for mark, generated in pages()[name].items():
+        text = put(text, mark, generated)
+    return text
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        take(Path(sys.argv[1]))
+    for page in pages():
+        path = GUIDE / page
+        path.write_text(page_with_figures(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    from autopilot_pictures import draw_all
+
+    draw_all(delays_of(load(RESULTS).get("delays", {}), 0.0), delays_of(load(RESULTS).get("delays", {}), 0.05))
