@@ -37,11 +37,12 @@ def load(path: Path) -> Results:
 
 def take(path: Path) -> None:
     """Copies the figures of a run; parts that it lacks stay as they were."""
-    before = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    before = {} if not RESULTS.exists() else json.loads(RESULTS.read_text(encoding="utf-8"))
+    kept = {name: part for name, part in before.items() if isinstance(part, list)}
     new = json.loads(path.read_text(encoding="utf-8"))
     if new.get("quick"):
         sys.exit(f"{path} is a taste (--quick): the pages show whole runs")
-    RESULTS.write_text(json.dumps(before | new, indent=1) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(kept | new, indent=1) + "\n", encoding="utf-8")
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:

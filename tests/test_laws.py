@@ -50,9 +50,7 @@ def changes_in(alarms):
 
 def anomalous_rows(alarms):
     """The rows that alarms of anomalies speak of: a batch has one for rows that follow each other, a loop one a row."""
-    return [
-        row for alarm in alarms if alarm.kind == "anomaly" for row in range(int(alarm.onset), int(alarm.row) + 1)
-    ]
+    return [row for alarm in alarms if alarm.kind == "anomaly" for row in range(int(alarm.onset), int(alarm.row) + 1)]
 
 
 def cut(stream, start, stop):

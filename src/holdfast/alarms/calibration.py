@@ -13,7 +13,7 @@ anomalies that keep coming raise the level.
 from __future__ import annotations
 
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.counting import add_count, count_below
+from holdfast.scheme.counting import add_count, count_at, count_below
 from holdfast.scheme.elementary import at_least, exp, log
 from holdfast.scheme.state import Vector
 
@@ -21,6 +21,7 @@ FINE, FINE_BINS = 0.125, 64  # nats, up to 8 …
 COARSE, BINS = 0.5, 128  # … then up to 40
 TURN = FINE * FINE_BINS
 ENOUGH = 10.0  # larger ones, for a share to be taken as it is
+USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
 TAIL = 30.0  # largest ones that the tail is fitted to
 
 # calibration = [ counted | tree of counts … ]
@@ -61,13 +62,15 @@ def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> floa
 def p_value(memory: Vector, at: int, surprise: float) -> float:
     """The chance of a surprise as large as this one, from those seen so far."""
     total, place = memory[at], bin_of(surprise)
-    larger = total - count_below(memory, at + 1, place + 1)
     low = total - count_below(memory, at + 1, place)
+    larger = low - count_at(memory, at + 1, place)
     if larger < ENOUGH:
         p = tail_p_value(memory, at, surprise, total)
         return p if p < 1.0 else 1.0
     width = edge(place + 1) - edge(place)
     along = (surprise - edge(place)) / width if surprise > 0.0 else 0.0
+    if larger > USUAL * total:
+        return (low - along * (low - larger) + 0.5) / (total + 1.0)
     return exp((1.0 - along) * log(low + 0.5) + along * log(larger + 0.5)) / (total + 1.0)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.models.mixture import MixtureFunctions
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, exp
+from holdfast.scheme.elementary import at_least, exp, step_of
 from holdfast.scheme.state import Layout, Vector
 
 STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
@@ -128,7 +128,7 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
             theta[trust + e] = theta[trust + e] * scaling + SHARE / EXPERTS
             theta[counts + e] += 1.0
             least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else STEPS[e]
-            rho = least_step if theta[counts + e] * least_step >= 1.0 else 1.0 / theta[counts + e]
+            rho = step_of(theta[counts + e], least_step)
             advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
         if theta[counts + SLOW] % REVIEW == 0.0:
             renew(theta)

@@ -18,7 +18,7 @@ import numpy as np
 
 from holdfast.models.frame import medians
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least
+from holdfast.scheme.elementary import at_least, step_of
 from holdfast.scheme.state import Layout, Vector
 
 SLOW, QUICK = 0.01, 0.1
@@ -66,7 +66,7 @@ def change_functions(layout: Layout, d: int) -> ChangeScore:
             theta[own + STREAK] = 0.0
         z = CLIP if z > CLIP else at_least(z, -CLIP)
         theta[own + COUNT] += 1.0
-        slow = at_least(SLOW, 1.0 / theta[own + COUNT])
+        slow = step_of(theta[own + COUNT], SLOW)
         theta[own + LEVEL] += QUICK * (z - theta[own + LEVEL])
         theta[own + SPREAD] += QUICK * (z * z - 1.0 - theta[own + SPREAD])
         theta[own + VARIANCE] = at_least((1.0 - slow) * theta[own + VARIANCE] * (1.0 + slow * z * z), SMALLEST)

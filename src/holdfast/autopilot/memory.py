@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.autopilot.view import SLOWLY
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least
+from holdfast.scheme.elementary import at_least, step_of
 from holdfast.scheme.state import Layout, Vector
 
 SMALLEST = 1e-18  # variance, in the frame's units
@@ -65,7 +65,7 @@ def lag_memory(layout: Layout, d: int) -> Memory:
         count = at + PER_VARIABLE * d
         if not rejected:
             theta[count] += 1.0
-        step = at_least(SLOWLY, 1.0 / theta[count])
+        step = step_of(theta[count], SLOWLY)
         for i in range(d):
             own = at + PER_VARIABLE * i
             mean, before = theta[own + MEAN], theta[own + LAST] - theta[own + MEAN]

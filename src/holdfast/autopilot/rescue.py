@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, log
+from holdfast.scheme.elementary import at_least, log, step_of
 from holdfast.scheme.state import MISSING, Layout, Vector
 
 RING = 64  # latest points kept
@@ -65,7 +65,7 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
         usual = theta[at + CONTAMINATION]
         usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
         theta[at + LEARNT] += 1.0
-        step = at_least(SLOWLY, 1.0 / theta[at + LEARNT])
+        step = step_of(theta[at + LEARNT], SLOWLY)
         due = False
         if K > 1:
             if taken_over:

@@ -19,7 +19,7 @@ import numpy as np
 
 from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, exp, log
+from holdfast.scheme.elementary import at_least, exp, log, step_of
 from holdfast.scheme.state import Layout, Vector
 
 FREEDOM = 3.0  # degrees of freedom of Student's t
@@ -134,17 +134,17 @@ def view_functions(covariance: str, K: int, d: int) -> View:
     @kernel
     def learn(own: Vector, point: Vector, hyper: Vector, work: Vector, rejected: bool, missing: bool) -> bool:
         own[tally + COUNTED] += 1.0
-        step = at_least(SLOWLY, 1.0 / own[tally + COUNTED])
+        step = step_of(own[tally + COUNTED], SLOWLY)
         flag = 1.0 if rejected else 0.0
         share = own[tally + SHARE] + step * (flag - own[tally + SHARE])
         own[tally + SHARE] = OFTEN if share > OFTEN else at_least(share, RARELY)
         own[tally + LATELY] += (flag - own[tally + LATELY]) * (1.0 / LONG)
         if not rejected:
             own[tally + IN_CORE] += 1.0
-            advance(own, point, hyper, work, at_least(SLOWLY, 1.0 / own[tally + IN_CORE]), missing)
+            advance(own, point, hyper, work, step_of(own[tally + IN_CORE], SLOWLY), missing)
             return False
         own[tally + IN_COMPANION] += 1.0
-        step = at_least(COMPANIONS_STEP, 1.0 / own[tally + IN_COMPANION])
+        step = step_of(own[tally + IN_COMPANION], COMPANIONS_STEP)
         variances = work[areas:]
         for i in range(d):
             variances[i] = 0.0

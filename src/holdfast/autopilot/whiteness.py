@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least
+from holdfast.scheme.elementary import step_of
 from holdfast.scheme.state import Layout, Vector
 
 LONG = 8
@@ -49,7 +49,7 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
     @kernel
     def learn(theta: Vector, residual: Vector) -> None:
         theta[count] += 1.0
-        step = at_least(SLOWLY, 1.0 / (theta[count] + 1.0))
+        step = step_of(theta[count] + 1.0, SLOWLY)
         for i in range(d):
             own, x = at + PER_VARIABLE * i, residual[i]
             if x != x:

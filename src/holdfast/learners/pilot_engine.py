@@ -223,8 +223,10 @@ class PilotEngine(Engine):
 
     def answer(self) -> tuple[int, Step]:
         """What became of the point that the compiled update has just had, and the step to tell."""
-        fate = int(self._fates[0])
-        return fate & FATE, self._told(fate, self._results[0].tolist())
+        fate, results = int(self._fates[0]), self._results[0].tolist()
+        if fate <= REJECTED:  # the usual case
+            return fate, WatchedStep(results[SCORE], results[CHANGE_SCORE], results[P_VALUE], fate == REJECTED)
+        return fate & FATE, self._told(fate, results)
 
     def _told(self, fate: int, results: list[float]) -> Step:
         if fate == UNUSABLE:

@@ -20,6 +20,18 @@ def add_count(tree: Vector, at: int, bins: int, place: int, amount: float) -> No
 
 
 @kernel
+def count_at(tree: Vector, at: int, place: int) -> float:
+    """The count of bin `place` alone."""
+    i = place + 1
+    total, least = tree[at + place], i - (i & -i)
+    i -= 1
+    while i > least:
+        total -= tree[at + i - 1]
+        i -= i & -i
+    return total
+
+
+@kernel
 def count_below(tree: Vector, at: int, place: int) -> float:
     """The sum of the counts of the bins before `place`."""
     total = 0.0

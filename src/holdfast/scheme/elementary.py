@@ -70,6 +70,15 @@ def at_least(x: float, smallest: float) -> float:
 
 
 @kernel
+def step_of(n: float, smallest: float) -> float:
+    """1/n, as long as it is above the smallest step: the mean of n points, then an average that forgets.
+
+    The division is done only where it is needed: it would take as long as all the rest of an update.
+    """
+    return smallest if n * smallest >= 1.0 else 1.0 / n
+
+
+@kernel
 def exp(x: float) -> float:
     """e^x: 2^n · e^r with |r| ≤ log(2)/2, e^r by a polynomial of degree 11 that interpolates at Chebyshev's points."""
     x = x if x > EXP_SMALLEST else EXP_SMALLEST
