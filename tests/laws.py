@@ -41,7 +41,7 @@ def with_gaps(rng, n):
 
 
 def shifting(d, groups=1, gaps=0.0):
-    """A jump far beyond the threshold after three quarters, and outliers: alarms are raised, and the rescue has to act."""
+    """A jump far beyond the threshold after three quarters, and outliers: alarms, and work for the rescue."""
 
     def stream(rng, n):
         y = rng.normal(size=(n, d)) + 8.0 * rng.integers(groups, size=(n, 1))

@@ -3,8 +3,8 @@
 It imports nothing of the library, and has the constants of the autopilot as numbers. It makes no start and never begins
 anew: both are done by the library in Python, and `tests/test_autopilot_naive.py` hands their outcome to the oracle.
 
-All points come in the coordinates of a frame, (y − reference)/scale; NaN means missing. `Autopilot.step` has the order in
-which things happen.
+All points come in the coordinates of a frame, (y − reference)/scale; NaN means missing. `Autopilot.step` has the order
+in which things happen.
 """
 
 import math
@@ -257,6 +257,8 @@ class Calibration:
         low, high = EDGES[place], EDGES[place + 1]
         along = max(0.0, (surprise - low) / (high - low))
         here = larger + self.counts[place]
+        if larger > 0.1 * n:  # a straight line between the edges, further out one between the logarithms
+            return ((1 - along) * here + along * larger + 0.5) / (n + 1)
         return (here + 0.5) ** (1 - along) * (larger + 0.5) ** along / (n + 1)
 
     def tail(self, surprise, n):

@@ -92,7 +92,7 @@ def oracle_of(learner, K, d, covariance, far):
 
 
 def stream(K, d, gaps, seed):
-    """With a memory of its own, outliers, a shift within reach, one far out of it, a longer stay there, and the way back."""
+    """With a memory, gaps and outliers; a shift within reach, one far out of it, and the way back."""
     rng = np.random.default_rng(seed)
     n = 440
     y = rng.normal(size=(n, d))
@@ -206,7 +206,7 @@ def test_a_robust_fit_of_two_components_leaves_outliers_out_and_is_wide_enough(s
 
 def test_a_robust_fit_takes_points_with_gaps():
     rng = np.random.default_rng(0)
-    points = rng.normal(size=(60, 3)) + (0.0, 1.0, 2.0)
+    points = rng.normal((0.0, 1.0, 2.0), size=(60, 3))
     points[rng.random(points.shape) < 0.3] = np.nan
     points[:10, 0] = 50.0
     fit = robust_fit(make_pilot("full", 1, 3), points, 0)

@@ -82,6 +82,20 @@ def test_no_stream_breaks_a_learner(K, d, name):
         assert_sound(learner)
 
 
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(("K", "d", "covariance"), [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), (1, 3, "diagonal")])
+def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
+    learner = hf.SRA(K, covariance=covariance)
+    trace = learner.process(STREAMS[name](d))
+    for told in (trace.score, trace.change_score, trace.p_value):
+        assert np.isfinite(told[learner.n_init :]).all()
+    assert (trace.p_value[learner.n_init :] > 0.0).all()
+    assert_sound(learner)
+    sizes = np.array([alarm.size for alarm in trace.alarms])
+    assert np.isfinite(sizes).all()
+    assert trace.dropped[-N // 4 :].mean() < 0.05  # whatever came, it has been followed
+
+
 @pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
 def test_eight_variables(name):
     learner = hf.SRA(rho=0.01)

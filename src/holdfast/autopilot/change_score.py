@@ -26,6 +26,7 @@ CLIP = 2.0  # standard deviations
 FAR, NEEDED, LEAK = 4.0, 3.0, 0.5  # beyond FAR a point counts when the leaky count of such points reaches NEEDED
 STUCK, AGAIN = 64.0, 10.0  # so many far points in a row: the slow mean begins again there, with this many points
 SHORT, LONG = 0.1, 0.0075
+NARROWEST = 0.05  # variance at the start, in units of the spread's square
 SMALLEST = 1e-18  # variance, in the frame's units
 
 MEAN, VARIANCE, COUNT, FAR_OUT, STREAK, LEVEL, SPREAD, PER_VARIABLE = range(8)
@@ -95,8 +96,11 @@ def start_change_score(lately: Vector, scaled: Vector) -> None:
     d = scaled.shape[1]
     own = lately[:-2].reshape(d, PER_VARIABLE)
     middle = medians(scaled)
-    spread = 1.4826 * medians(np.abs(scaled - middle))
-    kept = np.where(np.abs(scaled - middle) <= FAR * np.where(spread > 0.0, spread, np.inf), scaled, np.nan)
+    away = np.abs(scaled - middle)
+    spread = 1.4826 * medians(away)
+    spread = np.where(spread > 0.0, spread, np.nanquantile(away, 0.8, axis=0) / 1.2816)  # most values are the same
+    spread = np.where(spread > 0.0, spread, np.nanmax(away, axis=0))
+    kept = np.where(away <= FAR * np.where(spread > 0.0, spread, np.inf), scaled, np.nan)
     own[:, COUNT] = np.sum(~np.isnan(kept), axis=0)
     own[:, MEAN] = np.nanmean(kept, axis=0)
-    own[:, VARIANCE] = np.maximum(np.nanvar(kept, axis=0), SMALLEST)
+    own[:, VARIANCE] = np.maximum(np.nanvar(kept, axis=0), np.maximum(NARROWEST * spread**2, SMALLEST))

@@ -21,6 +21,7 @@ from holdfast.scheme.state import Layout, Vector
 
 SLOWLY = 0.001  # the least step of the regression …
 HASTE, PATIENCE = 5.0, 50.0  # … which begins with HASTE/(t + PATIENCE)
+SMOOTH = 48  # the first profile is averaged over so small a part of the season to either side
 SEASONS_STEP = 0.02  # the least step of the profile
 FAR_SQUARED = 16.0  # standard deviations, squared, beyond which a point teaches nothing …
 ASTRAY = 4.0  # … unless so many came in a row
@@ -110,6 +111,8 @@ def start_regression_memory(layout: Layout, theta: Vector, scaled: Vector, lags:
             [np.median(column[~np.isnan(column)]) if (~np.isnan(column)).any() else np.nan for column in seen.T]
         )
         profile[:, slot] = np.where(np.isnan(here), middle, here)
+    near = range(-(season // SMOOTH), season // SMOOTH + 1)
+    profile[:] = np.mean([np.roll(profile, shift, axis=1) for shift in near], axis=0)
     off = scaled - profile[:, np.arange(n) % slots].T
     residuals = np.full_like(scaled, np.nan)
     parts = regression_layout(lags)

@@ -30,10 +30,10 @@ Needed = Callable[[bool], list[tuple[list[Method], int]]]
 # autopilot, are not among them: these the first results compile meanwhile.
 NEEDED: dict[str, Needed] = {
     "mse_univariate": lambda quick: [([m for m in synthetic_methods(1) if m.name in ("SDEM", "KSWIN")], 1)],
-    "mse_multivariate": lambda quick: [(synthetic_methods(3), 3)],
-    "auc_multivariate": lambda quick: [(synthetic_methods(3), 3)],
+    "mse_multivariate": lambda quick: [(synthetic_methods(3, quick), 3)],
+    "auc_multivariate": lambda quick: [(synthetic_methods(3, quick), 3)],
     "auc_well_log": lambda quick: [(well_log_methods(), 1)],
-    "auc_skab": lambda quick: [(skab_methods(), 8)],
+    "auc_skab": lambda quick: [(skab_methods(quick), 8)],
     "auc_anomaly": lambda quick: [(anomaly_methods("SMTP", quick), 3), (anomaly_methods("THYROID", quick), 6)],
 }
 

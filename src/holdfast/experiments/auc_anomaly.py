@@ -14,7 +14,7 @@ from holdfast.errors import MissingExtraError
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import Choice
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import AUTO, Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
+from holdfast.experiments.methods import AUTO, Learner, Method, detectors, iem, sdem, sem, shown_auto, sra, sra_auto
 from holdfast.experiments.real_tables import RealTable, picture_of_tuning
 from holdfast.experiments.result import Result, cell
 from holdfast.experiments.starts import FloatArray
@@ -45,7 +45,8 @@ def anomaly_methods(name: str, quick: bool = False) -> list[Method]:
         Learner(who, [s for s in some if s["n_components"] in allowed], make, drawn=True, anomalies=True)
         for who, (some, make) in settings.items()
     ]
-    return [*learners, sra_auto(anomalies=True), *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
+    methods = [*learners, sra_auto(anomalies=True), *detectors(grids.KSWIN_ANOMALY, grids.PH_REAL, grids.ADWIN)]
+    return shown_auto(methods, 3, quick)
 
 
 def run(lab: Lab) -> Result:

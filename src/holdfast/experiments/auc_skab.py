@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.datasets import Stream, load_skab
 from holdfast.experiments import grids
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
+from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, shown_auto, sra, sra_auto
 from holdfast.experiments.real_tables import RealTable
 from holdfast.experiments.result import Result
 from holdfast.experiments.starts import FloatArray
@@ -25,9 +25,9 @@ STANDARDISED_ON = 20  # rows; the paper says 100, its notebooks take 20
 TRAIN, TEST = slice(0, None, 2), slice(1, None, 2)  # "odd" counts from 1: files 0, 2, … train
 
 
-def skab_methods() -> list[Method]:
+def skab_methods(quick: bool = False) -> list[Method]:
     """One Gaussian in eight dimensions for each learner; a detector for each sensor."""
-    return [
+    methods = [
         Learner("SRA", grids.SRA_SKAB, sra, drawn=True),
         sra_auto(),
         Learner("SDEM", grids.SDEM_SKAB, sdem, drawn=True),
@@ -35,6 +35,7 @@ def skab_methods() -> list[Method]:
         Learner("sEM", grids.SEM_SKAB, sem, drawn=True),
         *detectors(grids.KSWIN_SKAB, grids.PH_REAL, grids.ADWIN),
     ]
+    return shown_auto(methods, 8, quick)
 
 
 def run(lab: Lab) -> Result:
@@ -42,7 +43,7 @@ def run(lab: Lab) -> Result:
     streams = load_skab("valve1", standardise=STANDARDISED_ON)
     table = RealTable(KEY, COLUMNS)
     restarts = lab.plan.restarts_on_skab
-    for method in skab_methods():
+    for method in skab_methods(lab.plan.quick):
         sweep = lab.sweep(method, streams, partial(measure, method), restarts)
         for place, column in enumerate(COLUMNS):
             values = sweep.values[..., place]  # settings, streams, restarts, variables

@@ -25,7 +25,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     rows: dict[str, list[Cell]] = {}
     chosen: dict[str, dict[str, Setting]] = {kind: {} for kind in KINDS}
     best_of_ours: dict[str, Setting] = {}
-    methods = synthetic_methods(dim)
+    methods = synthetic_methods(dim, lab.plan.quick)
     ours = methods[0]
     others = [Learner("SRA-full-norm", ours.settings, sra_full_norm)] if not lab.plan.quick else []
     for method in [*methods, *others]:
@@ -56,7 +56,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     rows = {name: rows[name] for name in sorted(rows, key=lambda name: not name.startswith("SRA"))}
     paper = paper_cells(key)
     records, untuned = verdicts(key, KINDS, rows, paper), auto_verdicts(key, KINDS, rows, paper)
-    auto = next(method for method in methods if method.name == AUTO)
+    auto = next((method for method in methods if method.name == AUTO), None)
     result.tables[key] = {"metrics": list(KINDS), **rows}
     result.chosen[key] = chosen
     result.verdicts += records
@@ -68,8 +68,8 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         told_auto(KINDS, rows, untuned),
         rivals_ahead(KINDS, rows),
         *(told_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
-        *(told_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS),
-        told_fresh(lab, auto, dim, variant),
+        *(told_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS if auto),
+        *([told_fresh(lab, auto, dim, variant)] if auto else []),
         *told_what_cannot_run(result.cannot_run.get(key, {})),
     ]
 

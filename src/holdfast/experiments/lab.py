@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.datasets import Stream, make_abrupt, make_gradual
 from holdfast.experiments import grids
-from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, sra, sra_auto
+from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, sem, shown_auto, sra, sra_auto
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import FloatArray
 from holdfast.metrics import benefit_auc, segment_mse
@@ -86,18 +86,19 @@ def measure(method: Method, setting: Setting, stream: Stream, errors: bool = Tru
     return np.array([areas[0] + list(segment_mse(run.means, stream.means, change_of(stream)))])
 
 
-def synthetic_learners(dim: int) -> list[Method]:
+def synthetic_learners(dim: int, quick: bool = False) -> list[Method]:
     """SRA and its rivals of the same make, with the paper's grids; SRA-auto has none."""
     settings = grids.SRA_UNIVARIATE if dim == 1 else grids.SRA_MULTIVARIATE
-    return [
+    learners: list[Method] = [
         Learner("SRA", settings, sra),
         sra_auto(n_components=2),
         Learner("SDEM", grids.SDEM_SYNTHETIC, sdem),
         Learner("iEM", [{}], iem),
         Learner("sEM", grids.SEM_SYNTHETIC, sem),
     ]
+    return shown_auto(learners, dim, quick)
 
 
-def synthetic_methods(dim: int) -> list[Method]:
+def synthetic_methods(dim: int, quick: bool = False) -> list[Method]:
     """All of them."""
-    return synthetic_learners(dim) + detectors(grids.KSWIN_SYNTHETIC, grids.PH_SYNTHETIC, grids.ADWIN)
+    return synthetic_learners(dim, quick) + detectors(grids.KSWIN_SYNTHETIC, grids.PH_SYNTHETIC, grids.ADWIN)

@@ -127,6 +127,11 @@ def sra_full_norm(**setting: Any) -> StochasticApproximation:
     return sra(norm="full", **setting)
 
 
+def shown_auto(methods: Sequence[Method], dim: int, quick: bool) -> list[Method]:
+    """Without SRA-auto where there are several variables and no time: it takes long to compile."""
+    return [method for method in methods if method.name != AUTO or dim == 1 or not quick]
+
+
 def sra_auto(n_components: int | None = None, anomalies: bool = False) -> Learner:
     """SRA on autopilot, as anybody has it who sets nothing: one setting, not tuned, not started by us.
 

@@ -30,7 +30,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     for kind in KINDS:
         rows: dict[str, list[Cell]] = {}
         chosen[kind] = {}
-        for method in synthetic_learners(dim):
+        for method in synthetic_learners(dim, lab.plan.quick):
             sweep = lab.synthetic(method, kind, dim, variant)
             errors = sweep.values[:, :, 0, 0, :]
             best = choose_setting(method, sweep, errors[:, :, [S_EVAL]], largest=False)

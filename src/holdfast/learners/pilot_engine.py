@@ -37,6 +37,7 @@ RATE_OF_ONE, RATE_OF_MANY = 1e-4, 1e-7  # of clean points that the bank drops, w
 RATE_OF_CORE = 1e-4  # of clean points that the slow views drop
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
+KNOWN_ANEW = 50.0  # points that the memory goes by after a change
 FRESH = 12.0  # points that experts begun anew go by
 
 
@@ -86,16 +87,16 @@ class PilotEngine(Engine):
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
-        cell, shape, n = self.cell, (int(self.model.n_components), self.width), len(rows)
+        n, first_row, done = len(rows), int(self.cell.header[SEEN]), 0
         results, fates = np.full((n, RESULTS), math.nan), np.empty(n, np.int8)
-        estimates = np.full((n if record else 0, math.prod(shape)), math.nan)
         alarms: list[Alarm] = []
-        first_row, done = int(cell.header[SEEN]), 0
         while done < n and not self.started:
             fates[done] = self._hold(rows[done])
-            if record and self.started:
-                estimates[done] = self.estimate("means").reshape(-1)
             done += 1
+        cell, shape = self.cell, (int(self.model.n_components), self.width)  # which the start may have chosen
+        estimates = np.full((n if record else 0, math.prod(shape)), math.nan)
+        if record and done > 0 and self.started:
+            estimates[done - 1] = self.estimate("means").reshape(-1)
         while done < n:
             rest = (rows[done:], cell.settings, cell.work, results[done:], fates[done:], estimates[done:], False)
             with announced(self.title):
@@ -121,8 +122,16 @@ class PilotEngine(Engine):
         if fate & CHANGED:
             memory = self.layout.view(self.cell.theta, "changes")
             row = int(self.cell.header[SEEN]) - 1
+            self._look_anew_at_the_past()
             return self._named(as_alarm(self.watch.detector.last_alarm(memory), row))
         return None
+
+    def _look_anew_at_the_past(self) -> None:
+        """What was known of memory and whiteness is of another stream: from now on it goes by few points."""
+        layout, theta = self.layout, self.cell.theta
+        layout.view(theta, "whiteness")[:] = 0.0
+        counter = layout.view(theta, "clock")[2:] if self.lags else layout.view(theta, "lag")[-1:]
+        counter[:] = np.minimum(counter, KNOWN_ANEW)
 
     @property
     def contamination(self) -> float:
