@@ -20,7 +20,7 @@ from holdfast.experiments import (
     well_log_estimates,
 )
 from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import Drift
+from holdfast.experiments.methods import Drift, shown_auto
 from holdfast.experiments.paper import paper_cells, paper_tables
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import drawn_start

@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from holdfast.autopilot.view import SLOWLY
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, step_of
 from holdfast.scheme.state import Layout, Vector
 
+KNOWN_ANEW = 50.0  # points that the moments go by after a change
 SMALLEST = 1e-18  # variance, in the frame's units
 
 # lag = for each coordinate [ mean | variance | covariance with the one before | last value ], then the points counted
@@ -80,3 +83,11 @@ def lag_memory(layout: Layout, d: int) -> Memory:
             theta[own + LAST] = point[i]
 
     return Memory(residual, learn, no_clock, 0)
+
+
+def recentre_lag(lag: Vector, mean: Vector, variance: Vector) -> None:
+    """After a change: another level and spread, the same dependence, and few points that it is known from."""
+    own = lag[:-1].reshape(len(mean), PER_VARIABLE)
+    slope = np.clip(own[:, COVARIANCE] / np.maximum(own[:, VARIANCE], SMALLEST), -1.0, 1.0)
+    own[:, MEAN], own[:, VARIANCE], own[:, COVARIANCE] = mean, variance, slope * variance
+    lag[-1] = min(lag[-1], KNOWN_ANEW)

@@ -20,6 +20,7 @@ LONG = 8
 SLOWLY = 0.0005
 CUT = 3.0  # standard deviations
 SURE = 1000.0  # points before anything is said
+UNSETTLED = 300.0  # points after a change that are not looked at
 MUCH = 0.1  # an autocorrelation that breaks the promise
 
 # for each coordinate: variance, covariances at lag 1 and at LONG, then of sizes: mean, variance, covariance at lag 1;
@@ -49,6 +50,8 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
     @kernel
     def learn(theta: Vector, residual: Vector) -> None:
         theta[count] += 1.0
+        if theta[count] <= 0.0:
+            return
         step = step_of(theta[count] + 1.0, SLOWLY)
         for i in range(d):
             own, x = at + PER_VARIABLE * i, residual[i]
@@ -69,6 +72,12 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
             theta[own + LAST] = x
 
     return Whiteness(learn)
+
+
+def forget_whiteness(whiteness: Vector) -> None:
+    """After a change: begins anew, once everything has settled."""
+    whiteness[:] = 0.0
+    whiteness[-1] = -UNSETTLED
 
 
 @dataclass(frozen=True)

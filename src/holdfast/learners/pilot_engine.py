@@ -13,8 +13,10 @@ from holdfast.alarms import Change, threshold_for
 from holdfast.alarms.alarm import Alarm
 from holdfast.autopilot import rescue
 from holdfast.autopilot.choosing import Choice, choose_components
+from holdfast.autopilot.memory import recentre_lag
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
 from holdfast.autopilot.start import start_pilot
+from holdfast.autopilot.whiteness import forget_whiteness
 from holdfast.learners.engine import Engine
 from holdfast.learners.step import Step, WatchedStep
 from holdfast.learners.trace import Trace
@@ -37,7 +39,6 @@ RATE_OF_ONE, RATE_OF_MANY = 1e-4, 1e-7  # of clean points that the bank drops, w
 RATE_OF_CORE = 1e-4  # of clean points that the slow views drop
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
-KNOWN_ANEW = 50.0  # points that the memory goes by after a change
 FRESH = 12.0  # points that experts begun anew go by
 
 
@@ -129,9 +130,15 @@ class PilotEngine(Engine):
     def _look_anew_at_the_past(self) -> None:
         """What was known of memory and whiteness is of another stream: from now on it goes by few points."""
         layout, theta = self.layout, self.cell.theta
-        layout.view(theta, "whiteness")[:] = 0.0
-        counter = layout.view(theta, "clock")[2:] if self.lags else layout.view(theta, "lag")[-1:]
-        counter[:] = np.minimum(counter, KNOWN_ANEW)
+        forget_whiteness(layout.view(theta, "whiteness"))
+        if self.lags:
+            layout.view(theta, "clock")[2] = 0.0
+            return
+        weights, means, covariances = (self.estimate(name) for name in ("weights", "means", "covariances"))
+        middle = weights @ means
+        spread = weights @ (np.diagonal(covariances, axis1=1, axis2=2) + (means - middle) ** 2)
+        reference, scale = layout.view(theta, "reference"), layout.view(theta, "scale")
+        recentre_lag(layout.view(theta, "lag"), (middle - reference) / scale, spread / scale**2)
 
     @property
     def contamination(self) -> float:
@@ -170,6 +177,7 @@ class PilotEngine(Engine):
         layout.view(theta, "counts")[:] = min(len(points), FRESH * K)
         layout.view(theta, "lead")[:] = 0.0
         rescue.clear(layout, theta)
+        self._look_anew_at_the_past()
 
     def _begin(self) -> None:
         if self.undecided:
