@@ -13,7 +13,7 @@ from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, step_of
 from holdfast.scheme.state import Layout, Vector
 
-KNOWN_ANEW = 50.0  # points that the moments go by after a change
+KNOWN_ANEW = 12.0  # points that the moments go by after a change
 SMALLEST = 1e-18  # variance, in the frame's units
 
 # lag = for each coordinate [ mean | variance | covariance with the one before | last value ], then the points counted
