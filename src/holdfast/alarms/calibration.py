@@ -22,6 +22,7 @@ COARSE, BINS = 0.5, 128  # … then up to 40
 TURN = FINE * FINE_BINS
 ENOUGH = 10.0  # larger ones, for a share to be taken as it is
 USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
+MANY, OFTEN = 15000.0, 0.002  # points from which on the tail may not fall quicker than from this share on
 TAIL = 30.0  # largest ones that the tail is fitted to
 
 # calibration = [ counted | tree of counts … ]
@@ -44,18 +45,38 @@ def bin_of(surprise: float) -> int:
 
 
 @kernel
-def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> float:
-    """Beyond what has been seen often: the largest values continued as an exponential tail."""
-    place, above = BINS - 1, total - count_below(memory, at + 1, BINS - 1)
-    while place > 0 and above < TAIL:
+def base_of(memory: Vector, at: int, total: float, largest: float) -> int:
+    """The bin from which on there are so many of the largest ones, at least."""
+    place = BINS - 1
+    while place > 0 and total - count_below(memory, at + 1, place) < largest:
         place -= 1
-        above = total - count_below(memory, at + 1, place)
-    base, excess, before = edge(place), 0.0, 0.0
+    return place
+
+
+@kernel
+def mean_excess(memory: Vector, at: int, total: float, place: int) -> float:
+    """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
+    excess, before = 0.0, 0.0
     for j in range(BINS - 1, place - 1, -1):
         now = total - count_below(memory, at + 1, j)
-        excess += (now - before) * (0.5 * (edge(j) + edge(j + 1)) - base)
+        excess += (now - before) * (0.5 * (edge(j) + edge(j + 1)) - edge(place))
         before = now
-    return above / (total + 1.0) * exp(-above * log(1.0 + at_least(surprise - base, 0.0) / excess))
+    return excess / before
+
+
+@kernel
+def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> float:
+    """Beyond what has been seen often: the largest values continued as an exponential tail.
+
+    Outliers of limited size can make the very end of the tail look steeper than what goes on beyond them: where many
+    points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
+    """
+    place = base_of(memory, at, total, TAIL)
+    above, slope = total - count_below(memory, at + 1, place), mean_excess(memory, at, total, place)
+    if total > MANY:
+        slope = at_least(slope, mean_excess(memory, at, total, base_of(memory, at, total, OFTEN * total)))
+    x = at_least(surprise - edge(place), 0.0) / (above * slope)
+    return above / (total + 1.0) * exp(-above * log(1.0 + x))
 
 
 @kernel
@@ -79,7 +100,7 @@ def count_surprise(memory: Vector, at: int, surprise: float, p: float, level: fl
     """Counts a surprise; one beyond the level counts as if it lay just beyond it."""
     place = bin_of(surprise)
     if p <= level:
-        while place > 1 and memory[at] - count_below(memory, at + 1, place - 1) <= level * memory[at]:
+        while place > 0 and p_value(memory, at, edge(place)) <= level:
             place -= 1
     add_count(memory, at + 1, BINS, place, 1.0)
     memory[at] += 1.0

@@ -20,18 +20,19 @@ LONG = 8
 SLOWLY = 0.0005
 CUT = 3.0  # standard deviations
 SURE = 1000.0  # points before anything is said
-UNSETTLED = 300.0  # points after a change that are not looked at
+UNSETTLED = 200.0  # points after a change that are not looked at
 MUCH = 0.1  # an autocorrelation that breaks the promise
 
 # for each coordinate: variance, covariances at lag 1 and at LONG, then of sizes: mean, variance, covariance at lag 1;
-# then the last residuals, the latest first. Last of all the points counted.
+# then the last residuals, the latest first. Last of all the points to be passed over, and the points counted.
 VARIANCE, NEXT, LATER, SIZE, SIZES_VARIANCE, SIZES_NEXT, LAST = range(7)
 PER_VARIABLE = LAST + LONG
+PAUSE, COUNT = -2, -1
 
 
 def whiteness_fields(d: int) -> dict[str, tuple[int, ...]]:
     """What is kept."""
-    return {"whiteness": (PER_VARIABLE * d + 1,)}
+    return {"whiteness": (PER_VARIABLE * d + 2,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +46,14 @@ class Whiteness:
 def whiteness_functions(layout: Layout, d: int) -> Whiteness:
     """For a stream whose fields lie in theta as `layout` says."""
     at = layout.at("whiteness")
-    count = at + PER_VARIABLE * d
+    pause, count = at + PER_VARIABLE * d, at + PER_VARIABLE * d + 1
 
     @kernel
     def learn(theta: Vector, residual: Vector) -> None:
-        theta[count] += 1.0
-        if theta[count] <= 0.0:
+        if theta[pause] > 0.0:
+            theta[pause] -= 1.0
             return
+        theta[count] += 1.0
         step = step_of(theta[count] + 1.0, SLOWLY)
         for i in range(d):
             own, x = at + PER_VARIABLE * i, residual[i]
@@ -74,10 +76,16 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
     return Whiteness(learn)
 
 
-def forget_whiteness(whiteness: Vector) -> None:
-    """After a change: begins anew, once everything has settled."""
-    whiteness[:] = 0.0
-    whiteness[-1] = -UNSETTLED
+def pause_whiteness(whiteness: Vector, variable: int, ratio: float) -> None:
+    """After a change: residuals are not looked at until everything has settled.
+
+    ratio: of the new spread of a variable to the old one, by which what is known of it is told anew.
+    """
+    whiteness[PAUSE] = UNSETTLED
+    own = whiteness[:PAUSE].reshape(-1, PER_VARIABLE)[variable]
+    own[[VARIANCE, NEXT, LATER, SIZES_VARIANCE, SIZES_NEXT]] *= ratio * ratio
+    own[SIZE] *= ratio
+    own[LAST:] *= ratio
 
 
 @dataclass(frozen=True)
@@ -110,9 +118,9 @@ class Remembers:
 
 def remembers(whiteness: Vector) -> list[Remembers] | None:
     """For each coordinate; None while too few points have come."""
-    if whiteness[-1] < SURE:
+    if whiteness[COUNT] < SURE:
         return None
-    parts = whiteness[:-1].reshape(-1, PER_VARIABLE)
+    parts = whiteness[:PAUSE].reshape(-1, PER_VARIABLE)
     variance = np.maximum(parts[:, VARIANCE], 1e-300)
     sizes = np.maximum(parts[:, SIZES_VARIANCE], 1e-300)
     ratios = (parts[:, NEXT] / variance, parts[:, LATER] / variance, parts[:, SIZES_NEXT] / sizes)

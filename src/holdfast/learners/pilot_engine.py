@@ -16,7 +16,7 @@ from holdfast.autopilot.choosing import Choice, choose_components
 from holdfast.autopilot.memory import recentre_lag
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
 from holdfast.autopilot.start import start_pilot
-from holdfast.autopilot.whiteness import forget_whiteness
+from holdfast.autopilot.whiteness import pause_whiteness
 from holdfast.learners.engine import Engine
 from holdfast.learners.step import Step, WatchedStep
 from holdfast.learners.trace import Trace
@@ -123,14 +123,16 @@ class PilotEngine(Engine):
         if fate & CHANGED:
             memory = self.layout.view(self.cell.theta, "changes")
             row = int(self.cell.header[SEEN]) - 1
+            change = self.watch.detector.last_alarm(memory)
             self._look_anew_at_the_past()
-            return self._named(as_alarm(self.watch.detector.last_alarm(memory), row))
+            ratio = change.ratio if change.kind in ("wider", "narrower") and 0.0 < change.ratio < math.inf else 1.0
+            pause_whiteness(self.layout.view(self.cell.theta, "whiteness"), change.variable, ratio)
+            return self._named(as_alarm(change, row))
         return None
 
     def _look_anew_at_the_past(self) -> None:
-        """What was known of memory and whiteness is of another stream: from now on it goes by few points."""
+        """What was known of the memory is of another stream: from now on it goes by few points."""
         layout, theta = self.layout, self.cell.theta
-        forget_whiteness(layout.view(theta, "whiteness"))
         if self.lags:
             layout.view(theta, "clock")[2] = 0.0
             return
