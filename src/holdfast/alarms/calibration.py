@@ -23,7 +23,7 @@ TURN = FINE * FINE_BINS
 ENOUGH = 10.0  # larger ones, for a share to be taken as it is
 USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
 MANY, OFTEN = 15000.0, 0.002  # points from which on the tail may not fall quicker than from this share on
-TAIL = 30.0  # largest ones that the tail is fitted to
+TAIL = 16.0  # largest ones that the tail is fitted to
 
 # calibration = [ counted | tree of counts … ]
 SIZE = 1 + BINS
