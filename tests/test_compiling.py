@@ -24,7 +24,7 @@ with event.install_recorder("numba:compile") as recorder:
     sys.path.insert(0, EXAMPLES)
     from exponential import Exponential
     y = np.random.default_rng(0).normal(size=(60, WIDTH))
-    learner = hf.SRA(MODEL) if isinstance(MODEL, int) else hf.StochasticApproximation(MODEL)
+    learner = hf.SRA(MODEL, gamma=6.0) if isinstance(MODEL, int) else hf.StochasticApproximation(MODEL)
     if learner.model.supervised:
         learner.process(y, (y[:, 0] > 0).astype(float))
     else:

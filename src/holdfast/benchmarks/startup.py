@@ -22,7 +22,7 @@ import numba.core.event as event
 with event.install_recorder("numba:compile") as recorder:
     import holdfast as hf
     import numpy as np
-    learner = hf.SRA(n_components=2)
+    learner = hf.SRA(SETTINGS)
     learner.process(np.random.default_rng(0).normal(size=1000))
     learner.update(0.5)
 print(time.perf_counter() - start, len(recorder.buffer) // 2)
@@ -34,9 +34,12 @@ def run(*command: str) -> Callable[[], object]:
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-def first_call(environment: dict[str, str]) -> tuple[float, int, str]:
+PLAIN, AUTOPILOT = "2, gamma=6.0", ""
+
+
+def first_call(settings: str, environment: dict[str, str]) -> tuple[float, int, str]:
     """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
-    command = [sys.executable, "-c", FIRST_CALL]
+    command = [sys.executable, "-c", FIRST_CALL.replace("SETTINGS", settings)]
     result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
     taken, compilations = result.stdout.split()
     return float(taken), int(compilations), result.stderr
@@ -54,9 +57,9 @@ def measure(quick: bool) -> list[Figure]:
     }
     times = best_times(jobs, 3 if quick else 15)
     with tempfile.TemporaryDirectory() as cache:
-        first, compiled, said = first_call({"NUMBA_CACHE_DIR": cache, "HOLDFAST_QUIET": ""})
-        second, compiled_again, _ = first_call({"NUMBA_CACHE_DIR": cache})
-    return [
+        first, compiled, said = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache, "HOLDFAST_QUIET": ""})
+        second, compiled_again, _ = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache})
+    figures = [
         Figure("import numpy, numba", 1e3 * times["bare"], "ms"),
         Figure("import holdfast adds", 1e3 * (times["lazy"] - times["bare"]), "ms", 50),
         Figure("import holdfast; holdfast.SRA adds", 1e3 * (times["used"] - times["bare"]), "ms", 50),
@@ -67,3 +70,13 @@ def measure(quick: bool) -> list[Figure]:
         Figure("first call of a second process", second, "s"),
         Figure("compilations of a second process", compiled_again, "", 0),
     ]
+    if not quick:  # it takes a while
+        with tempfile.TemporaryDirectory() as cache:
+            first, _, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
+            second, compiled_again, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
+        figures += [
+            Figure("autopilot: very first call on a new machine", first, "s"),
+            Figure("autopilot: first call of a second process", second, "s"),
+            Figure("autopilot: compilations of a second process", compiled_again, "", 0),
+        ]
+    return figures

@@ -114,7 +114,8 @@ class SRA(StochasticApproximation):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
-        return {**super().get_params(deep), "model": self._given_model, "n_init": self._given_n_init}
+        given = {"model": self._given_model, "n_init": self._given_n_init}
+        return {name: given.get(name, value) for name, value in super().get_params(deep).items()}
 
     def _make_engine(self, width: int) -> Engine:
         if not self._on_autopilot:
