@@ -83,8 +83,8 @@ def labels(rng, n):
 CASES = [
     Case("autopilot", lambda: hf.SRA(), shifting(1), True),
     Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
-    Case("autopilot, d=3, gaps", lambda: hf.SRA(), shifting(3, gaps=0.2), True),
-    Case("autopilot, d=3, diagonal", lambda: hf.SRA(covariance="diagonal"), shifting(3, gaps=0.1), True),
+    Case("autopilot, d=3, gaps", lambda: hf.SRA(far=1e-2), shifting(3, gaps=0.2), True),
+    Case("autopilot, d=3, diagonal", lambda: hf.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),
     Case("SRA", lambda: hf.SRA(rho=0.01), gaussian(1)),
     Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
     Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),

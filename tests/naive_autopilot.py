@@ -132,6 +132,12 @@ class Lag:
             self.mean[here] += rho * now
         self.last = np.where(here, y, expected)
 
+    def recentre(self, mean, variance):
+        """After a change: another level and spread, the same φ, known from few points."""
+        phi = np.clip(self.covariance / np.maximum(self.variance, 1e-18), -1.0, 1.0)
+        self.mean, self.variance, self.covariance = mean, variance, phi * variance
+        self.count = min(self.count, 12)
+
 
 # ----------------------------------------------------------------------------------------------------------
 # The bank
@@ -177,11 +183,23 @@ class Bank:
     def most_trusted(self):
         return self.experts[int(np.argmax(self.trust))]
 
+    def statistics(self):
+        """s1, s2, s3 averaged by trust."""
+        return [
+            sum(t * expert.s[name] for t, expert in zip(self.trust, self.experts, strict=True))
+            for name in ("s1", "s2", "s3")
+        ]
+
     def means(self):
-        """s2/s1 of the statistics averaged by trust."""
-        s1 = sum(t * expert.s["s1"] for t, expert in zip(self.trust, self.experts, strict=True))
-        s2 = sum(t * expert.s["s2"] for t, expert in zip(self.trust, self.experts, strict=True))
+        """s2/s1, of each component."""
+        s1, s2, _ = self.statistics()
         return (s2 / s1[:, None]).astype(np.float64)
+
+    def moments(self):
+        """Mean and variance of each coordinate, over all components."""
+        s1, s2, s3 = (np.sum(s, axis=0) for s in self.statistics())
+        mean = s2 / s1
+        return mean.astype(np.float64), (np.diag(s3) / s1 - mean**2).astype(np.float64)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -262,19 +280,24 @@ class Calibration:
         return (here + 0.5) ** (1 - along) * (larger + 0.5) ** along / (n + 1)
 
     def tail(self, surprise, n):
-        """k/n·(1 + x/Σ)^(−k): the 30 largest or more, continued as an exponential whose scale is not quite known."""
-        above = [self.counts[place:].sum() for place in range(128)]
-        place = max((p for p in range(128) if above[p] >= 30), default=0)
-        middles = (EDGES[:-1] + EDGES[1:]) / 2
-        total = np.sum(self.counts[place:] * (middles[place:] - EDGES[place]))
+        """k/n·(1 + x/(k·m))^(−k): the 16 largest or more, continued as an exponential whose mean is not quite known."""
+        place, k, m = self.largest(16)
+        if n > 15000:
+            m = max(m, self.largest(0.002 * n)[2])
         x = max(surprise - EDGES[place], 0.0)
-        return above[place] / (n + 1) * math.exp(-above[place] * math.log1p(x / total))
+        return k / (n + 1) * (1 + x / (k * m)) ** -k
+
+    def largest(self, at_least):
+        """The last bin with so many in it or beyond: its place, how many they are, their mean excess over its edge."""
+        place = max((p for p in range(128) if self.counts[p:].sum() >= at_least), default=0)
+        middles, counts = (EDGES[:-1] + EDGES[1:])[place:] / 2, self.counts[place:]
+        return place, counts.sum(), np.sum(counts * (middles - EDGES[place])) / counts.sum()
 
     def count(self, surprise, p, level):
-        """A surprise rarer than the level is moved to the first bin that lies beyond it."""
-        place, n = self.bin_of(surprise), self.counts.sum()
+        """A surprise rarer than the level is moved to where it is just so rare."""
+        place = self.bin_of(surprise)
         if p <= level:
-            while place > 1 and self.counts[place - 1 :].sum() <= level * n:
+            while place > 0 and self.p_value(EDGES[place]) <= level:
                 place -= 1
         self.counts[place] += 1
 

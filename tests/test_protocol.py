@@ -233,7 +233,7 @@ def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chos
     for name, dim, variant in SYNTHETIC_TABLES:
         key = table_of(f"auc_{name}", variant)
         for place, kind in enumerate(MAKE):
-            for method in synthetic_methods(dim):
+            for method in synthetic_methods(dim, quick=True):
                 areas = MadeUpLab().synthetic(method, kind, dim, variant).values[:, :, 0, :, 0]
                 pairs = [(s, v) for s in range(areas.shape[0]) for v in range(areas.shape[2])]
                 setting, variable = max(pairs, key=lambda pair: areas[pair[0], :, pair[1]].mean())
@@ -261,7 +261,7 @@ def test_error_cells_are_of_the_setting_with_the_least_s_eval():
     for name, dim, variant in SYNTHETIC_TABLES:
         for kind in MAKE:
             rows = tables[table_of(f"mse_{name}", variant)][kind]
-            for method in synthetic_learners(dim):
+            for method in synthetic_learners(dim, quick=True):
                 errors = MadeUpLab().synthetic(method, kind, dim, variant).values[:, :, 0, 0]  # AUC, S_eval, S_bc, …
                 best = int(np.argmin(errors[:, :, 1].mean(axis=1)))
                 assert rows[method.name] == [mean_and_std(errors[best, :, place]) for place in (2, 3, 4)]

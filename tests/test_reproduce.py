@@ -239,5 +239,5 @@ def test_every_kind_of_learner_is_compiled_ahead():
         patched.setattr(Learner, "run", noted)
         ahead.compile_methods(list(ahead.NEEDED), quick=False)
     autopilots = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
-    at_last = seen[-len(autopilots) :]
-    assert list(dict.fromkeys(each for each in at_last if each[0] == AUTO)) == autopilots  # from the last result back
+    at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the taste
+    assert list(dict.fromkeys(at_last)) == autopilots  # from the last result back
