@@ -11,6 +11,7 @@ from holdfast.alarms.bets import EDGES, FAR, INSIDE, KEPT, WEIGHTS, cell_of
 from holdfast.alarms.layout import CHANNEL, WARM
 from holdfast.alarms.lock import EXCESS, STRETCH, UNCENSORED
 from holdfast.alarms.ranks import add, bin_of, inliers, rank, uniform
+from holdfast.errors import BadInputError
 
 
 def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
@@ -23,6 +24,18 @@ def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
     assert np.isfinite(memory).all()
     assert np.isfinite(certainties).all()
     return flags, certainties, memory
+
+
+def told_at(rows, alarm, far=1e-4):
+    """What the alarm in this row said."""
+    flags, _, memory = observed(rows[: alarm + 1], far)
+    assert flags[alarm]
+    return change_detector(1 if rows.ndim == 1 else rows.shape[1]).tell(memory)
+
+
+def test_without_an_alarm_there_is_nothing_to_tell():
+    with pytest.raises(BadInputError, match="no change alarm"):
+        change_detector(1).tell(observed(normal(0, 200))[2])
 
 
 def normal(seed, *shape):
@@ -91,17 +104,16 @@ def test_chunks_and_batch_are_the_same_bits(d):
 def test_units_do_not_matter():
     rows = normal(3, 4000, 3)
     rows[2000:, 1] += 2.0
-    flags, certainties, memory = observed(rows)
-    assert flags.any()
+    flags, certainties, _ = observed(rows)
+    alarm = flags.argmax()
     for power in (-400, 300):
         same = observed(rows * 2.0**power)
         assert np.array_equal(same[0], flags)
         assert np.array_equal(same[1], certainties)
-    shift = change_detector(3).last_alarm(memory)
-    for moved in (observed(rows * 0.3 + 1e9), observed(rows * 1e150 / 10.0)):
-        assert np.array_equal(moved[0], flags)
-        again = change_detector(3).last_alarm(moved[2])
-        assert again.shift_in_spreads == pytest.approx(shift.shift_in_spreads, rel=1e-6)
+    shift = told_at(rows, alarm)
+    for moved in (rows * 0.3 + 1e9, rows * 1e150 / 10.0):
+        assert np.array_equal(observed(moved)[0], flags)
+        assert told_at(moved, alarm).shift_in_spreads == pytest.approx(shift.shift_in_spreads, rel=1e-6)
 
 
 def test_a_missing_coordinate_leaves_its_channel_as_it_is():
@@ -113,11 +125,10 @@ def test_a_missing_coordinate_leaves_its_channel_as_it_is():
     gap = rows.copy()
     gap[:, 1] = np.nan  # never seen: the other one is still watched
     gap[1000:, 0] += 3.0
-    flags, _, memory = observed(gap)
-    alarms = np.flatnonzero(flags)
+    alarms = np.flatnonzero(observed(gap)[0])
     assert len(alarms) == 1
     assert 1000 <= alarms[0] < 1010
-    assert change_detector(3).last_alarm(memory).variable == 0
+    assert told_at(gap, alarms[0]).variable == 0
     observed(np.where(np.isnan(gap), np.inf, gap))
 
 
@@ -127,8 +138,11 @@ def test_constants_and_what_follows_them():
         assert not flags.any()
     rng = np.random.default_rng(6)
     for moving in (rng.standard_normal(100), np.full(100, 5.0), rng.standard_normal(100) * 1e-8):
-        flags, _, _ = observed(np.concatenate((np.zeros(500), moving)))
-        assert 500 <= np.flatnonzero(flags)[0] < 525
+        rows = np.concatenate((np.zeros(500), moving))
+        alarm = observed(rows)[0].argmax()
+        assert 500 <= alarm < 525
+        told = told_at(rows, alarm)
+        assert math.inf in (abs(told.shift_in_spreads), told.ratio)
     mostly = (rng.random(50_000) < 0.1).astype(float)  # 90 % zeros
     assert observed(mostly, far=1e-3)[0].sum() < 75
 
@@ -140,10 +154,9 @@ def test_a_shift_is_one_alarm_that_says_what_happened(shift, kind, d):
     for seed in range(9):
         rows = normal(400 + seed, 1250, d) * 5.0
         rows[1000:, d - 1] += shift * 5.0
-        flags, _, memory = observed(rows, far=1e-5)
-        alarms = np.flatnonzero(flags)
+        alarms = np.flatnonzero(observed(rows, far=1e-5)[0])
         assert len(alarms) == 1
-        told = change_detector(d).last_alarm(memory)
+        told = told_at(rows, alarms[0], far=1e-5)
         assert told.kind == kind
         assert told.variable == d - 1
         sizes.append((told.shift_in_spreads / shift, told.shift / (5.0 * shift)))
@@ -173,9 +186,9 @@ def test_a_change_of_spread_is_told_as_such(factor, kind):
     for seed in range(10):
         rows = normal(200 + seed, 2600)
         rows[2000:] *= factor
-        flags, _, memory = observed(rows, far=1e-5)
-        told = change_detector(1).last_alarm(memory)
+        flags = observed(rows, far=1e-5)[0]
         assert flags[2000:2100].sum() == 1
+        told = told_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
         right += told.kind == kind
         ratios.append(told.ratio)
     assert right >= 7  # a wide law may fall on one side for a while

@@ -67,18 +67,13 @@ def test_nothing_has_to_be_set(K, d, covariance):
     ("offset", "scale"), [(0.0, 2.0**-300), (0.0, 2.0**300), (2.0**20, 1.0), (-(2.0**-80), 2.0**-100)]
 )
 def test_units_do_not_matter(K, d, covariance, offset, scale):
-    """To the bit, where the change of units is by a power of two; an offset that rounds nothing away costs some digits,
-    as the past is recentred after a change."""
+    """To the bit, where the change of units is by a power of two and rounds nothing away."""
     y = np.round(eventful(600, d, K) * 2.0**16) / 2.0**16
     plain, other = hf.SRA(K, covariance=covariance), hf.SRA(K, covariance=covariance)
     trace, same = plain.process(y), other.process(offset + scale * y)
     assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
-    end = len(y) if offset == 0.0 else trace.change.argmax() + 1
     for name in ("dropped", "p_value", "change_score", "anomaly", "change"):
-        assert_same(getattr(same, name)[:end], getattr(trace, name)[:end])
-        np.testing.assert_allclose(
-            np.asarray(getattr(same, name), float), np.asarray(getattr(trace, name), float), rtol=1e-6
-        )
+        assert_same(getattr(same, name), getattr(trace, name))
     assert same.alarms == trace.alarms
     np.testing.assert_allclose((same.score - trace.score)[50:], 1.25 * d * math.log(scale), rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose((other.means - offset) / scale, plain.means, rtol=1e-6)
@@ -88,10 +83,8 @@ def test_the_order_of_the_variables_does_not_matter():
     y = eventful(600, 3)
     y[::7, 1] = np.nan
     a, b = hf.SRA(), hf.SRA()
-    trace, same = (
-        a.process(y[:440]),
-        b.process(y[:440, [2, 0, 1]]),
-    )  # before the jump: the detector breaks ties at random
+    y = y[:440]  # before the jump: the detector breaks ties at random
+    trace, same = a.process(y), b.process(y[:, [2, 0, 1]])
     np.testing.assert_allclose(same.score, trace.score, rtol=1e-9)
     np.testing.assert_array_equal(same.dropped, trace.dropped)
     np.testing.assert_allclose(b.means, a.means[:, [2, 0, 1]], rtol=1e-9)
@@ -241,14 +234,12 @@ def test_alarms_are_the_same_by_update_and_by_process(K, d, covariance):
     trace = batch.process(y)
     steps = [loop.update(row if d > 1 else float(row[0])) for row in y]
     told = [alarm for step in steps for alarm in step.alarms]
-    assert changes_in(told) == changes_in(trace.alarms)
-    assert [a.row for a in anomalies_in(told)] == np.flatnonzero(trace.anomaly).tolist()
-    lone = [a for a in anomalies_in(trace.alarms) if a.onset == a.row]
-    assert lone
-    assert all(alarm in told for alarm in lone)
+    assert told == trace.alarms
+    before = False
     for step in steps:
         assert step.change == any(alarm.kind == "change" for alarm in step.alarms)
-        assert step.anomaly == any(alarm.kind == "anomaly" for alarm in step.alarms)
+        assert (step.anomaly and not before) == any(alarm.kind == "anomaly" for alarm in step.alarms)
+        before = step.anomaly
 
 
 def test_alarms_have_the_names_of_the_data():
@@ -339,6 +330,8 @@ def test_a_constant_stream_that_moves_is_seen():
     first, second = changes_in(trace.alarms), anomalies_in(trace.alarms)
     assert second[0].row == 500
     assert [alarm.onset for alarm in first] == [700]
+    assert first[0].size == math.inf
+    assert "up, after values that were all the same" in str(first[0])
     assert learner.means.item() == 7.0
     assert not trace.dropped[730:].any()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -9,14 +10,15 @@ from dataclasses import dataclass
 class Alarm:
     """Something has happened.
 
-    kind: "change" (the stream is another one since `onset`) or "anomaly" (rows `onset` to `row` stand out).
+    kind: "change" (the stream is another one since `onset`) or "anomaly" (this row stands out, and maybe some that
+        follow it: an alarm is raised at the first of them).
     row: where it was noticed. onset: where it began, as far as can be told. Rows count from the first point of the
-    stream.
+        stream.
     size: of a shift or an anomaly, the distance in standard deviations of what was usual before; of a change of spread,
-        the new spread over the old one.
+        the new spread over the old one. Infinite after values that were all the same.
     direction: "up", "down", "wider" or "narrower".
     variables: the variables that carry it, the one that carries most first: names if the data had any, or numbers.
-    p_value: of an anomaly, how rare a point so far out is (the least of its rows).
+    p_value: of an anomaly, how rare a point so far out is.
     """
 
     kind: str
@@ -34,7 +36,9 @@ class Alarm:
         row 210: change since row 201, temperature up by 3.2 standard deviations
         """
         which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
-        if self.direction in ("up", "down"):
+        if math.isinf(self.size):
+            how = f"{which} {self.direction}, after values that were all the same"
+        elif self.direction in ("up", "down"):
             how = f"{which} {self.direction} by {abs(self.size):.3g} standard deviations"
         else:
             how = f"{which} {self.direction}, spread {self.size:.3g} times the old one"

@@ -22,11 +22,13 @@ from holdfast.alarms.layout import (
     BETS,
     CHANNEL,
     EVIDENCE,
+    HEADER,
     LIMIT,
     NEXT_CHECK,
     OWN_EVIDENCE,
     PHI,
     PLACE,
+    RAISED,
     RING,
     SEEN,
     WARM,
@@ -45,8 +47,9 @@ from holdfast.alarms.residual import (
     residual,
     residuals_of_ring,
 )
-from holdfast.alarms.story import Change, last_change, tell
+from holdfast.alarms.story import Change, tell
 from holdfast.checks import require
+from holdfast.errors import BadInputError
 from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.elementary import exp, log
@@ -69,7 +72,9 @@ class ChangeDetector:
     work_size: int
 
     observe: Callable[..., float]
-    """(memory, at, y, y_at, threshold, work, work_at) → 1.0 if a change alarm is raised at this point, else 0.0."""
+    """(memory, at, y, y_at, threshold, work, work_at) → 1.0 if a change alarm is raised at this point, else 0.0.
+
+    Until the next point is observed, `tell` has the change in words; then everything begins anew."""
 
     certainty: Callable[..., float]
     """(memory, at) → log((1 + M) / limit): from 0 on there is an alarm."""
@@ -77,9 +82,11 @@ class ChangeDetector:
     run: Callable[..., None]
     """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
 
-    def last_alarm(self, memory: Vector) -> Change:
-        """What the last alarm said."""
-        return last_change(memory, self.d)
+    def tell(self, memory: Vector) -> Change:
+        """The change whose alarm has been raised at the last point."""
+        if not memory[RAISED]:
+            raise BadInputError("no change alarm was raised at the last point")
+        return tell(memory, self.d)
 
 
 def threshold_for(far: float) -> float:
@@ -98,14 +105,14 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
     @kernel
     def radii_of_rings(state: Vector, at: int, radius: Vector, room: Vector) -> bool:
         """The radii of the last points into the ring of the radius, if every variable has all of them."""
-        seen = state[channel_at(at, d, 0) + SEEN]
+        seen = state[channel_at(at, 0) + SEEN]
         for i in range(d):
-            if state[channel_at(at, d, i) + SEEN] != seen or seen < WARM:
+            if state[channel_at(at, i) + SEEN] != seen or seen < WARM:
                 return False
         for j in range(WARM):
             radius[RING + j] = 0.0
         for i in range(d):
-            base = channel_at(at, d, i)
+            base = channel_at(at, i)
             residuals_of_ring(state[base : base + CHANNEL], room)
             for j in range(WARM):
                 radius[RING + j] += room[j] * room[j]
@@ -121,7 +128,7 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
         if whiten:
             factor = 1.0
             for i in range(d):
-                base = channel_at(at, d, i)
+                base = channel_at(at, i)
                 if state[base + PHI] != 0.0:
                     needed = WITH_MEMORY * (1.0 + POINTS_FOR_PHI / state[base + SEEN])
                     factor = needed if needed > factor else factor
@@ -131,14 +138,18 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
     @kernel
     def observe(state: Vector, at: int, y: Vector, y_at: int, threshold: float, work: Vector, work_at: int) -> float:
         pay, room = work[work_at : work_at + BETS], work[work_at + BETS : work_at + BETS + WARM]
+        if state[at + RAISED] > 0.0:
+            state[at + RAISED] = 0.0
+            for j in range(channels * CHANNEL):
+                state[at + HEADER + j] = 0.0
         squares, whole, renewed, total = 0.0, True, False, 0.0
         for i in range(channels):
-            base = channel_at(at, d, i)
+            base = channel_at(at, i)
             own = state[base : base + CHANNEL]
             radius = i == d
             x = math.sqrt(squares) if radius else y[y_at + i]
             fresh = False
-            if radius and renewed:
+            if d > 1 and radius and renewed:
                 own[SEEN], fresh = (WARM, True) if radii_of_rings(state, at, own, room) else (0.0, False)
             elif (radius and not whole) or not abs(x) <= LARGEST:
                 whole = False
@@ -180,10 +191,7 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
             return 0.0
         if lock:
             record(state, at, True)
-        tell(state, at, d, room)
-        first = channel_at(at, d, 0)
-        for j in range(channels * CHANNEL):
-            state[first + j] = 0.0
+        state[at + RAISED] = 1.0
         return 1.0
 
     @kernel

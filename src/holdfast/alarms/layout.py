@@ -1,6 +1,6 @@
-"""Where the numbers of a change detector lie in its memory: a header, the shares of the variables, the channels.
+"""Where the numbers of a change detector lie in its memory: a header, and the channels.
 
-    [ header | d shares | channel 0 … channel d−1 | radius, if d > 1 ]
+    [ header | channel 0 … channel d−1 | radius, if d > 1 ]
 
 Each coordinate is a channel, and for d > 1 so is the radius, the length of the vector of residuals.
 A memory of zeros is a detector that has seen nothing.
@@ -17,14 +17,9 @@ BETS = 13
 COUNTER = 0  # of random numbers drawn
 EVIDENCE = 1  # M, the mean over the channels
 LIMIT = 2  # what M is held against; 0 before the first point
-KIND = 3  # of the last alarm: 0 none, 1 up, 2 down, 3 wider, 4 narrower
-CARRIER = 4  # the variable that carries it
-AGO = 5  # how many points before the alarm the new regime began
-SHIFT = 6  # of the level, in units of the data
-RATIO = 7  # new spread over old spread
-OLD_SPREAD = 8
-LOCK = 9  # where the second lock keeps its four numbers
-HEADER = 13
+RAISED = 3  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
+LOCK = 4  # where the second lock keeps its four numbers
+HEADER = 8
 
 # A channel.
 SEEN = 0  # points since the start, up to WARM of them for the frame
@@ -54,11 +49,11 @@ CHANNEL = AGES + BETS
 
 
 @kernel
-def channel_at(at: int, d: int, i: int) -> int:
+def channel_at(at: int, i: int) -> int:
     """Where channel i begins."""
-    return at + HEADER + d + i * CHANNEL
+    return at + HEADER + i * CHANNEL
 
 
 def memory_size(d: int) -> int:
     """How many numbers a detector of d variables keeps."""
-    return HEADER + d + (d + 1 if d > 1 else 1) * CHANNEL
+    return HEADER + (d + 1 if d > 1 else 1) * CHANNEL

@@ -5,43 +5,35 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from holdfast.alarms.bets import DOWNS, NARROWINGS, WIDENINGS
 from holdfast.alarms.frame import centre_and_spread
 from holdfast.alarms.layout import (
     AGES,
-    AGO,
     BETS,
-    CARRIER,
     CENTRE,
     CHANNEL,
+    DEGENERATE,
     HEADER,
-    KIND,
-    OLD_SPREAD,
     OWN_EVIDENCE,
     PLACE,
-    RATIO,
     RING,
-    SHIFT,
     SPREAD,
     WAGERS,
     WARM,
-    channel_at,
 )
-from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least
 from holdfast.scheme.state import Vector
 
-UP, DOWN, WIDER, NARROWER = 1.0, 2.0, 3.0, 4.0
-KINDS = ("none", "up", "down", "wider", "narrower")
 CLEAR_OF_SPREAD = 2.0  # spreads, the new or the old: what looked wider was a shift
 CLEAR_SHIFT = 3.0  # standard errors: what the radius has seen was a shift after all
 
 
 class Change(NamedTuple):
-    """The last change alarm."""
+    """A change, as its alarm tells it."""
 
     kind: str
-    """ "up", "down", "wider" or "narrower"; "none" before the first alarm."""
+    """ "up", "down", "wider" or "narrower"."""
 
     variable: int
     """The variable that carries it."""
@@ -53,93 +45,73 @@ class Change(NamedTuple):
     """Of the level: the median of the points since the onset (at most 100) less that of the old regime."""
 
     shift_in_spreads: float
-    """The same in spreads (1.4826·MAD) of the old regime."""
+    """The same in spreads (1.4826·MAD) of the old regime; infinite if its points were all the same."""
 
     ratio: float
-    """Spread of the points since the onset over that of the old regime; NaN if there were fewer than three."""
+    """Spread of the points since the onset over that of the old regime; infinite if its points were all the same, NaN
+    if fewer than three have come since."""
 
     shares: tuple[float, ...]
     """The part of every variable in the evidence; they sum to 1."""
 
 
-def last_change(memory: Vector, d: int) -> Change:
-    """The last alarm of a memory."""
-    kind = int(memory[KIND])
-    shift, ratio, spread = memory[SHIFT], memory[RATIO], memory[OLD_SPREAD]
-    return Change(
-        KINDS[kind],
-        int(memory[CARRIER]),
-        int(memory[AGO]),
-        float(shift),
-        float(shift / spread) if spread > 0.0 else 0.0,
-        float(ratio) if ratio >= 0.0 else math.nan,
-        tuple(memory[HEADER : HEADER + d].tolist()),
-    )
+class Size(NamedTuple):
+    """How large a change is in one coordinate."""
+
+    shift: float
+    old_spread: float
+    new_spread: float
+
+    def in_spreads(self) -> float:
+        """The shift in spreads of the old regime."""
+        if self.old_spread > 0.0:
+            return self.shift / self.old_spread
+        return math.copysign(math.inf, self.shift) if self.shift else 0.0
+
+    def ratio(self) -> float:
+        """The new spread over the old one."""
+        if self.old_spread > 0.0:
+            return self.new_spread / self.old_spread
+        return math.inf if self.new_spread > 0.0 else math.nan
+
+    def far_out(self) -> bool:
+        """Whether the new level is clear of both spreads."""
+        return abs(self.shift) > CLEAR_OF_SPREAD * float(np.fmax(self.old_spread, self.new_spread))
 
 
-@kernel
-def strongest_bet(own: Vector) -> int:
-    """The bet that has won most."""
-    best = 0
-    for k in range(1, BETS):
-        if own[WAGERS + k] > own[WAGERS + best]:
-            best = k
-    return best
+def size_in(own: Vector, ago: int) -> Size:
+    """Of the change in the coordinate of this channel, from the points since the onset that are still in its ring."""
+    n = min(ago + 1, WARM)
+    latest = np.sort(np.roll(own[RING : RING + WARM], -int(own[PLACE]))[WARM - n :])
+    centre, spread, none = centre_and_spread(latest, n)
+    old = 0.0 if own[DEGENERATE] else float(own[SPREAD])
+    return Size(float(centre - own[CENTRE]), old, math.nan if n < 3 else 0.0 if none else float(spread))
 
 
-@kernel
-def size_of_change(memory: Vector, at: int, own: Vector, ago: float, room: Vector) -> None:
-    """Writes shift and ratio of a coordinate, from the points since the onset that are still in its ring."""
-    n = int(ago) + 1
-    n = n if n < WARM else WARM
-    place = int(own[PLACE]) - n
-    for j in range(n):
-        i = place + j if place + j >= 0 else place + j + WARM
-        room[j] = own[RING + i]
-    centre, spread, none = centre_and_spread(room, n)
-    memory[at + SHIFT] = centre - own[CENTRE]
-    memory[at + OLD_SPREAD] = own[SPREAD]
-    memory[at + RATIO] = -1.0 if n < 3 else 0.0 if none else spread / own[SPREAD]
+def kind_of_bet(bet: int) -> str:
+    """What a bet was on."""
+    return "up" if bet < DOWNS else "down" if bet < WIDENINGS else "wider" if bet < NARROWINGS else "narrower"
 
 
-@kernel
-def tell(memory: Vector, at: int, d: int, room: Vector) -> None:
-    """Writes what the alarm says into the header."""
-    channels = d + 1 if d > 1 else 1
-    total, carrier, loudest = 0.0, 0, 0
-    for i in range(channels):
-        evidence = memory[channel_at(at, d, i) + OWN_EVIDENCE]
-        if evidence > memory[channel_at(at, d, carrier) + OWN_EVIDENCE]:
-            carrier = i
-        if i < d:
-            loudest = carrier
-            total += evidence
-    for i in range(d):  # the radius is shared in proportion
-        memory[at + HEADER + i] = memory[channel_at(at, d, i) + OWN_EVIDENCE] / total
-    own = memory[channel_at(at, d, carrier) : channel_at(at, d, carrier) + CHANNEL]
-    best = strongest_bet(own)
-    ago = math.floor(own[AGES + best] / own[WAGERS + best] + 0.5)
-    kind = UP if best < DOWNS else DOWN if best < WIDENINGS else WIDER if best < NARROWINGS else NARROWER
-    memory[at + AGO] = ago
+def tell(memory: Vector, d: int) -> Change:
+    """The change whose alarm has been raised at the last point."""
+    channels = memory[HEADER:].reshape(-1, CHANNEL)
+    evidence = channels[:, OWN_EVIDENCE]
+    carrier, variable = int(np.argmax(evidence)), int(np.argmax(evidence[:d]))
+    wagers, ages = channels[carrier, WAGERS : WAGERS + BETS], channels[carrier, AGES : AGES + BETS]
+    best = int(np.argmax(wagers))
+    kind, ago = kind_of_bet(best), math.floor(ages[best] / wagers[best] + 0.5)
+    sizes = [size_in(own, ago) for own in channels[:d]]
     if carrier < d:
-        memory[at + CARRIER] = carrier
-        size_of_change(memory, at, own, ago, room)
-        shift, new_spread = memory[at + SHIFT], memory[at + RATIO] * memory[at + OLD_SPREAD]
-        if kind == WIDER and abs(shift) > CLEAR_OF_SPREAD * at_least(new_spread, memory[at + OLD_SPREAD]):
-            kind = UP if shift > 0.0 else DOWN  # far out, and all on one side
+        size = sizes[variable]
+        if kind == "wider" and size.far_out():  # and all on one side
+            kind = "up" if size.shift > 0.0 else "down"
     else:  # the radius: a shift of one variable that is clear, or else the spread of all
-        kind = WIDER if kind == UP else NARROWER
-        memory[at + CARRIER] = loudest
-        clearest, shift = -1, 0.0
-        for i in range(d):
-            coordinate = memory[channel_at(at, d, i) : channel_at(at, d, i) + CHANNEL]
-            size_of_change(memory, at, coordinate, ago, room)
-            size = memory[at + SHIFT] / memory[at + OLD_SPREAD]
-            if abs(size) * math.sqrt(ago + 1.0) > CLEAR_SHIFT and abs(size) > abs(shift):
-                clearest, shift = i, size
-        if clearest >= 0:
-            kind = UP if shift > 0.0 else DOWN
-            memory[at + CARRIER] = clearest
-        chosen = channel_at(at, d, int(memory[at + CARRIER]))
-        size_of_change(memory, at, memory[chosen : chosen + CHANNEL], ago, room)
-    memory[at + KIND] = kind
+        kind = "wider" if kind == "up" else "narrower"
+        shifts = [size.in_spreads() for size in sizes]
+        clearest = int(np.argmax(np.abs(shifts)))
+        if abs(shifts[clearest]) * math.sqrt(ago + 1.0) > CLEAR_SHIFT:
+            kind, variable = "up" if shifts[clearest] > 0.0 else "down", clearest
+        size = sizes[variable]
+    shares = evidence[:d] / evidence[:d].sum()  # the radius is shared in proportion
+    return Change(kind, variable, ago, size.shift, size.in_spreads(), size.ratio(), tuple(shares.tolist()))

@@ -64,15 +64,14 @@ class Bank:
     """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one:
     shares out trust, and moves every expert."""
 
-    estimate: Callable[..., Any]
-    """(theta, out): the means, in the units of the data."""
+    means: Callable[..., Any]
+    """(theta, out): the means of the statistics averaged over the experts by their trust."""
 
 
 def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) -> Bank:
     """A bank of this (bare) mixture, whose fields lie in theta as `layout` says."""
     expert_size, area = mixture.layout.size, mixture.work_size
     experts, counts, trust, lead, tail = (layout.at(name) for name in FIELDS)
-    reference, scale = layout.at("reference"), layout.at("scale")
     evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
     weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
     size = mixture.layout.fields["components"][1]
@@ -144,8 +143,7 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
         return True
 
     @kernel
-    def estimate(theta: Vector, out: Vector) -> None:
-        """The means of the statistics averaged over the experts by their trust."""
+    def means(theta: Vector, out: Vector) -> None:
         for k in range(K):
             mass = 0.0
             for e in range(EXPERTS):
@@ -156,6 +154,6 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
                     own = experts + e * expert_size
                     share = theta[trust + e] * theta[own + weights + k]
                     mean += share * theta[own + components + k * size + i]
-                out[k * d + i] = theta[reference + i] + theta[scale + i] * mean / mass
+                out[k * d + i] = mean / mass
 
-    return Bank(losses + EXPERTS, rejects, learn, estimate)
+    return Bank(losses + EXPERTS, rejects, learn, means)

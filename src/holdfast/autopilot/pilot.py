@@ -61,8 +61,8 @@ class Pilot:
     tick: Callable[..., Any]
     """(theta): a point has passed that could not be used."""
 
-    estimate: Callable[..., Any]
-    """(theta, out): the means, in the units of the data."""
+    means: Callable[..., Any]
+    """(theta, out): the means the bank has, in the frame's coordinates."""
 
     carrier: Callable[..., Any]
     """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
@@ -230,7 +230,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         step,
         pass_by,
         tick,
-        experts_of.estimate,
+        experts_of.means,
         carrier,
         point_at,
         residual_at,

@@ -125,7 +125,7 @@ def view_functions(covariance: str, K: int, d: int) -> View:
         evaluate(own, point, hyper, work, missing)
         evaluate_one(own[companion:], point, hyper, work[core_area:], missing)
         q = whitened(own, point, hyper, work, missing)
-        if d <= FEW and not missing:
+        if d == 1 or (d <= FEW and not missing):  # a point without its only coordinate cannot be used
             surprise, top = assess_at_once(own, work)
         else:
             surprise, top = assess_by_logarithms(own, work, observed)

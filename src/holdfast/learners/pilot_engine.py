@@ -107,13 +107,14 @@ class PilotEngine(Engine):
                 alarms.append(change)
             if record and fates[done - 1] & LOOK:
                 estimates[done - 1] = self.estimate("means").reshape(-1)
-        alarms += map(self._named, anomalies(results, fates, first_row))
+        for begun in np.flatnonzero(fates & ANOMALOUS):
+            alarms += self._anomaly(results[begun].tolist(), first_row + int(begun))
         return Trace(
             results[:, SCORE],
             fates,
             {record: estimates.reshape(-1, *shape)} if record else {},
             (results[:, CHANGE_SCORE], results[:, P_VALUE]),
-            sorted(alarms, key=lambda alarm: alarm.row),
+            sorted(alarms, key=lambda alarm: alarm.row),  # where a row has both, the change comes first
         )
 
     def _step_in(self, fate: int) -> Alarm | None:
@@ -123,7 +124,7 @@ class PilotEngine(Engine):
         if fate & CHANGED:
             memory = self.layout.view(self.cell.theta, "changes")
             row = int(self.cell.header[SEEN]) - 1
-            change = self.watch.detector.last_alarm(memory)
+            change = self.watch.detector.tell(memory)
             self._look_anew_at_the_past()
             ratio = change.ratio if change.kind in ("wider", "narrower") and 0.0 < change.ratio < math.inf else 1.0
             pause_whiteness(self.layout.view(self.cell.theta, "whiteness"), change.variable, ratio)
@@ -136,16 +137,23 @@ class PilotEngine(Engine):
         if self.lags:
             layout.view(theta, "clock")[2] = 0.0
             return
-        weights, means, covariances = (self.estimate(name) for name in ("weights", "means", "covariances"))
+        weights, means, covariances = (self._in_frame(theta, name) for name in ("weights", "means", "covariances"))
         middle = weights @ means
         spread = weights @ (np.diagonal(covariances, axis1=1, axis2=2) + (means - middle) ** 2)
-        reference, scale = layout.view(theta, "reference"), layout.view(theta, "scale")
-        recentre_lag(layout.view(theta, "lag"), (middle - reference) / scale, spread / scale**2)
+        recentre_lag(layout.view(theta, "lag"), middle, spread)
 
     @property
     def contamination(self) -> float:
         """The share of points rejected, as it has been lately."""
         return float(self.layout.view(self.theta(), "rescue")[rescue.CONTAMINATION])
+
+    def _anomaly(self, results: list[float], row: int) -> list[Alarm]:
+        """The alarm of an anomalous row, if it is the first of several."""
+        carrier = int(results[CARRIER])
+        if not carrier:
+            return []
+        direction, variables = "up" if carrier > 0 else "down", (abs(carrier) - 1,)
+        return [self._named(Alarm("anomaly", row, row, results[DISTANCE], direction, variables, results[P_VALUE]))]
 
     def _named(self, alarm: Alarm) -> Alarm:
         """With the names of the variables, where the data had any."""
@@ -204,22 +212,28 @@ class PilotEngine(Engine):
 
     def estimate(self, name: str) -> Vector:
         """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""
-        theta, layout, K, d = self.theta(), self.layout, int(self.model.n_components), self.width
+        theta = self.theta()
+        estimate, scale = self._in_frame(theta, name), self.layout.view(theta, "scale")
+        if name == "means":
+            return np.asarray(self.layout.view(theta, "reference") + scale * estimate)
+        return estimate if name == "weights" else np.asarray(estimate * np.outer(scale, scale))
+
+    def _in_frame(self, theta: Vector, name: str) -> Vector:
+        """The same in the coordinates of the frame."""
+        layout, K, d = self.layout, int(self.model.n_components), self.width
         trust, experts = layout.view(theta, "trust"), layout.view(theta, "experts")
         shares = trust[:, None] * experts[:, :K]
-        components = experts[:, K:].reshape(len(trust), K, -1)
         weights = shares.sum(axis=0)
         if name == "weights":
             return np.asarray(weights / weights.sum())
-        shares /= weights
-        means = np.einsum("ek,eki->ki", shares, components[:, :, :d])
-        scale = layout.view(theta, "scale")
+        means = np.empty((K, d))
+        self.watch.pilot.means(theta, means.reshape(-1))
         if name == "means":
-            return np.asarray(layout.view(theta, "reference") + scale * means)
+            return means
+        components = experts[:, K:].reshape(len(trust), K, -1)
         off = components[:, :, :d] - means
         own = np.array([[self.model.component_covariance(c, d) for c in expert] for expert in components])
-        covariances = np.einsum("ek,ekij->kij", shares, own + off[..., :, None] * off[..., None, :])
-        return np.asarray(covariances * np.outer(scale, scale))
+        return np.asarray(np.einsum("ek,ekij->kij", shares / weights, own + off[..., :, None] * off[..., None, :]))
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
         """The short way for one point: `run` on a row that is always the same place; `answer` has what it found."""
@@ -250,10 +264,10 @@ class PilotEngine(Engine):
     def _told(self, fate: int, results: list[float]) -> Step:
         if fate == UNUSABLE:
             return WatchedStep(math.nan, math.nan, math.nan, bad=True)
-        alarms = [self._step_in(fate)] if fate >= CHANGED else []
-        row = int(self.cell.header[SEEN]) - 1
+        change = self._step_in(fate)
+        alarms = [change] if change else []
         if fate & ANOMALOUS:
-            alarms.append(self._named(anomaly(results, row, row)))
+            alarms += self._anomaly(results, int(self.cell.header[SEEN]) - 1)
         return WatchedStep(
             results[SCORE],
             results[CHANGE_SCORE],
@@ -261,7 +275,7 @@ class PilotEngine(Engine):
             dropped=fate & FATE == REJECTED,
             anomaly=bool(fate & ANOMALOUS),
             change=bool(fate & CHANGED),
-            alarms=tuple(alarm for alarm in alarms if alarm is not None),
+            alarms=tuple(alarms),
         )
 
 
@@ -271,28 +285,3 @@ def as_alarm(change: Change, row: int) -> Alarm:
     carriers = tuple(i for i in order if i == change.variable or change.shares[i] >= CARRIES)
     size = change.shift_in_spreads if change.kind in ("up", "down") else change.ratio
     return Alarm("change", row, row - change.onset_ago, size, change.kind, carriers)
-
-
-def anomaly(results: list[float] | Vector, onset: int, row: int) -> Alarm:
-    """An anomaly as it is told; the results are those of the row that is furthest out."""
-    carrier = int(results[CARRIER])
-    return Alarm(
-        "anomaly",
-        row,
-        onset,
-        float(results[DISTANCE]),
-        "up" if carrier > 0 else "down",
-        (abs(carrier) - 1,),
-        float(results[P_VALUE]),
-    )
-
-
-def anomalies(results: Vector, fates: Any, first_row: int) -> list[Alarm]:
-    """The anomalous rows as alarms, one for rows that follow each other."""
-    rows = np.flatnonzero(fates & ANOMALOUS)
-    alarms = []
-    for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
-        if len(run):
-            worst = run[np.argmin(results[run, P_VALUE])]
-            alarms.append(anomaly(results[worst], first_row + int(run[0]), first_row + int(run[-1])))
-    return alarms

@@ -19,8 +19,8 @@ from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vecto
 FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
 N_SETTINGS = SETTINGS + 3
 
-# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: of an anomaly, ±(1 + the
-# variable that is furthest out).
+# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
+# ±(1 + the variable that is furthest out), else 0.
 SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, CARRIER, RESULTS = 0, 1, 2, 3, 4, 5
 MASKED = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
 
@@ -56,15 +56,16 @@ class Watch:
 def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Watch:
     """The whole watch over streams of d variables, for K components, with so long a memory."""
     pilot, detector = make_pilot(covariance, K, d, lags, season), change_detector(d, memory=lags == 0)
-    layout = Layout({**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,)})
-    surprises, changes = layout.at("surprises"), layout.at("changes")
+    layout = Layout({**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,), "odd": (1,)})
+    reference, scale = layout.at("reference"), layout.at("scale")
+    surprises, changes, odd = layout.at("surprises"), layout.at("changes"), layout.at("odd")
     theta_end = HEADER + layout.size
     detector_work = pilot.work_size
     work_size = detector_work + detector.work_size
-    assess, step, pass_by, estimate = pilot.assess, pilot.step, pilot.pass_by, pilot.estimate
+    assess, step, pass_by, means = pilot.assess, pilot.step, pilot.pass_by, pilot.means
     tick, carrier, observe = pilot.tick, pilot.carrier, detector.observe
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
-    stamp = fingerprint([assess, step, pass_by, tick, estimate, carrier, observe, p_value, count_surprise])
+    stamp = fingerprint([assess, step, pass_by, tick, means, carrier, observe, p_value, count_surprise])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -95,10 +96,19 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             state[RUN] = 0.0
         if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
             fate |= ANOMALOUS
-            results[CARRIER] = carrier(theta, work)
+            if theta[odd] != state[SEEN] - 1.0:  # the point before was none
+                results[CARRIER] = carrier(theta, work)
+            theta[odd] = state[SEEN]
         if look:
             fate |= LOOK
         return fate
+
+    @kernel
+    def estimate(theta: Vector, out: Vector) -> None:
+        """The means, in the units of the data."""
+        means(theta, out)
+        for j in range(K * d):
+            out[j] = theta[reference + j % d] + theta[scale + j % d] * out[j]
 
     @kernel
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:

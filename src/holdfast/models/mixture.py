@@ -114,7 +114,7 @@ def mixture_functions(
         best = 0.0
         for k in range(K):
             at = components + k * size
-            if missing:
+            if d > 1 and missing:
                 e, p, q = component_complete(source, at, work, point, d, work, scratch, work, completed + k * size)
             else:
                 e, p, q = component_evaluate(source, at, work, point, d, work, scratch)

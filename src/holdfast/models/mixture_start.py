@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from holdfast.models.component import Component
 from holdfast.models.frame import frame_of, in_frame, medians
-from holdfast.models.trimmed_em import trimmed_em
+from holdfast.models.trimmed_em import fits_of
 from holdfast.scheme.state import Layout, Vector
 
 SEEDINGS = 20
@@ -69,5 +69,9 @@ def fit_mixture(
     floors = np.where(flat, 1.0, SMALLEST_VARIANCE)
     scaled, guessed = np.ascontiguousarray(points), np.ascontiguousarray(filled)
     observed = np.sum(~np.isnan(points), axis=1)
-    trimmed_em(component)(scaled, guessed, observed, trusted, fit, seeds, floors, trimmed, K, size, component.work(d))
+    fits, work = fits_of(component), component.work(d)
+    if K == 1 and trimmed == 0.0 and observed.min() == d:
+        fits.moments(scaled, observed, trusted, fit, floors, size)
+    else:
+        fits.trimmed(scaled, guessed, observed, trusted, fit, seeds, floors, trimmed, K, size, work)
     return fit

@@ -1,9 +1,10 @@
-"""EM for a handful of points, the least likely of which are left out in every round."""
+"""Fits to a handful of points: EM that leaves out the least likely of them in every round, and plain moments."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -38,18 +39,27 @@ def median(values: Vector) -> float:
     return values[0]
 
 
-@cache
-def trimmed_em(component: Component) -> Callable[..., Any]:
-    """The compiled fit for a family of components, of any number and dimension.
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """The compiled fits of a family of components, of any number and dimension."""
 
-    (points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), trimmed, K, size,
+    trimmed: Callable[..., Any]
+    """(points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), trimmed, K, size,
     work_size):
     best = [ weights (K) | components (K·size) ] receives the fit whose likelihood of the points kept is the largest,
     out of one for each row of random numbers; `fit` below is laid out as it is. Only points that are `near` are looked
     at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds; `observed` counts
     the other coordinates. floors: the least variances that the components are blended with. trimmed: the share of the
-    near points that is left out.
-    """
+    near points that is left out."""
+
+    moments: Callable[..., Any]
+    """(points, observed, near, best, floors, size): the same for one component and whole points, of which none is left
+    out: there is nothing to search for, and much less to compile."""
+
+
+@cache
+def fits_of(component: Component) -> Fits:
+    """The fits for a family of components."""
     evaluate, complete, advance = component.evaluate, component.complete, component.advance
     place, spread, widen = component.place, component.spread, component.widen
     elliptical = component.elliptical
@@ -156,6 +166,7 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
         flat = points.reshape(-1)
         for i in range(d):
             variances[i] = 0.0
+        total = 0.0
         for k in range(K):
             mass, at = 0.0, K + k * size
             for t in range(n):
@@ -166,14 +177,15 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                         advance(fit, at, completed, (t * K + k) * size, d, r / mass, True)
                     else:
                         advance(fit, at, flat, t * d, d, r / mass, False)
-            fit[k] = (mass + 0.5) / (n_kept + 0.5 * K)
+            fit[k] = mass
+            total += mass
             spread(fit, at, d, variances, mass / n_kept)
         correction = WIDENED * n_kept / max(n_kept - K, 1.0)  # K means have been fitted
         for i in range(d):
             variances[i] = at_least(correction * variances[i], floors[i])
         for k in range(K):
-            mass = fit[k] * (n_kept + 0.5 * K) - 0.5
-            widen(fit, K + k * size, d, variances, (d + 1.0) / (mass + d + 1.0))
+            widen(fit, K + k * size, d, variances, (d + 1.0) / (fit[k] + d + 1.0))
+            fit[k] = (fit[k] + 0.5) / (total + 0.5 * K)
 
     @kernel
     def nudge(fit: Vector, d: int, K: int, size: int, draws: Vector, variances: Vector) -> None:
@@ -216,4 +228,13 @@ def trimmed_em(component: Component) -> Callable[..., Any]:
                     best[i] = fit[i]
         nudge(best, d, K, size, seeds[0], variances)
 
-    return compiled(fit_points, allocates=True, releases_gil=True)
+    def moments(points, observed, near, best, floors, size):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        n, d = points.shape
+        shares, variances, nothing = np.ones((n, 1)), np.empty(d), np.empty(0)
+        n_near = 0
+        for t in range(n):
+            n_near += near[t]
+        maximise(best, points, near, observed, 1, size, nothing, shares, variances, floors, n_near)
+
+    return Fits(*(compiled(fit, allocates=True, releases_gil=True) for fit in (fit_points, moments)))

@@ -40,7 +40,7 @@ def kernel(function: Function) -> Function:
     It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
     remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
     """
-    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, no_rewrites=True)(function)
+    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True)(function)
     jitable.is_kernel = True  # type: ignore[attr-defined]
     return jitable
 
