@@ -19,6 +19,8 @@ class Case:
     learner: Callable[[], hf.StochasticApproximation]
     stream: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
     on_autopilot: bool = False
+    keeps_time: bool = False
+    """Whether time passes also with points that cannot be used."""
 
     def __str__(self):
         return self.name
@@ -40,11 +42,13 @@ def with_gaps(rng, n):
     return (y,)
 
 
-def shifting(d, groups=1, gaps=0.0):
+def shifting(d, groups=1, gaps=0.0, period=0):
     """A jump far beyond the threshold after three quarters, and outliers: alarms, and work for the rescue."""
 
     def stream(rng, n):
         y = rng.normal(size=(n, d)) + 8.0 * rng.integers(groups, size=(n, 1))
+        if period:
+            y += 5.0 * np.sin(2.0 * np.pi / period * np.arange(n))[:, None]
         y[3 * n // 4 :] += 40.0
         y[rng.random(n) < 0.03] -= 300.0
         missing = rng.random((n, d)) < gaps
@@ -85,6 +89,8 @@ CASES = [
     Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
     Case("autopilot, d=3, gaps", lambda: hf.SRA(far=1e-2), shifting(3, gaps=0.2), True),
     Case("autopilot, d=3, diagonal", lambda: hf.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),
+    Case("autopilot, tied step", lambda: hf.SRA(beta=50.0), shifting(1), True),
+    Case("autopilot, season", lambda: hf.SRA(lags=2, season=6), shifting(1, period=6), True, True),
     Case("SRA", lambda: hf.SRA(rho=0.01), gaussian(1)),
     Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
     Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),

@@ -261,17 +261,22 @@ EDGES = np.concatenate([np.arange(64) * 0.125, 8.0 + np.arange(65) * 0.5])  # of
 class Calibration:
     """How often each size of surprise has come."""
 
-    def __init__(self, counts):
-        self.counts = np.array(counts, dtype=np.float64)
+    def __init__(self, counts, called=0):
+        self.counts, self.called = np.array(counts, dtype=np.float64), called
 
     def bin_of(self, surprise):
         return int(np.clip(np.searchsorted(EDGES, max(surprise, 0.0), side="right") - 1, 0, 127))
 
-    def p_value(self, surprise):
+    def in_promise(self, far):
+        return self.called <= 2 + far * self.counts.sum()
+
+    def p_value(self, surprise, far):
+        surprise = min(surprise, EDGES[-1])
         n, place = self.counts.sum(), self.bin_of(surprise)
         larger = self.counts[place + 1 :].sum()
         if larger < 10:
-            return min(self.tail(surprise, n), 1.0)
+            seen = 0.0 if self.in_promise(far) else (larger + 0.5 * self.counts[place]) / (n + 1)
+            return min(max(self.tail(surprise, n), seen), 1.0)
         low, high = EDGES[place], EDGES[place + 1]
         along = max(0.0, (surprise - low) / (high - low))
         here = larger + self.counts[place]
@@ -293,11 +298,11 @@ class Calibration:
         middles, counts = (EDGES[:-1] + EDGES[1:])[place:] / 2, self.counts[place:]
         return place, counts.sum(), np.sum(counts * (middles - EDGES[place])) / counts.sum()
 
-    def count(self, surprise, p, level):
-        """A surprise rarer than the level is moved to where it is just so rare."""
+    def count(self, surprise, p, level, far):
+        """A surprise rarer than the level is moved to where it is just so rare, unless too many were called before."""
         place = self.bin_of(surprise)
-        if p <= level:
-            while place > 0 and self.p_value(EDGES[place]) <= level:
+        if p <= level and self.in_promise(far):
+            while place > 0 and self.p_value(EDGES[place], far) <= level:
                 place -= 1
         self.counts[place] += 1
 
@@ -394,14 +399,16 @@ class Autopilot:
             self.residual.swap()
         self.lag.learn(y, out_of_core)
 
-        p = self.calibration.p_value(surprise)
-        self.calibration.count(surprise, p, 0.1 * self.far)
+        p = self.calibration.p_value(surprise, self.far)
+        self.calibration.count(surprise, p, 0.1 * self.far, self.far)
+        anomaly = p <= self.far and distance > self.odd_squared
+        self.calibration.called += anomaly
         return {
             "score": score,
             "change_score": self.change.learn(y),
             "p_value": p,
             "dropped": dropped,
-            "anomaly": p <= self.far and distance > self.odd_squared,
+            "anomaly": anomaly,
             "look": look,
             "taken over": taken_over,
             "new core": changed,

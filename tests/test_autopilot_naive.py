@@ -8,6 +8,7 @@ import pytest
 import holdfast as hf
 import naive
 import naive_autopilot as oracle
+from holdfast.alarms.calibration import CALLED, TREE
 from holdfast.autopilot import rescue
 from holdfast.autopilot.pilot import make_pilot
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
@@ -67,7 +68,7 @@ def view_of(learner, name, K, d, covariance):
 
 def counts_of(tree):
     """The bins of Fenwick's tree."""
-    return np.diff([count_below(tree, 1, i) for i in range(len(tree))])
+    return np.diff([count_below(tree, TREE, i) for i in range(len(tree) - TREE + 1)])
 
 
 def oracle_of(learner, K, d, covariance, far):
@@ -80,7 +81,7 @@ def oracle_of(learner, K, d, covariance, far):
         oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
         bank_of(learner, K, d, covariance),
         rescue_of(learner, K),
-        oracle.Calibration(counts_of(field(learner, "surprises"))),
+        oracle.Calibration(counts_of(field(learner, "surprises")), field(learner, "surprises")[CALLED]),
         oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
@@ -325,9 +326,9 @@ def test_the_p_value_of_the_oracle_falls_with_the_surprise():
     """And where nothing is known it is 1: the oracle is held to something too."""
     calibration = oracle.Calibration(np.zeros(128))
     for surprise in np.random.default_rng(0).exponential(1.0, 5000):
-        calibration.count(surprise, 1.0, 0.0)
-    surprises = np.linspace(0.0, 45.0, 500)
-    p = [calibration.p_value(surprise) for surprise in surprises]
+        calibration.count(surprise, 1.0, 0.0, 0.0)
+    surprises = np.linspace(0.0, 40.0, 500)
+    p = [calibration.p_value(surprise, 1e-4) for surprise in surprises]
     assert (np.diff(p) < 0.0).all()
     np.testing.assert_allclose(p[:30], np.exp(-surprises[:30]), rtol=0.15)
-    assert math.isclose(calibration.p_value(9.0), math.exp(-9.0), rel_tol=1.0)
+    assert math.isclose(calibration.p_value(9.0, 1e-4), math.exp(-9.0), rel_tol=1.0)

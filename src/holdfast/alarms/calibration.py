@@ -6,8 +6,10 @@ surprise grows with the logarithm of the distance, so that a power law has exact
 tails is judged with caution. The uncertainty of a slope taken from k values is carried along (the predictive
 distribution of an exponential whose scale is estimated): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their excesses.
 
-A surprise that is called an anomaly counts as one just beyond the level: a glitch does not hide the next one, and yet
-anomalies that keep coming raise the level.
+A surprise far beyond the level counts as one just beyond it: a glitch does not hide the next one. But only while no
+more anomalies have been called than were promised; then each counts for what it is, and nothing is taken to be rarer
+than it has been. So what keeps coming, or cannot be told by a tail (counts, values that are mostly the same), is
+called a few times only.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ ENOUGH = 10.0  # larger ones, for a share to be taken as it is
 USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
 MANY, OFTEN = 15000.0, 0.002  # points from which on the tail may not fall quicker than from this share on
 TAIL = 16.0  # largest ones that the tail is fitted to
+SPARE = 2.0  # anomalies more than were promised, before the level rises to them
 
-# calibration = [ counted | tree of counts … ]
-SIZE = 1 + BINS
+# calibration = [ points counted | anomalies called | tree of counts … ]
+COUNTED, CALLED, TREE = 0, 1, 2
+SIZE = TREE + BINS
 
 
 @kernel
@@ -48,7 +52,7 @@ def bin_of(surprise: float) -> int:
 def base_of(memory: Vector, at: int, total: float, largest: float) -> int:
     """The bin from which on there are so many of the largest ones, at least."""
     place = BINS - 1
-    while place > 0 and total - count_below(memory, at + 1, place) < largest:
+    while place > 0 and total - count_below(memory, at + TREE, place) < largest:
         place -= 1
     return place
 
@@ -58,7 +62,7 @@ def mean_excess(memory: Vector, at: int, total: float, place: int) -> float:
     """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
     excess, before = 0.0, 0.0
     for j in range(BINS - 1, place - 1, -1):
-        now = total - count_below(memory, at + 1, j)
+        now = total - count_below(memory, at + TREE, j)
         excess += (now - before) * (0.5 * (edge(j) + edge(j + 1)) - edge(place))
         before = now
     return excess / before
@@ -72,7 +76,7 @@ def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> floa
     points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
     """
     place = base_of(memory, at, total, TAIL)
-    above, slope = total - count_below(memory, at + 1, place), mean_excess(memory, at, total, place)
+    above, slope = total - count_below(memory, at + TREE, place), mean_excess(memory, at, total, place)
     if total > MANY:
         slope = at_least(slope, mean_excess(memory, at, total, base_of(memory, at, total, OFTEN * total)))
     x = at_least(surprise - edge(place), 0.0) / (above * slope)
@@ -80,13 +84,22 @@ def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> floa
 
 
 @kernel
-def p_value(memory: Vector, at: int, surprise: float) -> float:
+def in_promise(memory: Vector, at: int, far: float) -> bool:
+    """Whether no more anomalies have been called than were promised, and a few."""
+    return memory[at + CALLED] <= SPARE + far * memory[at + COUNTED]
+
+
+@kernel
+def p_value(memory: Vector, at: int, surprise: float, far: float) -> float:
     """The chance of a surprise as large as this one, from those seen so far."""
-    total, place = memory[at], bin_of(surprise)
-    low = total - count_below(memory, at + 1, place)
-    larger = low - count_at(memory, at + 1, place)
+    surprise = surprise if surprise < edge(BINS) else edge(BINS)  # beyond, all are alike
+    total, place = memory[at + COUNTED], bin_of(surprise)
+    low = total - count_below(memory, at + TREE, place)
+    larger = low - count_at(memory, at + TREE, place)
     if larger < ENOUGH:
         p = tail_p_value(memory, at, surprise, total)
+        if not in_promise(memory, at, far):
+            p = at_least(p, (larger + 0.5 * (low - larger)) / (total + 1.0))  # as often as it has been seen
         return p if p < 1.0 else 1.0
     width = edge(place + 1) - edge(place)
     along = (surprise - edge(place)) / width if surprise > 0.0 else 0.0
@@ -96,11 +109,11 @@ def p_value(memory: Vector, at: int, surprise: float) -> float:
 
 
 @kernel
-def count_surprise(memory: Vector, at: int, surprise: float, p: float, level: float) -> None:
-    """Counts a surprise; one beyond the level counts as if it lay just beyond it."""
+def count_surprise(memory: Vector, at: int, surprise: float, p: float, level: float, far: float) -> None:
+    """Counts a surprise; one beyond the level counts as if it lay just beyond it, as long as the promise is kept."""
     place = bin_of(surprise)
-    if p <= level:
-        while place > 0 and p_value(memory, at, edge(place)) <= level:
+    if p <= level and in_promise(memory, at, far):
+        while place > 0 and p_value(memory, at, edge(place), far) <= level:
             place -= 1
-    add_count(memory, at + 1, BINS, place, 1.0)
-    memory[at] += 1.0
+    add_count(memory, at + TREE, BINS, place, 1.0)
+    memory[at + COUNTED] += 1.0

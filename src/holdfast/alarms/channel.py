@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.alarms.bets import FAR_OUT, INSIDE, NARROWINGS, WEIGHTS, cell_of
 from holdfast.alarms.guard import LEAK, SHOULDER, SUSPECT, limit_inside, pay_far_out
-from holdfast.alarms.layout import AGES, BETS, DEGENERATE, LEAKING, OWN_EVIDENCE, WAGERS
+from holdfast.alarms.layout import AGES, BETS, DEGENERATE, GAPS, LEAKING, OWN_EVIDENCE, WAGERS
 from holdfast.alarms.ranks import add, bin_of, rank
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
@@ -43,6 +43,14 @@ def roll(own: Vector, pay: Vector, radius: bool) -> float:
     second = (wagers[4] + wagers[5]) + (wagers[6] + wagers[7])
     third = (wagers[8] + wagers[9]) + (wagers[10] + wagers[11])
     return (first + second) + (third + wagers[12])
+
+
+@kernel
+def pass_time(own: Vector) -> None:
+    """A point without a value of this channel."""
+    own[GAPS] += 1.0
+    for k in range(BETS):
+        own[AGES + k] += own[WAGERS + k]
 
 
 @kernel

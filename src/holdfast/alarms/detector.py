@@ -17,8 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.alarms.channel import step
+from holdfast.alarms.channel import pass_time, step
 from holdfast.alarms.layout import (
+    ALARMS,
     BETS,
     CHANNEL,
     EVIDENCE,
@@ -76,8 +77,11 @@ class ChangeDetector:
 
     Until the next point is observed, `tell` has the change in words; then everything begins anew."""
 
+    tick: Callable[..., None]
+    """(memory, at): a point has passed that could not be used."""
+
     certainty: Callable[..., float]
-    """(memory, at) → log((1 + M) / limit): from 0 on there is an alarm."""
+    """(memory, at) → log((1 + M) / limit): an alarm comes at about 0."""
 
     run: Callable[..., None]
     """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
@@ -153,6 +157,7 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
                 own[SEEN], fresh = (WARM, True) if radii_of_rings(state, at, own, room) else (0.0, False)
             elif (radius and not whole) or not abs(x) <= LARGEST:
                 whole = False
+                pass_time(own)
             else:
                 own[SEEN] += 1.0
                 place = int(own[PLACE])
@@ -192,7 +197,14 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
         if lock:
             record(state, at, True)
         state[at + RAISED] = 1.0
+        state[at + ALARMS] += 1.0
         return 1.0
+
+    @kernel
+    def tick(state: Vector, at: int) -> None:
+        if state[at + RAISED] == 0.0:
+            for i in range(channels):
+                pass_time(state[channel_at(at, i) : channel_at(at, i) + CHANNEL])
 
     @kernel
     def certainty(state: Vector, at: int) -> float:
@@ -210,4 +222,4 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
             if recording:
                 certainties[t] = certainty(state, 0)
 
-    return ChangeDetector(d, memory_size(d), BETS + WARM, observe, certainty, compiled(run, releases_gil=True))
+    return ChangeDetector(d, memory_size(d), BETS + WARM, observe, tick, certainty, compiled(run, releases_gil=True))

@@ -18,8 +18,9 @@ COUNTER = 0  # of random numbers drawn
 EVIDENCE = 1  # M, the mean over the channels
 LIMIT = 2  # what M is held against; 0 before the first point
 RAISED = 3  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
-LOCK = 4  # where the second lock keeps its four numbers
-HEADER = 8
+ALARMS = 4  # raised so far
+LOCK = 5  # where the second lock keeps its four numbers
+HEADER = 9
 
 # A channel.
 SEEN = 0  # points since the start, up to WARM of them for the frame
@@ -40,11 +41,12 @@ LEAKING = 18  # leaky count of far-out points
 FAR_ABOVE = 19  # agreeing far-out points: how many, their mean, SEEN at the last of them
 FAR_BELOW = 22
 OWN_EVIDENCE = 25  # Σ w·R
-BLOCKS = 26  # cumulative counts of the inliers by block, 8 of them
+GAPS = 26  # points that passed without a value of this channel
+BLOCKS = 27  # cumulative counts of the inliers by block, 8 of them
 BINS = BLOCKS + 8  # cumulative counts within the blocks
 RING = BINS + 64
 WAGERS = RING + WARM  # w·R of each bet
-AGES = WAGERS + BETS  # the same, each term times its age in points
+AGES = WAGERS + BETS  # the same, each term times its age in points, those without a value included
 CHANNEL = AGES + BETS
 
 

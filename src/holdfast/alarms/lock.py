@@ -31,6 +31,8 @@ LARGEST_STRETCH = 7.0
 @kernel
 def record(memory: Vector, at: int, alarm: bool) -> None:
     """A peak is over; an alarm cuts it short."""
+    if memory[at + PEAK] == 0.0:  # a threshold below the level: no peak has begun
+        return
     excess = log(memory[at + PEAK]) - LEVEL
     memory[at + PEAK] = 0.0
     memory[at + EXCESS] *= FORGETTING

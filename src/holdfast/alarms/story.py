@@ -15,10 +15,12 @@ from holdfast.alarms.layout import (
     CENTRE,
     CHANNEL,
     DEGENERATE,
+    GAPS,
     HEADER,
     OWN_EVIDENCE,
     PLACE,
     RING,
+    SEEN,
     SPREAD,
     WAGERS,
     WARM,
@@ -81,7 +83,8 @@ class Size(NamedTuple):
 
 def size_in(own: Vector, ago: int) -> Size:
     """Of the change in the coordinate of this channel, from the points since the onset that are still in its ring."""
-    n = min(ago + 1, WARM)
+    with_value = own[SEEN] / (own[SEEN] + own[GAPS])  # of the points since then, about
+    n = min(max(1, round((ago + 1) * with_value)), WARM)
     latest = np.sort(np.roll(own[RING : RING + WARM], -int(own[PLACE]))[WARM - n :])
     centre, spread, none = centre_and_spread(latest, n)
     old = 0.0 if own[DEGENERATE] else float(own[SPREAD])

@@ -2,13 +2,13 @@
 
 Each number up to `MOST` is fitted robustly. What counts is −log likelihood of the four fifths of the points that the
 fit likes best, plus Schwarz's penalty for its parameters. A fit with a component that is hardly wider than a single
-value, or
-that has hardly any points, is not believed: rounding makes such ones.
+value, or that has hardly any points, is not believed: rounding makes such ones.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +32,12 @@ class Choice(NamedTuple):
 
     n_components: int
     costs: tuple[float, ...]
+
+    @classmethod
+    def of(cls, costs: Iterable[float]) -> Choice:
+        """The least of these costs."""
+        costs = tuple(costs)
+        return cls(costs.index(min(costs)) + 1, costs)
 
     def __str__(self) -> str:
         """In words.
@@ -58,7 +64,7 @@ def choose_components(covariance: str, points: Vector, seed: int) -> Choice:
         alike = bool(np.all(sizes >= NARROWEST * sizes.max(axis=0)) and np.all(sizes >= 0.5 * ticks(scaled)))
         believed = alike and fit[:K].min() >= RAREST
         costs.append(float(likelihood + STRICT * 0.5 * parameters * math.log(n)) if believed or K == 1 else math.inf)
-    return Choice(int(np.argmin(costs)) + 1, tuple(costs))
+    return Choice.of(costs)
 
 
 def widths(component: Component, fit: Vector, K: int, d: int) -> Vector:

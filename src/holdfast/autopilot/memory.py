@@ -29,12 +29,18 @@ def lag_fields(d: int) -> dict[str, tuple[int, ...]]:
 class Memory:
     """The compiled functions of what is known of a point from those before it; `work` is its own area."""
 
+    deseason: Callable[..., Any]
+    """(theta, point): takes out of the point what the time of the season tells; before everything else."""
+
     residual: Callable[..., Any]
     """(theta, point, out, work): what the past did not tell; NaN where a coordinate is missing."""
 
     learn: Callable[..., Any]
-    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past, and teaches
-    nothing."""
+    """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past. Whether it teaches
+    anything, the memory decides."""
+
+    pass_by: Callable[..., Any]
+    """(theta, point, work): the same for a point that teaches nothing."""
 
     tick: Callable[..., Any]
     """(theta): a point has passed that could not be used."""
@@ -45,6 +51,11 @@ class Memory:
 @kernel
 def no_clock(theta: Vector) -> None:
     """For a memory that does not count time."""
+
+
+@kernel
+def no_season(theta: Vector, point: Vector) -> None:
+    """For a memory without a season."""
 
 
 def lag_memory(layout: Layout, d: int) -> Memory:
@@ -82,7 +93,11 @@ def lag_memory(layout: Layout, d: int) -> Memory:
                 theta[own + COVARIANCE] += step * (delta * before - theta[own + COVARIANCE])
             theta[own + LAST] = point[i]
 
-    return Memory(residual, learn, no_clock, 0)
+    @kernel
+    def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
+        learn(theta, point, True, work)
+
+    return Memory(no_season, residual, learn, pass_by, no_clock, 0)
 
 
 def recentre_lag(lag: Vector, mean: Vector, variance: Vector) -> None:

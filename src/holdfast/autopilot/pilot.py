@@ -56,7 +56,7 @@ class Pilot:
     from the estimate. look: whether the rescue has to look at its ring."""
 
     pass_by: Callable[..., Any]
-    """(theta, y, work, missing): right after `assess`, takes note of a point that is not learnt from."""
+    """(theta, work): right after `assess`, takes note of a point that is not learnt from."""
 
     tick: Callable[..., Any]
     """(theta): a point has passed that could not be used."""
@@ -112,7 +112,8 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     install, swap_value = view.install, view.swap
     assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
     rejects, learn_bank, count = experts_of.rejects, experts_of.learn, rescue.count
-    find_residual, learn_memory, tick = memory.residual, memory.learn, memory.tick
+    deseason, find_residual, learn_memory = memory.deseason, memory.residual, memory.learn
+    pass_memory_by, tick = memory.pass_by, memory.tick
     learn_change, learn_whiteness = change_functions(layout, d).learn, whiteness_functions(layout, d).learn
     n_experts, expert_size = layout.fields["experts"]
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
@@ -126,13 +127,14 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
 
     @kernel
     def put_in_frame(theta: Vector, y: Vector, work: Vector, missing: int) -> float:
-        """The point in the frame's coordinates; returns the logarithm of the unit its density is told in."""
+        """The point in the frame's coordinates, less its season; returns the logarithm of the unit of its density."""
         unit = theta[log_scale]
         for i in range(d):
             work[point_at + i] = limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
             if missing > 0 and y[i] != y[i]:
                 work[point_at + i] = math.nan
                 unit -= log(theta[scale + i])
+        deseason(theta, work[point_at : point_at + d])
         return unit
 
     @kernel
@@ -181,8 +183,8 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         return score, learn_change(theta, point), surprise, nearest, rejected, look
 
     @kernel
-    def pass_by(theta: Vector, y: Vector, work: Vector, missing: int) -> None:
-        learn_memory(theta, work[point_at : point_at + d], True, work[memory_at:])
+    def pass_by(theta: Vector, work: Vector) -> None:
+        pass_memory_by(theta, work[point_at : point_at + d], work[memory_at:])
 
     @kernel
     def carrier(theta: Vector, work: Vector) -> float:

@@ -18,7 +18,7 @@ from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, log, step_of
 from holdfast.scheme.state import MISSING, Layout, Vector
 
-RING = 64  # latest points kept
+RING = 64  # latest points kept, at least
 MOSTLY = 0.7  # rejected share of points after a change
 CLEANEST, DIRTIEST = 0.02, 0.3  # between which the contamination is taken to lie
 SLOWLY = 0.002  # the step with which it is followed
@@ -38,9 +38,14 @@ ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
 RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT, WAIT, LOOKS, SIZE = range(9)
 
 
+def ring_length(K: int) -> int:
+    """How many of the latest points are kept: enough to fit a mixture to."""
+    return max(RING, FEWEST * K)
+
+
 def rescue_fields(K: int, d: int) -> dict[str, tuple[int, ...]]:
     """What the rescue keeps."""
-    return {"rescue": (SIZE,), "ring": (RING, d)}
+    return {"rescue": (SIZE,), "ring": (ring_length(K), d)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +59,7 @@ class Rescue:
 
 def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
     """For a stream whose fields lie in theta as `layout` says."""
-    at, ring, length = layout.at("rescue"), layout.at("ring"), RING
+    at, ring, length = layout.at("rescue"), layout.at("ring"), ring_length(K)
 
     @kernel
     def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:

@@ -20,6 +20,7 @@ TRIMMED = 0.2
 NARROWED = 2.0  # how much wider a Gaussian is than its inner four fifths: the ratio of the variances
 NEAR = 2.5  # spreads from the median; of a single component only
 LARGEST_ORDER = 6  # components whose orders are few enough to look at all
+UNKNOWN = 1e-6  # variance of a variable that has shown one value only: what it is not locks nobody out
 LEFT_OUT = 1e-3  # of the points that belong to the fit, when it is repeated
 
 
@@ -27,14 +28,14 @@ def robust_fit(pilot: Pilot, points: Vector, seed: int) -> Vector:
     """[ weights | components ] in the frame's coordinates, in which the points come; NaN where one is missing."""
     K, d, component = pilot.K, points.shape[1], pilot.component
     if K == 1:
-        return fit_mixture(component, points, trustworthy(points, 1, NEAR), 1, 0.0, seed)
-    fit = fit_mixture(component, points, trustworthy(points, K), K, TRIMMED, seed)
+        return fit_mixture(component, points, trustworthy(points, 1, NEAR), 1, 0.0, seed, UNKNOWN)
+    fit = fit_mixture(component, points, trustworthy(points, K), K, TRIMMED, seed, UNKNOWN)
     _, distances = pilot.judge(fit, points)
     gamma = gamma_for_rate(LEFT_OUT, d)
     near = distances <= NARROWED * gamma * gamma
     if near.sum() <= 0.5 * len(points) or np.isnan(points[near]).all(axis=0).any():
         return fit
-    return fit_mixture(component, points, near, K, 0.0, seed)
+    return fit_mixture(component, points, near, K, 0.0, seed, UNKNOWN)
 
 
 def in_order_of(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:

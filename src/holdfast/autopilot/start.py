@@ -9,8 +9,8 @@ from holdfast.autopilot import memory, rescue, view
 from holdfast.autopilot.bank import EXPERTS, USUAL_TAIL
 from holdfast.autopilot.change_score import start_change_score
 from holdfast.autopilot.pilot import Pilot
-from holdfast.autopilot.regression import start_regression_memory
-from holdfast.autopilot.robust_fit import robust_fit
+from holdfast.autopilot.regression import start_regression, start_season
+from holdfast.autopilot.robust_fit import UNKNOWN, robust_fit
 from holdfast.models.component import Component
 from holdfast.models.frame import frame_of, in_frame
 from holdfast.models.mixture_start import fit_mixture, trustworthy
@@ -22,7 +22,10 @@ RARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
 
 
 def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
-    """Fills theta from the first points (n, d), NaN where a coordinate is missing."""
+    """Fills theta from the first points (n, d), NaN where a coordinate is missing.
+
+    A row without any number is there for the season's sake only.
+    """
     d, layout = points.shape[1], pilot.layout
     K = pilot.K
     reference, scale = frame_of(points)
@@ -30,24 +33,28 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     field = {name: layout.view(theta, name) for name in layout.fields}
     field["reference"][:], field["scale"][:], field["inverse_scale"][:] = reference, scale, 1.0 / scale
     field["log_scale"][:] = np.sum(np.log(scale))
-    scaled = in_frame(points, reference, scale)
-    trusted = trustworthy(points, K)
+    rows = in_frame(points, reference, scale)
+    if pilot.season:
+        rows = start_season(layout, theta, rows, pilot.season)
+    there = ~np.isnan(rows).all(axis=1)
+    scaled = rows[there]
+    trusted = trustworthy(scaled, K)
     fit = robust_fit(pilot, scaled, seed)
     field["experts"][:] = fit
     field["counts"][:] = trusted.sum()
     field["trust"][:] = 1.0 / EXPERTS
     field["tail"][:] = USUAL_TAIL
     field["rescue"][rescue.CONTAMINATION] = 1.0 - trusted.mean()
-    field["rescue"][rescue.LEARNT] = len(points)
+    field["rescue"][rescue.LEARNT] = len(scaled)
     start_change_score(field["lately"], scaled)
-    normal = within(points)
-    core = fit_mixture(pilot.component, scaled, normal, 1, 0.0, seed)
+    normal = within(scaled)
+    core = fit_mixture(pilot.component, scaled, normal, 1, 0.0, seed, UNKNOWN)
     start_view(pilot.view, field["value"], core if K == 1 else fit, core, normal.sum(), pilot.component, d)
     if pilot.lags:
-        rests = start_regression_memory(layout, theta, scaled, pilot.lags, pilot.season)
+        rests = start_regression(layout, theta, rows, pilot.lags)[there]
     else:
         rests = start_lag(field["lag"], scaled, normal)
-    core = fit_mixture(pilot.component, rests, within(rests), 1, 0.0, seed)
+    core = fit_mixture(pilot.component, rests, within(rests), 1, 0.0, seed, UNKNOWN)
     start_view(pilot.residual_view, field["residual"], core, core, normal.sum(), pilot.component, d)
 
 

@@ -57,21 +57,20 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
         step = step_of(theta[count] + 1.0, SLOWLY)
         for i in range(d):
             own, x = at + PER_VARIABLE * i, residual[i]
-            if x != x:
-                continue
-            square = theta[own + VARIANCE]
-            if x * x > CUT * CUT * square and theta[count] > 10.0:
-                x = CUT * square**0.5 * (1.0 if x > 0.0 else -1.0)
-            size, before = abs(x) - theta[own + SIZE], abs(theta[own + LAST]) - theta[own + SIZE]
-            theta[own + VARIANCE] += step * (x * x - square)
-            theta[own + NEXT] += step * (x * theta[own + LAST] - theta[own + NEXT])
-            theta[own + LATER] += step * (x * theta[own + LAST + LONG - 1] - theta[own + LATER])
-            theta[own + SIZE] += step * size
-            theta[own + SIZES_VARIANCE] += step * (size * size - theta[own + SIZES_VARIANCE])
-            theta[own + SIZES_NEXT] += step * (size * before - theta[own + SIZES_NEXT])
+            if x == x:
+                square = theta[own + VARIANCE]
+                if x * x > CUT * CUT * square and theta[count] > 10.0:
+                    x = CUT * square**0.5 * (1.0 if x > 0.0 else -1.0)
+                size, before = abs(x) - theta[own + SIZE], abs(theta[own + LAST]) - theta[own + SIZE]
+                theta[own + VARIANCE] += step * (x * x - square)
+                theta[own + NEXT] += step * (x * theta[own + LAST] - theta[own + NEXT])
+                theta[own + LATER] += step * (x * theta[own + LAST + LONG - 1] - theta[own + LATER])
+                theta[own + SIZE] += step * size
+                theta[own + SIZES_VARIANCE] += step * (size * size - theta[own + SIZES_VARIANCE])
+                theta[own + SIZES_NEXT] += step * (size * before - theta[own + SIZES_NEXT])
             for j in range(LONG - 1, 0, -1):
                 theta[own + LAST + j] = theta[own + LAST + j - 1]
-            theta[own + LAST] = x
+            theta[own + LAST] = x if x == x else 0.0
 
     return Whiteness(learn)
 
@@ -96,20 +95,24 @@ class Remembers:
     later: float
     size: float
 
-    def advice(self) -> str | None:
-        """What to do about it, in words; None if nothing has to be done.
+    def advice(self, lags: int = 0, season: int = 0) -> str | None:
+        """What to do about it, in words; None if nothing has to be done. lags, season: what it has been told.
 
         >>> Remembers(0.01, 0.02, 0.03).advice() is None
         True
         >>> print(Remembers(-0.2, 0.02, 0.03).advice())
-        depends on more than the last value (autocorrelation -0.20 is left at lag 1): give lags=2 or more
+        depends on more than the last value (autocorrelation -0.20 is left at lag 1): give lags=2 or more, or its season
         """
+        more = f"lags={max(lags + 1, 2)} or more"
         if abs(self.later) > MUCH:
             lag = f"autocorrelation {self.later:.2f} is left at lag {LONG}"
-            return f"has a season or a long memory ({lag}): give season=…, or lags=…"
+            if season:
+                return f"has a memory beyond its season ({lag}): give {more}, or watch differences"
+            return f"has a season or a long memory ({lag}): give season=…, or {more}"
         if abs(self.next) > MUCH:
             lag = f"autocorrelation {self.next:.2f} is left at lag 1"
-            return f"depends on more than the last value ({lag}): give lags=2 or more"
+            past = f"the last {lags} values" if lags > 1 else "the last value"
+            return f"depends on more than {past} ({lag}): give {more}" + (", or its season" if not season else "")
         if self.size > MUCH:
             sizes = f"autocorrelation {self.size:.2f} of sizes"
             return f"has a spread that comes in clusters ({sizes}): expect more alarms than promised"

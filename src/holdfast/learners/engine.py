@@ -33,6 +33,9 @@ class Engine(ABC):
     undecided: bool = False
     """Whether the number of components is still to be chosen."""
 
+    holds_gaps: bool = False
+    """Whether a row that cannot be used is held as well: time passes with it."""
+
     def __init__(self, model: Model, width: int, title: str, cell: Cell, seed: int) -> None:
         self.model, self.width, self.title, self.cell, self.seed = model, width, title, cell, seed
         self.n_init = len(cell.start)
@@ -67,10 +70,6 @@ class Engine(ABC):
     def answer(self) -> tuple[int, Step]:
         """What became of the point that the compiled update has just had, and the step to tell."""
 
-    def decide(self, n_components: int) -> None:
-        """From now on there are so many components; for engines that choose their number."""
-        raise BadInputError(f"{self.title} does not choose the number of components")
-
     @property
     def started(self) -> bool:
         """Whether enough points have come for the model to start."""
@@ -80,25 +79,27 @@ class Engine(ABC):
         """Keeps one of the first points; starts the model once there are enough of them."""
         header, start = self.cell.header, self.cell.start
         header[SEEN] += 1.0
-        if self.missing_coordinates(row) < 0:
+        usable = self.missing_coordinates(row) >= 0
+        if not usable:
             header[BAD] += 1.0
-            return UNUSABLE
+            if not self.holds_gaps:
+                return UNUSABLE
         held = int(header[HELD])
         if held == self.n_init:  # a variable has shown too few values yet: the latest points are kept
             start[:-1] = start[1:]
             held -= 1
-        start[held] = np.where(np.isnan(row), MISSING, row)
+        start[held] = np.where(np.isnan(row), MISSING, row) if usable else MISSING
         header[HELD] = held + 1.0
         if held + 1 == self.n_init and not self.silent_variables():
             self._begin()
-        return HELD_FOR_START
+        return HELD_FOR_START if usable else UNUSABLE
 
     def _begin(self) -> None:
         """The start is there."""
         header, start = self.cell.header, self.cell.start
         self._start(start, self.cell.theta)
         start[:] = 0.0
-        header[HELD] = -1.0 - (header[SEEN] - header[BAD] - self.n_init)
+        header[HELD] = -1.0 - max(header[SEEN] - header[BAD] - self.n_init, 0.0)
 
     def _held_points(self, held: Vector) -> Vector:
         """The points held, NaN where a coordinate is missing."""
@@ -109,7 +110,7 @@ class Engine(ABC):
         if self.started:
             return self.cell.theta
         held = self.cell.start[: int(self.cell.header[HELD])]
-        if not len(held):
+        if (held == MISSING).all():
             raise NotStartedError("there is no estimate yet: not one usable point has come")
         theta = np.zeros_like(self.cell.theta)
         self._start(np.where((held == MISSING).all(axis=0), 0.0, held), theta)

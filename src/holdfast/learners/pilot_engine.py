@@ -39,6 +39,7 @@ RATE_OF_ONE, RATE_OF_MANY = 1e-4, 1e-7  # of clean points that the bank drops, w
 RATE_OF_CORE = 1e-4  # of clean points that the slow views drop
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
+BEYOND = 1e8  # standard deviations: what was usual before had no spread to speak of
 FRESH = 12.0  # points that experts begun anew go by
 
 
@@ -61,6 +62,7 @@ class PilotEngine(Engine):
         choose: bool = False,
     ) -> None:
         self.lags, self.season, self.far, self.beta = lags or int(season > 0), season, far, beta
+        self.holds_gaps = season > 0
         cell = self._fitted_out(model, width, n_init)
         super().__init__(model, width, self.title, cell, seed)
         self._row, self._results, self._fates = np.empty((1, width)), np.empty((1, RESULTS)), np.empty(1, np.int8)
@@ -73,16 +75,17 @@ class PilotEngine(Engine):
         K = int(model.n_components)
         self.watch = make_watch(model.covariance, K, width, self.lags, self.season)
         self.layout = self.watch.layout
-        self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)})"
+        told = "".join(f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value)
+        self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{told})"
         gamma = gamma_for_rate(RATE_OF_ONE if K == 1 else RATE_OF_MANY, width)
         core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * self.far, 0.5), width)
         settings = np.array([gamma**2, self.beta, core**2, self.far, odd**2, threshold_for(self.far)])
         return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
 
-    def decide(self, n_components: int) -> None:
-        """From now on there are so many components; what has been held stays."""
-        self.undecided = False
-        before, self.model = self.cell, dataclasses.replace(self.model, n_components=n_components)
+    def decide(self, choice: Choice) -> None:
+        """From now on there are as many components as chosen; what has been held stays."""
+        self.undecided, self.choice = False, choice
+        before, self.model = self.cell, dataclasses.replace(self.model, n_components=choice.n_components)
         self.cell = self._fitted_out(self.model, self.width, self.n_init)
         self.cell.header[:], self.cell.start[:] = before.header, before.start
 
@@ -115,6 +118,7 @@ class PilotEngine(Engine):
             {record: estimates.reshape(-1, *shape)} if record else {},
             (results[:, CHANGE_SCORE], results[:, P_VALUE]),
             sorted(alarms, key=lambda alarm: alarm.row),  # where a row has both, the change comes first
+            first_row,
         )
 
     def _step_in(self, fate: int) -> Alarm | None:
@@ -153,7 +157,8 @@ class PilotEngine(Engine):
         if not carrier:
             return []
         direction, variables = "up" if carrier > 0 else "down", (abs(carrier) - 1,)
-        return [self._named(Alarm("anomaly", row, row, results[DISTANCE], direction, variables, results[P_VALUE]))]
+        size = results[DISTANCE] if results[DISTANCE] < BEYOND else math.inf
+        return [self._named(Alarm("anomaly", row, row, size, direction, variables, results[P_VALUE]))]
 
     def _named(self, alarm: Alarm) -> Alarm:
         """With the names of the variables, where the data had any."""
@@ -173,8 +178,11 @@ class PilotEngine(Engine):
         trusted = experts[np.argmax(trust)].copy()
         variances = np.zeros(d)
         pilot.component.spread(trusted, K, d, variances, 1.0)
-        if np.isnan(points).all(axis=0).any() or len(points) < rescue.FEWEST * K - 2 * (K == 1):
+        if len(points) < rescue.FEWEST * K - 2 * (K == 1):
             return
+        silent = np.isnan(points).all(axis=0)  # taken to be as it was
+        points[::2, silent] = (trusted[K : K + d] + np.sqrt(variances))[silent]
+        points[1::2, silent] = (trusted[K : K + d] - np.sqrt(variances))[silent]
         if K == 1 and not rescue.settled(layout, theta, points, np.sqrt(variances)):
             return
         core = layout.view(theta, "value")[: len(trusted)]  # slow, and so what the components were before
@@ -191,8 +199,9 @@ class PilotEngine(Engine):
 
     def _begin(self) -> None:
         if self.undecided:
-            self.choice = choose_components(self.model.covariance, self._held_points(self.cell.start), self.seed)
-            self.decide(self.choice.n_components)
+            points = self._held_points(self.cell.start)
+            points = points[~np.isnan(points).all(axis=1)]
+            self.decide(choose_components(self.model.covariance, points, self.seed))
         super()._begin()
 
     def _start(self, held: Vector, theta: Vector) -> None:
@@ -283,5 +292,7 @@ def as_alarm(change: Change, row: int) -> Alarm:
     """A change as it is told."""
     order = sorted(range(len(change.shares)), key=lambda i: -change.shares[i])
     carriers = tuple(i for i in order if i == change.variable or change.shares[i] >= CARRIES)
-    size = change.shift_in_spreads if change.kind in ("up", "down") else change.ratio
-    return Alarm("change", row, row - change.onset_ago, size, change.kind, carriers)
+    shift, ratio = change.shift_in_spreads, change.ratio
+    size = {"up": shift, "down": -shift, "wider": ratio, "narrower": ratio}[change.kind]
+    shown = {"up": size > 0.0, "down": size > 0.0, "wider": size > 1.0, "narrower": size < 1.0}[change.kind]
+    return Alarm("change", row, row - change.onset_ago, size if shown else math.nan, change.kind, carriers)

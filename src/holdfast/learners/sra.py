@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_RHO = 0.01
 AUTOPILOTS_START = 50
 AUTO = "auto"
+SMALLEST_FAR = 1e-12
 NORMS = ("whitened", "mean", "full")
 
 
@@ -35,8 +37,9 @@ class SRA(StochasticApproximation):
     n_components: K, the number of Gaussians, or on autopilot "auto": one to three, whichever explains the first
         points best. covariance: "full" or "diagonal". penalty: a prior for the M-step.
     model: another model altogether, instead of these three.
-    gamma: the threshold; by default from `far`. norm: "whitened" (γ counts standard deviations, whatever the units),
-        "mean" or "full" (the paper's, in the units of the data and about their origin).
+    gamma: the threshold; by default from `far` if ρ is given; the autopilot has its own (see `threshold`).
+    norm: "whitened" (γ counts standard deviations, whatever the units), "mean" or "full" (the paper's, in the units of
+        the data and about their origin).
     rho: the step size, or half_life: points after which a point's weight has halved, or beta and M: ρ from γ by
         Corollary 1 of the paper, ρ = β·exp(−γ²/M²)/(2γ). beta alone: the autopilot, its step tied to its γ by the same
         relation, with the M that the stream shows.
@@ -97,7 +100,9 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"n_components is a whole number, or {AUTO!r} on autopilot, got {n_components!r}")
         self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
         if (lags or season) and not self._on_autopilot:
-            raise BadInputError("lags and season are the autopilot's, which runs without gamma, rho, penalty and model")
+            names = ("model", "penalty", "gamma", "rho", "M", "half_life")
+            given = ", ".join(name for name, setting in zip(names, by_hand, strict=True) if setting is not None)
+            raise BadInputError(f"lags and season are the autopilot's, which runs without {given}")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model
@@ -111,6 +116,13 @@ class SRA(StochasticApproximation):
             on_bad=on_bad,
         )
         require("far", far, high=0.1 if self._on_autopilot else 0.5)
+        if self._on_autopilot:
+            if far < SMALLEST_FAR:
+                raise BadInputError(f"far must be at least {SMALLEST_FAR:g}, got {far!r}")
+            if beta is not None:
+                require("beta", beta)
+            if season == 1:
+                raise BadInputError("season counts the rows of a period: at least 2, or 0 for none; got 1")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
@@ -129,12 +141,18 @@ class SRA(StochasticApproximation):
         engine = self._engine
         if not self._choose or engine is None or engine.undecided:
             return {}
-        return {"n_components": len(engine.estimate("weights"))}
+        choice = self._piloted().choice
+        assert choice is not None
+        return {"choice": [cost if math.isfinite(cost) else None for cost in choice.costs]}
 
     def _remake_engine(self, header: dict[str, Any]) -> Engine:
         engine = super()._remake_engine(header)
-        if "n_components" in header:
-            engine.decide(header["n_components"])
+        if "choice" in header:
+            from holdfast.autopilot.choosing import Choice
+            from holdfast.learners.pilot_engine import PilotEngine
+
+            assert isinstance(engine, PilotEngine)
+            engine.decide(Choice.of(math.inf if cost is None else cost for cost in header["choice"]))
         return engine
 
     def summary(self) -> str:
@@ -148,6 +166,7 @@ class SRA(StochasticApproximation):
         level ... ± ...
         threshold 3.89 standard deviations; contamination ... %; scale of the tail M = 1.4...
         promise: at most one false alarm in 10,000 points, for changes and for anomalies each
+        raised so far: 0 change alarms, 0 anomalous rows
         the residuals are white: nothing speaks against the promise
         """
         from holdfast.learners.summary import summarise

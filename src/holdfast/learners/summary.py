@@ -6,10 +6,14 @@ import math
 
 import numpy as np
 
+from holdfast.alarms.calibration import CALLED
+from holdfast.alarms.layout import ALARMS
 from holdfast.autopilot.bank import STEPS
 from holdfast.autopilot.whiteness import remembers
 from holdfast.learners.pilot_engine import PilotEngine
 from holdfast.scheme.state import BAD, DROPPED, SEEN
+
+PLENTY, SURELY = 5.0, 3.0  # change alarms, besides so many times those that were promised, which are no chance any more
 
 
 def summarise(engine: PilotEngine) -> str:
@@ -33,13 +37,26 @@ def summarise(engine: PilotEngine) -> str:
     )
     rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
+    changes, called = int(layout.view(theta, "changes")[ALARMS]), int(layout.view(theta, "surprises")[CALLED])
+    lines.append(f"raised so far: {counted(changes, 'change alarm')}, {counted(called, 'anomalous row')}")
     told = remembers(layout.view(theta, "whiteness"))
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
-    advice = [(name, each.advice()) for name, each in zip(names, told or [], strict=False)]
+    advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, told or [], strict=False)]
     lines += [f"{name} {words}" for name, words in advice if words]
-    if told and not any(words for _, words in advice):
+    if changes > PLENTY + SURELY * engine.far * header[SEEN]:
+        lines.append("more alarms than a stable stream has: it keeps changing, or the promise is not for its kind")
+    elif told and not any(words for _, words in advice):
         lines.append("the residuals are white: nothing speaks against the promise")
     return "\n".join(lines)
+
+
+def counted(n: int, thing: str) -> str:
+    """In words.
+
+    >>> counted(1, "alarm"), counted(2, "alarm")
+    ('1 alarm', '2 alarms')
+    """
+    return f"{n} {thing}{'s' * (n != 1)}"
 
 
 def calibration(engine: PilotEngine) -> dict[str, float]:

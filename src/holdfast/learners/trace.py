@@ -24,6 +24,7 @@ class Trace:
     recorded: the estimate after each row, if it was asked for, by its name.
     watched: change scores and p-values, where the autopilot gave them.
     alarms: what was raised, in the order of rows, which count from the first point of the stream.
+    first_row: the row of the stream that the first one here is.
     """
 
     score: Vector
@@ -31,6 +32,7 @@ class Trace:
     recorded: dict[str, Vector] = field(default_factory=dict)
     watched: tuple[Vector, Vector] | None = None
     alarms: list[Alarm] = field(default_factory=list)
+    first_row: int = 0
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
@@ -85,7 +87,7 @@ class Trace:
             anomaly=bool(self.anomaly[row]),
             change=bool(self.change[row]),
             bad=bool(self.bad[row]),
-            alarms=tuple(self.alarms) if len(self) == 1 else (),
+            alarms=tuple(alarm for alarm in self.alarms if alarm.row == self.first_row + range(len(self))[row]),
         )
 
     @property

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.alarms import ChangeDetector, calibration, change_detector
-from holdfast.alarms.calibration import count_surprise, p_value
+from holdfast.alarms.calibration import CALLED, count_surprise, p_value
 from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
@@ -17,7 +17,6 @@ from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vecto
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
 FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
-N_SETTINGS = SETTINGS + 3
 
 # The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
 # ±(1 + the variable that is furthest out), else 0.
@@ -63,9 +62,9 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     detector_work = pilot.work_size
     work_size = detector_work + detector.work_size
     assess, step, pass_by, means = pilot.assess, pilot.step, pilot.pass_by, pilot.means
-    tick, carrier, observe = pilot.tick, pilot.carrier, detector.observe
+    tick, carrier, observe, pass_time = pilot.tick, pilot.carrier, detector.observe, detector.tick
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
-    stamp = fingerprint([assess, step, pass_by, tick, means, carrier, observe, p_value, count_surprise])
+    stamp = fingerprint([assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -83,8 +82,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         theta = state[HEADER:theta_end]
         state[SEEN] += 1.0
         score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
-        p = p_value(theta, surprises, surprise)
-        count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR])
+        p = p_value(theta, surprises, surprise, settings[FAR])
+        count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR], settings[FAR])
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
         fate = LEARNT
@@ -99,6 +98,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             if theta[odd] != state[SEEN] - 1.0:  # the point before was none
                 results[CARRIER] = carrier(theta, work)
             theta[odd] = state[SEEN]
+            theta[surprises + CALLED] += 1.0
         if look:
             fate |= LOOK
         return fate
@@ -114,8 +114,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
         """A point of the start: how surprising it is now, for the p-values."""
         _, surprise = assess(theta, y, settings, work, missing)
-        count_surprise(theta, surprises, surprise, 1.0, 0.0)
-        pass_by(theta, y, work, missing)
+        count_surprise(theta, surprises, surprise, 1.0, 0.0, 0.0)
+        pass_by(theta, work)
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
@@ -124,6 +124,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             missing, fate = missing_coordinates(rows[i]), UNUSABLE
             if missing < 0:
                 tick(theta)
+                pass_time(theta, changes)
                 if not held:
                     state[SEEN] += 1.0
                     state[BAD] += 1.0

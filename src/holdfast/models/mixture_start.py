@@ -14,6 +14,7 @@ SEEDINGS = 20
 TRIMMED = 0.1  # share of the points that may be outliers
 FAR = 5.0  # spreads from the median beyond which a first point has to have company
 SMALLEST_VARIANCE = 1e-4  # of the spread of all points: to begin too wide is safe, to begin too narrow is not
+MOST_POINTS = 500  # that a mixture is fitted to: with more it takes longer and is no better
 COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
 
 
@@ -28,9 +29,10 @@ def trustworthy(points: Vector, K: int, far: float = FAR) -> npt.NDArray[np.bool
     scaled = np.nan_to_num(in_frame(points, *frame_of(points)), nan=0.0)  # what is missing is no reason to doubt
     near = np.abs(scaled).max(axis=1) <= far
     if K > 1:
-        gaps = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
+        others = scaled[:: 1 + len(scaled) // MOST_POINTS]
+        gaps = np.linalg.norm(scaled[:, None] - others[None], axis=2)
         close = gaps <= COMPANY * np.linalg.norm(scaled, axis=1)[:, None]
-        near |= close.sum(axis=1) - 1 >= max(1.0, TRIMMED * len(points))
+        near |= close.sum(axis=1) - 1 >= max(1.0, TRIMMED * len(others))
     enough = 2 * near.sum() > len(points)  # if not, there is no majority to speak of: every point counts
     return near if enough else np.ones(len(points), bool)
 
@@ -56,17 +58,28 @@ def start_mixture(
 
 
 def fit_mixture(
-    component: Component, points: Vector, trusted: npt.NDArray[np.bool_], K: int, trimmed: float, seed: int
+    component: Component,
+    points: Vector,
+    trusted: npt.NDArray[np.bool_],
+    K: int,
+    trimmed: float,
+    seed: int,
+    unknown: float = 1.0,
 ) -> Vector:
-    """[ weights | components ] of a trimmed fit to the trusted points, which come in the coordinates of a frame."""
+    """[ weights | components ] of a trimmed fit to the trusted points, which come in the coordinates of a frame.
+
+    unknown: the variance of a variable that has shown one value only, in units of that value.
+    """
+    if K > 1 and len(points) > MOST_POINTS:
+        some = slice(None, None, 1 + len(points) // MOST_POINTS)
+        points, trusted = points[some], trusted[some]
     d = points.shape[1]
     size = component.size(d)
     fit = np.zeros(K + K * size)
     filled = np.where(np.isnan(points), medians(points), points)
     seeds = np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
-    # A variable that has shown one value only may have any spread: about the value itself, until it is known.
     flat = np.nanmax(points, axis=0) == np.nanmin(points, axis=0)
-    floors = np.where(flat, 1.0, SMALLEST_VARIANCE)
+    floors = np.where(flat, unknown, SMALLEST_VARIANCE)
     scaled, guessed = np.ascontiguousarray(points), np.ascontiguousarray(filled)
     observed = np.sum(~np.isnan(points), axis=1)
     fits, work = fits_of(component), component.work(d)
