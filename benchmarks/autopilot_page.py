@@ -21,7 +21,7 @@ RESULTS = ROOT / "benchmarks" / "autopilot.json"
 GUIDE = ROOT / "docs" / "guide"
 NOTHING = "*Not measured yet.*\n"
 SHOWN = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
-OURS, QUICKEST = "ours", "ours over the quickest rival"
+OURS, QUICKEST = "ours", "ours over "
 
 Figures = dict[str, dict]
 Results = dict[str, Figures]
@@ -105,7 +105,7 @@ def verdict(figures: Figures) -> str:
 
 
 def not_promised(figures: Figures) -> str:
-    """Change alarms outside the assumptions: as it comes, without the second lock, and told of the memory."""
+    """Alarms outside the goal: changes as they come, without the second lock, told of the memory; and anomalies."""
     rows = []
     for name in UNPROMISED:
         for far in RATES[:2]:
@@ -113,8 +113,8 @@ def not_promised(figures: Figures) -> str:
             told = [each for each in figures if each.startswith(f"{start}, told ")]
             words = f"{number(figures, told[0])} (`{told[0].removeprefix(f'{start}, told ')}`)" if told else ""
             row = [number(figures, start), number(figures, f"{start}, without the second lock"), words]
-            rows.append([name, SHOWN[far], *row])
-    return table(["stream", "far", "`hf.SRA()`", "without the second lock", "told"], rows, 2)
+            rows.append([name, SHOWN[far], *row, number(figures, f"not promised: anomaly, {name}, far {far:g}")])
+    return table(["stream", "far", "changes", "without the second lock", "told", "anomalies"], rows, 2)
 
 
 # Delays and bursts
@@ -125,7 +125,7 @@ def delays_of(figures: Figures, share: float) -> dict[str, dict[str, float]]:
     delays: dict[str, dict[str, float]] = {}
     for name, figure in figures.items():
         kind, _, rest = name.partition(f", {share:.0%} outliers: ")
-        if rest and rest != QUICKEST:
+        if rest and not rest.startswith(QUICKEST):
             delays.setdefault(rest, {})[kind] = figure["value"]
     return delays
 
@@ -146,7 +146,7 @@ def delay_table(figures: Figures, share: float) -> str:
 
 
 def burst_table(figures: Figures) -> str:
-    """How often a burst of outliers raises a change alarm, over how often a calm stretch does."""
+    """How often a burst of outliers raises a change alarm, over what was promised."""
     sizes = (0, 1, 2, 3, 4, 6, 8)
     rows = [[f"d = {d}", *(number(figures, f"burst of {size}, d={d}") for size in sizes)] for d in (1, 3)]
     return table(["outliers in a row", *map(str, sizes)], rows)
@@ -171,6 +171,16 @@ def never_deaf(figures: Figures) -> str:
             told = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
             rows.append([title, runs, f"{figure['value']:.1f} %", f"{number(figures, hindsight, 1)} %", told])
     return table(["what happened", "runs", "found again", "with hindsight", "worst group"], rows)
+
+
+def never_fooled(figures: Figures) -> str:
+    """What bursts of outliers do to the estimate."""
+    rows = [
+        [name.removeprefix("bursts, "), f"{figure['value']:.3g} {figure['unit']}"]
+        for name, figure in figures.items()
+        if name.startswith("bursts, ")
+    ]
+    return table(["bursts of 1 to 8 outliers", ""], rows)
 
 
 def errors(figures: Figures) -> str:
@@ -200,10 +210,10 @@ def cost(figures: Figures) -> str:
     for K in (1, 2):
         for d in (1, 3, 8):
             size = 8 * (HEADER + make_watch("full", K, d).layout.size)
-            times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "update")]
+            times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "score", "update")]
             rows.append([f"K = {K}, d = {d}", *times, f"{size:,}"])
     adwin = f"\nRiver’s `ADWIN.update` in the same run: {number(figures, 'ADWIN.update', 0)} ns a point.\n"
-    heading = ["stream", "`process`, ns a point", "`update`, ns a point", "bytes of state"]
+    heading = ["stream", "`process`, ns a point", "`score`, ns a point", "`update`, ns a point", "bytes of state"]
     return table(heading, rows) + (adwin if figures else "")
 
 
@@ -214,6 +224,7 @@ def pages() -> dict[str, dict[str, str]]:
     return {
         "autopilot.md": {
             "never deaf": never_deaf(robustness),
+            "never fooled": never_fooled(robustness),
             "errors": errors(robustness),
             "real streams": real_streams(results.get("real_streams", {})),
             "cost": cost(results.get("cost", {})),

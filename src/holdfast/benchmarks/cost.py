@@ -17,11 +17,12 @@ from holdfast.learners import SRA, StochasticApproximation
 TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's ADWIN.update in the same run"
 CASES = ((1, 1), (2, 1), (1, 3), (2, 3), (1, 8), (2, 8))  # components, coordinates
 GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns a point, of process
+SCORERS_GOAL = 200.0  # ns a point, of score, for the first of the cases
 LEARNT = 2000  # rows learnt before the clock starts
 
 
 def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> list[Figure]:
-    """`process` and `update` for one and two components in 1, 3 and 8 dimensions."""
+    """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
     try:
         from river.drift import ADWIN
     except ImportError:
@@ -29,7 +30,7 @@ def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> 
     n, rounds = (5_000, 3) if quick else (100_000, 5)
     numbers = calm(n, 1, 1)[:, 0].tolist()
     jobs: dict[str, Callable[[], object]] = {"ADWIN.update": lambda: loop(ADWIN().update, numbers)}
-    goals: dict[str, float] = {}
+    goals: dict[str, float] = {"score, K=1, d=1": SCORERS_GOAL}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         for components, dim in CASES[:4] if quick else CASES:  # eight dimensions compile for long
@@ -37,6 +38,7 @@ def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> 
             points: Sequence[Any] = rows[:, 0].tolist() if dim == 1 else list(rows)
             batch, single = (started(make, components, rows, points) for _ in range(2))
             jobs[f"process, {title}"] = lambda batch=batch, rows=rows: batch.process(rows)  # type: ignore[misc]
+            jobs[f"score, {title}"] = lambda batch=batch, rows=rows: batch.score(rows)  # type: ignore[misc]
             jobs[f"update, {title}"] = lambda single=single, points=points: loop(single.update, points)  # type: ignore[misc]
             if (components, dim) in GOALS:
                 goals[f"process, {title}"] = GOALS[components, dim]
