@@ -15,6 +15,7 @@ from holdfast.experiments.comparison import rivals_ahead, shown
 from holdfast.experiments.parts import part_path, parts_folder
 from holdfast.experiments.plan import TRIALS, Plan
 from holdfast.experiments.running import NAMES
+from holdfast.experiments.untuned import AUTO_HEADING, auto_cell_row, auto_tally, told_auto
 from holdfast.experiments.verdicts import CELL_HEADING, cell_row, remark, told
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +55,17 @@ def overview(results: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def untuned(results: dict) -> str:
+    """Every cell of SRA-auto, beside the paper's SRA and ours; and the tally."""
+    records = results["auto_against_paper"]
+    lines = [f"| SRA-auto’s cell | verdict | {' | '.join(AUTO_HEADING)} |", "|---|---|" + "---:|" * len(AUTO_HEADING)]
+    lines += [
+        f"| {record['table']}, {record['cell']} | {remark(record)} | {' | '.join(auto_cell_row(record))} |"
+        for record in records
+    ]
+    return "\n".join(lines) + f"\n\n{auto_tally(records)}\n"
+
+
 def table(results: dict, key: str) -> str:
     """A table of ours, and in words how it compares with the paper's and with the rivals."""
     cells = {name: row for name, row in results[key].items() if name != "metrics"}
@@ -61,7 +73,8 @@ def table(results: dict, key: str) -> str:
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
     lines += [f"| {name} | " + " | ".join(map(shown, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
-    return "\n".join(lines) + f"\n\n{told(records)}\n{rivals_ahead(metrics, cells)}\n"
+    auto = told_auto(metrics, cells, [record for record in results["auto_against_paper"] if record["table"] == key])
+    return "\n".join(lines) + f"\n\n{told(records)}\n{auto}\n{rivals_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:
@@ -89,6 +102,7 @@ def page_with_figures(text: str) -> str:
     """The page's text with every figure in its place."""
     results = json.loads(RESULTS.read_text(encoding="utf-8"))
     text = put(text, "overview", overview(results))
+    text = put(text, "untuned", untuned(results))
     text = put(text, "errors", errors(results))
     text = put(text, "seconds", seconds(results))
     for key in TABLES:

@@ -95,6 +95,9 @@ def _by_name(row: Mapping[Any, Any], names: Names) -> list[Any]:
     unknown = [name for name in row if str(name) not in names]
     if unknown:
         raise BadInputError(f"unknown variable {', '.join(map(repr, unknown))}; this model has {', '.join(names)}")
+    for name, value in row.items():
+        if isinstance(value, str | bytes):
+            raise WrongTypeError(f"variable {name!r} is {value!r}, not a number")
     values = {str(name): value for name, value in row.items()}
     return [values.get(name) for name in names]  # None, a variable that is not there, is missing
 
@@ -132,9 +135,13 @@ def _read_frame(X: Any, width: int | None, names: Names | None) -> tuple[Vector,
     except (TypeError, ValueError, nw.exceptions.NarwhalsError) as error:
         raise WrongTypeError(f"expected numbers or an eager dataframe, got {type(X).__name__}: {error}") from None
     columns = {str(one.name): one for one in series}
-    for name, one in columns.items():
-        if not (one.dtype.is_numeric() or one.dtype == nw.Boolean):
-            raise WrongTypeError(f"column {name!r} holds {one.dtype}, not numbers: leave it out or convert it")
+    others = {
+        name: one.dtype for name, one in columns.items() if not one.dtype.is_numeric() and one.dtype != nw.Boolean
+    }
+    if others:
+        told = ", ".join(f"column {name!r} holds {dtype}" for name, dtype in others.items())
+        them = "it" if len(others) == 1 else "them"
+        raise WrongTypeError(f"{told}, not numbers: leave {them} out or convert {them}")
     if len(columns) < max(len(series), 1) or (width is not None and len(columns) != width):
         expected = "distinct columns" if width is None or len(columns) < len(series) else f"{width} columns"
         raise BadInputError(f"expected a dataframe of {expected}, got {len(series)}: {', '.join(columns)}")
