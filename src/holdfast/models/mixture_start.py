@@ -57,6 +57,15 @@ def start_mixture(
     fit[:] = fit_mixture(component, in_frame(points, reference, scale), trustworthy(points, K), K, TRIMMED, seed)
 
 
+def side_by_side(points: Vector, K: int) -> Vector:
+    """(d, K, d): for each coordinate K points at its quantiles, in the middle of the other coordinates."""
+    d = points.shape[1]
+    levels = np.tile(medians(points), (d, K, 1))
+    for i in range(d):
+        levels[i, :, i] = np.quantile(points[:, i], (np.arange(K) + 0.5) / K)
+    return levels
+
+
 def fit_mixture(
     component: Component,
     points: Vector,
@@ -82,9 +91,10 @@ def fit_mixture(
     floors = np.where(flat, unknown, SMALLEST_VARIANCE)
     scaled, guessed = np.ascontiguousarray(points), np.ascontiguousarray(filled)
     observed = np.sum(~np.isnan(points), axis=1)
+    levels = side_by_side(filled[trusted], K) if K > 1 and d > 1 else np.zeros((0, K, d))
     fits, work = fits_of(component), component.work(d)
     if K == 1 and trimmed == 0.0 and observed.min() == d:
         fits.moments(scaled, observed, trusted, fit, floors, size)
     else:
-        fits.trimmed(scaled, guessed, observed, trusted, fit, seeds, floors, trimmed, K, size, work)
+        fits.trimmed(scaled, guessed, observed, trusted, fit, seeds, levels, floors, trimmed, K, size, work)
     return fit

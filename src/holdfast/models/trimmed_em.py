@@ -44,13 +44,14 @@ class Fits:
     """The compiled fits of a family of components, of any number and dimension."""
 
     trimmed: Callable[..., Any]
-    """(points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), floors (d,), trimmed, K, size,
-    work_size):
+    """(points (n, d), filled (n, d), observed (n,), near (n,), best, seeds (S, K, 2), levels (d, K, d), floors (d,),
+    trimmed, K, size, work_size):
     best = [ weights (K) | components (K·size) ] receives the fit whose likelihood of the points kept is the largest,
-    out of one for each row of random numbers; `fit` below is laid out as it is. Only points that are `near` are looked
-    at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds; `observed` counts
-    the other coordinates. floors: the least variances that the components are blended with. trimmed: the share of the
-    near points that is left out."""
+    out of one for each row of random numbers and, if there are several coordinates, one for each of them, whose
+    components begin at `levels`, side by side along it; `fit` below is laid out as it is. Only points that are `near`
+    are looked at. A NaN in `points` is missing and integrated out; `filled` has a guess there, for the seeds;
+    `observed` counts the other coordinates. floors: the least variances that the components are blended with. trimmed:
+    the share of the near points that is left out."""
 
     moments: Callable[..., Any]
     """(points, observed, near, best, floors, size): the same for one component and whole points, of which none is left
@@ -94,6 +95,16 @@ def fits_of(component: Component) -> Fits:
                 aim -= chances[t]
             fit[k] = 1.0 / K
             place(fit, K + k * size, points.reshape(-1), drawn * d, d, variances)
+
+    @kernel
+    def put_levels(fit: Vector, axis: int, levels: Vector, K: int, size: int, variances: Vector) -> None:
+        """Components side by side along one coordinate: groups that it tells apart are lost among distances in many."""
+        d = len(variances)
+        for i in range(d):
+            variances[i] = SEED_VARIANCE if i == axis else 1.0
+        for k in range(K):
+            fit[k] = 1.0 / K
+            place(fit, K + k * size, levels.reshape(-1), (axis * K + k) * d, d, variances)
 
     @kernel
     def expect(
@@ -202,7 +213,7 @@ def fits_of(component: Component) -> Fits:
                     for i in range(d):
                         fit[K + k * size + i] += NUDGE * (1.0 + draws[k, 1]) * math.sqrt(variances[i])
 
-    def fit_points(points, filled, observed, near, best, seeds, floors, trimmed, K, size, work_size):  # type: ignore[no-untyped-def]
+    def fit_points(points, filled, observed, near, best, seeds, levels, floors, trimmed, K, size, work_size):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         n, d = points.shape
         work, variances = np.empty(work_size + 1), np.empty(d)
@@ -213,8 +224,11 @@ def fits_of(component: Component) -> Fits:
             n_near += near[t]
         n_trimmed = int(trimmed * n_near)
         best_total = -math.inf
-        for s in range(len(seeds)):
-            put_seeds(fit, filled, near, K, size, seeds[s], variances, likelihood)
+        for s in range(len(seeds) + len(levels)):
+            if s < len(seeds):
+                put_seeds(fit, filled, near, K, size, seeds[s], variances, likelihood)
+            else:
+                put_levels(fit, s - len(seeds), levels, K, size, variances)
             total = 0.0
             for turn in range(ROUNDS + 1):
                 expect(fit, points, observed, K, size, work, completed, shares, likelihood)
