@@ -149,16 +149,17 @@ STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
 class Bank:
     """Five experts, each a mixture; trust by Bayes' rule and a fixed share."""
 
-    def __init__(self, experts, counts, trust, lead, tail, gamma_squared):
+    def __init__(self, experts, counts, trust, lead, tail, loose, strict):
         self.experts, self.counts, self.trust = list(experts), np.array(counts), np.array(trust)
-        self.lead, self.tail, self.gamma_squared = lead, tail, gamma_squared
+        self.lead, self.tail, self.loose, self.strict = lead, tail, loose, strict
 
-    def judge(self, y):
+    def judge(self, y, contamination):
         """(whether experts with most of the trust reject the point, its squared distance by trust)."""
+        gamma_squared = self.strict if contamination > 0.04 else self.loose
         q = np.array([expert.size(y, "whitened") ** 2 for expert in self.experts], dtype=np.float64)
         distance = float(self.trust @ q)
-        self.tail += 0.001 * (min(distance, self.gamma_squared) * 2 / len(y) - self.tail)
-        return bool(self.trust[q > self.gamma_squared].sum() > 0.5), distance
+        self.tail += 0.001 * (min(distance, gamma_squared) * 2 / len(y) - self.tail)
+        return bool(self.trust[q > gamma_squared].sum() > 0.5), distance
 
     def learn(self, y):
         """Whether the slow experts have just taken over what the quick one knows."""
@@ -384,7 +385,7 @@ class Autopilot:
         score = first + unit + 0.25 * (second + unit)
         surprise = excess + 0.25 * further
 
-        dropped, distance = self.bank.judge(y)
+        dropped, distance = self.bank.judge(y, self.rescue.contamination)
         taken_over = False if dropped else self.bank.learn(y)
         look = self.rescue.count(y, dropped, taken_over)
 

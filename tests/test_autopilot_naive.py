@@ -45,8 +45,8 @@ def field(learner, name):
 def bank_of(learner, K, d, covariance):
     experts = [mixture_of(fit, K, d, covariance) for fit in field(learner, "experts")]
     counts, trust = field(learner, "counts"), field(learner, "trust")
-    gamma = gamma_for_rate(1e-4 if K == 1 else 1e-7, d)
-    return oracle.Bank(experts, counts, trust, field(learner, "lead")[0], field(learner, "tail")[0], gamma**2)
+    loose, strict = (gamma_for_rate(rate, d) ** 2 for rate in (1e-4 if K == 1 else 1e-7, 1e-4))
+    return oracle.Bank(experts, counts, trust, field(learner, "lead")[0], field(learner, "tail")[0], loose, strict)
 
 
 def rescue_of(learner, K):

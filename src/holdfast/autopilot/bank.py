@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.autopilot.rescue import CONTAMINATION
 from holdfast.models.mixture import MixtureFunctions
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, exp, step_of
@@ -34,8 +35,10 @@ TAILS_STEP = 0.001
 
 FIELDS = ("experts", "counts", "trust", "lead", "tail")
 
-# What the bank is told, in `settings`: γ², and β if the step is tied to γ by Corollary 1 (else 0).
-GAMMA_SQUARED, BETA, SETTINGS = 0, 1, 2
+# What the bank is told, in `settings`: γ²; β if the step is tied to γ by Corollary 1 (else 0); γ² for where outliers
+# are common: a mixture with a wide gate takes some of them in, gets wider, and takes in more.
+GAMMA_SQUARED, BETA, STRICT_SQUARED, SETTINGS = 0, 1, 2, 3
+COMMON = 0.04  # share of rejected points
 
 
 def bank_fields(mixture: MixtureFunctions) -> dict[str, tuple[int, ...]]:
@@ -75,11 +78,11 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
     evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
     weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
     size = mixture.layout.fields["components"][1]
-    losses = EXPERTS * area
+    losses, contamination = EXPERTS * area, layout.at("rescue") + CONTAMINATION
 
     @kernel
     def rejects(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[bool, float]:
-        gamma_squared = settings[GAMMA_SQUARED]
+        gamma_squared = settings[STRICT_SQUARED if theta[contamination] > COMMON else GAMMA_SQUARED]
         against, distance = 0.0, 0.0
         for e in range(EXPERTS):
             own, scratch = theta[experts + e * expert_size :], work[e * area :]

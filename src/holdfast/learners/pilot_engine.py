@@ -36,7 +36,7 @@ from holdfast.scheme.state import SEEN, Cell, Vector
 from holdfast.scheme.threshold import gamma_for_rate
 
 RATE_OF_ONE, RATE_OF_MANY = 1e-4, 1e-7  # of clean points that the bank drops, with one component and with more
-RATE_OF_CORE = 1e-4  # of clean points that the slow views drop
+RATE_OF_CORE = 1e-4  # of clean points that the slow views drop, and the bank where outliers are common
 ODD = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 CARRIES = 0.25  # share of the evidence that makes a variable one of those that carry a change
 BEYOND = 1e8  # standard deviations: what was usual before had no spread to speak of
@@ -79,7 +79,7 @@ class PilotEngine(Engine):
         self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{told})"
         gamma = gamma_for_rate(RATE_OF_ONE if K == 1 else RATE_OF_MANY, width)
         core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * self.far, 0.5), width)
-        settings = np.array([gamma**2, self.beta, core**2, self.far, odd**2, threshold_for(self.far)])
+        settings = np.array([gamma**2, self.beta, core**2, core**2, self.far, odd**2, threshold_for(self.far)])
         return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
 
     def decide(self, choice: Choice) -> None:
