@@ -291,7 +291,7 @@ class Calibration:
         if n > 15000:
             m = max(m, self.largest(0.002 * n)[2])
         x = max(surprise - EDGES[place], 0.0)
-        return k / (n + 1) * (1 + x / (k * m)) ** -k
+        return (1 + 150 / n) * k / (n + 1) * (1 + x / (k * m)) ** -k
 
     def largest(self, at_least):
         """The last bin with so many in it or beyond: its place, how many they are, their mean excess over its edge."""

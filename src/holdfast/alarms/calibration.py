@@ -26,6 +26,7 @@ ENOUGH = 10.0  # larger ones, for a share to be taken as it is
 USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
 MANY, OFTEN = 15000.0, 0.002  # points from which on the tail may not fall quicker than from this share on
 TAIL = 16.0  # largest ones that the tail is fitted to
+CAUTION = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
 SPARE = 2.0  # anomalies more than were promised, before the level rises to them
 
 # calibration = [ points counted | anomalies called | tree of counts … ]
@@ -80,7 +81,7 @@ def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> floa
     if total > MANY:
         slope = at_least(slope, mean_excess(memory, at, total, base_of(memory, at, total, OFTEN * total)))
     x = at_least(surprise - edge(place), 0.0) / (above * slope)
-    return above / (total + 1.0) * exp(-above * log(1.0 + x))
+    return (1.0 + CAUTION / total) * above / (total + 1.0) * exp(-above * log(1.0 + x))
 
 
 @kernel

@@ -14,6 +14,7 @@ SEEDINGS = 20
 TRIMMED = 0.1  # share of the points that may be outliers
 FAR = 5.0  # spreads from the median beyond which a first point has to have company
 SMALLEST_VARIANCE = 1e-4  # of the spread of all points: to begin too wide is safe, to begin too narrow is not
+FEW_POINTS = 10  # for each component: with so few, some coordinate always seems to tell groups apart
 MOST_POINTS = 500  # that a mixture is fitted to: with more it takes longer and is no better
 COMPANY = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
 
@@ -91,7 +92,8 @@ def fit_mixture(
     floors = np.where(flat, unknown, SMALLEST_VARIANCE)
     scaled, guessed = np.ascontiguousarray(points), np.ascontiguousarray(filled)
     observed = np.sum(~np.isnan(points), axis=1)
-    levels = side_by_side(filled[trusted], K) if K > 1 and d > 1 else np.zeros((0, K, d))
+    several = K > 1 and d > 1 and len(points) > FEW_POINTS * K
+    levels = side_by_side(filled[trusted], K) if several else np.zeros((0, K, d))
     fits, work = fits_of(component), component.work(d)
     if K == 1 and trimmed == 0.0 and observed.min() == d:
         fits.moments(scaled, observed, trusted, fit, floors, size)
