@@ -85,8 +85,8 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
             theta[at + RISEN] += log(MOSTLY / usual)
             theta[at + SINCE] += 1.0
             theta[at + REJECTED] += 1.0
-            enough = theta[at + SINCE] % EVERY == 0.0 if K > 1 else theta[at + REJECTED] >= SOME
-            return due or (theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME and enough)
+            in_turn = K == 1 or theta[at + SINCE] % EVERY == 0.0
+            return due or (theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME and in_turn)
         theta[at + CONTAMINATION] -= step * theta[at + CONTAMINATION]
         if theta[at + RISEN] > 0.0:
             theta[at + RISEN] += log((1.0 - MOSTLY) / (1.0 - usual))
@@ -104,6 +104,13 @@ def latest(layout: Layout, theta: Vector) -> Vector:
     n = min(int(rescue[SINCE]), len(ring)) or len(ring)
     points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-n:]
     return np.where(points == MISSING, np.nan, points)
+
+
+def fill_silent(points: Vector, mean: Vector, deviation: Vector) -> None:
+    """A variable without a single value among the points is taken to be as it was: a deviation above or below."""
+    silent = np.isnan(points).all(axis=0)
+    points[::2, silent] = (mean + deviation)[silent]
+    points[1::2, silent] = (mean - deviation)[silent]
 
 
 def settled(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:

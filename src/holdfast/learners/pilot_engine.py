@@ -180,10 +180,9 @@ class PilotEngine(Engine):
         pilot.component.spread(trusted, K, d, variances, 1.0)
         if len(points) < rescue.FEWEST * K - 2 * (K == 1):
             return
-        silent = np.isnan(points).all(axis=0)  # taken to be as it was
-        points[::2, silent] = (trusted[K : K + d] + np.sqrt(variances))[silent]
-        points[1::2, silent] = (trusted[K : K + d] - np.sqrt(variances))[silent]
-        if K == 1 and not rescue.settled(layout, theta, points, np.sqrt(variances)):
+        deviation = np.sqrt(variances)
+        rescue.fill_silent(points, trusted[K : K + d], deviation)
+        if K == 1 and not rescue.settled(layout, theta, points, deviation):
             return
         core = layout.view(theta, "value")[: len(trusted)]  # slow, and so what the components were before
         fit = in_order_of(pilot.component, core, robust_fit(pilot, points, self.seed), K, d)

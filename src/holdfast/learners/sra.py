@@ -93,16 +93,15 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
         if gamma is None and norm != "whitened":
             raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
-        by_hand = (model, penalty, gamma, rho, M, half_life)
-        self._on_autopilot = all(setting is None for setting in by_hand)
+        settings = {"model": model, "penalty": penalty, "gamma": gamma, "rho": rho, "M": M, "half_life": half_life}
+        by_hand = [name for name, setting in settings.items() if setting is not None]
+        self._on_autopilot = not by_hand
         self._choose = n_components == AUTO
         if isinstance(n_components, str) and not (self._choose and self._on_autopilot):
             raise BadInputError(f"n_components is a whole number, or {AUTO!r} on autopilot, got {n_components!r}")
         self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
-        if (lags or season) and not self._on_autopilot:
-            names = ("model", "penalty", "gamma", "rho", "M", "half_life")
-            given = ", ".join(name for name, setting in zip(names, by_hand, strict=True) if setting is not None)
-            raise BadInputError(f"lags and season are the autopilot's, which runs without {given}")
+        if (lags or season) and by_hand:
+            raise BadInputError(f"lags and season are the autopilot's, which runs without {', '.join(by_hand)}")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model
@@ -117,12 +116,16 @@ class SRA(StochasticApproximation):
         )
         require("far", far, high=0.1 if self._on_autopilot else 0.5)
         if self._on_autopilot:
-            if far < SMALLEST_FAR:
-                raise BadInputError(f"far must be at least {SMALLEST_FAR:g}, got {far!r}")
-            if beta is not None:
-                require("beta", beta)
-            if season == 1:
-                raise BadInputError("season counts the rows of a period: at least 2, or 0 for none; got 1")
+            self._check_what_is_told()
+
+    def _check_what_is_told(self) -> None:
+        """The autopilot's few settings."""
+        if self.far < SMALLEST_FAR:
+            raise BadInputError(f"far must be at least {SMALLEST_FAR:g}, got {self.far!r}")
+        if self.beta is not None:
+            require("beta", self.beta)
+        if self.season == 1:
+            raise BadInputError("season counts the rows of a period: at least 2, or 0 for none; got 1")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""

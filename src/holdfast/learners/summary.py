@@ -12,6 +12,7 @@ from holdfast.autopilot.bank import STEPS
 from holdfast.autopilot.whiteness import remembers
 from holdfast.learners.pilot_engine import PilotEngine
 from holdfast.scheme.state import BAD, DROPPED, SEEN
+from holdfast.tradeoff import step_size
 
 PLENTY, SURELY = 5.0, 3.0  # change alarms, besides so many times those that were promised, which are no chance any more
 
@@ -64,7 +65,7 @@ def calibration(engine: PilotEngine) -> dict[str, float]:
     layout, theta = engine.layout, engine.theta()
     trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail")[0])
     gamma = math.sqrt(engine.cell.settings[0])
-    tied = engine.beta * math.exp(-gamma * gamma / tail) / (2.0 * gamma)
+    tied = min(float(step_size(gamma, engine.beta, math.sqrt(tail))), 1.0) if engine.beta else 0.0
     return {
         "gamma": gamma,
         "contamination": engine.contamination,

@@ -55,9 +55,11 @@ class Watch:
 def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Watch:
     """The whole watch over streams of d variables, for K components, with so long a memory."""
     pilot, detector = make_pilot(covariance, K, d, lags, season), change_detector(d, memory=lags == 0)
-    layout = Layout({**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,), "odd": (1,)})
+    layout = Layout(
+        {**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,), "last_anomaly": (1,)}
+    )
     reference, scale = layout.at("reference"), layout.at("scale")
-    surprises, changes, odd = layout.at("surprises"), layout.at("changes"), layout.at("odd")
+    surprises, changes, last_anomaly = (layout.at(name) for name in ("surprises", "changes", "last_anomaly"))
     theta_end = HEADER + layout.size
     detector_work = pilot.work_size
     work_size = detector_work + detector.work_size
@@ -95,9 +97,9 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             state[RUN] = 0.0
         if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
             fate |= ANOMALOUS
-            if theta[odd] != state[SEEN] - 1.0:  # the point before was none
+            if theta[last_anomaly] != state[SEEN] - 1.0:
                 results[CARRIER] = carrier(theta, work)
-            theta[odd] = state[SEEN]
+            theta[last_anomaly] = state[SEEN]
             theta[surprises + CALLED] += 1.0
         if look:
             fate |= LOOK

@@ -47,12 +47,14 @@ def draw_train_against_test(
             train, test = as_pair(where, methods.get(name, ((), ())))
             ringed = picked.get(title, {}).get(name)
             marks = dots_of(style)
-            axes.plot(train, test, **marks | {"markersize": 4, "alpha": 0.45, "markeredgewidth": 0})
+            hollow = "markerfacecolor" in marks  # all that is to be seen of it is its edge
+            no_edge, white_edge = ({}, {}) if hollow else ({"markeredgewidth": 0}, {"markeredgecolor": "white"})
+            axes.plot(train, test, **marks | {"markersize": 4, "alpha": 0.45} | no_edge)
             axes.plot([], [], label=name, **marks | {"markersize": 6.5})  # in the legend, one that can be seen
             reached += [train, test]
             if ringed is not None:
                 place = as_pair(where, ([ringed[0]], [ringed[1]]))
-                axes.plot(*place, **marks | {"markersize": 6.5, "markeredgecolor": "white", "zorder": 7})
+                axes.plot(*place, **marks | {"markersize": 6.5, "zorder": 7} | white_edge)
                 axes.plot(*place, color=BLACK, **RING)
                 reached += list(place)
         if title in printed:
