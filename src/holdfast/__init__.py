@@ -10,7 +10,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from holdfast import alarms, datasets, detectors, metrics, models, scheme, tradeoff, tuning
     from holdfast.alarms import Alarm
-    from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes, load
+    from holdfast.fleet import Fleet, load
+    from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes
 
 __all__ = [
     "IEM",
@@ -18,6 +19,7 @@ __all__ = [
     "SEM",
     "SRA",
     "Alarm",
+    "Fleet",
     "Step",
     "StochasticApproximation",
     "Trace",
@@ -33,6 +35,7 @@ __all__ = [
     "tuning",
 ]
 
+_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "load": "fleet"}
 _ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
 
 
@@ -45,7 +48,7 @@ def __getattr__(name: str) -> Any:
     collecting = gc.isenabled()
     gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
     try:
-        home = name if name in _ROOMS else "alarms" if name == "Alarm" else "learners"
+        home = name if name in _ROOMS else _HOMES.get(name, "learners")
         room = import_module(f"holdfast.{home}")
     finally:
         if collecting:

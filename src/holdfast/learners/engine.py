@@ -15,10 +15,8 @@ from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
 from holdfast.scheme.algorithm import HELD_FOR_START, UNUSABLE
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.state import BAD, HEADER, HELD, MISSING, SEEN, Cell, Vector
-
-ENOUGH = 3  # values of a variable among the first points
-PATIENCE = 10  # times n_init: how long to wait for that many
+from holdfast.scheme.holding import hold, mark_started, values_held, values_needed
+from holdfast.scheme.state import HEADER, HELD, MISSING, Cell, Vector
 
 
 class Engine(ABC):
@@ -77,29 +75,16 @@ class Engine(ABC):
 
     def _hold(self, row: Vector) -> int:
         """Keeps one of the first points; starts the model once there are enough of them."""
-        header, start = self.cell.header, self.cell.start
-        header[SEEN] += 1.0
-        usable = self.missing_coordinates(row) >= 0
-        if not usable:
-            header[BAD] += 1.0
-            if not self.holds_gaps:
-                return UNUSABLE
-        held = int(header[HELD])
-        if held == self.n_init:  # a variable has shown too few values yet: the latest points are kept
-            start[:-1] = start[1:]
-            held -= 1
-        start[held] = np.where(np.isnan(row), MISSING, row) if usable else MISSING
-        header[HELD] = held + 1.0
-        if held + 1 == self.n_init and not self.silent_variables():
+        missing = self.missing_coordinates(row)
+        if hold(self.cell.header, self.cell.start, row, missing, self.holds_gaps):
             self._begin()
-        return HELD_FOR_START if usable else UNUSABLE
+        return UNUSABLE if missing < 0 else HELD_FOR_START
 
     def _begin(self) -> None:
         """The start is there."""
-        header, start = self.cell.header, self.cell.start
-        self._start(start, self.cell.theta)
-        start[:] = 0.0
-        header[HELD] = -1.0 - max(header[SEEN] - header[BAD] - self.n_init, 0.0)
+        self._start(self.cell.start, self.cell.theta)
+        mark_started(self.cell.header, self.n_init)
+        self.cell.let_go_of_start()
 
     def _held_points(self, held: Vector) -> Vector:
         """The points held, NaN where a coordinate is missing."""
@@ -133,8 +118,5 @@ class Engine(ABC):
 
     def silent_variables(self) -> list[int]:
         """The variables that have shown too few values among the points held; after a while one will do."""
-        header = self.cell.header
-        patient = header[SEEN] - header[BAD] < PATIENCE * self.n_init
-        needed = min(ENOUGH, self.n_init) if patient else 1
-        held = self.cell.start[: int(header[HELD])]
-        return [int(i) for i in np.flatnonzero((held != MISSING).sum(axis=0) < needed)]
+        held, needed = int(self.cell.header[HELD]), values_needed(self.cell.header, self.n_init)
+        return [j for j in range(self.width) if values_held(self.cell.start, held, j) < needed]

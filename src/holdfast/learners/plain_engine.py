@@ -45,7 +45,8 @@ class PlainEngine(Engine):
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyper(width)
         settings = np.concatenate([[gamma * gamma, warmup], step, self.hyper])
-        self.algorithm = bind(self.functions, norm, type(step_size).rule, len(settings))
+        self.norm, self.rule = norm, type(step_size).rule
+        self.algorithm = bind(self.functions, norm, self.rule, len(settings))
         cell = Cell(settings, self.algorithm.work_size, self.functions.layout.size, (int(n_init), width))
         title = f"{type(model).__name__} ({width} variable{'s' * (width > 1)}, norm {norm})"
         super().__init__(model, width, title, cell, seed)

@@ -154,7 +154,8 @@ class StochasticApproximation(Parameters, Estimates):
         """Through `process`: before the start, and for a point that cannot be used."""
         trace = self._process(point.reshape(1, -1))
         engine = self._open_engine
-        if engine.started and self._update_number is _decline and self._update_vector is _decline:
+        waits = self._update_number is _decline and self._update_vector is _decline
+        if engine.started and waits and len(engine.cell.vector):
             self._cell, compiled = engine.cell.vector, engine.compiled_update()
             self._update_number, self._update_vector = (
                 (compiled, _decline) if engine.width == 1 else (_decline, compiled)
@@ -261,7 +262,7 @@ class StochasticApproximation(Parameters, Estimates):
     @property
     def state(self) -> Vector:
         """The flat state vector, read-only; empty before the first point. See `holdfast.scheme.state`."""
-        state = np.zeros(0) if self._engine is None else self._engine.cell.state[:]
+        state = np.zeros(0) if self._engine is None else self._engine.cell.flat[:]
         state.flags.writeable = False
         return state
 

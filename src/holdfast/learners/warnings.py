@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 
 from holdfast.errors import HoldfastWarning
-from holdfast.learners.engine import PATIENCE, Engine
+from holdfast.learners.engine import Engine
 from holdfast.learners.trace import Trace
+from holdfast.scheme.holding import PATIENCE
 from holdfast.scheme.state import BAD, RUN, SEEN
 
 LOCKED_OUT = 200  # points dropped in a row after which the model is taken to be locked out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.elementary import at_least, at_most
 from holdfast.scheme.state import Vector
 
 LARGEST_COORDINATE = 1e30  # in scales of the frame; a point further out is taken to lie here: its squares stay finite
@@ -44,4 +45,4 @@ def in_frame(points: Vector, reference: Vector, scale: Vector) -> Vector:
 @kernel
 def limited(x: float) -> float:
     """x within ±LARGEST_COORDINATE."""
-    return max(min(x, LARGEST_COORDINATE), -LARGEST_COORDINATE)
+    return at_least(at_most(x, LARGEST_COORDINATE), -LARGEST_COORDINATE)

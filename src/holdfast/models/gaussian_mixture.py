@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -59,7 +59,8 @@ class GaussianMixture(Mixture):
 
 @cache
 def _functions(covariance: str, K: int, d: int, smoothed: bool, penalised: bool) -> MixtureFunctions:
-    return mixture_functions(COMPONENTS[covariance], K, d, LOG_UNIT, True, smoothed, penalised)
+    kind = (COMPONENTS[covariance], K, d, LOG_UNIT, True, smoothed, penalised)
+    return replace(mixture_functions(*kind), whole=mixture_functions(*kind, gaps=False))
 
 
 @cache

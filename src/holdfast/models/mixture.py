@@ -20,8 +20,9 @@ from holdfast.models.frame import limited
 from holdfast.models.mixture_start import start_mixture
 from holdfast.models.penalty import WEIGHT
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import NOTHING, exp, fma, log
+from holdfast.scheme.elementary import NOTHING, at_least, at_most, exp, fma, log
 from holdfast.scheme.functions import Functions, any_point
+from holdfast.scheme.lanes import any_of, where
 from holdfast.scheme.state import Layout, Vector
 
 SMALLEST_WEIGHT = 1e-10
@@ -59,12 +60,14 @@ def mixture_functions(
     penalised: bool,
     valid: Callable[[Vector], bool] = any_point,
     bare: bool = False,
+    gaps: bool = True,
 ) -> MixtureFunctions:
     """Algorithm 1's functions for a mixture of K such components in d dimensions.
 
     log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
     framed: whether the frame is taken from the data; counts are left as they are.
     bare: points come in the coordinates of a frame, and −log f is told in them; norms but the whitened one have no use.
+    gaps: whether points may miss coordinates; without, what is compiled also serves lanes (`scheme.lanes`).
     """
     layout = mixture_layout(component, K, d, bare)
     size = component.size(d)
@@ -104,7 +107,7 @@ def mixture_functions(
         unit = d * log_unit if bare else theta[logs]
         for i in range(d):
             work[point + i] = y[i] if bare else limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
-            if missing and math.isnan(y[i]):
+            if gaps and missing and math.isnan(y[i]):
                 work[point + i] = math.nan
                 unit -= log_unit if bare else log(theta[scale + i]) + log_unit
         source = theta
@@ -114,20 +117,22 @@ def mixture_functions(
         best = 0.0
         for k in range(K):
             at = components + k * size
-            if d > 1 and missing:
+            if gaps and d > 1 and missing:
                 e, p, q = component_complete(source, at, work, point, d, work, scratch, work, completed + k * size)
             else:
                 e, p, q = component_evaluate(source, at, work, point, d, work, scratch)
             work[factor + k] = e
             e = e - 0.5 * q if elliptical else e
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
-            best = e if k == 0 or e > best else best
+            best = e if k == 0 else at_least(e, best)
         if K == 1:  # there is nothing to share
             work[share] = work[total] = work[inverse] = 1.0
             return unit - best - 0.5 * log(work[precision])
         sum_of_shares = NOTHING
+        behind = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0  # of two, one is the best: exp(0) = 1
         for k in range(K):
-            s = source[weights + k] * math.sqrt(work[precision + k]) * exp(work[exponent + k] - best)
+            relative = where(work[exponent + k] < best, behind, 1.0) if K == 2 else exp(work[exponent + k] - best)
+            s = source[weights + k] * math.sqrt(work[precision + k]) * relative
             work[share + k] = s
             sum_of_shares += s
         work[total] = sum_of_shares
@@ -176,16 +181,16 @@ def mixture_functions(
         for k in range(K):
             s = work[share + k]
             if smoothed:  # SDEM: r ← (1 − αρ)r + αρ/K
-                flat = min(hyper[SMOOTHING] * rho, 1.0)
+                flat = at_most(hyper[SMOOTHING] * rho, 1.0)
                 s = (1.0 - flat) * s + flat * sum_of_shares / K
             gain = rho * s
             w = fma((1.0 - rho) * theta[weights + k], sum_of_shares, gain)
             a = gain / w
             w *= work[inverse]
-            if w < SMALLEST_WEIGHT:
-                w = SMALLEST_WEIGHT
+            if any_of(w < SMALLEST_WEIGHT):
                 if not bare:
-                    theta[starved] += 1.0
+                    theta[starved] += where(w < SMALLEST_WEIGHT, 1.0, 0.0)
+                w = at_least(w, SMALLEST_WEIGHT)
             theta[weights + k] = w
             at = completed + k * size if missing else point
             component_advance(theta, components + k * size, work, at, d, a, missing)
@@ -215,7 +220,7 @@ def mixture_functions(
         valid=valid,
         estimate=estimate,
         estimate_shape=(K, d),
-        handles_missing=True,
+        handles_missing=gaps,
         trouble_at=starved,
         maximise=maximise,
         precision_at=precision,

@@ -30,6 +30,26 @@ FATE = 3
 ANOMALOUS, CHANGED, LOOK = 4, 8, 16
 
 
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One turn of Algorithm 1 in pieces (`@kernel`), for the entry points here and in `scheme.many`."""
+
+    missing_coordinates: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; also for use from Python."""
+
+    judge: Callable[..., Any]
+    """(theta, t, y, settings, work, missing) → (score, whether the threshold rejects the point)."""
+
+    learn: Callable[..., Any]
+    """(theta, t, y, settings, work, missing): right after `judge`, moves θ by ρ_t·H."""
+
+    step: Callable[..., Any]
+    """(state, y, settings, work, missing) → (score, fate): a point that can be used, with its bookkeeping."""
+
+    stamp: str
+    """For Numba's cache: see `compiling.fingerprint`."""
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """The entry points for one kind of stream, compiled at their first call."""
@@ -53,21 +73,15 @@ class Algorithm:
 
 
 @cache
-def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int) -> Algorithm:
-    """Algorithm 1 with these functions in place."""
+def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> Turn:
+    """One turn of Algorithm 1 with these functions in place."""
     width, handles_missing = functions.width, functions.handles_missing
     theta_end = HEADER + functions.layout.size
-    scalar_at = n_settings + functions.work_size  # for a point that is one number
-    fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
-    state_at = score_at + 1
-    evaluate, advance, valid = functions.evaluate, functions.advance, functions.valid
-    squared_norm, estimate = functions.norms[norm], functions.estimate
-    trouble_at = functions.trouble_at
-    pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, estimate, rule]
+    evaluate, advance, valid, squared_norm = functions.evaluate, functions.advance, functions.valid, functions.norms[norm]
+    pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, functions.estimate, rule]
     for piece in pieces:
         if not is_kernel(piece):
             raise BadInputError(f"{piece.__qualname__} must be a compiled function: put @kernel before it")
-    stamp = fingerprint(pieces)
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -82,31 +96,52 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         return missing
 
     @kernel
-    def learn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
-        """One turn of Algorithm 1: the score, and whether the point was learnt."""
+    def judge(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
         hyper = settings[HYPER:]
         score = evaluate(theta, y, hyper, work, missing)
-        if t > settings[WARMUP] and squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]:
-            return score, False
-        advance(theta, y, hyper, work, rule(t, settings[STEP:HYPER]), missing)
-        return score, True
+        far_out = squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]
+        return score, far_out & (t > settings[WARMUP])
+
+    @kernel
+    def learn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> None:
+        advance(theta, y, settings[HYPER:], work, rule(t, settings[STEP:HYPER]), missing)
+
+    @kernel
+    def turn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
+        score, rejected = judge(theta, t, y, settings, work, missing)
+        if not rejected:
+            learn(theta, t, y, settings, work, missing)
+        return score, rejected
 
     @kernel
     def step(state: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, int]:
-        """A point that can be used, with its bookkeeping."""
         theta = state[HEADER:theta_end]
         state[SEEN] += 1.0
         t = state[SEEN] - state[BAD] + state[HELD] + 1.0  # points used so far, those of the start and this one included
         if width > 1 and missing > 0:
-            score, learnt = learn(theta, t, y, settings, work, True)
+            score, rejected = turn(theta, t, y, settings, work, True)
         else:
-            score, learnt = learn(theta, t, y, settings, work, False)
-        if learnt:
+            score, rejected = turn(theta, t, y, settings, work, False)
+        if not rejected:
             state[RUN] = 0.0
             return score, LEARNT
         state[RUN] += 1.0
         state[DROPPED] += 1.0
         return score, REJECTED
+
+    return Turn(missing_coordinates, judge, learn, step, fingerprint(pieces))
+
+
+@cache
+def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int) -> Algorithm:
+    """Algorithm 1 with these functions in place."""
+    width, theta_end = functions.width, HEADER + functions.layout.size
+    scalar_at = n_settings + functions.work_size  # for a point that is one number
+    fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
+    state_at = score_at + 1
+    evaluate, estimate, trouble_at = functions.evaluate, functions.estimate, functions.trouble_at
+    turn = make_turn(functions, norm, rule)
+    missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
 
     def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)

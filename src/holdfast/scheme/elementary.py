@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.lanes import floats, integers, llvm_call, where
 
 NOTHING = -0.0  # where a sum begins: x + (-0.0) is x for every x, so that the compiler leaves the addition out
 
@@ -30,21 +31,23 @@ EXP_LARGEST = 709.0
 @intrinsic  # type: ignore[untyped-decorator]
 def bits_of(typing_context: Any, x: Any) -> Any:
     """The 64 bits of a float64, as an integer."""
+    result, source = (integers, floats) if x is floats else (types.int64, types.float64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
+        return builder.bitcast(arguments[0], context.get_value_type(result))
 
-    return types.int64(types.float64), generate
+    return result(source), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def float_of(typing_context: Any, bits: Any) -> Any:
     """The float64 that has these 64 bits."""
+    result, source = (floats, integers) if bits is integers else (types.float64, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+        return builder.bitcast(arguments[0], context.get_value_type(result))
 
-    return types.float64(types.int64), generate
+    return result(source), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -52,9 +55,10 @@ def fused(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     """a·b + c, rounded once: one instruction where the machine has it, the same bits where it has not."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.fma(*arguments)
+        return llvm_call(builder, "llvm.fma", arguments)
 
-    return types.float64(types.float64, types.float64, types.float64), generate
+    kind = floats if floats in (a, b, c) else types.float64
+    return kind(kind, kind, kind), generate
 
 
 @kernel
@@ -66,7 +70,13 @@ def fma(a: float, b: float, c: float) -> float:
 @kernel
 def at_least(x: float, smallest: float) -> float:
     """The larger of the two, without a branch."""
-    return x if x > smallest else smallest
+    return where(x > smallest, x, smallest)
+
+
+@kernel
+def at_most(x: float, largest: float) -> float:
+    """The smaller of the two, without a branch."""
+    return where(x < largest, x, largest)
 
 
 @kernel
@@ -81,8 +91,7 @@ def step_of(n: float, smallest: float) -> float:
 @kernel
 def exp(x: float) -> float:
     """e^x: 2^n · e^r with |r| ≤ log(2)/2, e^r by a polynomial of degree 11 that interpolates at Chebyshev's points."""
-    x = x if x > EXP_SMALLEST else EXP_SMALLEST
-    x = x if x < EXP_LARGEST else EXP_LARGEST
+    x = at_most(at_least(x, EXP_SMALLEST), EXP_LARGEST)
     shifted = fma(x, LOG2_E, ROUND_TO_INTEGER)
     power_of_two = float_of((bits_of(shifted) << 52) + ONE_BITS)
     n = shifted - ROUND_TO_INTEGER

@@ -54,6 +54,10 @@ class Functions:
     handles_missing: bool
     """Whether `evaluate` integrates missing coordinates out; if not, a point that misses some is a bad one."""
 
+    whole: Functions | None = None
+    """The same for points that miss nothing, compiled for many streams side by side (`scheme.lanes`); None for a model
+    that takes branches of its own at each point: its streams are learnt one after another."""
+
 
 @kernel
 def descend(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:

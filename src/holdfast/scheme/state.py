@@ -12,7 +12,7 @@ that is handed to a compiled function costs the call about 80 ns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -80,3 +80,40 @@ class Cell:
         self.header: Vector = self.vector[state_at:theta_at]
         self.theta: Vector = self.vector[theta_at:start_at]
         self.start: Vector = self.vector[start_at:].reshape(start_shape)
+
+    @property
+    def flat(self) -> Vector:
+        """The flat state."""
+        return self.state
+
+    def let_go_of_start(self) -> None:
+        """The model has started, and the first points are not needed any more."""
+        self.start[:] = 0.0
+
+
+class RowCell(Cell):
+    """The memory of one stream among many: a row of the matrix of states and, until it starts, one of the starts."""
+
+    def __init__(self, settings: Vector, work: Vector, theta_size: int, row: Vector, start: Vector) -> None:
+        self.vector = np.zeros(0)  # it does not lie in one piece
+        self.settings, self.work, self.theta_size = settings, work, theta_size
+        self.when_started: Callable[[], None] | None = None
+        self.move(row, start)
+
+    def move(self, row: Vector, start: Vector) -> None:
+        """The row is elsewhere now."""
+        self.state, self.start = row, start
+        self.header, self.theta = row[:HEADER], row[HEADER : HEADER + self.theta_size]
+
+    @property
+    def flat(self) -> Vector:
+        """A copy of the flat state; before the start there is nothing in theta yet."""
+        theta = self.theta if self.header[HELD] < 0.0 else np.zeros_like(self.theta)
+        return np.concatenate([self.header, theta, self.start.reshape(-1)])
+
+    def let_go_of_start(self) -> None:
+        """Whoever has lent the first points their place is told."""
+        super().let_go_of_start()
+        if self.when_started is not None:
+            self.when_started()
+            self.when_started = None

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 from holdfast.checks import require
 from holdfast.registry import Registry
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import exp, log
+from holdfast.scheme.elementary import at_most, exp, log
+from holdfast.scheme.lanes import all_of, where
 from holdfast.scheme.state import Vector
 
 
@@ -23,13 +24,12 @@ from holdfast.scheme.state import Vector
 def shifted_power(t: float, parameters: Vector) -> float:
     """ρ_t = scale · (t + shift)^(−power), never above 1; t counts the points used so far, this one included."""
     scale, shift, power = parameters[0], parameters[1], parameters[2]
-    if power == 0.0:
+    if all_of(power == 0.0):
         return scale
-    if power == 1.0:
-        rho = scale / (t + shift)
-    else:
-        rho = scale * exp(-power * log(t + shift))
-    return min(rho, 1.0)
+    if all_of(power == 1.0):
+        return at_most(scale / (t + shift), 1.0)
+    rho = where(power == 1.0, scale / (t + shift), scale * exp(-power * log(t + shift)))
+    return where(power == 0.0, scale, at_most(rho, 1.0))
 
 
 class StepSize(ABC):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from holdfast.checks import require_whole
 from holdfast.datasets import Stream
 from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
+from holdfast.threads import cores
 from holdfast.tuning.reading import as_list, as_value, check_function, shown
 
 Item = TypeVar("Item")
@@ -116,11 +116,6 @@ def named(stream: object, place: int) -> str:
     "streams[3] 'flow'"
     """
     return f"streams[{place}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{place}]"
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:

@@ -1,0 +1,6 @@
+"""Many keyed streams at once: one matrix of states."""
+
+from holdfast.fleet.fleet import Fleet
+from holdfast.fleet.restoring import load
+
+__all__ = ["Fleet", "load"]

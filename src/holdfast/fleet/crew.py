@@ -1,0 +1,106 @@
+"""What is done with the streams of a fleet, whatever they learn: its kinds are one for each kind of engine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.alarms.alarm import Alarm
+from holdfast.fleet.turns import Integers, Turns
+from holdfast.learners.engine import Engine
+from holdfast.learners.trace import Trace
+from holdfast.scheme.algorithm import UNUSABLE
+from holdfast.scheme.compiling import announced
+from holdfast.scheme.holding import mark_started
+from holdfast.scheme.many import padded_size
+from holdfast.scheme.state import HEADER, RowCell, Vector
+from holdfast.threads import cores, share
+
+WORTH_SHARING = 4096  # points, below which a second core does not pay
+
+
+@dataclass(eq=False)
+class Answers:
+    """What the points of a call came to; a point that nobody learnt is one that could not be used."""
+
+    results: Vector
+    """(n, …): the score first."""
+
+    fates: npt.NDArray[np.int8]
+    alarms: list[tuple[int, int, Alarm]] = field(default_factory=list)
+    """Each with the point of the call and the row of the states that it is about."""
+
+    first: int = 0
+    """Which point of the call the first one here is."""
+
+    @classmethod
+    def to(cls, n: int, n_results: int) -> Answers:
+        """Room for n points."""
+        return cls(np.full((n, n_results), np.nan), np.full(n, UNUSABLE, np.int8))
+
+    def of(self, part: slice) -> Answers:
+        """Those to some of the points, as views."""
+        return Answers(self.results[part], self.fates[part], self.alarms, self.first + part.start)
+
+
+class Crew(ABC):
+    """The streams of one engine's kind: how they are held, started and run."""
+
+    n_results: int = 1
+    hold_points: Callable[..., Any]
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.width, self.n_init = engine, engine.width, engine.n_init
+        self.theta_size = len(engine.cell.theta)
+        self.state_size = padded_size(HEADER + self.theta_size)
+        self.settings = engine.cell.settings
+
+    def cell(self, row: Vector, start: Vector) -> RowCell:
+        """The memory of one stream, for an engine of its own."""
+        return RowCell(self.settings.copy(), np.zeros_like(self.engine.cell.work), self.theta_size, row, start)
+
+    def hold(
+        self, states: Vector, starts: Vector, slots: Integers, turns: Turns, points: Vector, answers: Answers
+    ) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        """Holds first points; how many of each stream it took until it can start, and whether it can."""
+        taken, due = np.zeros(len(turns), np.int64), np.zeros(len(turns), np.bool_)
+        arguments = (turns.streams, turns.begins, turns.counts, turns.order, points, answers.results[:, 0], answers.fates)
+        with announced(self.engine.title):
+            self.hold_points(states, starts, slots, *arguments, self.engine.holds_gaps, taken, due)
+        return taken, due
+
+    def start(self, states: Vector, streams: Integers, held: Vector) -> None:
+        """Starts streams from the points held, (n, n_init, width)."""
+        thetas = np.zeros((len(streams), self.theta_size))
+        self._share(lambda part: self.start_thetas(held[part], thetas[part]), len(streams), 8)
+        states[streams, HEADER : HEADER + self.theta_size] = thetas
+        for stream in streams.tolist():
+            mark_started(states[stream], self.n_init)
+
+    @abstractmethod
+    def start_thetas(self, held: Vector, thetas: Vector) -> None:
+        """Fills each row of thetas from its points held."""
+
+    @abstractmethod
+    def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+        """Runs streams that have started."""
+
+    @abstractmethod
+    def trace(self, answers: Answers) -> Trace:
+        """The answers as they are told."""
+
+    def _share(self, work: Callable[[slice], object], n: int, least: int) -> None:
+        """The work on n things, shared if there are enough of them."""
+        parts = min(cores(), max(n // least, 1))
+        edges = [n * i // parts for i in range(parts + 1)]
+        share(work, [slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)])
+
+    def _share_turns(self, work: Callable[[Turns], object], turns: Turns) -> None:
+        """The work on all turns, shared if there are enough of them."""
+        if len(turns):
+            share(work, turns.parts(cores()) if turns.n_points >= WORTH_SHARING else [turns])

@@ -1,0 +1,268 @@
+"""Many streams, one learner each: a row of one matrix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.checks import require_whole
+from holdfast.errors import BadInputError
+from holdfast.fleet.crew import Answers, Crew
+from holdfast.fleet.crews import crew_of
+from holdfast.fleet.found import NOBODY, Integers
+from holdfast.fleet.keys import Key, Numbers, Texts
+from holdfast.fleet.reading import read_keys, read_points
+from holdfast.fleet.roster import Roster
+from holdfast.fleet.spill import Spill
+from holdfast.fleet.store import Store
+from holdfast.fleet.turns import Turns
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+from holdfast.learners.trace import Trace
+from holdfast.learners.warnings import Teller
+from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
+
+AT_ONCE = 1 << 20  # points that are sorted by stream at a time: they and their answers stay near the processor
+
+
+def check_model(model: Any) -> None:
+    """Refuses what cannot be the model of many streams."""
+    if not isinstance(model, StochasticApproximation):
+        raise BadInputError(f"model: expected a learner such as SRA(), got {model!r}")
+    if model.n_seen:
+        raise BadInputError("model: expected a learner that has seen nothing: every stream starts from its own points")
+    if model.model.supervised:
+        raise BadInputError(f"a fleet learns from points alone; {type(model.model).__name__} learns from pairs (x, y)")
+
+
+@dataclass(frozen=True, eq=False)
+class _Latest:
+    """The keys of the last call, so that one with the same keys need not look them up."""
+
+    keys: Any
+    asked: Numbers | Texts
+    rows: Integers
+    turns: Turns
+    version: int
+
+    @classmethod
+    def of(cls, keys: Any, *others: Any) -> _Latest:
+        """With a copy of the keys, where they could be changed."""
+        return cls(keys.copy() if isinstance(keys, list | np.ndarray) else keys, *others)
+
+    def is_for(self, keys: Any, version: int) -> bool:
+        """Whether these are the same keys, and have the same rows still."""
+        if version != self.version or type(keys) is not type(self.keys) or len(keys) != len(self.keys):
+            return False
+        if isinstance(keys, np.ndarray):
+            return keys.dtype == self.keys.dtype and bool(np.array_equal(keys, self.keys))
+        return keys is self.keys or (isinstance(keys, list | tuple) and keys == self.keys)
+
+
+class Fleet:
+    """One learner for each of many keyed streams: sensors, machines, accounts.
+
+    Each stream learns as if it were alone, to the last bit, whatever comes in between and however it is cut into calls.
+    A key that has not been seen before joins with a stream of its own, which starts from its own first points.
+
+    model: a learner that has seen nothing; every stream gets one with its settings.
+    max_keys: how many streams are kept at most. When a further key comes, the stream that has not been seen for longest
+        leaves: it is forgotten or, with `spill`, the name of a file, kept there until its key comes again.
+
+    >>> import numpy as np
+    >>> from holdfast import SRA, Fleet
+    >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
+    >>> rng = np.random.default_rng(0)
+    >>> for _ in range(200):
+    ...     trace = fleet.update(["oil", "water"], rng.normal([90.0, 20.0], 0.5))
+    >>> trace = fleet.update(["water", "oil"], [90.0, 90.0])  # too warm for water
+    >>> trace.dropped, fleet["oil"].means.round()
+    (array([ True, False]), array([[90.]]))
+    """
+
+    def __init__(
+        self, model: StochasticApproximation, *, max_keys: int | None = None, spill: str | os.PathLike[str] | None = None
+    ) -> None:
+        check_model(model)
+        self.model = model.clone()
+        self.max_keys = None if max_keys is None else require_whole("max_keys", max_keys, 1)
+        if spill is not None and max_keys is None:
+            raise BadInputError("spill says where streams go that have to leave: give max_keys as well")
+        self._roster = Roster(self.max_keys, None if spill is None else Spill(spill, repr(self.model)))
+        self._crew: Crew | None = None
+        self._names: tuple[str, ...] | None = None
+        self._teller = Teller()
+        self._latest: _Latest | None = None
+        self.n_keyless = 0
+        """Points that came without a key."""
+        self.alarms: list[Any] = []
+        """What the last call raised, in the order of its rows."""
+
+    # Learning
+
+    def update(self, keys: Any, X: Any) -> Trace:
+        """Learns one point for each of many keys, in order; a key may come several times.
+
+        keys: texts or whole numbers. X: (n,), (n, d), a dataframe or a list of dicts. Returns one entry a point. A point
+        that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not touched by
+        it. A call with the keys of the call before does not look them up again.
+        """
+        latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
+        asked = latest.asked if latest else read_keys(keys)
+        points, names = read_points(X, len(asked), self._width, self._names)
+        self._open(points.shape[1], names)
+        if not latest:
+            return self._learn(asked, points, keys)
+        answers = self._answers(points)
+        self._run(latest.turns, points, answers)
+        self._roster.note(latest.rows)
+        return self._told(answers, points)
+
+    def process(self, frame: Any, key: str, values: Any = None, time: str | None = None, prefix: str = "") -> Any:
+        """Learns a long dataframe, a row a point, and returns it with the answers as further columns.
+
+        frame: of pandas, polars, pyarrow, or whatever narwhals knows; or an iterator of such frames, for what is larger
+            than memory: then an iterator of results comes back, a frame at a time.
+        key: the column with the keys. values: the columns to learn from, by default all others that hold numbers.
+        time: a column to sort by; without it rows are taken as they come. A row without a time is skipped.
+        prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly
+            and change. `alarms` has what was raised.
+        """
+        from holdfast.fleet.frames import is_several, process_frame
+
+        if is_several(frame):
+            return (process_frame(self, one, key, values, time, prefix) for one in frame)
+        return process_frame(self, frame, key, values, time, prefix)
+
+    def _learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None) -> Trace:
+        """Learns all points of a call."""
+        answers = self._answers(points)
+        for piece, rows in self._roster.segments(asked):
+            self.n_keyless += int(np.count_nonzero(rows == NOBODY))
+            for first in range(0, len(rows), AT_ONCE):
+                own = slice(piece.start + first, min(piece.start + first + AT_ONCE, piece.stop))
+                turns = Turns.of(rows[first : first + AT_ONCE], self._roster.keys.n_rows)
+                self._run(turns, points[own], answers.of(own))
+        if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
+            self._latest = _Latest.of(keys, asked, rows, turns, self._roster.version)
+        return self._told(answers, points)
+
+    def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
+        """Holds the first points of streams, starts those that can start, and runs the others."""
+        assert self._crew is not None
+        crew, store = self._crew, self._roster.store
+        if store.n_waiting:
+            waiting = store.waiting(turns.streams)
+            young, turns = turns.some(waiting), turns.some(~waiting)
+            slots = store.slots(young.streams)
+            taken, due = crew.hold(store.states, store.starts, slots, young, points, answers)
+            if due.any():
+                crew.start(store.states, young.streams[due], store.starts[slots[due]])
+                store.have_started(slots[due])
+                turns = turns.and_also(young.after(taken))
+        crew.run(store.states, turns, points, answers)
+
+    def _answers(self, points: Vector) -> Answers:
+        """Room for the answers to these points, if they are all to be learnt from."""
+        assert self._crew is not None
+        if self.model.on_bad == "raise":
+            self._crew.engine.refuse_bad(points)
+        return Answers.to(len(points), self._crew.n_results)
+
+    def _told(self, answers: Answers, points: Vector) -> Trace:
+        assert self._crew is not None
+        trace = self._crew.trace(answers)
+        self.alarms = trace.alarms
+        n_bad = int(np.count_nonzero(trace.bad))
+        if n_bad:
+            first = int(np.flatnonzero(trace.bad)[0])
+            self._teller.tell(
+                "bad",
+                f"{n_bad} of {len(trace)} points could not be used or had no key, the first of them row {first}: "
+                "they were skipped; further ones are only counted, in counts() and n_keyless",
+            )
+        return trace
+
+    def _open(self, width: int, names: tuple[str, ...] | None) -> None:
+        """The first points show how many variables there are."""
+        if self._crew is None:
+            self._crew = crew_of(self.model._make_engine(width))
+            self._roster.store = Store(self._crew.state_size, self._crew.n_init, width)
+        self._names = self._names or names
+
+    @property
+    def _width(self) -> int | None:
+        return None if self._crew is None else self._crew.width
+
+    # The streams
+
+    def __len__(self) -> int:
+        return len(self._roster.keys)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._roster.keys)
+
+    def keys(self) -> list[Key]:
+        """The keys of all streams that are there."""
+        return list(self._roster.keys)
+
+    def __contains__(self, key: object) -> bool:
+        spill = self._roster.spill
+        return self._roster.keys.row_of(key) is not None or (spill is not None and key in spill)
+
+    def __getitem__(self, key: Key) -> StochasticApproximation:
+        """The learner of one stream: what it learns, the fleet has learnt, and the other way round."""
+        row = self._roster.keys.row_of(key)
+        if row is None and key in self:  # it had to leave
+            for _, rows in self._roster.segments(read_keys([key])):
+                row = int(rows[0])
+        if row is None:
+            raise KeyError(key)
+        return self._member(row)
+
+    def drop(self, key: Key) -> None:
+        """Forgets a stream. A learner of it that someone still holds goes on by itself."""
+        row = self._roster.keys.row_of(key)
+        if row is not None:
+            self._roster.remove(row)
+        elif self._roster.spill is None or not self._roster.spill.drop(key):
+            raise KeyError(key)
+
+    __delitem__ = drop
+
+    def _member(self, row: int) -> StochasticApproximation:
+        assert self._crew is not None
+        learner = self.model.clone()
+        engine = learner._make_engine(self._crew.width)
+        engine.cell = self._roster.store.cell(row, self._crew.cell)
+        learner._open(engine)
+        learner._names = engine.names = self._names
+        return learner
+
+    def counts(self) -> dict[str, Any]:
+        """For each stream its key, and how many points it has seen, dropped and could not use: columns of a table."""
+        rows, count = self._roster.keys.rows, self._roster.store.count
+        entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD}
+        return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
+
+    @property
+    def n_seen(self) -> int:
+        """How many points have come for the streams that are there."""
+        return int(self.counts()["n_seen"].sum())
+
+    @property
+    def n_dropped(self) -> int:
+        """How many of them the threshold rejected."""
+        return int(self.counts()["n_dropped"].sum())
+
+    @property
+    def n_bad(self) -> int:
+        """How many of them could not be used."""
+        return int(self.counts()["n_bad"].sum())
+
+    def __repr__(self) -> str:
+        room = f", max_keys={self.max_keys}" if self.max_keys else ""
+        return f"Fleet({self.model!r}{room}): {len(self)} streams"

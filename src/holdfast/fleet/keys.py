@@ -1,0 +1,118 @@
+"""Keys and rows. The keys of a fleet are all texts or all whole numbers: the first one decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import WrongTypeError
+from holdfast.fleet.found import Flags, Found, Integers
+from holdfast.fleet.integer_table import IntegerTable
+from holdfast.fleet.text_table import TextTable
+
+Key = str | int
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Keys of a call that are whole numbers; `missing` marks those that are none, and may be empty."""
+
+    values: Integers
+    missing: Flags
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def after(self, n: int) -> Numbers:
+        """Without the first n."""
+        return Numbers(self.values[n:], self.missing[n:])
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Keys of a call that are texts (None or NaN: missing), each as it is or, with codes, by its place in the list."""
+
+    values: Sequence[Any]
+    codes: Integers | None = None
+
+    def __len__(self) -> int:
+        return len(self.values) if self.codes is None else len(self.codes)
+
+    def after(self, n: int) -> Texts:
+        """Without the first n."""
+        return Texts(self.values[n:]) if self.codes is None else Texts(self.values, self.codes[n:])
+
+
+class Keys:
+    """Which row each key has, and which key each row."""
+
+    def __init__(self) -> None:
+        self._table: IntegerTable | TextTable | None = None
+        self._of_row: list[Key | None] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._of_row) - len(self._free)
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for key in self._of_row if key is not None)
+
+    @property
+    def rows(self) -> Integers:
+        """The rows in use, in the order of `iter`."""
+        return np.array([row for row, key in enumerate(self._of_row) if key is not None], np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in use and free."""
+        return len(self._of_row)
+
+    def row_of(self, key: Any) -> int | None:
+        """The row of a key, None if it has none."""
+        return None if self._table is None else self._table.row_of(key)
+
+    def of_row(self, row: int) -> Key:
+        """The key of a row that is in use."""
+        key = self._of_row[row]
+        assert key is not None
+        return key
+
+    def look_up(self, asked: Numbers | Texts) -> Found:
+        """The rows of the keys of a call. Unknown ones must be given rows by `add`, or be forgotten by `forget`."""
+        if isinstance(asked, Numbers):
+            self._table = self._table or IntegerTable()
+            if isinstance(self._table, TextTable):
+                raise WrongTypeError(f"the keys of this fleet are texts, got whole numbers such as {asked.values[0]}")
+            return self._table.look_up(asked.values, asked.missing)
+        self._table = self._table or TextTable()
+        if isinstance(self._table, IntegerTable):
+            raise WrongTypeError(f"the keys of this fleet are whole numbers, got texts such as {asked.values[0]!r}")
+        if asked.codes is None:
+            return self._table.look_up(asked.values)
+        return self._table.look_up_coded(asked.codes, asked.values)
+
+    def add(self, keys: Sequence[Key]) -> Integers:
+        """Gives rows to keys that have been looked up and were unknown: those that are free, then further ones."""
+        assert self._table is not None
+        reused = [self._free.pop() for _ in range(min(len(self._free), len(keys)))]
+        further = range(len(self._of_row), len(self._of_row) + len(keys) - len(reused))
+        for row, key in zip(reused, keys, strict=False):
+            self._of_row[row] = key
+        self._of_row += keys[len(reused) :]
+        rows = np.array([*reused, *further], np.int64)
+        self._table.put(keys, rows if isinstance(self._table, IntegerTable) else rows.tolist())  # type: ignore[arg-type]
+        return rows
+
+    def forget(self, unknown: Sequence[Key]) -> None:
+        """Keys that have been looked up and were unknown are not to be added after all."""
+        if self._table is not None and len(unknown):
+            self._table.take_out(unknown)  # type: ignore[arg-type]
+
+    def drop(self, row: int) -> None:
+        """The key of a row is forgotten, and the row free."""
+        self.forget([self.of_row(row)])
+        self._of_row[row] = None
+        self._free.append(row)

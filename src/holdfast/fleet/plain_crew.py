@@ -1,0 +1,64 @@
+"""Streams that run Algorithm 1 and nothing else: side by side in the lanes of a register where that can be done."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from holdfast.fleet.crew import Answers, Crew
+from holdfast.fleet.turns import Turns
+from holdfast.learners.plain_engine import PlainEngine
+from holdfast.learners.trace import Trace
+from holdfast.scheme.compiling import announced
+from holdfast.scheme.many import bind_many
+from holdfast.scheme.state import MISSING, Vector
+
+LEAST_SIDE_BY_SIDE = 3  # streams
+
+
+class PlainCrew(Crew):
+    """Streams of the plain scheme."""
+
+    engine: PlainEngine
+
+    def __init__(self, engine: PlainEngine) -> None:
+        super().__init__(engine)
+        self.many = bind_many(engine.functions, engine.norm, engine.rule)
+        self.hold_points = self.many.hold
+
+    def start_thetas(self, held: Vector, thetas: Vector) -> None:
+        """As the model starts."""
+        for points, theta in zip(np.where(held == MISSING, math.nan, held), thetas, strict=True):
+            self.engine.functions.start(points, theta, self.engine.hyper, self.engine.seed)
+
+    def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+        """Side by side where all points of a stream are whole, else one after another."""
+        with announced(f"{self.engine.title}, many streams"):
+            if self.many.run is None:
+                self._run(self.many.run_in_turn, states, turns, points, answers)
+                return
+            in_turn = self._need_care(turns, points)
+            together, later = turns.some(~in_turn).side_by_side()
+            self._run(self.many.run, states, together, points, answers)
+            self._run(self.many.run_in_turn, states, later, points, answers)
+            self._run(self.many.run_in_turn, states, turns.some(in_turn), points, answers)
+
+    def _need_care(self, turns: Turns, points: Vector) -> np.ndarray:
+        """The streams with points that miss something."""
+        special = np.zeros(len(turns), np.bool_)
+        if self.many.first_special(points) >= 0:
+            self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
+        return special
+
+    def _run(self, run, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:  # type: ignore[no-untyped-def]
+        def work(part: Turns) -> None:
+            room = np.empty(self.many.block_size)
+            arguments = (part.streams, part.begins, part.counts, part.order, points, self.settings, room)
+            run(states, *arguments, answers.results[:, 0], answers.fates)
+
+        self._share_turns(work, turns)
+
+    def trace(self, answers: Answers) -> Trace:
+        """Scores and fates."""
+        return Trace(answers.results[:, 0], answers.fates)

@@ -1,0 +1,73 @@
+"""Reads what users pass as keys and points of many streams."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.fleet.keys import Numbers, Texts
+from holdfast.learners.reading import Names, read_rows
+from holdfast.scheme.state import Vector
+
+NONE_MISSING = np.zeros(0, np.bool_)
+
+
+def read_keys(keys: Any) -> Numbers | Texts:
+    """The keys of a call: a list, a tuple, an array or a column of a dataframe.
+
+    >>> read_keys(["a", None]).values, read_keys(np.array([3.0, np.nan])).missing
+    (['a', None], array([False,  True]))
+    """
+    if isinstance(keys, str | bytes | Mapping) or np.ndim(keys) == 0:
+        raise WrongTypeError(f"keys: expected a list, an array or a column, one key a point, got {type(keys).__name__}")
+    if hasattr(keys, "dtype") and not isinstance(keys, np.ndarray):
+        from holdfast.fleet.columns import read_key_column, series_of
+
+        return read_key_column(series_of(keys))
+    if isinstance(keys, np.ndarray):
+        return _of_array(keys)
+    keys = keys if isinstance(keys, list) else list(keys)
+    kinds = set(map(type, keys))
+    if kinds <= {int}:
+        return _of_array(np.array(keys)) if keys else Texts([])
+    if kinds & {str, np.str_}:
+        return Texts(keys)
+    if bool in kinds or not kinds <= {int, float, type(None), np.int64, np.int32, np.float64}:
+        other = next((key for key in keys if not isinstance(key, int | float | str | None) or isinstance(key, bool)), keys[0])
+        raise WrongTypeError(f"keys: expected texts or whole numbers, got {other!r} ({type(other).__name__})")
+    return _of_array(np.array([np.nan if key is None else key for key in keys]))
+
+
+def _of_array(keys: np.ndarray) -> Numbers | Texts:
+    if keys.ndim != 1:
+        raise BadInputError(f"keys: expected one key a point, got an array of shape {keys.shape}")
+    if keys.dtype.kind in "iu":
+        if keys.dtype.kind == "u" and len(keys) and keys.max() > np.iinfo(np.int64).max:
+            raise WrongTypeError("keys: whole numbers beyond 2^63 − 1; make texts of them")
+        return Numbers(np.ascontiguousarray(keys, np.int64), NONE_MISSING)
+    if keys.dtype.kind == "f":  # what becomes of whole numbers where some are missing
+        missing = np.isnan(keys)
+        whole = np.where(missing, 0.0, keys)
+        if not (np.abs(whole) < 2.0**53).all() or (whole != np.floor(whole)).any():
+            raise WrongTypeError("keys: expected texts or whole numbers, got numbers with fractions")
+        return Numbers(whole.astype(np.int64), missing)
+    if keys.dtype.kind in "OU":
+        return Texts(keys.tolist()) if keys.dtype.kind == "U" else read_keys(keys.tolist())
+    raise WrongTypeError(f"keys: expected texts or whole numbers, got an array of {keys.dtype}")
+
+
+def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
+    """The points of a call, (n, width). Of rows of unequal length those of another width become NaN: not usable."""
+    if isinstance(X, list | tuple) and X and all(isinstance(x, Sequence | np.ndarray) for x in X):
+        lengths = [len(x) for x in X]
+        expected = width or Counter(lengths).most_common(1)[0][0]
+        if len(set(lengths)) > 1 or lengths[0] != expected:
+            X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
+    points, names = read_rows(X, width, names)
+    if len(points) != n:
+        raise BadInputError(f"expected a point for each key, got {n} keys and {len(points)} points")
+    return points, names

@@ -1,0 +1,2 @@
+"""Fleets and learners from files."""
+from holdfast.learners import load

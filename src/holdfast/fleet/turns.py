@@ -1,0 +1,105 @@
+"""Who has which points: the points of a call sorted by stream, each stream's own in the order in which they came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.scheme.compiling import compiled
+from holdfast.scheme.many import BLOCK
+
+Integers = npt.NDArray[np.int64]
+
+FEW = 2  # streams left in a block, from which on it is quicker to run them one after another
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Stream s of these has the points order[begins[s]] … order[begins[s] + counts[s] − 1]. See `scheme.many.Many`.
+
+    streams: rows of the matrix of states, each of them once.
+    """
+
+    streams: Integers
+    begins: Integers
+    counts: Integers
+    order: Integers
+
+    @classmethod
+    def of(cls, rows: Integers, n_rows: int) -> Turns:
+        """The points at rows[i] = stream, in order; a negative one is nobody's. n_rows: of the matrix of states."""
+        return cls(*_sort(rows, n_rows))
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are."""
+        return int(self.counts.sum())
+
+    def some(self, which: npt.NDArray[np.bool_] | slice) -> Turns:
+        """Those of some of the streams."""
+        return Turns(self.streams[which], self.begins[which], self.counts[which], self.order)
+
+    def after(self, taken: Integers) -> Turns:
+        """What is left when stream s has had taken[s] of its points."""
+        left = Turns(self.streams, self.begins + taken, self.counts - taken, self.order)
+        return left.some(left.counts > 0)
+
+    def and_also(self, others: Turns) -> Turns:
+        """Together with other streams of the same call."""
+        pairs = ((self.streams, others.streams), (self.begins, others.begins), (self.counts, others.counts))
+        return Turns(*map(np.concatenate, pairs), self.order)
+
+    def longest_first(self) -> Turns:
+        """Streams with most points first: those that stand side by side then finish at about the same time."""
+        if not len(self) or self.counts.min() == self.counts.max():
+            return self
+        by_count = np.argsort(-self.counts, kind="stable")
+        return Turns(self.streams[by_count], self.begins[by_count], self.counts[by_count], self.order)
+
+    def side_by_side(self) -> tuple[Turns, Turns]:
+        """What is to be run side by side, and what is left over for later: where few of a block go on much longer."""
+        turns = self.longest_first()
+        firsts = np.arange(0, len(turns), BLOCK)
+        alone = np.minimum(firsts + FEW, len(turns) - 1)
+        rounds = np.where(firsts + FEW < len(turns), turns.counts[alone], 0) if len(turns) else firsts
+        together = np.minimum(turns.counts, np.repeat(rounds, BLOCK)[: len(turns)])
+        both = Turns(turns.streams, turns.begins, together, turns.order)
+        return both.some(together > 0), turns.after(together)
+
+    def parts(self, n: int) -> Iterator[Turns]:
+        """As n lists of about as many points each."""
+        done = np.cumsum(self.counts)
+        edges = np.searchsorted(done, np.arange(1, n) * (done[-1] / n) if len(done) else np.zeros(n - 1))
+        edges = np.concatenate([[0], -(-edges // BLOCK) * BLOCK, [len(self)]])
+        for first, last in zip(edges[:-1], edges[1:], strict=True):
+            if first < last:
+                yield self.some(slice(int(first), int(last)))
+
+
+def _sort_by_stream(rows, n_rows):  # type: ignore[no-untyped-def]
+    counts_of, n_streams = np.zeros(n_rows, np.int64), 0
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            n_streams += counts_of[rows[i]] == 0
+            counts_of[rows[i]] += 1
+    streams, begins, counts = np.empty(n_streams, np.int64), np.empty(n_streams, np.int64), np.empty(n_streams, np.int64)
+    s, n = 0, 0
+    for row in range(n_rows):
+        if counts_of[row] > 0:
+            streams[s], begins[s], counts[s] = row, n, counts_of[row]
+            counts_of[row], n, s = n, n + counts_of[row], s + 1
+    order = np.empty(n, np.int64)
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            order[counts_of[rows[i]]] = i
+            counts_of[rows[i]] += 1
+    return streams, begins, counts, order
+
+
+_sort = compiled(_sort_by_stream, allocates=True, releases_gil=True)

@@ -1,0 +1,184 @@
+"""Algorithm 1 on many streams at once: a matrix of states, a row a stream.
+
+Streams stand side by side in the lanes of a register (`scheme.lanes`) and take their turns together, each with its own
+next point; what one stream learns does not depend on which others stand beside it. The rows of `BLOCK` streams are
+turned over into a block in which one number of `LANES` streams is one register, and turned back when they are done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.scheme.algorithm import UNUSABLE, Turn, make_turn
+from holdfast.scheme.compiling import compiled, kernel
+from holdfast.scheme.functions import Functions
+from holdfast.scheme.holding import hold_many
+from holdfast.scheme.lanes import LANES, QUAD, any_of, columns, columns_to_rows, rows_to_columns, where
+from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
+
+BLOCK = 8 * LANES  # streams whose working areas fit in a processor's first cache, and whose loads overlap
+
+
+def padded_size(n: int) -> int:
+    """The numbers that a row of so many numbers takes in a matrix of states."""
+    return -(-n // QUAD) * QUAD
+
+
+@dataclass(frozen=True, eq=False)
+class Many:
+    """The entry points for one kind of stream, compiled at their first call.
+
+    A *turn list* says which points are whose: stream s, row streams[s] of the states, has the points
+    order[begins[s]] … order[begins[s] + counts[s] − 1], in that order.
+    Scores and fates are written where the points are.
+    """
+
+    block_size: int
+
+    run: Callable[..., Any] | None
+    """(states, streams, begins, counts, order, points, settings, block, scores, fates): all points are whole, all
+    streams have started, counts do not increase. None where the model cannot be run on lanes."""
+
+    run_in_turn: Callable[..., Any]
+    """The same for any points, one stream after another; work in place of block."""
+
+    first_special: Callable[..., Any]
+    """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
+
+    are_special: Callable[..., Any]
+    """(begins, counts, order, points, special): marks the streams that have such a point."""
+
+    hold: Callable[..., Any]
+    """See `holding.hold_many`."""
+
+
+@cache
+def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> Many:
+    """Algorithm 1 with these functions in place, for any number of streams."""
+    turn = make_turn(functions, norm, rule)
+    missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
+
+    def run_in_turn(states, streams, begins, counts, order, points, settings, work, scores, fates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for s in range(len(streams)):
+            state = states[streams[s]]
+            for j in range(counts[s]):
+                at = order[begins[s] + j]
+                missing = missing_coordinates(points[at])
+                if missing < 0:
+                    state[SEEN] += 1.0
+                    state[BAD] += 1.0
+                    scores[at], fates[at] = math.nan, UNUSABLE
+                else:
+                    scores[at], fates[at] = step(state, points[at], settings, work, missing)
+
+    size, run = (0, None) if functions.whole is None else side_by_side(functions.whole, norm, rule)
+    return Many(max(size, functions.work_size), run, compiled(run_in_turn, releases_gil=True), *look_out(turn))
+
+
+def look_out(turn: Turn) -> tuple[Callable[..., Any], ...]:
+    """`Many.first_special`, `Many.are_special` and `Many.hold`."""
+    missing_coordinates, stamp = turn.missing_coordinates, turn.stamp
+
+    def first_special(points):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for i in range(len(points)):
+            if missing_coordinates(points[i]) != 0:
+                return i
+        return -1
+
+    def are_special(begins, counts, order, points, special):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for s in range(len(begins)):
+            special[s] = False
+            for j in range(counts[s]):
+                if missing_coordinates(points[order[begins[s] + j]]) != 0:
+                    special[s] = True
+                    break
+
+    entry_points = (compiled(function, releases_gil=True) for function in (first_special, are_special))
+    return *entry_points, hold_many(missing_coordinates)
+
+
+def side_by_side(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> tuple[int, Callable[..., Any]]:
+    """The numbers that a block has, and `Many.run`."""
+    turn = make_turn(functions, norm, rule)
+    judge, learn, stamp = turn.judge, turn.learn, turn.stamp
+    width, theta_size = functions.width, functions.layout.size
+    state_size = HEADER + theta_size
+    # The fields of a block, each of them `LANES` numbers.
+    theta_at = HEADER
+    kept_at = padded_size(state_size)  # theta before a turn that not all lanes learn from
+    work_at = kept_at + theta_size
+    point_at = work_at + functions.work_size
+    score_at = point_at + width
+    fate_at = score_at + 1
+    stride = (fate_at + 1) * LANES  # of a group of lanes
+    size = BLOCK // LANES * stride
+
+    @kernel
+    def return_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+        at = lane // LANES * stride + lane % LANES
+        for i in range(state_size):
+            states[stream, i] = block[at + i * LANES]
+
+    def run(states, streams, begins, counts, order, points, settings, block, scores, fates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        padded = states.shape[1]
+        for first in range(0, len(streams), BLOCK):
+            n = min(BLOCK, len(streams) - first)
+            whole = n // LANES
+            for group in range(whole):
+                rows_to_columns(states, streams, first + group * LANES, block, group * stride, padded)
+            for lane in range(whole * LANES, n):
+                at = whole * stride + lane - whole * LANES
+                for i in range(state_size):
+                    block[at + i * LANES] = states[streams[first + lane], i]
+            active = n
+            for j in range(counts[first]):
+                while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
+                    active -= 1
+                    return_row(states, streams[first + active], block, active)
+                groups = (active + LANES - 1) // LANES
+                for group in range(groups):
+                    at = group * stride + point_at * LANES
+                    for lane in range(min(LANES, active - group * LANES)):
+                        place = order[begins[first + group * LANES + lane] + j]
+                        for i in range(width):
+                            block[at + i * LANES + lane] = points[place, i]
+                for group in range(groups):
+                    cell = columns(block, group * stride)
+                    theta, y, work = cell[theta_at:], cell[point_at:], cell[work_at:]
+                    seen = cell[SEEN] + 1.0
+                    t = seen - cell[BAD] + cell[HELD] + 1.0
+                    score, rejected = judge(theta, t, y, settings, work, False)
+                    some = any_of(rejected)
+                    if some:
+                        for i in range(theta_size):
+                            cell[kept_at + i] = theta[i]
+                    learn(theta, t, y, settings, work, False)
+                    if some:
+                        for i in range(theta_size):
+                            theta[i] = where(rejected, cell[kept_at + i], theta[i])
+                    cell[SEEN] = seen
+                    cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
+                    cell[DROPPED] += where(rejected, 1.0, 0.0)
+                    cell[score_at] = score
+                    cell[fate_at] = where(rejected, 1.0, 0.0)
+                for group in range(groups):
+                    at = group * stride
+                    for lane in range(min(LANES, active - group * LANES)):
+                        place = order[begins[first + group * LANES + lane] + j]
+                        scores[place] = block[at + score_at * LANES + lane]
+                        fates[place] = int(block[at + fate_at * LANES + lane])
+            whole = active // LANES
+            for group in range(whole):
+                columns_to_rows(states, streams, first + group * LANES, block, group * stride, padded)
+            for lane in range(whole * LANES, active):
+                return_row(states, streams[first + lane], block, lane)
+
+    return size, compiled(run, releases_gil=True)
