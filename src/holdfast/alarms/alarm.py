@@ -19,7 +19,7 @@ class Alarm:
         the onset do not show it.
     direction: "up", "down", "wider" or "narrower".
     variables: the variables that carry it, the one that carries most first: names if the data had any, or numbers.
-    p_value: of an anomaly, how rare a point so far out is.
+    p_value: of an anomaly, how rare a point so far out is. key: of the stream, where it is one of a fleet.
     """
 
     kind: str
@@ -29,12 +29,15 @@ class Alarm:
     direction: str
     variables: tuple[str | int, ...]
     p_value: float | None = None
+    key: str | int | None = None
 
     def __str__(self) -> str:
         """In words.
 
         >>> print(Alarm("change", 210, 201, 3.2, "up", ("temperature",)))
         row 210: change since row 201, temperature up by 3.2 standard deviations
+        >>> print(Alarm("anomaly", 7, 7, 12.0, "down", (0,), 1e-5, "pump 3"))
+        pump 3, row 7: anomaly, variable 0 down by 12 standard deviations
         """
         which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
         if math.isnan(self.size):
@@ -46,4 +49,5 @@ class Alarm:
         else:
             how = f"{which} {self.direction}, spread {self.size:.3g} times the old one"
         since = f" since row {self.onset}" if self.onset != self.row else ""
-        return f"row {self.row}: {self.kind}{since}, {how}"
+        whose = "" if self.key is None else f"{self.key}, "
+        return f"{whose}row {self.row}: {self.kind}{since}, {how}"

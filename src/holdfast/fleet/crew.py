@@ -21,8 +21,6 @@ from holdfast.scheme.many import padded_size
 from holdfast.scheme.state import HEADER, RowCell, Vector
 from holdfast.threads import cores, share
 
-WORTH_SHARING = 4096  # points, below which a second core does not pay
-
 
 @dataclass(eq=False)
 class Answers:
@@ -32,8 +30,8 @@ class Answers:
     """(n, …): the score first."""
 
     fates: npt.NDArray[np.int8]
-    alarms: list[tuple[int, int, Alarm]] = field(default_factory=list)
-    """Each with the point of the call and the row of the states that it is about."""
+    alarms: list[tuple[int, Alarm]] = field(default_factory=list)
+    """Each with the point of the call that raised it."""
 
     first: int = 0
     """Which point of the call the first one here is."""
@@ -88,7 +86,7 @@ class Crew(ABC):
 
     @abstractmethod
     def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
-        """Runs streams that have started."""
+        """Runs streams that have started. An alarm has the row of its stream as its key."""
 
     @abstractmethod
     def trace(self, answers: Answers) -> Trace:
@@ -100,7 +98,8 @@ class Crew(ABC):
         edges = [n * i // parts for i in range(parts + 1)]
         share(work, [slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)])
 
-    def _share_turns(self, work: Callable[[Turns], object], turns: Turns) -> None:
-        """The work on all turns, shared if there are enough of them."""
+    def _share_turns(self, work: Callable[[Turns, slice], object], turns: Turns, worth_sharing: int) -> None:
+        """The work on all turns, shared if there are enough points: (some of them, which)."""
         if len(turns):
-            share(work, turns.parts(cores()) if turns.n_points >= WORTH_SHARING else [turns])
+            parts = turns.parts(cores()) if turns.n_points >= worth_sharing else [slice(0, len(turns))]
+            share(lambda part: work(turns.some(part), part), parts)

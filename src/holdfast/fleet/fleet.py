@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require_whole
 from holdfast.errors import BadInputError
 from holdfast.fleet.crew import Answers, Crew
@@ -98,7 +99,7 @@ class Fleet:
         self._latest: _Latest | None = None
         self.n_keyless = 0
         """Points that came without a key."""
-        self.alarms: list[Any] = []
+        self.alarms: list[Alarm] = []
         """What the last call raised, in the order of its rows."""
 
     # Learning
@@ -163,7 +164,10 @@ class Fleet:
                 crew.start(store.states, young.streams[due], store.starts[slots[due]])
                 store.have_started(slots[due])
                 turns = turns.and_also(young.after(taken))
+        told = len(answers.alarms)
         crew.run(store.states, turns, points, answers)
+        key_of = self._roster.keys.of_row
+        answers.alarms[told:] = [(at, replace(alarm, key=key_of(alarm.key))) for at, alarm in answers.alarms[told:]]
 
     def _answers(self, points: Vector) -> Answers:
         """Room for the answers to these points, if they are all to be learnt from."""
@@ -192,6 +196,7 @@ class Fleet:
             self._crew = crew_of(self.model._make_engine(width))
             self._roster.store = Store(self._crew.state_size, self._crew.n_init, width)
         self._names = self._names or names
+        self._crew.engine.names = self._names
 
     @property
     def _width(self) -> int | None:

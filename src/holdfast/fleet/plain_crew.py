@@ -14,7 +14,7 @@ from holdfast.scheme.compiling import announced
 from holdfast.scheme.many import bind_many
 from holdfast.scheme.state import MISSING, Vector
 
-LEAST_SIDE_BY_SIDE = 3  # streams
+WORTH_SHARING = 8192  # points, below which a second core does not pay
 
 
 class PlainCrew(Crew):
@@ -38,26 +38,22 @@ class PlainCrew(Crew):
             if self.many.run is None:
                 self._run(self.many.run_in_turn, states, turns, points, answers)
                 return
-            in_turn = self._need_care(turns, points)
-            together, later = turns.some(~in_turn).side_by_side()
+            if self.many.first_special(points) >= 0:
+                special = np.zeros(len(turns), np.bool_)
+                self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
+                self._run(self.many.run_in_turn, states, turns.some(special), points, answers)
+                turns = turns.some(~special)
+            together, later = turns.side_by_side()
             self._run(self.many.run, states, together, points, answers)
             self._run(self.many.run_in_turn, states, later, points, answers)
-            self._run(self.many.run_in_turn, states, turns.some(in_turn), points, answers)
-
-    def _need_care(self, turns: Turns, points: Vector) -> np.ndarray:
-        """The streams with points that miss something."""
-        special = np.zeros(len(turns), np.bool_)
-        if self.many.first_special(points) >= 0:
-            self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
-        return special
 
     def _run(self, run, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:  # type: ignore[no-untyped-def]
-        def work(part: Turns) -> None:
+        def work(own: Turns, part: slice) -> None:
             room = np.empty(self.many.block_size)
-            arguments = (part.streams, part.begins, part.counts, part.order, points, self.settings, room)
+            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, room)
             run(states, *arguments, answers.results[:, 0], answers.fates)
 
-        self._share_turns(work, turns)
+        self._share_turns(work, turns, WORTH_SHARING)
 
     def trace(self, answers: Answers) -> Trace:
         """Scores and fates."""

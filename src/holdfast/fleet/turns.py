@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -36,10 +37,15 @@ class Turns:
     def __len__(self) -> int:
         return len(self.streams)
 
-    @property
+    @cached_property
     def n_points(self) -> int:
         """How many points there are."""
         return int(self.counts.sum())
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all streams have as many points."""
+        return not len(self) or bool(self.counts.min() == self.counts.max())
 
     def some(self, which: npt.NDArray[np.bool_] | slice) -> Turns:
         """Those of some of the streams."""
@@ -57,13 +63,15 @@ class Turns:
 
     def longest_first(self) -> Turns:
         """Streams with most points first: those that stand side by side then finish at about the same time."""
-        if not len(self) or self.counts.min() == self.counts.max():
+        if self.even:
             return self
         by_count = np.argsort(-self.counts, kind="stable")
         return Turns(self.streams[by_count], self.begins[by_count], self.counts[by_count], self.order)
 
     def side_by_side(self) -> tuple[Turns, Turns]:
         """What is to be run side by side, and what is left over for later: where few of a block go on much longer."""
+        if self.even and not 0 < len(self) % BLOCK <= FEW:
+            return self, self.some(slice(0))
         turns = self.longest_first()
         firsts = np.arange(0, len(turns), BLOCK)
         alone = np.minimum(firsts + FEW, len(turns) - 1)
@@ -72,14 +80,16 @@ class Turns:
         both = Turns(turns.streams, turns.begins, together, turns.order)
         return both.some(together > 0), turns.after(together)
 
-    def parts(self, n: int) -> Iterator[Turns]:
-        """As n lists of about as many points each."""
-        done = np.cumsum(self.counts)
-        edges = np.searchsorted(done, np.arange(1, n) * (done[-1] / n) if len(done) else np.zeros(n - 1))
+    def parts(self, n: int) -> list[slice]:
+        """The streams in n parts with about as many points each."""
+        shares = np.arange(1, n) / n
+        if self.even:
+            edges = (shares * len(self)).astype(np.int64)
+        else:
+            done = np.cumsum(self.counts)
+            edges = np.searchsorted(done, shares * done[-1])
         edges = np.concatenate([[0], -(-edges // BLOCK) * BLOCK, [len(self)]])
-        for first, last in zip(edges[:-1], edges[1:], strict=True):
-            if first < last:
-                yield self.some(slice(int(first), int(last)))
+        return [slice(first, last) for first, last in pairwise(edges.tolist()) if first < last]
 
 
 def _sort_by_stream(rows, n_rows):  # type: ignore[no-untyped-def]

@@ -208,7 +208,7 @@ class PilotEngine(Engine):
         with announced(self.title):
             start_pilot(self.watch.pilot, points, theta[: self.watch.pilot.layout.size], self.seed)
             if theta is self.cell.theta:
-                nothing = (np.empty((0, RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
+                nothing = (np.empty((1, RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
                 self.watch.run(self.cell.state, points, self.cell.settings, self.cell.work, *nothing, True)
 
     def score(self, rows: Vector) -> Vector:

@@ -13,6 +13,7 @@ from holdfast.alarms.calibration import CALLED, count_surprise, p_value
 from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.scheme.holding import hold_many
 from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
@@ -40,6 +41,14 @@ class Watch:
     held: these are the points of the start, which has been made of them; what else there is to learn from them is
     learnt.
     """
+
+    run_many: Callable[..., Any]
+    """(states, streams, begins, counts, order, points, settings, work, results, fates, done, held): the same for many
+    streams one after another; see `scheme.many.Many` for who has which points. Stream s has had done[s] of them when
+    Python has to step in, or all. Points that are held have no answers."""
+
+    hold: Callable[..., Any]
+    """See `scheme.holding.hold_many`."""
 
     score: Callable[..., Any]
     """(state, rows, settings, work, scores): the score of each row, if it came next; learns nothing."""
@@ -119,34 +128,53 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         count_surprise(theta, surprises, surprise, 1.0, 0.0, 0.0)
         pass_by(theta, work)
 
+    @kernel
+    def take(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, held: bool) -> int:
+        """One row, whatever it is: what became of it."""
+        theta = state[HEADER:theta_end]
+        missing, fate = missing_coordinates(y), UNUSABLE
+        if missing < 0:
+            tick(theta)
+            pass_time(theta, changes)
+            if not held:
+                state[SEEN] += 1.0
+                state[BAD] += 1.0
+                for j in range(RESULTS):
+                    results[j] = math.nan
+            return fate
+        if held:
+            take_note(theta, y, settings, work, missing)
+        else:
+            fate = watch(state, y, settings, work, results, missing)
+        if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
+            fate |= CHANGED
+        return fate
+
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        recording, theta = len(estimates) > 0, state[HEADER:theta_end]
         for i in range(len(rows)):
-            missing, fate = missing_coordinates(rows[i]), UNUSABLE
-            if missing < 0:
-                tick(theta)
-                pass_time(theta, changes)
-                if not held:
-                    state[SEEN] += 1.0
-                    state[BAD] += 1.0
-                    for j in range(RESULTS):
-                        results[i, j] = math.nan
-            else:
-                if held:
-                    take_note(theta, rows[i], settings, work, missing)
-                else:
-                    fate = watch(state, rows[i], settings, work, results[i], missing)
-                if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
-                    fate |= CHANGED
+            fate = take(state, rows[i], settings, work, results[0 if held else i], held)
             if held:
                 continue
             fates[i] = fate
-            if recording:
-                estimate(theta, estimates[i])
+            if len(estimates) > 0:
+                estimate(state[HEADER:theta_end], estimates[i])
             if fate >= CHANGED:
                 return i + 1
         return len(rows)
+
+    def run_many(states, streams, begins, counts, order, points, settings, work, results, fates, done, held):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for s in range(len(streams)):
+            state, fate, j = states[streams[s]], LEARNT, 0
+            while j < counts[s] and fate < CHANGED:
+                at = order[begins[s] + j]
+                answer = 0 if held else at
+                fate = take(state, points[at], settings, work, results[answer], held)
+                fates[answer] = fate
+                fate = LEARNT if held else fate
+                j += 1
+            done[s] = j
 
     def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -169,6 +197,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         layout,
         work_size,
         compiled(run, releases_gil=True),
+        compiled(run_many, releases_gil=True),
+        hold_many(missing_coordinates),
         compiled(score, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
