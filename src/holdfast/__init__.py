@@ -10,8 +10,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from holdfast import alarms, datasets, detectors, metrics, models, scheme, tradeoff, tuning
     from holdfast.alarms import Alarm
-    from holdfast.fleet import Fleet, load
-    from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace, from_bytes
+    from holdfast.fleet import Fleet, from_bytes, load
+    from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace
 
 __all__ = [
     "IEM",
@@ -35,7 +35,7 @@ __all__ = [
     "tuning",
 ]
 
-_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "load": "fleet"}
+_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet"}
 _ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
 
 

@@ -22,7 +22,7 @@ from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.lab import synthetic_methods
 from holdfast.experiments.methods import AUTO, Method
 from holdfast.experiments.plan import Plan
-from holdfast.tuning.sweep import cores
+from holdfast.threads import cores
 
 Needed = Callable[[bool], list[tuple[list[Method], int]]]
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
+from holdfast.fleet.found import UNKNOWN
+from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.keys import Numbers, Texts
 from holdfast.scheme.state import Vector
 
@@ -27,7 +29,7 @@ def narwhals() -> Any:
 def series_of(column: Any) -> nw.Series[Any]:
     """A column of any library."""
     try:
-        return narwhals().from_native(column, series_only=True)  # type: ignore[no-any-return]
+        return narwhals().from_native(column, series_only=True)
     except TypeError as error:
         raise WrongTypeError(f"keys: expected a list, an array or a column, got {type(column).__name__}") from error
 
@@ -35,8 +37,12 @@ def series_of(column: Any) -> nw.Series[Any]:
 def frame_of(frame: Any) -> nw.DataFrame[Any]:
     """A dataframe of any library, with its values at hand."""
     nw = narwhals()
+    if type(frame).__name__ == "RecordBatch":  # of pyarrow, which narwhals takes as tables only
+        import pyarrow
+
+        frame = pyarrow.Table.from_batches([frame])
     try:
-        return nw.from_native(frame, eager_only=True)  # type: ignore[no-any-return]
+        return nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise WrongTypeError(f"expected an eager dataframe, got {type(frame).__name__}: {error}") from None
 
@@ -51,7 +57,11 @@ def read_key_column(column: nw.Series[Any]) -> Numbers | Texts:
         filled = column.fill_null(0) if missing.any() else column
         keys = read_keys(np.asarray(filled.to_numpy()))
         assert isinstance(keys, Numbers)
-        return keys if not missing.any() else Numbers(keys.values, missing | (keys.missing if len(keys.missing) else False))
+        return (
+            keys
+            if not missing.any()
+            else Numbers(keys.values, missing | (keys.missing if len(keys.missing) else False))
+        )
     if column.dtype not in (nw.String, nw.Categorical, nw.Object, nw.Enum):
         raise WrongTypeError(f"column {column.name!r} holds {column.dtype}: keys are texts or whole numbers")
     native, codes, texts = column.to_native(), None, None
@@ -61,9 +71,11 @@ def read_key_column(column: nw.Series[Any]) -> Numbers | Texts:
     if column.implementation.is_polars():
         import polars
 
-        coded = native.cast(polars.Categorical)
-        codes = coded.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
-        return Texts(coded.cat.get_categories().to_list(), np.asarray(codes, np.int64))
+        coded = native.cast(polars.Categorical) if native.dtype == polars.String else native
+        numbers = coded.to_physical().cast(polars.Int64)
+        missing = numbers.is_null().to_numpy()
+        found = IntegerTable().look_up(numbers.fill_null(0).to_numpy(), missing)  # numbered as they come
+        return Texts(native.gather(found.first).cast(polars.String).to_list(), np.maximum(UNKNOWN - found.rows, -1))
     if column.implementation.is_pyarrow():
         whole = native.combine_chunks() if hasattr(native, "combine_chunks") else native
         coded = whole.dictionary_encode() if not hasattr(whole, "dictionary") else whole

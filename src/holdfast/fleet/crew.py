@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,15 @@ class Crew(ABC):
     ) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """Holds first points; how many of each stream it took until it can start, and whether it can."""
         taken, due = np.zeros(len(turns), np.int64), np.zeros(len(turns), np.bool_)
-        arguments = (turns.streams, turns.begins, turns.counts, turns.order, points, answers.results[:, 0], answers.fates)
+        arguments = (
+            turns.streams,
+            turns.begins,
+            turns.counts,
+            turns.order,
+            points,
+            answers.results[:, 0],
+            answers.fates,
+        )
         with announced(self.engine.title):
             self.hold_points(states, starts, slots, *arguments, self.engine.holds_gaps, taken, due)
         return taken, due
@@ -96,7 +105,7 @@ class Crew(ABC):
         """The work on n things, shared if there are enough of them."""
         parts = min(cores(), max(n // least, 1))
         edges = [n * i // parts for i in range(parts + 1)]
-        share(work, [slice(first, last) for first, last in zip(edges[:-1], edges[1:], strict=True)])
+        share(work, [slice(first, last) for first, last in pairwise(edges)])
 
     def _share_turns(self, work: Callable[[Turns, slice], object], turns: Turns, worth_sharing: int) -> None:
         """The work on all turns, shared if there are enough points: (some of them, which)."""

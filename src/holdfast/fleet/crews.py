@@ -18,4 +18,4 @@ def crew_of(engine: Engine) -> Crew:
         return PlainCrew(engine)
     from holdfast.fleet.pilot_crew import PilotCrew
 
-    return PilotCrew(engine)
+    return PilotCrew(engine)  # type: ignore[arg-type]

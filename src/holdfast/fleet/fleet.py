@@ -12,6 +12,7 @@ import numpy as np
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require_whole
 from holdfast.errors import BadInputError
+from holdfast.fleet import checkpoint
 from holdfast.fleet.crew import Answers, Crew
 from holdfast.fleet.crews import crew_of
 from holdfast.fleet.found import NOBODY, Integers
@@ -21,6 +22,7 @@ from holdfast.fleet.roster import Roster
 from holdfast.fleet.spill import Spill
 from holdfast.fleet.store import Store
 from holdfast.fleet.turns import Turns
+from holdfast.learners.checkpoint import write
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
 from holdfast.learners.warnings import Teller
@@ -85,7 +87,11 @@ class Fleet:
     """
 
     def __init__(
-        self, model: StochasticApproximation, *, max_keys: int | None = None, spill: str | os.PathLike[str] | None = None
+        self,
+        model: StochasticApproximation,
+        *,
+        max_keys: int | None = None,
+        spill: str | os.PathLike[str] | None = None,
     ) -> None:
         check_model(model)
         self.model = model.clone()
@@ -107,9 +113,9 @@ class Fleet:
     def update(self, keys: Any, X: Any) -> Trace:
         """Learns one point for each of many keys, in order; a key may come several times.
 
-        keys: texts or whole numbers. X: (n,), (n, d), a dataframe or a list of dicts. Returns one entry a point. A point
-        that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not touched by
-        it. A call with the keys of the call before does not look them up again.
+        keys: texts or whole numbers. X: (n,), (n, d), a dataframe or a list of dicts. Returns one entry a point. A
+        point that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not
+        touched by it. A call with the keys of the call before does not look them up again.
         """
         latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
         asked = latest.asked if latest else read_keys(keys)
@@ -129,8 +135,8 @@ class Fleet:
             than memory: then an iterator of results comes back, a frame at a time.
         key: the column with the keys. values: the columns to learn from, by default all others that hold numbers.
         time: a column to sort by; without it rows are taken as they come. A row without a time is skipped.
-        prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly
-            and change. `alarms` has what was raised.
+        prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value,
+            anomaly and change. `alarms` has what was raised.
         """
         from holdfast.fleet.frames import is_several, process_frame
 
@@ -166,8 +172,11 @@ class Fleet:
                 turns = turns.and_also(young.after(taken))
         told = len(answers.alarms)
         crew.run(store.states, turns, points, answers)
-        key_of = self._roster.keys.of_row
-        answers.alarms[told:] = [(at, replace(alarm, key=key_of(alarm.key))) for at, alarm in answers.alarms[told:]]
+        for i in range(told, len(answers.alarms)):
+            at, alarm = answers.alarms[i]
+            answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
+            (at, replace(alarm, key=key_of(int(alarm.key or 0)))) for at, alarm in answers.alarms[told:]
+        ]
 
     def _answers(self, points: Vector) -> Answers:
         """Room for the answers to these points, if they are all to be learnt from."""
@@ -254,6 +263,16 @@ class Fleet:
         return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
 
     @property
+    def variables(self) -> tuple[str, ...] | None:
+        """The names of the variables, if the data had any."""
+        return self._names
+
+    @property
+    def on_autopilot(self) -> bool:
+        """Whether the streams run on autopilot; known from the first points on."""
+        return self._crew is not None and self._crew.engine.rescues
+
+    @property
     def n_seen(self) -> int:
         """How many points have come for the streams that are there."""
         return int(self.counts()["n_seen"].sum())
@@ -267,6 +286,19 @@ class Fleet:
     def n_bad(self) -> int:
         """How many of them could not be used."""
         return int(self.counts()["n_bad"].sum())
+
+    # Keeping
+
+    def to_bytes(self) -> bytes:
+        """The fleet with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
+        return b"".join(checkpoint.parts_of(self))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fleet to one file, whole or not at all; `holdfast.load` reads it. Spilled streams are in it."""
+        write(path, checkpoint.parts_of(self))
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        return checkpoint.fleet_of, (self.to_bytes(),)
 
     def __repr__(self) -> str:
         room = f", max_keys={self.max_keys}" if self.max_keys else ""

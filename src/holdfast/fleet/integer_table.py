@@ -21,7 +21,7 @@ SMALLEST, AT_ONCE = 1 << 13, 1 << 12  # places; keys looked up before it is seen
 def place_of(key: int, n_places: int) -> int:
     """Where to look first; the number of places is a power of two."""
     mixed = (np.uint64(key) ^ (np.uint64(key) >> np.uint64(32))) * MULTIPLIER
-    return np.int64(mixed ^ (mixed >> np.uint64(32))) & (n_places - 1)
+    return np.int64(mixed ^ (mixed >> np.uint64(32))) & (n_places - 1)  # type: ignore[return-value]
 
 
 @kernel

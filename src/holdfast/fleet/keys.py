@@ -30,6 +30,10 @@ class Numbers:
         """Without the first n."""
         return Numbers(self.values[n:], self.missing[n:])
 
+    def take(self, order: Integers) -> Numbers:
+        """In another order."""
+        return Numbers(self.values[order], self.missing[order] if len(self.missing) else self.missing)
+
 
 @dataclass(frozen=True, eq=False)
 class Texts:
@@ -44,6 +48,12 @@ class Texts:
     def after(self, n: int) -> Texts:
         """Without the first n."""
         return Texts(self.values[n:]) if self.codes is None else Texts(self.values, self.codes[n:])
+
+    def take(self, order: Integers) -> Texts:
+        """In another order."""
+        if self.codes is None:
+            return Texts([self.values[i] for i in order.tolist()])
+        return Texts(self.values, self.codes[order])
 
 
 class Keys:
@@ -93,6 +103,11 @@ class Keys:
         if asked.codes is None:
             return self._table.look_up(asked.values)
         return self._table.look_up_coded(asked.codes, asked.values)
+
+    def begin(self, keys: Sequence[Key]) -> None:
+        """Keys of this kind are to be added, without having been looked up."""
+        if len(keys):
+            self._table = TextTable() if isinstance(keys[0], str) else IntegerTable()
 
     def add(self, keys: Sequence[Key]) -> Integers:
         """Gives rows to keys that have been looked up and were unknown: those that are free, then further ones."""

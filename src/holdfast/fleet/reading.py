@@ -37,7 +37,9 @@ def read_keys(keys: Any) -> Numbers | Texts:
     if kinds & {str, np.str_}:
         return Texts(keys)
     if bool in kinds or not kinds <= {int, float, type(None), np.int64, np.int32, np.float64}:
-        other = next((key for key in keys if not isinstance(key, int | float | str | None) or isinstance(key, bool)), keys[0])
+        other = next(
+            (key for key in keys if not isinstance(key, int | float | str | None) or isinstance(key, bool)), keys[0]
+        )
         raise WrongTypeError(f"keys: expected texts or whole numbers, got {other!r} ({type(other).__name__})")
     return _of_array(np.array([np.nan if key is None else key for key in keys]))
 

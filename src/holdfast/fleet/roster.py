@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.fleet.found import UNKNOWN, Found, Integers
 from holdfast.fleet.keys import Key, Keys, Numbers, Texts
 from holdfast.fleet.spill import Spill
-from holdfast.fleet.store import Store
+from holdfast.fleet.store import SLOT, Store
+from holdfast.scheme.state import HELD, Vector
+
+
+class Streams(NamedTuple):
+    """Streams taken out of a roster: keys, states (n, …), first points of those that have not started, in the order of
+    their states, and when each was seen last (empty where nobody has to leave)."""
+
+    keys: Sequence[Key]
+    states: Vector
+    starts: Vector
+    seen: Integers
 
 
 class Roster:
-    """The streams of a fleet. max_keys: how many there may be; spill: where those go that have to leave, if anywhere."""
+    """The streams of a fleet.
+
+    max_keys: how many there may be. spill: where those go that have to leave, if they are not to be forgotten.
+    """
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
@@ -21,7 +36,7 @@ class Roster:
         self.store = Store(0, 0, 0)
         self.version = 0  # grows whenever a key gets or loses its row
         self._clock = 0
-        self._seen: Integers = np.zeros(0, np.int64)  # when each row was seen last; kept only if someone may have to leave
+        self._seen: Integers = np.zeros(0, np.int64)  # when each row was last seen, if some may have to leave
 
     def segments(self, asked: Numbers | Texts) -> Iterator[tuple[slice, Integers]]:
         """The points of a call in pieces, each with the rows of its keys; all of it at once where nobody has to leave."""
@@ -102,3 +117,46 @@ class Roster:
         self.version += 1
         self.store.free(row)
         self.keys.drop(row)
+
+    def all_streams(self) -> Streams:
+        """All streams, also those that were spilled; states are views where they can be."""
+        rows, keys = self.keys.rows, list(self.keys)
+        states = self.store.states[: len(rows)] if len(rows) == self.keys.n_rows else self.store.states[rows]
+        seen = self._seen[rows] if self.max_keys is not None and len(rows) else np.zeros(0, np.int64)
+        waiting = self.store.waiting(rows)
+        starts = self.store.starts[self.store.slots(rows[waiting])]
+        if waiting.any():
+            states = states.copy()
+            states[waiting, SLOT] = 0.0
+        if self.spill is None or not len(self.spill):
+            return Streams(keys, states, starts, seen)
+        spilled, their_states, their_starts = zip(*self.spill.items(), strict=True)
+        states = np.vstack([states, their_states])
+        held = [start for state, start in zip(their_states, their_starts, strict=True) if state[HELD] >= 0.0]
+        starts = np.concatenate([starts, np.reshape(held, (-1, *starts.shape[1:]))])
+        return Streams([*keys, *spilled], states, starts, np.append(seen, np.full(len(spilled), -1)))
+
+    def fill(self, streams: Streams) -> None:
+        """Takes in streams as `all_streams` gave them; those seen last stay, where there are too many."""
+        self.keys.begin(streams.keys)
+        n = len(streams.keys)
+        waiting = streams.states[:, HELD] >= 0.0
+        if self.max_keys is None or n <= self.max_keys:
+            rows = self.keys.add(streams.keys)
+            self.store.fill(streams.states, waiting, streams.starts)
+        else:
+            assert self.spill is not None
+            newest = np.sort(np.argsort(streams.seen, kind="stable")[n - self.max_keys :])
+            stays = np.zeros(n, np.bool_)
+            stays[newest] = True
+            slot_of = np.cumsum(waiting) - 1
+            for i in np.flatnonzero(~stays).tolist():
+                start = streams.starts[slot_of[i]] if waiting[i] else np.zeros(self.store.starts.shape[1:])
+                self.spill.put(streams.keys[i], streams.states[i], start)
+            rows = self.keys.add([streams.keys[i] for i in newest.tolist()])
+            self.store.fill(streams.states[newest], waiting[newest], streams.starts[slot_of[newest[waiting[newest]]]])
+            streams = streams._replace(seen=streams.seen[newest])
+        if self.max_keys is not None:
+            self._seen, self._clock = streams.seen.copy(), int(streams.seen.max(initial=0)) + 1
+        self.version += 1
+        assert len(rows) == len(self.keys)

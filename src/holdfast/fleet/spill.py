@@ -41,7 +41,9 @@ class Spill:
 
     def put(self, key: Key, state: Vector, start: Vector) -> None:
         """Keeps a state."""
-        self._database.execute("insert or replace into streams values (?, ?, ?)", (key, state.tobytes(), start.tobytes()))
+        self._database.execute(
+            "insert or replace into streams values (?, ?, ?)", (key, state.tobytes(), start.tobytes())
+        )
 
     def take(self, key: Key) -> tuple[Vector, Vector] | None:
         """The state of a key, which is kept no longer; None if there is none."""

@@ -32,13 +32,18 @@ class Store:
         self.states[rows] = 0.0
         self.states[rows, SLOT] = self._slots(len(rows))
 
+    def fill(self, states: Vector, waiting: npt.NDArray[np.bool_], starts: Vector) -> None:
+        """All rows at once, for a store that is empty; starts: first points of those that wait."""
+        self.states, self.starts, self._free_slots = states, starts.copy(), []
+        self.states[waiting, SLOT] = np.arange(len(starts))
+
     def put(self, row: int, state: Vector, start: Vector) -> None:
         """A state that was taken out, at a row that is new or free."""
         self._make_room(row + 1)
         self.states[row] = state
         if state[HELD] >= 0.0:
             self.states[row, SLOT] = slot = self._slots(1)[0]
-            self.starts[slot] = start
+            self.starts[slot] = start.reshape(self.starts.shape[1:])
 
     def take(self, row: int) -> tuple[Vector, Vector]:
         """A copy of the state and the first points of a row."""

@@ -58,8 +58,8 @@ class Turns:
 
     def and_also(self, others: Turns) -> Turns:
         """Together with other streams of the same call."""
-        pairs = ((self.streams, others.streams), (self.begins, others.begins), (self.counts, others.counts))
-        return Turns(*map(np.concatenate, pairs), self.order)
+        streams, begins = np.append(self.streams, others.streams), np.append(self.begins, others.begins)
+        return Turns(streams, begins, np.append(self.counts, others.counts), self.order)
 
     def longest_first(self) -> Turns:
         """Streams with most points first: those that stand side by side then finish at about the same time."""
@@ -98,7 +98,11 @@ def _sort_by_stream(rows, n_rows):  # type: ignore[no-untyped-def]
         if rows[i] >= 0:
             n_streams += counts_of[rows[i]] == 0
             counts_of[rows[i]] += 1
-    streams, begins, counts = np.empty(n_streams, np.int64), np.empty(n_streams, np.int64), np.empty(n_streams, np.int64)
+    streams, begins, counts = (
+        np.empty(n_streams, np.int64),
+        np.empty(n_streams, np.int64),
+        np.empty(n_streams, np.int64),
+    )
     s, n = 0, 0
     for row in range(n_rows):
         if counts_of[row] > 0:

@@ -332,18 +332,17 @@ class StochasticApproximation(Parameters, Estimates):
 
     def to_bytes(self) -> bytes:
         """The learner with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
-        header = {
-            "learner": name_of(type(self)),
-            "settings": {name: to_json(value) for name, value in self.get_params().items()},
-            "width": None if self._engine is None else self._width,
-            "names": self._names,
-            **self._found_out(),
-        }
-        return checkpoint.pack(header, self.state)
+        width = None if self._engine is None else self._width
+        return checkpoint.pack({**self._description(width, self._names), **self._found_out()}, self.state)
+
+    def _description(self, width: int | None, names: Names | None) -> dict[str, Any]:
+        """The header of a checkpoint."""
+        settings = {name: to_json(value) for name, value in self.get_params().items()}
+        return {"learner": name_of(type(self)), "settings": settings, "width": width, "names": names}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the learner to a file, whole or not at all; `holdfast.load` reads it."""
-        checkpoint.write(path, self.to_bytes())
+        checkpoint.write(path, [self.to_bytes()])
 
     def __reduce__(self) -> tuple[Callable[[bytes], StochasticApproximation], tuple[bytes]]:
         from holdfast.learners.restoring import from_bytes

@@ -129,7 +129,9 @@ def mixture_functions(
             work[share] = work[total] = work[inverse] = 1.0
             return unit - best - 0.5 * log(work[precision])
         sum_of_shares = NOTHING
-        behind = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0  # of two, one is the best: exp(0) = 1
+        behind = (
+            exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
+        )  # of two, one is the best: exp(0) = 1
         for k in range(K):
             relative = where(work[exponent + k] < best, behind, 1.0) if K == 2 else exp(work[exponent + k] - best)
             s = source[weights + k] * math.sqrt(work[precision + k]) * relative

@@ -77,7 +77,12 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
     """One turn of Algorithm 1 with these functions in place."""
     width, handles_missing = functions.width, functions.handles_missing
     theta_end = HEADER + functions.layout.size
-    evaluate, advance, valid, squared_norm = functions.evaluate, functions.advance, functions.valid, functions.norms[norm]
+    evaluate, advance, valid, squared_norm = (
+        functions.evaluate,
+        functions.advance,
+        functions.valid,
+        functions.norms[norm],
+    )
     pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, functions.estimate, rule]
     for piece in pieces:
         if not is_kernel(piece):

@@ -56,7 +56,7 @@ def hold(state: Vector, start: Vector, y: Vector, missing: int, keeps_gaps: bool
     state[HELD] = held
     if held < n_init:
         return False
-    for j in range(width):
+    for j in range(width):  # noqa: SIM110  (compiled)
         if values_held(start, held, j) < values_needed(state, n_init):
             return False
     return True

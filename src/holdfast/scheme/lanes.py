@@ -1,12 +1,11 @@
 """Several streams side by side in one processor register: numbers that are `LANES` numbers at once.
 
 A kernel is written once, for one stream. Compiled for a float it learns one stream; compiled for *lanes* the same
-source learns `LANES` streams with the same operations on each, and so to the same bits. What is different: a lane cannot
-take a branch of its own. Kernels that serve both choose with `where` instead of `if`, and ask `any_of` and `all_of`
-before a branch that all lanes take together.
+source learns `LANES` streams with the same operations on each, and so to the same bits. What is different: a lane
+cannot take a branch of its own. Kernels that serve both choose with `where` instead of `if`, and ask `any_of` and
+`all_of` before a branch that all lanes take together.
 
-A matrix of such streams is told by *columns*: `columns(block, at)` is a vector whose entry i is the lanes
-block[at + i·LANES : at + (i+1)·LANES]. It can be indexed and cut like the flat vectors that kernels know.
+For vectors of lanes see `scheme.columns`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.cgutils import for_range, get_or_insert_function
+from numba.core.cgutils import get_or_insert_function
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, models, register_model
-from numba.np.arrayobj import make_array
+from numba.extending import models, register_model
 
 LANES = 8  # two registers of 256 bits, so that one works while the other waits; one of 512
 
@@ -32,7 +30,7 @@ INTEGER_IN_DOUBLE = 0x4338000000000000  # the bits of 1.5 · 2^52, to which an i
 ONE_AND_A_HALF_TIMES_2_52 = 6755399441055744.0
 
 
-class _Lanes(types.Type):  # type: ignore[misc]
+class _Lanes(types.Type):
     """Lanes of one kind of element; floats and integers become lanes where they meet some."""
 
     def __init__(self, name: str, element: ir.Type, scalars: tuple[type, ...]) -> None:
@@ -48,29 +46,15 @@ class _Lanes(types.Type):  # type: ignore[misc]
         return self if isinstance(other, self.scalars) else None
 
 
-class _Columns(types.Type):  # type: ignore[misc]
-    """A vector of lanes: where it begins."""
-
-    def __init__(self) -> None:
-        super().__init__(name="holdfast.columns")
-
-
 floats = _Lanes("holdfast.lanes.floats", DOUBLE, (types.Float, types.Integer))
 integers = _Lanes("holdfast.lanes.integers", INTEGER, (types.Integer,))
 flags = _Lanes("holdfast.lanes.flags", BIT, (types.Boolean,))
-columns_type = _Columns()
 
 
 @register_model(_Lanes)
 class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, kind.vector)
-
-
-@register_model(_Columns)
-class _ColumnsModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, DOUBLE.as_pointer())
 
 
 def _spread(builder: Any, number: Any) -> Any:
@@ -101,7 +85,8 @@ def llvm_call(builder: Any, name: str, arguments: Any, result: Any = None) -> An
     """One of LLVM's own functions, for numbers or for lanes of them."""
     kind = arguments[0].type
     element = getattr(kind, "element", kind)
-    suffix = f"{'v%d' % LANES if element is not kind else ''}{'f64' if element == DOUBLE else f'i{element.width}'}"
+    suffix = f"v{LANES}" if element is not kind else ""
+    suffix += "f64" if element == DOUBLE else f"i{element.width}"
     function_type = ir.FunctionType(result or kind, [argument.type for argument in arguments])
     function = get_or_insert_function(builder.module, function_type, f"{name}.{suffix}")
     return builder.call(function, arguments)
@@ -184,119 +169,3 @@ _offer(where, (types.boolean, types.float64, types.float64), types.float64, lamb
 for _function, _name in ((any_of, "or"), (all_of, "and")):
     _offer(_function, (types.boolean,), types.boolean, lambda b, condition: condition)
     _offer(_function, (flags,), types.boolean, lambda b, c, n=_name: llvm_call(b, f"llvm.vector.reduce.{n}", [c], BIT))
-
-
-# Columns
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def columns(context: Any, block: Any, at: Any) -> Any:
-    """The columns that begin at index `at` of a contiguous array of floats, which must outlive them."""
-
-    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-        data = make_array(sig.args[0])(context, builder, arguments[0]).data
-        return builder.gep(data, [context.cast(builder, arguments[1], sig.args[1], types.int64)])
-
-    return columns_type(block, at), generate
-
-
-@infer_global(operator.getitem)
-class _GetItem(AbstractTemplate):  # type: ignore[misc]
-    def generic(self, arguments: Any, named: Any) -> Any:
-        if arguments[0] is not columns_type:
-            return None
-        if isinstance(arguments[1], types.SliceType):
-            return signature(columns_type, columns_type, types.slice2_type)
-        return signature(floats, columns_type, types.int64)
-
-
-@infer_global(operator.setitem)
-class _SetItem(AbstractTemplate):  # type: ignore[misc]
-    def generic(self, arguments: Any, named: Any) -> Any:
-        return signature(types.none, columns_type, types.int64, floats) if arguments[0] is columns_type else None
-
-
-def _place(builder: Any, column: Any, index: Any) -> Any:
-    return builder.gep(column, [builder.mul(index, ir.Constant(INTEGER, LANES))])
-
-
-def _pointer(builder: Any, column: Any, index: Any) -> Any:
-    return builder.bitcast(_place(builder, column, index), floats.vector.as_pointer())
-
-
-@lower_builtin(operator.getitem, columns_type, types.int64)  # type: ignore[untyped-decorator]
-def _load(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    loaded = builder.load(_pointer(builder, *arguments), typ=floats.vector)
-    loaded.align = 8
-    return loaded
-
-
-@lower_builtin(operator.setitem, columns_type, types.int64, floats)  # type: ignore[untyped-decorator]
-def _store(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    column, index, value = arguments
-    builder.store(value, _pointer(builder, column, index)).align = 8
-    return context.get_dummy_value()
-
-
-@lower_builtin(operator.getitem, columns_type, types.slice2_type)  # type: ignore[untyped-decorator]
-def _cut(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-    column, cut = arguments
-    return _place(builder, column, context.make_helper(builder, sig.args[1], cut).start)
-
-
-# Rows and columns
-
-QUAD = 4  # rows and numbers that are turned over at once
-_FOUR = ir.VectorType(DOUBLE, QUAD)
-_PAIRS = ([0, 4, 2, 6], [1, 5, 3, 7])
-_HALVES = ([0, 1, 4, 5], [2, 3, 6, 7])
-
-
-def _turned(builder: Any, rows: list[Any]) -> list[Any]:
-    """Four vectors of four numbers, turned over."""
-    mask = ir.VectorType(ir.IntType(32), QUAD)
-
-    def mix(a: Any, b: Any, places: list[int]) -> Any:
-        return builder.shuffle_vector(a, b, ir.Constant(mask, places))
-
-    (even, odd), (even_below, odd_below) = ([mix(rows[i], rows[i + 1], p) for p in _PAIRS] for i in (0, 2))
-    return [mix(a, b, half) for half in _HALVES for a, b in ((even, even_below), (odd, odd_below))]
-
-
-def _between_rows_and_columns(to_columns: bool) -> Any:
-    """An intrinsic (states, streams, first, block, at, n): n numbers (a multiple of four) of `LANES` rows of the states,
-    those named from streams[first] on, to the columns at block[at], or back."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def turn(context: Any, states: Any, streams: Any, first: Any, block: Any, at: Any, n: Any) -> Any:
-        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
-            matrix, names, base = (make_array(sig.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
-            first, at, n = (context.cast(builder, arguments[i], sig.args[i], types.int64) for i in (2, 4, 5))
-            length = builder.udiv(builder.extract_value(matrix.strides, 0), ir.Constant(INTEGER, 8))
-            rows = []
-            for lane in range(LANES):
-                place = builder.gep(names.data, [builder.add(first, ir.Constant(INTEGER, lane))])
-                name = context.cast(builder, builder.load(place), sig.args[1].dtype, types.int64)
-                rows.append(builder.gep(matrix.data, [builder.mul(name, length)]))
-            with for_range(builder, builder.udiv(n, ir.Constant(INTEGER, QUAD))) as loop:
-                field = builder.mul(loop.index, ir.Constant(INTEGER, QUAD))
-                column = builder.gep(base.data, [builder.add(at, builder.mul(field, ir.Constant(INTEGER, LANES)))])
-                for quad in range(0, LANES, QUAD):
-                    by_row = [builder.gep(row, [field]) for row in rows[quad : quad + QUAD]]
-                    by_field = [
-                        builder.gep(column, [ir.Constant(INTEGER, i * LANES + quad)]) for i in range(QUAD)
-                    ]
-                    sources, targets = (by_row, by_field) if to_columns else (by_field, by_row)
-                    loaded = [
-                        builder.load(builder.bitcast(p, _FOUR.as_pointer()), align=8, typ=_FOUR) for p in sources
-                    ]
-                    for value, place in zip(_turned(builder, loaded), targets, strict=True):
-                        builder.store(value, builder.bitcast(place, _FOUR.as_pointer()), align=8)
-            return context.get_dummy_value()
-
-        return types.none(states, streams, first, block, at, n), generate
-
-    return turn
-
-
-rows_to_columns, columns_to_rows = _between_rows_and_columns(True), _between_rows_and_columns(False)

@@ -14,10 +14,11 @@ from functools import cache
 from typing import Any
 
 from holdfast.scheme.algorithm import UNUSABLE, Turn, make_turn
+from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
 from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.holding import hold_many
-from holdfast.scheme.lanes import LANES, QUAD, any_of, columns, columns_to_rows, rows_to_columns, where
+from holdfast.scheme.lanes import LANES, any_of, where
 from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
 
 BLOCK = 8 * LANES  # streams whose working areas fit in a processor's first cache, and whose loads overlap
@@ -104,7 +105,9 @@ def look_out(turn: Turn) -> tuple[Callable[..., Any], ...]:
     return *entry_points, hold_many(missing_coordinates)
 
 
-def side_by_side(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> tuple[int, Callable[..., Any]]:
+def side_by_side(
+    functions: Functions, norm: str, rule: Callable[[float, Vector], float]
+) -> tuple[int, Callable[..., Any]]:
     """The numbers that a block has, and `Many.run`."""
     turn = make_turn(functions, norm, rule)
     judge, learn, stamp = turn.judge, turn.learn, turn.stamp
