@@ -175,8 +175,6 @@ class Fleet:
         for i in range(told, len(answers.alarms)):
             at, alarm = answers.alarms[i]
             answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
-            (at, replace(alarm, key=key_of(int(alarm.key or 0)))) for at, alarm in answers.alarms[told:]
-        ]
 
     def _answers(self, points: Vector) -> Answers:
         """Room for the answers to these points, if they are all to be learnt from."""
