@@ -267,8 +267,8 @@ class Fleet:
 
     @property
     def on_autopilot(self) -> bool:
-        """Whether the streams run on autopilot; known from the first points on."""
-        return self._crew is not None and self._crew.engine.rescues
+        """Whether the streams run on autopilot."""
+        return getattr(self.model, "_on_autopilot", False)
 
     @property
     def n_seen(self) -> int:

@@ -120,6 +120,8 @@ class Roster:
 
     def all_streams(self) -> Streams:
         """All streams, also those that were spilled; states are views where they can be."""
+        if not len(self.keys):
+            return Streams([], self.store.states[:0], self.store.starts[:0], self._seen[:0])
         rows, keys = self.keys.rows, list(self.keys)
         states = self.store.states[: len(rows)] if len(rows) == self.keys.n_rows else self.store.states[rows]
         seen = self._seen[rows] if self.max_keys is not None and len(rows) else np.zeros(0, np.int64)
