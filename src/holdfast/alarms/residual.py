@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.frame import centre_and_spread, median_of_sorted, sort
+from holdfast.alarms.frame import centre_and_spread
 from holdfast.alarms.layout import (
     ABOVE,
     BELOW,
@@ -36,6 +36,7 @@ from holdfast.alarms.layout import (
 )
 from holdfast.alarms.ranks import N_BINS, add, bin_of
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.sorting import median_of_sorted, sort
 from holdfast.scheme.state import Vector
 
 PAIR_LIMIT = 3.5  # spreads within which both of a pair must be

@@ -74,12 +74,18 @@ class Pilot:
     """… and what of it the past did not tell."""
 
     look_over: Callable[..., Any]
-    """(fit, points, work, losses, distances): an entry point; −log density and q of each point, given in the frame."""
+    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log density and q of
+    each point, given in the frame."""
 
     def judge(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
         """−log density and squared distance of each point, given in the frame's coordinates, under a fit."""
-        losses, distances = np.empty(len(points)), np.empty(len(points))
-        self.look_over(fit, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
+        losses, distances = self.judge_all(fit[None], points[None])
+        return losses[0], distances[0]
+
+    def judge_all(self, fits: Vector, points: Vector) -> tuple[Vector, Vector]:
+        """(m, n): the same for m streams, each with its fit; points (m, n, d)."""
+        losses, distances = np.empty(points.shape[:2]), np.empty(points.shape[:2])
+        self.look_over(fits, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
         return losses, distances
 
 
@@ -209,14 +215,16 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     evaluate, whitened = mixture.evaluate, mixture.norms["whitened"]
     stamp = fingerprint([evaluate, whitened])
 
-    def look_over(fit, points, work, losses, distances):  # type: ignore[no-untyped-def]
+    def look_over(fits, points, work, losses, distances):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        for t in range(len(points)):
-            missing = False
-            for i in range(d):
-                missing = missing or math.isnan(points[t, i])
-            losses[t] = evaluate(fit, points[t], fit, work, missing)
-            distances[t] = whitened(fit, points[t], fit, work, missing)
+        for s in range(len(points)):
+            fit = fits[s]
+            for t in range(points.shape[1]):
+                missing = False
+                for i in range(d):
+                    missing = missing or math.isnan(points[s, t, i])
+                losses[s, t] = evaluate(fit, points[s, t], fit, work, missing)
+                distances[s, t] = whitened(fit, points[s, t], fit, work, missing)
 
     return Pilot(
         K,
@@ -236,5 +244,5 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         carrier,
         point_at,
         residual_at,
-        compiled(look_over),
+        compiled(look_over, releases_gil=True),
     )
