@@ -8,10 +8,13 @@ from numba import njit
 
 from holdfast.alarms import change_detector, threshold_for
 from holdfast.alarms.bets import EDGES, FAR, INSIDE, KEPT, WEIGHTS, cell_of
-from holdfast.alarms.layout import AGES, CHANNEL, GAPS, HEADER, WARM
+from holdfast.alarms.calibration import BINS as SURPRISES
+from holdfast.alarms.calibration import CALLED, COUNTED, SIZE, TREE, count_surprise, p_value
+from holdfast.alarms.layout import ABOVE, AGES, BELOW, BINS, BLOCKS, CHANNEL, GAPS, HEADER, N_COUNTS, WARM
 from holdfast.alarms.lock import EXCESS, STRETCH, UNCENSORED
-from holdfast.alarms.ranks import add, bin_of, inliers, rank, uniform
+from holdfast.alarms.ranks import add, bin_of, halve, inliers, rank, uniform
 from holdfast.errors import BadInputError
+from holdfast.scheme.counting import MOST, add_count, count_below, halve_counts
 
 
 def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
@@ -45,7 +48,7 @@ def normal(seed, *shape):
 def test_ranks_are_those_of_a_count():
     residuals = np.clip(normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
-    own = np.zeros(CHANNEL)
+    own = np.zeros(N_COUNTS, np.int32)
     for n, r in enumerate(residuals):
         b, bins = bin_of(r), np.minimum(((residuals[:n] + 4.0) * 8.0).astype(int), 63)
         for u in (0.0, 0.3):
@@ -53,6 +56,25 @@ def test_ranks_are_those_of_a_count():
             assert rank(own, b, u) == pytest.approx(expected, abs=1e-15)
         add(own, b)
         assert inliers(own) == n + 1
+
+
+def test_counts_are_halved_before_they_are_too_large_and_ranks_stay():
+    counts = np.zeros(N_COUNTS, np.int32)
+    for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
+        add(counts, bin_of(r))
+    counts *= 2**30 // 3000
+    counts[[ABOVE, BELOW]] = 7, 0
+    before = [rank(counts, b, u) for b in range(64) for u in (0.0, 0.999)]
+    n = inliers(counts)
+    halve(counts)
+    assert inliers(counts) == n // 2
+    assert tuple(counts[[ABOVE, BELOW]]) == (4, 0)
+    assert [rank(counts, b, u) for b in range(64) for u in (0.0, 0.999)] == pytest.approx(before, abs=1e-8)
+    counts[[BLOCKS + 7, BINS + 63]] += MOST - 1 - inliers(counts)
+    assert np.isfinite(counts.view(np.float64)).all()
+    add(counts, 63)
+    assert inliers(counts) == MOST // 2
+    assert np.isfinite(counts.view(np.float64)).all()
 
 
 def test_random_numbers_are_splitmix():
@@ -246,3 +268,23 @@ def test_the_threshold_is_a_logarithm():
     with pytest.raises(ValueError, match="far"):
         threshold_for(0.0)
     assert WARM == 100
+
+
+def test_a_tree_of_counts_is_halved_before_they_are_too_large():
+    memory, bins = np.zeros(SIZE, np.int32), np.random.default_rng(0).integers(0, 9, SURPRISES)
+    tree = memory[TREE:]
+    for place in np.repeat(np.arange(SURPRISES), bins):
+        add_count(tree, SURPRISES, place)
+    halve_counts(tree, SURPRISES)
+    from_each_on = [(bins[place:].sum() + 1) // 2 for place in range(SURPRISES)]
+    assert [tree[-1] - count_below(tree, place) for place in range(SURPRISES)] == from_each_on
+    tree *= (MOST - 1) // tree[-1]
+    tree[[2**i - 1 for i in range(8)]] += MOST - 1 - tree[-1]  # into the first bin
+    memory[[COUNTED, CALLED]] = MOST - 1, 100
+    assert np.isfinite(memory.view(np.float64)).all()
+    count = njit(lambda memory, surprise: count_surprise(memory, surprise, 1.0, 0.0, 0.0))
+    ask = njit(lambda memory, surprise: p_value(memory, surprise, 1e-4))
+    before = [ask(memory, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
+    count(memory, 0.0)
+    assert memory[[COUNTED, CALLED, SIZE - 1]].tolist() == [MOST // 2, 50, MOST // 2]
+    assert [ask(memory, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)] == pytest.approx(before, rel=1e-6)

@@ -10,14 +10,15 @@ A surprise far beyond the level counts as one just beyond it: a glitch does not 
 more anomalies have been called than were promised; then each counts for what it is, and nothing is taken to be rarer
 than it has been. So what keeps coming, or cannot be told by a tail (counts, values that are mostly the same), is
 called a few times only.
+
+After some 10⁹ points all counts are halved, and go on from there.
 """
 
 from __future__ import annotations
 
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.counting import add_count, count_at, count_below
+from holdfast.scheme.counting import MOST, Counts, add_count, count_at, count_below, halve_counts
 from holdfast.scheme.elementary import at_least, exp, log
-from holdfast.scheme.state import Vector
 
 FINE, FINE_BINS = 0.125, 64  # nats, up to 8 …
 COARSE, BINS = 0.5, 128  # … then up to 40
@@ -29,7 +30,7 @@ TAIL = 16.0  # largest ones that the tail is fitted to
 CAUTION = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
 SPARE = 2.0  # anomalies more than were promised, before the level rises to them
 
-# calibration = [ points counted | anomalies called | tree of counts … ]
+# calibration = [ points counted | anomalies called | tree of counts … ], whole numbers of 32 bits
 COUNTED, CALLED, TREE = 0, 1, 2
 SIZE = TREE + BINS
 
@@ -50,56 +51,56 @@ def bin_of(surprise: float) -> int:
 
 
 @kernel
-def base_of(memory: Vector, at: int, total: float, largest: float) -> int:
+def base_of(memory: Counts, total: float, largest: float) -> int:
     """The bin from which on there are so many of the largest ones, at least."""
     place = BINS - 1
-    while place > 0 and total - count_below(memory, at + TREE, place) < largest:
+    while place > 0 and total - count_below(memory[TREE:], place) < largest:
         place -= 1
     return place
 
 
 @kernel
-def mean_excess(memory: Vector, at: int, total: float, place: int) -> float:
+def mean_excess(memory: Counts, total: float, place: int) -> float:
     """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
     excess, before = 0.0, 0.0
     for j in range(BINS - 1, place - 1, -1):
-        now = total - count_below(memory, at + TREE, j)
+        now = total - count_below(memory[TREE:], j)
         excess += (now - before) * (0.5 * (edge(j) + edge(j + 1)) - edge(place))
         before = now
     return excess / before
 
 
 @kernel
-def tail_p_value(memory: Vector, at: int, surprise: float, total: float) -> float:
+def tail_p_value(memory: Counts, surprise: float, total: float) -> float:
     """Beyond what has been seen often: the largest values continued as an exponential tail.
 
     Outliers of limited size can make the very end of the tail look steeper than what goes on beyond them: where many
     points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
     """
-    place = base_of(memory, at, total, TAIL)
-    above, slope = total - count_below(memory, at + TREE, place), mean_excess(memory, at, total, place)
+    place = base_of(memory, total, TAIL)
+    above, slope = total - count_below(memory[TREE:], place), mean_excess(memory, total, place)
     if total > MANY:
-        slope = at_least(slope, mean_excess(memory, at, total, base_of(memory, at, total, OFTEN * total)))
+        slope = at_least(slope, mean_excess(memory, total, base_of(memory, total, OFTEN * total)))
     x = at_least(surprise - edge(place), 0.0) / (above * slope)
     return (1.0 + CAUTION / total) * above / (total + 1.0) * exp(-above * log(1.0 + x))
 
 
 @kernel
-def in_promise(memory: Vector, at: int, far: float) -> bool:
+def in_promise(memory: Counts, far: float) -> bool:
     """Whether no more anomalies have been called than were promised, and a few."""
-    return memory[at + CALLED] <= SPARE + far * memory[at + COUNTED]
+    return memory[CALLED] <= SPARE + far * memory[COUNTED]
 
 
 @kernel
-def p_value(memory: Vector, at: int, surprise: float, far: float) -> float:
+def p_value(memory: Counts, surprise: float, far: float) -> float:
     """The chance of a surprise as large as this one, from those seen so far."""
     surprise = surprise if surprise < edge(BINS) else edge(BINS)  # beyond, all are alike
-    total, place = memory[at + COUNTED], bin_of(surprise)
-    low = total - count_below(memory, at + TREE, place)
-    larger = low - count_at(memory, at + TREE, place)
+    total, place = float(memory[SIZE - 1]), bin_of(surprise)  # BINS is a power of two
+    low = total - count_below(memory[TREE:], place)
+    larger = low - count_at(memory[TREE:], place)
     if larger < ENOUGH:
-        p = tail_p_value(memory, at, surprise, total)
-        if not in_promise(memory, at, far):
+        p = tail_p_value(memory, surprise, total)
+        if not in_promise(memory, far):
             p = at_least(p, (larger + 0.5 * (low - larger)) / (total + 1.0))  # as often as it has been seen
         return p if p < 1.0 else 1.0
     width = edge(place + 1) - edge(place)
@@ -110,11 +111,14 @@ def p_value(memory: Vector, at: int, surprise: float, far: float) -> float:
 
 
 @kernel
-def count_surprise(memory: Vector, at: int, surprise: float, p: float, level: float, far: float) -> None:
+def count_surprise(memory: Counts, surprise: float, p: float, level: float, far: float) -> None:
     """Counts a surprise; one beyond the level counts as if it lay just beyond it, as long as the promise is kept."""
     place = bin_of(surprise)
-    if p <= level and in_promise(memory, at, far):
-        while place > 0 and p_value(memory, at, edge(place), far) <= level:
+    if p <= level and in_promise(memory, far):
+        while place > 0 and p_value(memory, edge(place), far) <= level:
             place -= 1
-    add_count(memory, at + TREE, BINS, place, 1.0)
-    memory[at + COUNTED] += 1.0
+    add_count(memory[TREE:], BINS, place)
+    memory[COUNTED] += 1
+    if memory[COUNTED] >= MOST:
+        halve_counts(memory[TREE:], BINS)
+        memory[COUNTED], memory[CALLED] = MOST // 2, memory[CALLED] // 2

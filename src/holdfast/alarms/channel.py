@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from holdfast.alarms.bets import FAR_OUT, INSIDE, NARROWINGS, WEIGHTS, cell_of
 from holdfast.alarms.guard import LEAK, SHOULDER, SUSPECT, limit_inside, pay_far_out
-from holdfast.alarms.layout import AGES, BETS, DEGENERATE, GAPS, LEAKING, OWN_EVIDENCE, WAGERS
+from holdfast.alarms.layout import (
+    AGES,
+    BETS,
+    CHANNEL,
+    COUNTS,
+    DEGENERATE,
+    GAPS,
+    LEAKING,
+    OWN_EVIDENCE,
+    PLACE,
+    RING,
+    WAGERS,
+)
 from holdfast.alarms.ranks import add, bin_of, rank
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
@@ -15,15 +29,15 @@ CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
 @kernel
 def pay_inside(own: Vector, r: float, u: float, pay: Vector) -> None:
     """What the bets are paid on a point that is not far out; the point joins the reference."""
-    b = bin_of(r)
+    counts, b = own[COUNTS:RING].view(np.int32), bin_of(r)
     if own[DEGENERATE] == 0.0:
-        cell = cell_of(rank(own, b, u))
+        cell = cell_of(rank(counts, b, u))
         for k in range(BETS):
             pay[k] = INSIDE[cell, k]
     else:  # the first points were all the same: only being far out tells, and a constant must never raise an alarm
         for k in range(BETS):
             pay[k] = CONSTANT_PAY if k < NARROWINGS else 0.0
-    add(own, b)
+    add(counts, b)
     if own[LEAKING] > 0.0:
         left = own[LEAKING] - LEAK
         own[LEAKING] = left if left > 0.0 else 0.0
@@ -43,6 +57,15 @@ def roll(own: Vector, pay: Vector, radius: bool) -> float:
     second = (wagers[4] + wagers[5]) + (wagers[6] + wagers[7])
     third = (wagers[8] + wagers[9]) + (wagers[10] + wagers[11])
     return (first + second) + (third + wagers[12])
+
+
+@kernel
+def forget(own: Vector) -> None:
+    """All but the ring: whoever looks for the latest points finds them there."""
+    for j in range(RING):
+        own[j] = own[j] if j == PLACE else 0.0
+    for j in range(WAGERS, CHANNEL):
+        own[j] = 0.0
 
 
 @kernel

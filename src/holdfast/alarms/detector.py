@@ -17,12 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.alarms.channel import pass_time, step
+import numpy as np
+
+from holdfast.alarms.channel import forget, pass_time, step
 from holdfast.alarms.layout import (
     ALARMS,
     BETS,
     CHANNEL,
-    EVIDENCE,
     HEADER,
     LIMIT,
     NEXT_CHECK,
@@ -86,6 +87,11 @@ class ChangeDetector:
     run: Callable[..., None]
     """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
 
+    def latest(self, memory: Vector, n: int) -> Vector:
+        """The latest n values of a single variable (at most `WARM`), oldest first: (n, 1)."""
+        own = memory[HEADER:]
+        return np.roll(own[RING : RING + WARM], -int(own[PLACE]))[WARM - n :, None]
+
     def tell(self, memory: Vector) -> Change:
         """The change whose alarm has been raised at the last point."""
         if not memory[RAISED]:
@@ -144,8 +150,8 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
         pay, room = work[work_at : work_at + BETS], work[work_at + BETS : work_at + BETS + WARM]
         if state[at + RAISED] > 0.0:
             state[at + RAISED] = 0.0
-            for j in range(channels * CHANNEL):
-                state[at + HEADER + j] = 0.0
+            for i in range(channels):
+                forget(state[channel_at(at, i) : channel_at(at, i) + CHANNEL])
         squares, whole, renewed, total = 0.0, True, False, 0.0
         for i in range(channels):
             base = channel_at(at, i)
@@ -188,7 +194,6 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
             total += own[OWN_EVIDENCE]
         evidence = total / channels
         limit = limit_of(state, at, threshold)
-        state[at + EVIDENCE] = evidence
         state[at + LIMIT] = limit
         if lock:
             follow(state, at, evidence)
@@ -210,7 +215,10 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
     def certainty(state: Vector, at: int) -> float:
         limit = state[at + LIMIT]
         threshold = log(limit if limit > 0.0 else FROM)
-        return log(1.0 + state[at + EVIDENCE]) - (raised(state, at, threshold) if lock else threshold)
+        evidence = 0.0
+        for i in range(channels):
+            evidence += state[channel_at(at, i) + OWN_EVIDENCE]
+        return log(1.0 + evidence / channels) - (raised(state, at, threshold) if lock else threshold)
 
     stamp = fingerprint([observe, certainty])
 

@@ -7,8 +7,10 @@ limit lowers what a bet is paid and never raises it, so the promise is not touch
 
 from __future__ import annotations
 
+import numpy as np
+
 from holdfast.alarms.bets import DOWNS, FAR, KEPT, NARROWINGS, UPS, WIDENINGS
-from holdfast.alarms.layout import ABOVE, BELOW, FAR_ABOVE, FAR_BELOW, LEAKING, SEEN
+from holdfast.alarms.layout import ABOVE, BELOW, COUNTS, FAR_ABOVE, FAR_BELOW, LEAKING, RING, SEEN
 from holdfast.alarms.ranks import inliers
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
@@ -51,10 +53,10 @@ def agreement(own: Vector, side: int, r: float) -> float:
 def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
     """What the bets are paid on a far-out point."""
     above = r > 0.0
-    count = ABOVE if above else BELOW
-    n = inliers(own) + own[ABOVE] + own[BELOW]
-    rate = (own[count] + 1.0) / (n + 2.0)
-    own[count] += 1.0
+    counts, count = own[COUNTS:RING].view(np.int32), ABOVE if above else BELOW
+    n = inliers(counts) + int(counts[ABOVE]) + int(counts[BELOW])
+    rate = (float(counts[count]) + 1.0) / (float(n) + 2.0)
+    counts[count] += 1
     own[LEAKING] += 1.0
     wide = FEW_PAY if own[LEAKING] <= MANY else MANY_PAY
     agreed = agreement(own, FAR_ABOVE if above else FAR_BELOW, r)

@@ -3,7 +3,7 @@
     [ header | channel 0 … channel d−1 | radius, if d > 1 ]
 
 Each coordinate is a channel, and for d > 1 so is the radius, the length of the vector of residuals.
-A memory of zeros is a detector that has seen nothing.
+A memory of zeros is a detector that has seen nothing. Counts of points are whole numbers of 32 bits, two in a place.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ BETS = 13
 
 # The header.
 COUNTER = 0  # of random numbers drawn
-EVIDENCE = 1  # M, the mean over the channels
-LIMIT = 2  # what M is held against; 0 before the first point
-RAISED = 3  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
-ALARMS = 4  # raised so far
-LOCK = 5  # where the second lock keeps its four numbers
-HEADER = 9
+LIMIT = 1  # what M is held against; 0 before the first point
+RAISED = 2  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
+ALARMS = 3  # raised so far
+LOCK = 4  # where the second lock keeps its four numbers
+HEADER = 8
 
 # A channel.
 SEEN = 0  # points since the start, up to WARM of them for the frame
@@ -35,19 +34,20 @@ RESIDUAL_CENTRE = 8
 RESIDUAL_SPREAD = 9
 PAIRS = 10  # how many, Σx, Σy, Σxy, Σxx
 NEXT_CHECK = 15  # SEEN at which the memory is looked at again
-ABOVE = 16  # far-out points above and below
-BELOW = 17
-LEAKING = 18  # leaky count of far-out points
-FAR_ABOVE = 19  # agreeing far-out points: how many, their mean, SEEN at the last of them
-FAR_BELOW = 22
-OWN_EVIDENCE = 25  # Σ w·R
-GAPS = 26  # points that passed without a value of this channel
-BLOCKS = 27  # cumulative counts of the inliers by block, 8 of them
-BINS = BLOCKS + 8  # cumulative counts within the blocks
-RING = BINS + 64
+LEAKING = 16  # leaky count of far-out points
+FAR_ABOVE = 17  # agreeing far-out points: how many, their mean, SEEN at the last of them
+FAR_BELOW = 20
+OWN_EVIDENCE = 23  # Σ w·R
+GAPS = 24  # points that passed without a value of this channel
+COUNTS = 25  # where the counts begin
+RING = COUNTS + 37  # the latest points, of this regime and of the one before
 WAGERS = RING + WARM  # w·R of each bet
 AGES = WAGERS + BETS  # the same, each term times its age in points, those without a value included
 CHANNEL = AGES + BETS
+
+# The counts, `own[COUNTS:RING].view(np.int32)`: far-out points above and below; then the inliers, cumulated by block
+# and within the blocks.
+ABOVE, BELOW, BLOCKS, BINS, N_COUNTS = 0, 1, 2, 10, 74
 
 
 @kernel

@@ -3,6 +3,9 @@
 The counts are kept cumulated in two levels, so that a rank is read off and a point is added by sixteen additions
 without a branch. Among points of the same bin the order is drawn at random, which makes the ranks exactly uniform
 for any law, with ties or without; the random numbers are a function of a counter in the memory.
+
+After some 10⁹ points all counts are halved: what is left stands for a sample of the points, and ranks in it are as
+uniform as before.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.layout import BINS, BLOCKS, COUNTER
+from holdfast.alarms.layout import ABOVE, BELOW, BINS, BLOCKS, COUNTER
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.counting import MOST, Counts
 from holdfast.scheme.state import Vector
 
 N_BINS = 64
@@ -41,26 +45,41 @@ def bin_of(r: float) -> int:
 
 
 @kernel
-def inliers(own: Vector) -> float:
+def inliers(counts: Counts) -> int:
     """How many points the histogram holds."""
-    return own[BLOCKS + 7]
+    return int(counts[BLOCKS + 7])
 
 
 @kernel
-def rank(own: Vector, b: int, u: float) -> float:
+def rank(counts: Counts, b: int, u: float) -> float:
     """(how many are smaller + u·(how many are in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
     block = b >> 3
-    before = own[BLOCKS + block - 1] if block > 0 else 0.0
-    within = own[BINS + b - 1] if b & 7 else 0.0
-    return (before + within + u * (own[BINS + b] - within + 1.0)) / (inliers(own) + 1.0)
+    before = int(counts[BLOCKS + block - 1]) if block > 0 else 0
+    within = int(counts[BINS + b - 1]) if b & 7 else 0
+    return (float(before + within) + u * (float(int(counts[BINS + b]) - within) + 1.0)) / (float(inliers(counts)) + 1.0)
 
 
 @kernel
-def add(own: Vector, b: int) -> None:
+def add(counts: Counts, b: int) -> None:
     """Counts a point of bin b."""
     block = b >> 3
-    blocks, bins = own[BLOCKS : BLOCKS + 8], own[BINS + 8 * block : BINS + 8 * block + 8]
+    blocks, bins = counts[BLOCKS : BLOCKS + 8], counts[BINS + 8 * block : BINS + 8 * block + 8]
     b &= 7
     for j in range(8):
-        blocks[j] += 1.0 if j >= block else 0.0
-        bins[j] += 1.0 if j >= b else 0.0
+        blocks[j] += 1 if j >= block else 0
+        bins[j] += 1 if j >= b else 0
+    if blocks[7] >= MOST:
+        halve(counts)
+
+
+@kernel
+def halve(counts: Counts) -> None:
+    """Halves all counts: every running sum is half of what it was, rounded down."""
+    counts[ABOVE], counts[BELOW] = (counts[ABOVE] + 1) >> 1, (counts[BELOW] + 1) >> 1
+    before, halved = 0, 0
+    for block in range(8):
+        for j in range(8):
+            b = BINS + 8 * block + j
+            counts[b] = ((before + int(counts[b])) >> 1) - halved
+        before = int(counts[BLOCKS + block])
+        counts[BLOCKS + block] = halved = before >> 1

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from holdfast.alarms.bets import FAR_OUT
 from holdfast.alarms.frame import centre_and_spread, median_of_sorted, sort
 from holdfast.alarms.layout import (
     ABOVE,
     BELOW,
-    BLOCKS,
     CENTRE,
+    COUNTS,
     DEGENERATE,
     FAR_ABOVE,
     FAR_BELOW,
@@ -34,7 +36,7 @@ from holdfast.alarms.layout import (
     SPREAD,
     WARM,
 )
-from holdfast.alarms.ranks import N_BINS, add, bin_of
+from holdfast.alarms.ranks import add, bin_of
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
 
@@ -115,20 +117,19 @@ def refill(own: Vector, room: Vector) -> None:
         own[RESIDUAL_CENTRE] = centre
         own[RESIDUAL_SPREAD] = 1.0 if none else spread
         residuals_of_ring(own, room)
-    own[ABOVE] = 0.0
-    own[BELOW] = 0.0
     own[FAR_ABOVE] = 0.0  # they were in units of the old residuals
     own[FAR_BELOW] = 0.0
-    for b in range(8 + N_BINS):
-        own[BLOCKS + b] = 0.0
+    counts = own[COUNTS:RING].view(np.int32)
+    for j in range(len(counts)):
+        counts[j] = 0
     for j in range(WARM):
         r = room[j]
         if r > FAR_OUT:
-            own[ABOVE] += 1.0
+            counts[ABOVE] += 1
         elif r < -FAR_OUT:
-            own[BELOW] += 1.0
+            counts[BELOW] += 1
         else:
-            add(own, bin_of(r))
+            add(counts, bin_of(r))
 
 
 @kernel

@@ -84,8 +84,11 @@ class Pilot:
 
 
 @cache
-def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Pilot:
-    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression)."""
+def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, own_ring: bool = True) -> Pilot:
+    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression).
+
+    own_ring: the latest points are kept for the rescue; if not, somebody else keeps them.
+    """
     component, mixture = COMPONENTS[covariance], bare_mixture(covariance, K, d)
     view, residual_view = view_functions(covariance, K, d), view_functions(covariance, 1, d)
     layout = Layout(
@@ -95,7 +98,7 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             "inverse_scale": (d,),
             "log_scale": (1,),
             **bank_fields(mixture),
-            **rescue_fields(K, d),
+            **rescue_fields(K, d, own_ring),
             "value": (view.layout.size,),
             "residual": (residual_view.layout.size,),
             **(regression_fields(d, lags, season) if lags else lag_fields(d)),

@@ -34,8 +34,8 @@ MOST_LOOKS = 5  # at a mixture after a change within reach
 ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
 
 # rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from
-#            | where the next point goes in the ring | points until a look is taken at all of the ring | looks left ]
-RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT, WAIT, LOOKS, SIZE = range(9)
+#            | points until a look is taken at all of the ring | looks left | where the next point goes in the ring ]
+RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, WAIT, LOOKS, NEXT = range(8)
 
 
 def ring_length(K: int) -> int:
@@ -43,9 +43,9 @@ def ring_length(K: int) -> int:
     return max(RING, FEWEST * K)
 
 
-def rescue_fields(K: int, d: int) -> dict[str, tuple[int, ...]]:
-    """What the rescue keeps."""
-    return {"rescue": (SIZE,), "ring": (ring_length(K), d)}
+def rescue_fields(K: int, d: int, own_ring: bool = True) -> dict[str, tuple[int, ...]]:
+    """What the rescue keeps; own_ring: the latest points as well, because nobody else does."""
+    return {"rescue": (NEXT + 1,), "ring": (ring_length(K), d)} if own_ring else {"rescue": (NEXT,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,20 @@ class Rescue:
 
 def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
     """For a stream whose fields lie in theta as `layout` says."""
-    at, ring, length = layout.at("rescue"), layout.at("ring"), ring_length(K)
+    own_ring = "ring" in layout.fields
+    at, ring, length = layout.at("rescue"), layout.at("ring") if own_ring else -1, ring_length(K)
 
     @kernel
-    def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:
+    def keep(theta: Vector, point: Vector) -> None:
         place = ring + int(theta[at + NEXT]) * d
         for i in range(d):
             theta[place + i] = point[i] if point[i] == point[i] else MISSING
         theta[at + NEXT] = theta[at + NEXT] + 1.0 if theta[at + NEXT] < length - 1 else 0.0
+
+    @kernel
+    def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:
+        if own_ring:
+            keep(theta, point)
         usual = theta[at + CONTAMINATION]
         usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
         theta[at + LEARNT] += 1.0
@@ -98,11 +104,14 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
     return Rescue(count)
 
 
-def latest(layout: Layout, theta: Vector) -> Vector:
-    """The points since the evidence was zero, oldest first, as many as the ring holds; NaN where one is missing."""
-    rescue, ring = layout.view(theta, "rescue"), layout.view(theta, "ring")
-    n = min(int(rescue[SINCE]), len(ring)) or len(ring)
-    points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-n:]
+def how_many(layout: Layout, theta: Vector, K: int) -> int:
+    """Of the latest points, those to look at: since the evidence was zero, or else all that are kept."""
+    return min(int(layout.view(theta, "rescue")[SINCE]), ring_length(K)) or ring_length(K)
+
+
+def latest(layout: Layout, theta: Vector, n: int) -> Vector:
+    """The latest points in the rescue's own ring, oldest first; NaN where one is missing."""
+    points = np.roll(layout.view(theta, "ring"), -int(layout.view(theta, "rescue")[NEXT]), axis=0)[-n:]
     return np.where(points == MISSING, np.nan, points)
 
 

@@ -173,7 +173,7 @@ class PilotEngine(Engine):
         """All experts from the latest points, if these are a regime of their own."""
         layout, theta, K = self.layout, self.cell.theta, int(self.model.n_components)
         pilot, d = self.watch.pilot, self.width
-        points = rescue.latest(layout, theta)
+        points = self.watch.latest_points(theta)
         experts, trust = layout.view(theta, "experts"), layout.view(theta, "trust")
         trusted = experts[np.argmax(trust)].copy()
         variances = np.zeros(d)

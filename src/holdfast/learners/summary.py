@@ -38,7 +38,10 @@ def summarise(engine: PilotEngine) -> str:
     )
     rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
-    changes, called = int(layout.view(theta, "changes")[ALARMS]), int(layout.view(theta, "surprises")[CALLED])
+    changes, called = (
+        int(layout.view(theta, "changes")[ALARMS]),
+        int(layout.view(theta, "surprises").view(np.int32)[CALLED]),
+    )
     lines.append(f"raised so far: {counted(changes, 'change alarm')}, {counted(called, 'anomalous row')}")
     told = remembers(layout.view(theta, "whiteness"))
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from holdfast.alarms import ChangeDetector, calibration, change_detector
 from holdfast.alarms.calibration import CALLED, count_surprise, p_value
+from holdfast.alarms.layout import WARM
 from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
+from holdfast.autopilot.rescue import how_many, latest, ring_length
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector
@@ -50,13 +54,22 @@ class Watch:
     missing_coordinates: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
+    latest_points: Callable[[Vector], Vector]
+    """(theta) → the points that the rescue looks at, oldest first, NaN where one is missing; for use from Python."""
+
 
 @cache
 def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Watch:
     """The whole watch over streams of d variables, for K components, with so long a memory."""
-    pilot, detector = make_pilot(covariance, K, d, lags, season), change_detector(d, memory=lags == 0)
+    shared = d == 1 and not lags and ring_length(K) <= WARM  # both rescue and detector look at the latest points
+    pilot, detector = make_pilot(covariance, K, d, lags, season, not shared), change_detector(d, memory=lags == 0)
     layout = Layout(
-        {**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,), "last_anomaly": (1,)}
+        {
+            **pilot.layout.fields,
+            "surprises": (calibration.SIZE // 2,),
+            "changes": (detector.size,),
+            "last_anomaly": (1,),
+        }
     )
     reference, scale = layout.at("reference"), layout.at("scale")
     surprises, changes, last_anomaly = (layout.at(name) for name in ("surprises", "changes", "last_anomaly"))
@@ -82,10 +95,11 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     def watch(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, missing: int) -> int:
         """A point that can be used: its results, and what became of it."""
         theta = state[HEADER:theta_end]
+        seen_before = theta[surprises:changes].view(np.int32)
         state[SEEN] += 1.0
         score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
-        p = p_value(theta, surprises, surprise, settings[FAR])
-        count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR], settings[FAR])
+        p = p_value(seen_before, surprise, settings[FAR])
+        count_surprise(seen_before, surprise, p, MASKED * settings[FAR], settings[FAR])
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
         fate = LEARNT
@@ -100,7 +114,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             if theta[last_anomaly] != state[SEEN] - 1.0:
                 results[CARRIER] = carrier(theta, work)
             theta[last_anomaly] = state[SEEN]
-            theta[surprises + CALLED] += 1.0
+            seen_before[CALLED] += 1
         if look:
             fate |= LOOK
         return fate
@@ -116,7 +130,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
         """A point of the start: how surprising it is now, for the p-values."""
         _, surprise = assess(theta, y, settings, work, missing)
-        count_surprise(theta, surprises, surprise, 1.0, 0.0, 0.0)
+        count_surprise(theta[surprises:changes].view(np.int32), surprise, 1.0, 0.0, 0.0)
         pass_by(theta, work)
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
@@ -163,6 +177,10 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
                 return i
         return -1
 
+    def latest_points(theta: Vector) -> Vector:
+        n = how_many(layout, theta, K)
+        return detector.latest(layout.view(theta, "changes"), n) if shared else latest(layout, theta, n)
+
     return Watch(
         pilot,
         detector,
@@ -172,4 +190,5 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         compiled(score, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
+        latest_points,
     )
