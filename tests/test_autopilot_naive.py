@@ -8,7 +8,7 @@ import pytest
 import holdfast as hf
 import naive
 import naive_autopilot as oracle
-from holdfast.alarms.calibration import CALLED, TREE
+from holdfast.alarms.calibration import CALLED
 from holdfast.autopilot import rescue
 from holdfast.autopilot.pilot import make_pilot
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
@@ -59,7 +59,7 @@ def ring_of(learner):
     """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
     if "ring" in learner._engine.layout.fields:
         return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[rescue.NEXT]), axis=0)
-    return learner._engine.watch.detector.latest(field(learner, "changes"), rescue.RING)
+    return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
 
 
 def view_of(learner, name, K, d, covariance):
@@ -91,7 +91,7 @@ def oracle_of(learner, K, d, covariance, far):
         oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
         bank_of(learner, K, d, covariance),
         rescue_of(learner, K),
-        oracle.Calibration(counts_of(surprises_of(learner)[TREE:]), surprises_of(learner)[CALLED]),
+        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[CALLED]),
         oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
@@ -203,7 +203,7 @@ def same_in_the_end(learner, naive_one, d):
     )
     lag = naive_one.lag
     close(field(learner, "lag")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "lag")
-    np.testing.assert_array_equal(counts_of(surprises_of(learner)[TREE:]), naive_one.calibration.counts)
+    np.testing.assert_array_equal(counts_of(surprises_of(learner)), naive_one.calibration.counts)
     for name, view in (("value", naive_one.value), ("residual", naive_one.residual)):
         tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
         close(field(learner, name)[-5:], tally, name)
@@ -288,7 +288,7 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
     points[95, 1] = np.nan
     for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
         state = rescue_state(2, points, since)
-        assert rescue.how_many(*state, 1) == n
+        assert rescue.how_many(*state) == n
         np.testing.assert_array_equal(rescue.latest(*state, n), points[-n:])
 
 

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from holdfast.alarms.bets import FAR_OUT
 from holdfast.alarms.frame import centre_and_spread, median_of_sorted, sort
 from holdfast.alarms.layout import (
     ABOVE,
     BELOW,
     CENTRE,
-    COUNTS,
     DEGENERATE,
     FAR_ABOVE,
     FAR_BELOW,
@@ -31,14 +28,18 @@ from holdfast.alarms.layout import (
     PREDICTED_FROM,
     RESIDUAL_CENTRE,
     RESIDUAL_SPREAD,
-    RING,
     SEEN,
     SPREAD,
     WARM,
+    places_of,
 )
-from holdfast.alarms.ranks import add, bin_of
+from holdfast.alarms.ranks import histogram
+from holdfast.autopilot.sizes import FULL
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
+
+COUNTS, RING, COUNT = places_of(FULL).counts, places_of(FULL).ring, FULL.count
+add, bin_of = histogram(FULL).add, histogram(FULL).bin_of
 
 PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
 SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
@@ -119,7 +120,7 @@ def refill(own: Vector, room: Vector) -> None:
         residuals_of_ring(own, room)
     own[FAR_ABOVE] = 0.0  # they were in units of the old residuals
     own[FAR_BELOW] = 0.0
-    counts = own[COUNTS:RING].view(np.int32)
+    counts = own[COUNTS:RING].view(COUNT)
     for j in range(len(counts)):
         counts[j] = 0
     for j in range(WARM):

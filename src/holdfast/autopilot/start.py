@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.autopilot import memory, rescue, view
-from holdfast.autopilot.bank import EXPERTS, USUAL_TAIL
+from holdfast.autopilot.bank import USUAL_TAIL
 from holdfast.autopilot.change_score import start_change_score
 from holdfast.autopilot.pilot import Pilot
 from holdfast.autopilot.regression import start_regression, start_season
@@ -31,7 +31,8 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     reference, scale = frame_of(points)
     theta[:] = 0.0
     field = {name: layout.view(theta, name) for name in layout.fields}
-    field["reference"][:], field["scale"][:], field["inverse_scale"][:] = reference, scale, 1.0 / scale
+    for name, values in (("reference", reference), ("scale", scale), ("inverse_scale", 1.0 / scale)):
+        field[name].view(np.float64)[:] = values
     field["log_scale"][:] = np.sum(np.log(scale))
     rows = in_frame(points, reference, scale)
     if pilot.season:
@@ -42,14 +43,16 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     fit = robust_fit(pilot, scaled, seed)
     field["experts"][:] = fit
     field["counts"][:] = trusted.sum()
-    field["trust"][:] = 1.0 / EXPERTS
+    field["trust"][:] = 1.0 / len(field["trust"])
     field["tail"][:] = USUAL_TAIL
     field["rescue"][rescue.CONTAMINATION] = 1.0 - trusted.mean()
     field["rescue"][rescue.LEARNT] = len(scaled)
-    start_change_score(field["lately"], scaled)
     normal = within(scaled)
     core = fit_mixture(pilot.component, scaled, normal, 1, 0.0, seed, UNKNOWN)
     start_view(pilot.view, field["value"], core if K == 1 else fit, core, normal.sum(), pilot.component, d)
+    if not pilot.sizes.whole:
+        return
+    start_change_score(field["lately"], scaled)
     if pilot.lags:
         rests = start_regression(layout, theta, rows, pilot.lags)[there]
     else:

@@ -119,7 +119,8 @@ class Engine(ABC):
     def _state_to_score_with(self) -> Vector:
         """A copy of the state, with what it would start with before the start."""
         state = self.cell.state.copy()
-        state[HEADER : HEADER + len(self.cell.theta)] = self.theta()
+        theta = self.theta().view(np.float64)
+        state[HEADER : HEADER + len(theta)] = theta
         return state
 
     def refuse_bad(self, rows: Vector) -> None:

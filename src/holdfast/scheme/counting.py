@@ -4,8 +4,8 @@ Entry i (from 1) holds the sum of the bins i − (i & −i) … i − 1; both re
 take as many steps as the number of bins has binary digits. Of a number of bins that is a power of two, the last entry
 is the sum of all.
 
-Counts are whole numbers of 32 bits, two of them in the place of one number of a state. No state may look as if it held
-a NaN, so none may reach 2^31 − 2^20; whoever counts halves all of his counts before (`MOST`).
+Counts are whole numbers, two of them in the place of one number of a state (of 32 bits each, or 16). No state may look
+as if it held a NaN, so none may reach 2^31 − 2^20 (or 2^15 − 2^4); whoever counts halves all of his counts before.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def count_below(tree: Counts, place: int) -> int:
 
 
 @kernel
-def halve_counts(tree: Counts, bins: int) -> None:
-    """Halves the sums of the counts from each bin on, rounded up: what is rare is not forgotten."""
+def halve_counts(tree: Counts, bins: int, up: int) -> None:
+    """Halves the sums of the counts from each bin on; rounded up if up is 1, down if it is 0."""
     for i in range(bins, 0, -1):  # from sums to the bins themselves …
         above = i + (i & -i)
         if above <= bins:
             tree[above - 1] -= tree[i - 1]
-    odd = 1
+    odd = up
     for i in range(bins, 0, -1):
         count = int(tree[i - 1]) + odd
         tree[i - 1], odd = count >> 1, count & 1
