@@ -253,7 +253,9 @@ class PilotEngine(Engine):
         if name == "weights":
             return np.asarray(weights / weights.sum())
         means = np.empty((K, d))
-        self.watch.pilot.means(theta.astype(np.float64), means.reshape(-1))
+        own = np.zeros(layout.size)
+        layout.view(own, "trust")[:], layout.view(own, "experts")[:] = trust, experts
+        self.watch.pilot.means(own, means.reshape(-1))
         if name == "means":
             return means
         components = experts[:, K:].reshape(len(trust), K, -1)
