@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.autopilot import memory, rescue, view
-from holdfast.autopilot.bank import EXPERTS, USUAL_TAIL
+from holdfast.autopilot.bank import USUAL_TAIL
 from holdfast.autopilot.change_score import change_fields, start_change_score
 from holdfast.autopilot.memory import lag_fields, start_lag
 from holdfast.autopilot.pilot import Pilot
@@ -73,8 +73,8 @@ def part(pilot: Pilot, theta: Vector, name: str) -> Vector:
 
 def put_frame(pilot: Pilot, theta: Vector, reference: Vector, scale: Vector, log_scale: Any) -> None:
     """Writes the frame to its place."""
-    part(pilot, theta, "reference")[:], part(pilot, theta, "scale")[:] = reference, scale
-    part(pilot, theta, "inverse_scale")[:] = 1.0 / scale
+    for name, values in (("reference", reference), ("scale", scale), ("inverse_scale", 1.0 / scale)):
+        part(pilot, theta, name).view(np.float64)[:] = values
     theta[:, pilot.layout.at("log_scale")] = log_scale
 
 
@@ -87,13 +87,18 @@ def begin(pilot: Pilot, theta: Vector, points: Vector, seed: int, rests: Vector 
     K, (m, n, d) = pilot.K, points.shape
     trusted = framed(points, K=K).n_trusted
     fits = robust_fits(pilot, points, seed)
-    part(pilot, theta, "experts")[:] = np.tile(fits, EXPERTS)
+    experts, _ = pilot.layout.fields["experts"]
+    part(pilot, theta, "experts")[:] = np.tile(fits, experts)
     part(pilot, theta, "counts")[:] = trusted[:, None]
-    part(pilot, theta, "trust")[:] = 1.0 / EXPERTS
+    part(pilot, theta, "trust")[:] = 1.0 / experts
     part(pilot, theta, "tail")[:] = USUAL_TAIL
     part(pilot, theta, "rescue")[:, rescue.CONTAMINATION] = 1.0 - trusted / n
     part(pilot, theta, "rescue")[:, rescue.LEARNT] = n
     normal = framed(points, WIDE, majority=False)
+    core = fit_mixtures(pilot.component, points, normal.reference, normal.trusted, 1, 0.0, seed, UNKNOWN)
+    start_view(pilot.view, part(pilot, theta, "value"), core if K == 1 else fits, core, normal.n_trusted, d)
+    if not pilot.sizes.whole:
+        return
     lately, lag = np.zeros((m, *change_fields(d)["lately"])), np.zeros((m, *lag_fields(d)["lag"]))
     residuals = np.empty((m, n, d))
     moments_of()(points, normal.trusted, lately, lag, residuals, np.empty(n))
@@ -101,8 +106,6 @@ def begin(pilot: Pilot, theta: Vector, points: Vector, seed: int, rests: Vector 
     if rests is None:
         rests = residuals
         part(pilot, theta, "lag")[:] = lag
-    core = fit_mixtures(pilot.component, points, normal.reference, normal.trusted, 1, 0.0, seed, UNKNOWN)
-    start_view(pilot.view, part(pilot, theta, "value"), core if K == 1 else fits, core, normal.n_trusted, d)
     usual = framed(rests, WIDE, majority=False)
     core = fit_mixtures(pilot.component, rests, usual.reference, usual.trusted, 1, 0.0, seed, UNKNOWN)
     start_view(pilot.residual_view, part(pilot, theta, "residual"), core, core, normal.n_trusted, d)
