@@ -20,7 +20,8 @@ class Room(NamedTuple):
     """(seedings, K, d): where the components begin."""
 
     fit: Vector
-    """[ weights | components ]."""
+    before: Vector
+    """[ weights | components ], and the same a round before."""
 
     kept: Flags
     """(n,): which of the points are kept in a round."""
@@ -52,6 +53,7 @@ def room_for(component: Component, n: int, K: int, d: int) -> Room:
     size = component.size(d)
     return Room(
         np.empty((SEEDINGS + d, K, d)),
+        np.empty(K + K * size),
         np.empty(K + K * size),
         np.empty(n, np.bool_),
         np.empty(n),

@@ -201,9 +201,16 @@ def fits_of(component: Component, gaps: bool = True) -> Fits:
                 for turn in range(ROUNDS + 1):
                     expect(fit, here, counts, K, size, room)
                     total = trim(near, counts, n_trimmed, room)
-                    if turn < ROUNDS:
-                        kept = float(n_near - n_trimmed)
-                        maximise(fit, here, counts, kept, K, size, floors[stream], room)
+                    if turn == ROUNDS:
+                        break
+                    for i in range(len(fit)):
+                        room.before[i] = fit[i]
+                    maximise(fit, here, counts, float(n_near - n_trimmed), K, size, floors[stream], room)
+                    same = 0
+                    while same < len(fit) and fit[same] == room.before[same]:
+                        same += 1
+                    if same == len(fit):
+                        break  # nothing would change any more
                 if s == 0 or total > best_total:
                     best_total = total
                     for i in range(len(fit)):

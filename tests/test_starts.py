@@ -1,0 +1,195 @@
+"""Starts: many streams at once give the bits of each alone, and the compiled pieces are what they are in numpy."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from holdfast.autopilot import change_score, memory
+from holdfast.autopilot.pilot import make_pilot
+from holdfast.autopilot.start import WIDE, moments_of, start_pilot, start_pilots
+from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
+from holdfast.models.frame import frame_of, in_frame, medians
+from holdfast.models.seeding import side_by_side
+from holdfast.models.trusting import COMPANY, ENOUGH, FAR, MOST_POINTS, framed
+from holdfast.scheme.sorting import sort
+
+STREAMS = 9
+
+
+def first_points(rng, n, d, gaps):
+    """Streams with outliers, rounded and constant ones among them; coordinates are missing in every other one."""
+    points = rng.normal(size=(STREAMS, n, d)) + 4.0 * rng.integers(2, size=(STREAMS, n, 1))
+    points[rng.random((STREAMS, n)) < 0.08] *= 30.0
+    points[2] = np.round(points[2])
+    points[3, :, 0] = 7.0
+    points[4, : n - n // 4] = 1.0
+    points *= 10.0 ** rng.integers(-3, 4, size=(STREAMS, 1, d))
+    if gaps:
+        missing = rng.random(points.shape) < 0.2
+        missing[::2] = missing[:, :3] = False
+        missing[..., 0] &= ~missing.all(axis=2)
+        points[missing] = np.nan
+    return points
+
+
+def same_bits(ours, other):
+    assert np.isfinite(ours).all()
+    np.testing.assert_array_equal(ours.view(np.int64), other.view(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("model", "d"),
+    [
+        (GaussianMixture(1), 1),
+        (GaussianMixture(2), 1),
+        (GaussianMixture(2), 3),
+        (GaussianMixture(1, covariance="diagonal"), 2),
+        (GaussianMixture(2, covariance="diagonal"), 2),
+        (PoissonMixture(2), 1),
+        (PoissonMixture(2), 2),
+    ],
+)
+def test_many_mixtures_start_as_each_alone(model, d):
+    functions, hyper = model.functions(d), model.hyper(d)
+    for n, gaps in ((10, d > 1), (30, False)):
+        points = first_points(np.random.default_rng(n), n, d, gaps)
+        if isinstance(model, PoissonMixture):
+            points = np.round(np.abs(points) % 50.0)
+        together = np.empty((STREAMS, functions.layout.size))
+        functions.start_many(points, together, hyper, 3)
+        alone = np.empty_like(together)
+        for own, theta in zip(points, alone, strict=True):
+            functions.start(own, theta, hyper, 3)
+        same_bits(together, alone)
+        in_threads = np.empty_like(together)
+        with ThreadPoolExecutor(2) as pool:
+            half = STREAMS // 2
+            parts = ((points[:half], in_threads[:half]), (points[half:], in_threads[half:]))
+            list(pool.map(lambda part: functions.start_many(*part, hyper, 3), parts))
+        same_bits(in_threads, together)
+
+
+@pytest.mark.parametrize(("covariance", "K", "d"), [("full", 1, 1), ("full", 1, 2), ("full", 2, 1), ("diagonal", 1, 2)])
+def test_many_pilots_start_as_each_alone(covariance, K, d):
+    pilot = make_pilot(covariance, K, d)
+    points = first_points(np.random.default_rng(K + d), 50, d, d > 1)
+    together = np.empty((STREAMS, pilot.layout.size))
+    start_pilots(pilot, points, together, 3)
+    alone = np.empty_like(together)
+    for own, theta in zip(points, alone, strict=True):
+        start_pilot(pilot, own, theta, 3)
+    same_bits(together, alone)
+
+
+def test_pilots_with_a_longer_memory_start_one_by_one():
+    pilot = make_pilot("full", 1, 1, 2)
+    points = first_points(np.random.default_rng(0), 50, 1, False)
+    together, alone = np.empty((2, STREAMS, pilot.layout.size))
+    start_pilots(pilot, points, together, 0)
+    for own, theta in zip(points, alone, strict=True):
+        start_pilot(pilot, own, theta, 0)
+    same_bits(together, alone)
+
+
+def test_a_model_may_have_no_compiled_start():
+    assert LinearRegression().functions(2).start_many is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 10, 50, 600])
+def test_sort(n):
+    values = np.round(np.random.default_rng(n).normal(size=n + 1), 1)
+    ours = values.copy()
+    sort(ours, n)
+    np.testing.assert_array_equal(ours, [*np.sort(values[:n]), values[n]])
+
+
+def trustworthy(points, K, far, majority):
+    """In numpy: those within so many spreads of the median, and those that have company."""
+    scaled = np.nan_to_num(in_frame(points, *frame_of(points)), nan=0.0)
+    near = np.abs(scaled).max(axis=1) <= far
+    if K > 1:
+        others = scaled[:: 1 + len(scaled) // MOST_POINTS]
+        gaps = np.linalg.norm(scaled[:, None] - others[None], axis=2)
+        close = gaps <= COMPANY * np.linalg.norm(scaled, axis=1)[:, None]
+        near |= close.sum(axis=1) - 1 >= max(1.0, ENOUGH * len(others))
+    return near if 2 * near.sum() > len(points) or not majority else np.ones(len(points), bool)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 1), (10, 2), (50, 2), (600, 1)])
+@pytest.mark.parametrize(("K", "far", "majority"), [(1, 2.5, True), (2, FAR, True), (1, WIDE, False)])
+def test_frames_and_trust_are_what_they_are_in_numpy(n, d, K, far, majority):
+    points = first_points(np.random.default_rng(n + d), n, d, gaps=d > 1)
+    ours = framed(points, far, K, majority)
+    for s, own in enumerate(points):
+        reference, scale = frame_of(own)
+        np.testing.assert_allclose(ours.reference[s], reference, rtol=1e-14)
+        np.testing.assert_allclose(ours.scale[s], scale, rtol=1e-14)
+        np.testing.assert_allclose(ours.log_scale[s], np.log(scale).sum(), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(ours.points[s], in_frame(own, reference, scale), rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(ours.trusted[s], trustworthy(own, K, far, majority))
+        assert ours.n_trusted[s] == ours.trusted[s].sum()
+
+
+def test_extreme_frames():
+    points = np.array([[[0.0], [0.0]], [[1e150], [-1e150]], [[3.0], [3.0]], [[1e-200], [3e-200]]])
+    ours = framed(points)
+    for s, own in enumerate(points):
+        reference, scale = frame_of(own)
+        np.testing.assert_allclose([ours.reference[s], ours.scale[s]], [reference, scale], rtol=1e-14)
+        np.testing.assert_allclose(ours.points[s], in_frame(own, reference, scale), rtol=1e-14)
+
+
+def test_levels_are_quantiles():
+    rng = np.random.default_rng(0)
+    points, trusted = rng.normal(size=(2, 41, 3)), rng.random((2, 41)) < 0.8
+    levels = side_by_side(points, trusted, 3)
+    for s in range(2):
+        own = points[s, trusted[s]]
+        for axis in range(3):
+            expected = np.tile(np.median(own, axis=0), (3, 1))
+            expected[:, axis] = np.quantile(own[:, axis], (np.arange(3) + 0.5) / 3)
+            np.testing.assert_allclose(levels[s, axis], expected, rtol=1e-13)
+    assert side_by_side(points[:, :30], trusted[:, :30], 3).shape == (2, 0, 3, 3)
+
+
+def change_score_in_numpy(points):
+    """Count, mean and variance of each coordinate, of the points within `FAR` spreads of the median."""
+    away = np.abs(points - medians(points))
+    spread = 1.4826 * medians(away)
+    spread = np.where(spread > 0.0, spread, np.nanquantile(away, 0.8, axis=0) / 1.2816)
+    spread = np.where(spread > 0.0, spread, np.nanmax(away, axis=0))
+    kept = np.where(away <= change_score.FAR * np.where(spread > 0.0, spread, np.inf), points, np.nan)
+    least = np.maximum(change_score.NARROWEST * spread**2, change_score.SMALLEST)
+    return np.sum(~np.isnan(kept), axis=0), np.nanmean(kept, axis=0), np.maximum(np.nanvar(kept, axis=0), least)
+
+
+def lag_in_numpy(points, normal):
+    """Mean, variance and covariance with the point before of each coordinate of the normal points; the residuals."""
+    n, d = points.shape
+    kept = np.where(normal[:, None], points, np.nan)
+    mean = np.nanmean(kept, axis=0)
+    centred = kept - mean
+    variance = np.maximum(np.nanmean(centred**2, axis=0), memory.SMALLEST)
+    covariance = np.nan_to_num(centred[1:] * centred[:-1]).sum(axis=0) / max(n - 1, 1)
+    before = np.vstack([np.zeros((1, d)), np.nan_to_num(points[:-1] - mean)])
+    return mean, variance, covariance, points - mean - np.clip(covariance / variance, -1.0, 1.0) * before
+
+
+@pytest.mark.parametrize(("n", "d"), [(12, 1), (50, 2)])
+def test_moments_are_what_they_are_in_numpy(n, d):
+    points = framed(first_points(np.random.default_rng(n), n, d, gaps=d > 1)).points
+    normal = framed(points, WIDE, majority=False).trusted
+    lately, lag = np.zeros((STREAMS, change_score.PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
+    rests = np.empty_like(points)
+    moments_of()(points, normal, lately, lag, rests, np.empty(n))
+    close = {"rtol": 1e-10, "atol": 1e-12}
+    for s in range(STREAMS):
+        own = lately[s, :-2].reshape(d, change_score.PER_VARIABLE)
+        ours = own[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
+        np.testing.assert_allclose(ours, change_score_in_numpy(points[s]), **close)
+        mean, variance, covariance, residuals = lag_in_numpy(points[s], normal[s])
+        own = lag[s, :-1].reshape(d, memory.PER_VARIABLE).T
+        np.testing.assert_allclose(own, [mean, variance, covariance, mean], **close)
+        np.testing.assert_allclose(rests[s], residuals, **close)
+        assert lag[s, -1] == normal[s].sum()
