@@ -31,8 +31,9 @@ def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
     reference, scale = frame_of(points)
     theta[:] = 0.0
     field = {name: layout.view(theta, name) for name in layout.fields}
-    for name, values in (("reference", reference), ("scale", scale), ("inverse_scale", 1.0 / scale)):
-        field[name].view(np.float64)[:] = values
+    field["reference"].view(np.float64)[:], field["scale"].view(np.float64)[:] = reference, scale
+    if pilot.sizes.whole:
+        field["inverse_scale"][:] = 1.0 / scale
     field["log_scale"][:] = np.sum(np.log(scale))
     rows = in_frame(points, reference, scale)
     if pilot.season:
