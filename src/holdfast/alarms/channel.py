@@ -22,12 +22,12 @@ from holdfast.alarms.layout import (
     places_of,
 )
 from holdfast.alarms.ranks import histogram
+from holdfast.alarms.reference import LITTLE
 from holdfast.autopilot.sizes import Sizes
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
 
 CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
-LITTLE = 15.0  # evidence: below, nothing has begun
 LONG = 2.0**22  # points: in 32 bits one is still added to twice as many
 
 

@@ -110,10 +110,11 @@ def change_detector(
     of a variable, frame(state, i, work), when it has seen enough points.
     """
     places, channel, whole, short = places_of(sizes), channel_functions(sizes), sizes.whole, sizes.short
-    whiten, channels, warm, n_bets = memory and whole, d + 1 if d > 1 else 1, sizes.warm, places.bets
+    whiten, channels, warm, n_bets = memory, d + 1 if d > 1 else 1, sizes.warm, places.bets
     header, length, ring, ring_length = places.header, places.channel, places.ring, places.ring_length
     room_size, reference = max(warm, d), reference_functions(sizes, d, whiten, frame)
     begin, rest_of, make_anew, radii = reference.begin, reference.rest_of, reference.make_anew, reference.radii
+    warm_up = reference.warm_up
     step, pass_time, forget, count = channel.step, channel.pass_time, channel.forget, channel.count
 
     @kernel
@@ -161,6 +162,7 @@ def change_detector(
                 if own[SEEN] <= warm:
                     fresh = own[SEEN] == warm
                     all_there = False
+                    warm_up(state, i, own, room)
                 else:
                     r, switched = rest_of(own, in_frame(own, x), i)
                     squares += r * r

@@ -29,7 +29,8 @@ LEAKING = 4  # leaky count of far-out points
 FAR_ABOVE = 5  # agreeing far-out points: how many, their mean, SEEN at the last of them
 FAR_BELOW = 8
 OWN_EVIDENCE = 11  # Σ w·R
-SINCE = 12  # of a lean memory: points since there was no evidence to speak of
+SINCE = 12  # of a lean memory: points since there was no evidence to speak of …
+PRODUCTS, SQUARES = 13, 15  # … and averages of z·z₋ and of z², in units of the frame
 GAPS = 12  # points that passed without a value of this channel
 DEGENERATE = 13  # 1 where the first points had no spread: then their ranks say nothing
 PHI = 14  # lag-1 coefficient; 0 where there is no memory
@@ -39,7 +40,7 @@ RESIDUAL_CENTRE = 17
 RESIDUAL_SPREAD = 18
 PAIRS = 19  # how many, Σx, Σy, Σxy, Σxx
 NEXT_CHECK = 24  # SEEN at which the memory is looked at again
-COUNTS = {"full": 25, "lean": 13}
+COUNTS = {"full": 25, "lean": 16}
 
 # The counts: far-out points above and below; then the inliers, cumulated by block of 8 bins and within the blocks.
 ABOVE, BELOW, BLOCKS = 0, 1, 2

@@ -107,7 +107,7 @@ def make_pilot(
         {
             "reference": (exact,),
             "scale": (exact,),
-            "inverse_scale": (exact,),
+            **({"inverse_scale": (exact,)} if sizes.whole else {}),
             "log_scale": (1,),
             **bank_fields(mixture, sizes),
             **rescue_fields(K, d, own_ring, sizes),
@@ -118,7 +118,8 @@ def make_pilot(
     experts_of = bank_functions(component, mixture, layout, K, d, sizes)
     rescue, rest = rescue_functions(layout, K, d, sizes), rest_functions(layout, covariance, d, lags, season, sizes)
     moving = moving_functions(experts_of, component, layout, K, d, sizes)
-    reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
+    reference, scale, whole = layout.at("reference"), layout.at("scale"), sizes.whole
+    inverse_scale = layout.at("inverse_scale") if whole else -1
     log_scale, value, experts = (layout.at(name) for name in ("log_scale", "value", "experts"))
     assess_value, learn_value, install, swap_value = view.assess, view.learn, view.install, view.swap
     rejects, learn_bank, count, best_of = experts_of.rejects, experts_of.learn, rescue.count, experts_of.best_of
@@ -137,13 +138,14 @@ def make_pilot(
     def put_in_frame(theta: Vector, y: Vector, work: Vector, missing: int) -> float:
         """The point in the frame's coordinates, less its season; returns the logarithm of the unit of its density."""
         origin = theta[reference : reference + exact].view(np.float64)
-        per_scale = theta[inverse_scale : inverse_scale + exact].view(np.float64)
-        unit = float(theta[log_scale])
+        scales = theta[scale : scale + exact].view(np.float64)
+        unit = 1.0 * theta[log_scale]
         for i in range(d):
-            work[point_at + i] = max(min((y[i] - origin[i]) * per_scale[i], largest), -largest)
+            x = (y[i] - origin[i]) * theta[inverse_scale + i] if whole else (y[i] - origin[i]) / scales[i]
+            work[point_at + i] = max(min(x, largest), -largest)
             if missing > 0 and y[i] != y[i]:
                 work[point_at + i] = math.nan
-                unit -= log(theta[scale : scale + exact].view(np.float64)[i])
+                unit -= log(scales[i])
         deseason(theta, work[point_at : point_at + d])
         return unit
 

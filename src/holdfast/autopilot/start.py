@@ -73,8 +73,12 @@ def part(pilot: Pilot, theta: Vector, name: str) -> Vector:
 
 def put_frame(pilot: Pilot, theta: Vector, reference: Vector, scale: Vector, log_scale: Any) -> None:
     """Writes the frame to its place."""
-    for name, values in (("reference", reference), ("scale", scale), ("inverse_scale", 1.0 / scale)):
-        part(pilot, theta, name).view(np.float64)[:] = values
+    part(pilot, theta, "reference").view(np.float64)[:], part(pilot, theta, "scale").view(np.float64)[:] = (
+        reference,
+        scale,
+    )
+    if pilot.sizes.whole:
+        part(pilot, theta, "inverse_scale")[:] = 1.0 / scale
     theta[:, pilot.layout.at("log_scale")] = log_scale
 
 
