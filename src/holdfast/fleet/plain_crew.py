@@ -11,7 +11,7 @@ from holdfast.fleet.turns import Turns
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.trace import Trace
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.many import bind_many
+from holdfast.scheme.many import BLOCK, bind_many
 from holdfast.scheme.state import MISSING, Vector
 
 WORTH_SHARING = 8192  # points, below which a second core does not pay
@@ -53,8 +53,8 @@ class PlainCrew(Crew):
 
     def _run(self, run, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:  # type: ignore[no-untyped-def]
         def work(own: Turns, part: slice) -> None:
-            room = np.empty(self.many.block_size)
-            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, room)
+            room = (np.empty(self.many.block_size), np.empty(BLOCK, np.int64))
+            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, *room)
             run(states, *arguments, answers.results[:, 0], answers.fates)
 
         self._share_turns(work, turns, WORTH_SHARING)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.scheme.algorithm import UNUSABLE, Turn, make_turn
+from holdfast.scheme.algorithm import LEARNT, REJECTED, UNUSABLE, Turn, make_turn
 from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
 from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
@@ -41,11 +41,12 @@ class Many:
     block_size: int
 
     run: Callable[..., Any] | None
-    """(states, streams, begins, counts, order, points, settings, block, scores, fates): all points are whole, all
-    streams have started, counts do not increase. None where the model cannot be run on lanes."""
+    """(states, streams, begins, counts, order, points, settings, block, places, scores, fates): all points are whole,
+    all streams have started, counts do not increase. places: room for `BLOCK` whole numbers. None where the model
+    cannot be run on lanes."""
 
     run_in_turn: Callable[..., Any]
-    """The same for any points, one stream after another; work in place of block."""
+    """The same for any points, one stream after another."""
 
     first_special: Callable[..., Any]
     """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
@@ -63,7 +64,7 @@ def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], f
     turn = make_turn(functions, norm, rule)
     missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
 
-    def run_in_turn(states, streams, begins, counts, order, points, settings, work, scores, fates):  # type: ignore[no-untyped-def]
+    def run_in_turn(states, streams, begins, counts, order, points, settings, work, places, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for s in range(len(streams)):
             state = states[streams[s]]
@@ -143,7 +144,7 @@ def side_by_side(
         for i in range(state_size):
             states[stream, i] = block[at + i * LANES]
 
-    def run(states, streams, begins, counts, order, points, settings, block, scores, fates):  # type: ignore[no-untyped-def]
+    def run(states, streams, begins, counts, order, points, settings, block, places, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         padded = states.shape[1]
         for first in range(0, len(streams), BLOCK):
@@ -165,15 +166,16 @@ def side_by_side(
                 while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
                     active -= 1
                     return_row(states, streams[first + active], block, active)
+                for lane in range(active):
+                    places[lane] = order[begins[first + lane] + j]
                 groups = (active + LANES - 1) // LANES
                 for group in range(groups):
-                    at = group * stride + point_at * LANES
-                    for lane in range(min(LANES, active - group * LANES)):
-                        place = order[begins[first + group * LANES + lane] + j]
+                    at, lanes = group * stride + point_at * LANES, min(LANES, active - group * LANES)
+                    for lane in range(lanes):
                         for i in range(width):
-                            block[at + i * LANES + lane] = points[place, i]
+                            block[at + i * LANES + lane] = points[places[group * LANES + lane], i]
                 for group in range(groups):
-                    cell = columns(block, group * stride)
+                    cell, lanes = columns(block, group * stride), min(LANES, active - group * LANES)
                     theta, y, work = cell[theta_at:], cell[point_at:], cell[work_at:]
                     own = cell[settings_at:] if grid else settings
                     seen = cell[SEEN] + 1.0
@@ -190,15 +192,14 @@ def side_by_side(
                     cell[SEEN] = seen
                     cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
                     cell[DROPPED] += where(rejected, 1.0, 0.0)
-                    cell[score_at] = score
-                    cell[fate_at] = where(rejected, 1.0, 0.0)
-                for group in range(groups):
-                    at = group * stride
-                    for lane in range(min(LANES, active - group * LANES)):
+                    cell[score_at], cell[fate_at] = score, where(rejected, 1.0, 0.0)
+                    at = group * stride + score_at * LANES
+                    for lane in range(lanes):
                         stream = first + group * LANES + lane
-                        place = (stream, begins[stream] + j) if grid else order[begins[stream] + j]
-                        scores[place] = block[at + score_at * LANES + lane]
-                        fates[place] = int(block[at + fate_at * LANES + lane])
+                        place = (stream, begins[stream] + j) if grid else places[group * LANES + lane]
+                        scores[place], fates[place] = block[at + lane], LEARNT
+                        if some and block[at + LANES + lane] > 0.0:
+                            fates[place] = REJECTED
             whole = active // LANES
             for group in range(whole):
                 columns_to_rows(states, streams, first + group * LANES, block, group * stride, padded)
