@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
-from holdfast.fleet.found import UNKNOWN
+from holdfast.fleet.found import UNKNOWN, Flags, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.text_hashes import hash_texts, texts_agree
 from holdfast.scheme.state import Vector
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 
+NONE_MISSING: Flags = np.zeros(0, np.bool_)
 PANDAS_INDEX = "__index_level_"  # what pyarrow makes of an index, which is no variable
 
 
@@ -67,24 +69,68 @@ def read_key_column(column: nw.Series[Any]) -> Numbers | Texts:
         )
     if column.dtype not in (nw.String, nw.Categorical, nw.Object, nw.Enum):
         raise WrongTypeError(f"column {column.name!r} holds {column.dtype}: keys are texts or whole numbers")
-    native, codes, texts = column.to_native(), None, None
-    if column.implementation.is_pandas_like():
-        codes, texts = narwhals().get_native_namespace(column).factorize(native)
-        return Texts(list(texts), np.asarray(codes, np.int64))
-    if column.implementation.is_polars():
-        import polars
-
-        coded = native.cast(polars.Categorical) if native.dtype == polars.String else native
-        numbers = coded.to_physical().cast(polars.Int64)
-        missing = numbers.is_null().to_numpy()
-        found = IntegerTable().look_up(numbers.fill_null(0).to_numpy(), missing)  # numbered as they come
-        return Texts(native.gather(found.first).cast(polars.String).to_list(), np.maximum(UNKNOWN - found.rows, -1))
+    native = column.to_native()
     if column.implementation.is_pyarrow():
-        whole = native.combine_chunks() if hasattr(native, "combine_chunks") else native
-        coded = whole.dictionary_encode() if not hasattr(whole, "dictionary") else whole
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        return Texts(coded.dictionary.to_pylist(), np.asarray(codes, np.int64))
+        return _of_arrow(native)
+    if column.implementation.is_polars():
+        return _of_polars(native)
+    if column.implementation.is_pandas_like():
+        if getattr(native.dtype, "storage", "") == "pyarrow":
+            return _of_arrow(column.to_arrow())
+        codes, texts = nw.get_native_namespace(column).factorize(native)
+        return Texts(list(texts), np.asarray(codes, np.int64))
     return Texts(column.to_list())
+
+
+def numbered(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
+    """(codes, first): the number of each hash in the order they come, −1 where missing, and where each came first."""
+    found = IntegerTable().look_up(hashes, missing)
+    return np.maximum(UNKNOWN - found.rows, -1), found.first
+
+
+def _of_polars(column: Any) -> Texts:
+    """Numbered by their hashes, which hardly ever fail to tell them apart; then each stands for itself."""
+    missing = column.is_null().to_numpy() if column.null_count() else NONE_MISSING
+    if str(column.dtype) != "String":  # categories have codes, which do tell them apart
+        codes, first = numbered(column.to_physical().cast(int).fill_null(0).to_numpy(), missing)
+        return Texts(column.gather(first).cast(str).to_list(), codes)
+    codes, first = numbered(column.hash().to_numpy().view(np.int64), missing)
+    texts = column.gather(first)
+    same = len(texts) == 0 or bool((column == texts.gather(np.maximum(codes, 0))).fill_null(True).all())
+    return Texts(texts.to_list(), codes) if same else Texts(column.to_list())
+
+
+def _of_arrow(column: Any) -> Texts:
+    """Numbered by the dictionary they have, or by their hashes."""
+    import pyarrow
+
+    whole = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
+    if isinstance(whole, pyarrow.ChunkedArray):  # of several chunks still, or of none
+        whole = pyarrow.concat_arrays(whole.chunks) if whole.num_chunks else pyarrow.array([], column.type)
+    if pyarrow.types.is_dictionary(whole.type):
+        codes = whole.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Texts(whole.dictionary.to_pylist(), np.ascontiguousarray(codes))
+    data, edges = arrow_bytes(whole)
+    hashes = np.empty(len(whole), np.int64)
+    hash_texts(data, edges, hashes)
+    missing = whole.is_null().to_numpy(zero_copy_only=False) if whole.null_count else NONE_MISSING
+    codes, first = numbered(hashes, missing)
+    texts = whole.take(pyarrow.array(first))
+    return (
+        Texts(texts.to_pylist(), codes)
+        if texts_agree(data, edges, codes, *arrow_bytes(texts))
+        else Texts(whole.to_pylist())
+    )
+
+
+def arrow_bytes(texts: Any) -> tuple[Any, Any]:
+    """The bytes of an array of texts, and where each begins and ends."""
+    import pyarrow
+
+    texts = texts if pyarrow.types.is_large_string(texts.type) else texts.cast(pyarrow.large_string())
+    _, edges, data = texts.buffers()
+    bounds = np.frombuffer(edges, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(data if data is not None else b"", np.uint8), bounds
 
 
 def read_values(frame: nw.DataFrame[Any], names: Sequence[str]) -> Vector:

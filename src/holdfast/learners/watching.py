@@ -19,6 +19,7 @@ from holdfast.autopilot.sizes import FULL, Sizes, enough_for
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.holding import hold_many
+from holdfast.scheme.prefetching import ask_for_row
 from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector, places_of
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
@@ -212,6 +213,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
     def run_many(states, streams, begins, counts, order, points, settings, work, results, fates, done, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for s in range(len(streams)):
+            if s + 1 < len(streams):
+                ask_for_row(states, streams[s + 1])
             state, fate, j = states[streams[s]], LEARNT, 0
             while j < counts[s] and fate < CHANGED:
                 at = order[begins[s] + j]

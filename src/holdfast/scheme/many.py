@@ -19,6 +19,7 @@ from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.holding import hold_many
 from holdfast.scheme.lanes import LANES, any_of, where
+from holdfast.scheme.prefetching import ask_for_row
 from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
 
 BLOCK = 8 * LANES  # streams whose working areas fit in a processor's first cache, and whose loads overlap
@@ -150,6 +151,8 @@ def side_by_side(
         for first in range(0, len(streams), BLOCK):
             n = min(BLOCK, len(streams) - first)
             whole = n // LANES
+            for ahead in range(first + BLOCK, min(first + 2 * BLOCK, len(streams))):
+                ask_for_row(states, streams[ahead])
             for group in range(whole):
                 rows_to_columns(states, streams, first + group * LANES, block, group * stride, padded)
             for lane in range(whole * LANES, n):
