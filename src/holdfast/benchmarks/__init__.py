@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USUAL = ("speed", "scaling", "startup", "accuracy")
-LONG = ("cost", "robustness", "real_streams", "promise", "delays")  # only where they are named: minutes each
+LONG = (
+    "cost",
+    "robustness",
+    "real_streams",
+    "promise",
+    "delays",
+    "fleet",
+    "runtime",
+)  # only where they are named: minutes each
 NAMES = USUAL + LONG
 
 
