@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.benchmarks.figure import Figure
 from holdfast.errors import BadInputError
+from holdfast.threads import cores
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,5 +70,6 @@ def machine() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "processor": platform.processor() or platform.machine(),
+        "cores": str(cores()),
         **versions,
     }

@@ -36,7 +36,7 @@ def measure(quick: bool) -> list[Figure]:
     for name, kind in autopilots().items():
         if "K=1" in name:
             figures += on_autopilot(name.partition(",")[0], kind, 2000 if quick else n, 3)
-    return figures + frames(n_rows, n_keys, 2) + files(n, 3)
+    return figures + starts(200 if quick else 5000) + frames(n_rows, n_keys, 2) + files(n, 3)
 
 
 # A tick: one point for each stream, the keys those of the tick before
@@ -50,7 +50,7 @@ def ticks(n: int, rounds: int) -> list[Figure]:
     before = resident()
     fleet = kind.fleet(keys.tolist())
     job, points = in_turn(partial(fleet.update, keys), rows, n)
-    growth = resident() - before
+    growth = max(resident() - before, 0)
     times = best_times({"fleet": job} | kernels(fleet, rows), rounds)
     speeds = {name: (points if name == "fleet" else n) / seconds / 1e6 for name, seconds in times.items()}
     title, alone = f"{power_of_ten(n)} streams × 1 point", "scalar kernel alone"
@@ -62,9 +62,7 @@ def ticks(n: int, rounds: int) -> list[Figure]:
         Figure(f"update(keys, X) over the {alone}, all cores", speeds["fleet"] / speeds["scalar, all cores"], "×"),
         Figure("kernel alone on lanes over scalar, one core", speeds[pair[0]] / speeds[pair[1]], "×"),
         Figure("state after the start", size, "bytes a stream", 128),
-        Figure(
-            "growth of the process's memory, keys and the last call's answers with it", growth / n, "bytes a stream"
-        ),
+        Figure("growth of the process's memory, with keys and what a call leaves", growth / n, "bytes a stream"),
     ]
 
 
@@ -102,6 +100,14 @@ def resident() -> int:
     return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else 0
 
 
+def starts(n: int) -> list[Figure]:
+    """The time that a new stream takes for its first points, from which it starts."""
+    kind = plain(outliers=OUTLIERS)
+    keys, rows = np.repeat(np.arange(n), kind.model().n_init), kind.points(n * kind.model().n_init)
+    seconds = best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
+    return [Figure(f"a new stream: its start, {power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs a stream")]
+
+
 # Long dataframes
 
 
@@ -124,10 +130,6 @@ def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
             job = partial(fleet.process, frame, key="sensor", values=["a"])
             speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
             figures.append(Figure(f"{title}: {name}", speed, "million rows/s", at_least=goals.get(name)))
-            if not figures[1:]:
-                job = partial(Fleet(kind.model()).process, frame, key="sensor", values=["a"])
-                speed = n_rows / best_times({name: job}, 1)[name] / 1e6
-                figures.append(Figure(f"{title}: {name}, a new fleet with all its starts", speed, "million rows/s"))
     return figures
 
 

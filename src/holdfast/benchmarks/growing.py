@@ -24,9 +24,9 @@ def growth(quick: bool) -> list[Figure]:
     n = 10 ** min(largest, 5)
     jobs: Jobs = {}
     for K in components:
-        jobs |= {f"components K, d = 1: {name}: {K}": job for name, job in ways(plain(K, 1), n).items()}
+        jobs |= {f"components K: {name}: {K}": job for name, job in ways(plain(K, 1), n).items()}
     for d in dims:
-        jobs |= {f"variables d, K = 2: {name}: {d}": job for name, job in ways(plain(2, d), n).items()}
+        jobs |= {f"variables d: {name}: {d}": job for name, job in ways(plain(2, d), n).items()}
     return figures + times_a_point(jobs, rounds)
 
 
@@ -47,7 +47,7 @@ def with_streams(largest: int) -> Jobs:
 
 def with_points(largest: int) -> Jobs:
     """Calls with 1 … 10^largest points, for one stream and for streams by chance, which have to be looked up."""
-    kind, n_keys = plain(), 100_000
+    kind, n_keys = plain(), 10 ** min(largest, 5)
     fleet = kind.fleet(range(n_keys))
     keys = np.random.default_rng(0).integers(n_keys, size=10**largest + SPARE)
     rows = np.column_stack([kind.points(len(keys))[:, 0], keys])
@@ -58,9 +58,9 @@ def with_points(largest: int) -> Jobs:
     calm = autopilot().points(len(keys))
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
-        jobs[f"points a call: fleet of 10⁵: {n}"] = in_turn(learn, rows, n)
-        jobs[f"points a call: process, K=2: {n}"] = in_turn(kind.learner().process, rows[:, :1], n)
-        jobs[f"points a call: autopilot: {n}"] = in_turn(autopilot().learner().process, calm, n)
+        jobs[f"points a call: fleet, K=2: {n}"] = in_turn(learn, rows, n)
+        jobs[f"points a call: one stream, K=2: {n}"] = in_turn(kind.learner().process, rows[:, :1], n)
+        jobs[f"points a call: one stream, autopilot: {n}"] = in_turn(autopilot().learner().process, calm, n)
     return jobs
 
 
@@ -69,7 +69,7 @@ def ways(kind: Kind, n_streams: int) -> Jobs:
     rows = kind.points(20_000)
     points = rows[:2000, 0].tolist() if kind.dim == 1 else list(rows[:2000])
     return {
-        "update(x)": (partial(loop, kind.learner().update, points), len(points)),
+        "fleet": kind.ticks(n_streams),
         "process": in_turn(kind.learner().process, rows, len(rows)),
-        f"fleet of {n_streams:,}": kind.ticks(n_streams),
+        "update(x)": (partial(loop, kind.learner().update, points), len(points)),
     }

@@ -62,7 +62,7 @@ class Rival:
             for key, x in zip(learners, points, strict=True):
                 learners[key](x)
 
-        return in_turn(learn_each, self.form(points_of(n + SPARE, 1, self.dim)), n, worth)
+        return in_turn(learn_each, self.form(points_of(n + 10 * SHIFT, 1, self.dim)), n, worth)
 
 
 def numpy_ticks(n_streams: int) -> tuple[Job, int]:
