@@ -86,6 +86,7 @@ def labels(rng, n):
 
 CASES = [
     Case("autopilot", lambda: hf.SRA(), shifting(1), True),
+    Case("autopilot, lean", lambda: hf.SRA(far=1e-2, memory="lean"), shifting(1), True),
     Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
     Case("autopilot, d=3, gaps", lambda: hf.SRA(far=1e-2), shifting(3, gaps=0.2), True),
     Case("autopilot, d=3, diagonal", lambda: hf.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),

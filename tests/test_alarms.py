@@ -7,11 +7,17 @@ import pytest
 from numba import njit
 
 from holdfast.alarms import change_detector, threshold_for
-from holdfast.alarms.bets import EDGES, FAR, INSIDE, KEPT, WEIGHTS, cell_of
-from holdfast.alarms.layout import AGES, CHANNEL, GAPS, HEADER, WARM
+from holdfast.alarms.bets import EDGES, bets_of, cell_of
+from holdfast.alarms.calibration import CALLED, COUNTED, calibration_functions
+from holdfast.alarms.layout import ABOVE, BELOW, BLOCKS, GAPS, WARM, places_of
 from holdfast.alarms.lock import EXCESS, STRETCH, UNCENSORED
-from holdfast.alarms.ranks import add, bin_of, inliers, rank, uniform
+from holdfast.alarms.ranks import histogram, uniform
+from holdfast.autopilot.sizes import FULL, LEAN
 from holdfast.errors import BadInputError
+from holdfast.scheme.counting import add_count, count_below, halve_counts
+
+PLACES = places_of(FULL)
+both_sizes = pytest.mark.parametrize("sizes", [FULL, LEAN], ids=lambda sizes: sizes.name)
 
 
 def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
@@ -42,21 +48,51 @@ def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def test_ranks_are_those_of_a_count():
+@both_sizes
+def test_ranks_are_those_of_a_count(sizes):
     residuals = np.clip(normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
-    own = np.zeros(CHANNEL)
+    bins, own = histogram(sizes), np.zeros(places_of(sizes).n_counts, sizes.count)
+    per_unit = sizes.bins / 8.0
     for n, r in enumerate(residuals):
-        b, bins = bin_of(r), np.minimum(((residuals[:n] + 4.0) * 8.0).astype(int), 63)
+        b = bins.bin_of(r)
+        seen = np.minimum(((residuals[:n] + 4.0) * per_unit).astype(int), sizes.bins - 1)
         for u in (0.0, 0.3):
-            expected = ((bins < b).sum() + u * ((bins == b).sum() + 1)) / (n + 1)
-            assert rank(own, b, u) == pytest.approx(expected, abs=1e-15)
-        add(own, b)
-        assert inliers(own) == n + 1
+            expected = ((seen < b).sum() + u * ((seen == b).sum() + 1)) / (n + 1)
+            assert bins.rank(own, b, u) == pytest.approx(expected, abs=1e-15)
+        bins.add(own, b)
+        assert bins.inliers(own) == n + 1
+
+
+@both_sizes
+def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
+    bins, places = histogram(sizes), places_of(sizes)
+    counts = np.zeros(places.n_counts, sizes.count)
+    for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
+        bins.add(counts, bins.bin_of(r))
+    counts *= sizes.most // 3001
+    counts[[ABOVE, BELOW]] = 7, 0
+    before = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
+    n = bins.inliers(counts)
+    bins.halve(counts)
+    assert bins.inliers(counts) == n // 2
+    assert tuple(counts[[ABOVE, BELOW]]) == (4, 0)
+    after = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
+    assert after == pytest.approx(before, abs=4.0 / n)
+    last = [BLOCKS + sizes.bins // 8 - 1, places.n_counts - 1]
+    counts[last] += sizes.most - 1 - bins.inliers(counts)
+    assert finite(counts)
+    bins.add(counts, sizes.bins - 1)
+    assert bins.inliers(counts) == sizes.most // 2
+
+
+def finite(counts):
+    """Whether the counts, whatever their neighbours, do not look like a NaN."""
+    return all(np.isfinite(np.full(4, count, counts.dtype).view(np.float64)).all() for count in counts)
 
 
 def test_random_numbers_are_splitmix():
-    draw = njit(lambda memory: uniform(memory, 0))
+    draw = njit(lambda memory: uniform(memory, 0, False))
     memory = np.zeros(1)
     drawn = np.array([draw(memory) for _ in range(20_000)])
     state, mask = 0x9E3779B97F4A7C15, 2**64 - 1
@@ -64,20 +100,24 @@ def test_random_numbers_are_splitmix():
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
     assert drawn[0] == ((mixed ^ (mixed >> 31)) >> 11) / 2**53
     assert memory[0] == 20_000
+    short, memory = njit(lambda memory: uniform(memory, 0, True)), np.array([2**24 - 3], np.float32)
+    again = [short(memory) for _ in range(4)]  # 32 bits count up to here, and then from the beginning
+    assert again[-2:] == drawn[:2].tolist()
     counts = np.histogram(drawn, 20, (0.0, 1.0))[0]
     assert ((counts - 1000) ** 2 / 1000).sum() < 50
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.03
 
 
-def test_every_bet_is_fair():
-    edges = np.concatenate(([0.0], EDGES, [1.0]))
+@both_sizes
+def test_every_bet_is_fair(sizes):
+    edges, bets = np.concatenate(([0.0], EDGES, [1.0])), bets_of(sizes)
     cells = np.diff(edges)
-    inside = cells @ INSIDE
-    assert inside == pytest.approx(KEPT, abs=1e-9)
+    inside = cells @ bets.inside
+    assert inside == pytest.approx(bets.kept, abs=1e-9)
     for above, below in ((0.01, 0.002), (0.2, 0.3)):  # rates of far-out points
-        far = above * (FAR[0] / above + KEPT) + below * (FAR[1] / below + KEPT)
+        far = above * (bets.far[0] / above + bets.kept) + below * (bets.far[1] / below + bets.kept)
         assert (1.0 - above - below) * inside + far == pytest.approx(1.0, abs=1e-9)
-    assert WEIGHTS.sum(axis=1) == pytest.approx(1.0)
+    assert bets.weights.sum(axis=1) == pytest.approx(1.0)
     assert [cell_of(v) for v in (0.0, *EDGES, 1.0)] == [0, *range(1, 64), 63]
     middles = (edges[1:] + edges[:-1]) / 2
     assert [cell_of(v) for v in middles] == list(range(64))
@@ -118,9 +158,9 @@ def test_units_do_not_matter():
 
 def without_time(memory):
     """The channels, but for what counts the points that passed."""
-    channels = memory[HEADER:].reshape(-1, CHANNEL).copy()
+    channels = memory[PLACES.header :].reshape(-1, PLACES.channel).copy()
     channels[:, GAPS] = 0.0
-    channels[:, AGES:] = 0.0
+    channels[:, PLACES.ages :] = 0.0
     return channels
 
 
@@ -246,3 +286,35 @@ def test_the_threshold_is_a_logarithm():
     with pytest.raises(ValueError, match="far"):
         threshold_for(0.0)
     assert WARM == 100
+
+
+@both_sizes
+def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
+    n, functions = sizes.surprises, calibration_functions(sizes)
+    count_surprise, p_value = functions.count_surprise, functions.p_value
+    bins, tree, tally = np.random.default_rng(0).integers(0, 9, n), np.zeros(n, sizes.count), np.zeros(2, np.int32)
+    for up in (0, 1):
+        tree[:] = 0
+        for place in np.repeat(np.arange(n), bins):
+            add_count(tree, n, place)
+        halve_counts(tree, n, up)
+        from_each_on = [(bins[place:].sum() + up) // 2 for place in range(n)]
+        assert [count_below(tree, n) - count_below(tree, place) for place in range(n)] == from_each_on
+    tree *= (sizes.most - 1) // count_below(tree, n)
+    for _ in range(sizes.most - 1 - count_below(tree, n)) if sizes is LEAN else []:
+        add_count(tree, n, 0)
+    if sizes is FULL:
+        tree[[2**i - 1 for i in range(8)]] += sizes.most - 1 - count_below(tree, n)  # into the first bin
+    tally[:] = sizes.most - 1, 100
+    assert finite(tree)
+    count = njit(lambda tally, tree: count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0))
+    ask = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
+    before = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
+    count(tally, tree)
+    assert count_below(tree, n) == sizes.most // 2
+    assert tally.tolist() == ([2**29, 50] if sizes is FULL else [sizes.most, 100])
+    after = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
+    assert after == pytest.approx(before, rel=1e-6 if sizes is FULL else 0.02)
+    tally[[COUNTED, CALLED]] = 2**30 - 1, 100
+    count(tally, tree)
+    assert tally.tolist() == [2**29, 50]

@@ -392,6 +392,13 @@ def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
     assert strict.to_bytes() == before
 
 
+def test_a_million_streams_fit_in_three_gigabytes():
+    for K in (1, 2):
+        learner = hf.SRA(K)
+        learner.process(calm(60, 1, K))
+        assert 8 * (len(learner.state) - 50) <= 3000  # but for the 50 first points, of no use after the start
+
+
 def test_settings_by_hand_switch_the_autopilot_off():
     y = calm(300)
     for settings in ({"rho": 0.01}, {"gamma": 4.0}, {"half_life": 50}, {"gamma": 4.0, "beta": 0.1, "M": 5.0}):

@@ -8,7 +8,7 @@ import pytest
 import holdfast as hf
 import naive
 import naive_autopilot as oracle
-from holdfast.alarms.calibration import CALLED, TREE
+from holdfast.alarms.calibration import CALLED
 from holdfast.autopilot import rescue
 from holdfast.autopilot.pilot import make_pilot
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
@@ -51,9 +51,15 @@ def bank_of(learner, K, d, covariance):
 
 def rescue_of(learner, K):
     counts = field(learner, "rescue")
-    risen, since, rejected, contamination, learnt, place, wait, looks = counts
-    ring = np.roll(field(learner, "ring"), -int(place), axis=0)
-    return oracle.Rescue(K > 1, risen, since, rejected, contamination, learnt, wait, looks, ring)
+    risen, since, rejected, contamination, learnt, wait, looks = counts[:7]
+    return oracle.Rescue(K > 1, risen, since, rejected, contamination, learnt, wait, looks, ring_of(learner))
+
+
+def ring_of(learner):
+    """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
+    if "ring" in learner._engine.layout.fields:
+        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[rescue.NEXT]), axis=0)
+    return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
 
 
 def view_of(learner, name, K, d, covariance):
@@ -66,9 +72,13 @@ def view_of(learner, name, K, d, covariance):
     return oracle.View(core, companion, *own[(K + 1) * size :])
 
 
+def surprises_of(learner):
+    return field(learner, "surprises").view(np.int32)
+
+
 def counts_of(tree):
     """The bins of Fenwick's tree."""
-    return np.diff([count_below(tree, TREE, i) for i in range(len(tree) - TREE + 1)])
+    return np.diff([count_below(tree, i) for i in range(len(tree) + 1)])
 
 
 def oracle_of(learner, K, d, covariance, far):
@@ -81,7 +91,7 @@ def oracle_of(learner, K, d, covariance, far):
         oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
         bank_of(learner, K, d, covariance),
         rescue_of(learner, K),
-        oracle.Calibration(counts_of(field(learner, "surprises")), field(learner, "surprises")[CALLED]),
+        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[CALLED]),
         oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
@@ -187,13 +197,13 @@ def same_in_the_end(learner, naive_one, d):
     counts = naive_one.rescue
     expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.learnt)
     close(field(learner, "rescue")[:5], expected, "rescue")
-    latest = np.roll(field(learner, "ring"), -int(field(learner, "rescue")[5]), axis=0)
+    latest = ring_of(learner)
     np.testing.assert_allclose(
         np.where(latest == MISSING, np.nan, latest), np.where(np.array(counts.latest) == MISSING, np.nan, counts.latest)
     )
     lag = naive_one.lag
     close(field(learner, "lag")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "lag")
-    np.testing.assert_array_equal(counts_of(field(learner, "surprises")), naive_one.calibration.counts)
+    np.testing.assert_array_equal(counts_of(surprises_of(learner)), naive_one.calibration.counts)
     for name, view in (("value", naive_one.value), ("residual", naive_one.residual)):
         tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
         close(field(learner, name)[-5:], tally, name)
@@ -277,7 +287,9 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
     points = np.arange(200.0).reshape(100, 2)
     points[95, 1] = np.nan
     for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
-        np.testing.assert_array_equal(rescue.latest(*rescue_state(2, points, since)), points[-n:])
+        state = rescue_state(2, points, since)
+        assert rescue.how_many(*state) == n
+        np.testing.assert_array_equal(rescue.latest(*state, n), points[-n:])
 
 
 @pytest.mark.parametrize(

@@ -7,22 +7,42 @@ score of the point's rank, and on whether the point is far out; on both its mean
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from holdfast.alarms.layout import BETS
+from holdfast.autopilot.sizes import FULL, Sizes
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
 
-SHIFTS = (0.4, 0.8, 1.5, 3.0)
-WIDER, NARROWER = (1.4, 2.0, 6.0), (0.7, 0.45)
 LOCATION_WEIGHT, SCALE_WEIGHT = 0.7, 0.3
-
-UPS, DOWNS, WIDENINGS, NARROWINGS = 0, 4, 8, 11  # where each group of bets begins
 
 FAR_OUT = 4.0  # spreads from which a point is far out
 CELLS = 64
 LEAST_FAR_OUT = 0.02  # of a wider spread: it may be any law
+
+
+@dataclass(frozen=True, eq=False)
+class Bets:
+    """The tables of the bets; ups first, then `downs`, `widenings` and `narrowings`, each from this place on."""
+
+    downs: int
+    widenings: int
+    narrowings: int
+    n: int
+
+    inside: Vector
+    """(cells, bets): what is paid on a point that is not far out."""
+
+    far: Vector
+    """(2, bets): what is paid on a point far above or far below, to be divided by their rate."""
+
+    kept: Vector
+    """What a bet leaves to the points that are not far out."""
+
+    weights: Vector
+    """(2, bets): of a coordinate, and of the radius."""
 
 
 def _below(x: float) -> float:
@@ -35,36 +55,42 @@ def _within(edges: Vector, shift: float, scale: float) -> Vector:
     return np.diff([_below((edge - shift) / scale) for edge in edges])
 
 
-def _tables() -> tuple[Vector, Vector, Vector, Vector]:
-    """Payoff of each bet on each cell, on far-out points above and below (to be divided by their rate), weights."""
-    edges = np.linspace(-FAR_OUT, FAR_OUT, CELLS + 1)
-    whole = edges.copy()
+def _same_everywhere(table: Vector) -> Vector:
+    """Rounded to twelve digits: the last bits of `math.erfc` differ between systems."""
+    return np.vectorize(lambda x: float(f"{x:.12g}"))(table)
+
+
+CELL_EDGES = np.linspace(-FAR_OUT, FAR_OUT, CELLS + 1)
+EDGES = _same_everywhere(np.array([_below(edge) for edge in CELL_EDGES[1:-1]]))
+
+
+@cache
+def bets_of(sizes: Sizes) -> Bets:
+    """The bets that there is room for."""
+    whole = CELL_EDGES.copy()
     whole[0], whole[-1] = -np.inf, np.inf
     calm = _within(whole, 0.0, 1.0)
-    laws = [(shift, 1.0) for shift in SHIFTS] + [(-shift, 1.0) for shift in SHIFTS]
-    laws += [(0.0, scale) for scale in WIDER + NARROWER]
-    inside, far = np.zeros((CELLS, BETS)), np.zeros((2, BETS))
+    laws = [(shift, 1.0) for shift in sizes.shifts] + [(-shift, 1.0) for shift in sizes.shifts]
+    laws += [(0.0, scale) for scale in sizes.wider + sizes.narrower]
+    n, downs = len(laws), len(sizes.shifts)
+    widenings, narrowings = 2 * downs, 2 * downs + len(sizes.wider)
+    inside, far = np.zeros((CELLS, n)), np.zeros((2, n))
     for k, (shift, scale) in enumerate(laws):
         far[0, k], far[1, k] = _below((shift - FAR_OUT) / scale), _below((-shift - FAR_OUT) / scale)
         if scale > 1.0:
             far[:, k] = np.maximum(far[:, k], LEAST_FAR_OUT)
         if scale < 1.0:
             far[:, k] = 0.0
-        ratio = _within(edges, shift, scale) / calm
+        ratio = _within(CELL_EDGES, shift, scale) / calm
         inside[:, k] = ratio / (ratio @ calm) * (1.0 - far[:, k].sum())
-    weights = np.zeros((2, BETS))
-    weights[0, :WIDENINGS], weights[0, WIDENINGS:] = LOCATION_WEIGHT / WIDENINGS, SCALE_WEIGHT / (BETS - WIDENINGS)
-    weights[1, :WIDENINGS] = 1.0 / WIDENINGS  # the radius: its location is the spread of all
-    return inside, far, weights, np.array([_below(edge) for edge in edges[1:-1]])
+    weights = np.zeros((2, n))
+    weights[0, :widenings], weights[0, widenings:] = LOCATION_WEIGHT / widenings, SCALE_WEIGHT / (n - widenings)
+    weights[1, :widenings] = 1.0 / widenings  # the radius: its location is the spread of all
+    inside, far, weights = (_same_everywhere(table) for table in (inside, far, weights))
+    return Bets(downs, widenings, narrowings, n, inside, far, 1.0 - far.sum(axis=0), weights)
 
 
-def _same_everywhere(table: Vector) -> Vector:
-    """Rounded to twelve digits: the last bits of `math.erfc` differ between systems."""
-    return np.vectorize(lambda x: float(f"{x:.12g}"))(table)
-
-
-INSIDE, FAR, WEIGHTS, EDGES = map(_same_everywhere, _tables())
-KEPT = 1.0 - FAR.sum(axis=0)  # what a bet leaves to the points that are not far out
+BETS = bets_of(FULL)
 
 
 @kernel

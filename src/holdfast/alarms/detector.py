@@ -17,38 +17,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.alarms.channel import pass_time, step
+from holdfast.alarms.channel import channel_functions
 from holdfast.alarms.layout import (
     ALARMS,
-    BETS,
-    CHANNEL,
-    EVIDENCE,
-    HEADER,
+    CENTRE,
     LIMIT,
-    NEXT_CHECK,
     OWN_EVIDENCE,
     PHI,
     PLACE,
     RAISED,
-    RING,
     SEEN,
-    WARM,
-    channel_at,
-    memory_size,
+    places_of,
 )
 from holdfast.alarms.lock import FROM, follow, raised, record
 from holdfast.alarms.ranks import uniform
-from holdfast.alarms.residual import (
-    begin,
-    in_frame,
-    lag_one,
-    look_for_memory,
-    pair,
-    refill,
-    residual,
-    residuals_of_ring,
-)
-from holdfast.alarms.story import Change, tell
+from holdfast.alarms.reference import no_frame, reference_functions
+from holdfast.alarms.residual import in_frame
+from holdfast.alarms.story import Change, latest_in, tell
+from holdfast.autopilot.sizes import FULL, Sizes
 from holdfast.checks import require
 from holdfast.errors import BadInputError
 from holdfast.scheme.algorithm import LARGEST
@@ -66,6 +52,7 @@ class ChangeDetector:
     """The detector of one kind of stream: sizes and compiled pieces."""
 
     d: int
+    sizes: Sizes
 
     size: int
     """Numbers of memory a stream needs; zeros before the first point."""
@@ -81,16 +68,26 @@ class ChangeDetector:
     """(memory, at): a point has passed that could not be used."""
 
     certainty: Callable[..., float]
-    """(memory, at) → log((1 + M) / limit): an alarm comes at about 0."""
+    """(memory, at, threshold) → log((1 + M) / limit): an alarm comes at about 0."""
+
+    suspicion: Callable[..., float]
+    """(memory, at, threshold) → the same between 0 and 1: an alarm comes at about ½."""
+
+    move: Callable[..., None]
+    """(memory, at, i, by): from now on variable i is told about another origin."""
 
     run: Callable[..., None]
     """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
+
+    def latest(self, memory: Vector, n: int) -> Vector:
+        """The latest n values of the first variable, as far as they are kept, oldest first."""
+        return latest_in(memory[places_of(self.sizes).header :], n, self.sizes)
 
     def tell(self, memory: Vector) -> Change:
         """The change whose alarm has been raised at the last point."""
         if not memory[RAISED]:
             raise BadInputError("no change alarm was raised at the last point")
-        return tell(memory, self.d)
+        return tell(memory, self.d, self.sizes)
 
 
 def threshold_for(far: float) -> float:
@@ -99,31 +96,31 @@ def threshold_for(far: float) -> float:
 
 
 @cache
-def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDetector:
+def change_detector(
+    d: int,
+    memory: bool = True,
+    lock: bool = True,
+    sizes: Sizes = FULL,
+    frame: Callable[..., tuple[float, float]] = no_frame,
+) -> ChangeDetector:
     """The detector of d variables.
 
     memory: whether their lag-1 memory is taken out first. lock: whether the second lock is on.
+    sizes: of a detector that is not whole, neither memory nor frame is its own: it asks for the centre and the spread
+    of a variable, frame(state, i, work), when it has seen enough points.
     """
-    whiten, channels = memory, d + 1 if d > 1 else 1
+    places, channel, whole, short = places_of(sizes), channel_functions(sizes), sizes.whole, sizes.short
+    whiten, channels, warm, n_bets = memory and whole, d + 1 if d > 1 else 1, sizes.warm, places.bets
+    header, length, ring, ring_length = places.header, places.channel, places.ring, places.ring_length
+    room_size, reference = max(warm, d), reference_functions(sizes, d, whiten, frame)
+    begin, rest_of, make_anew, radii = reference.begin, reference.rest_of, reference.make_anew, reference.radii
+    step, pass_time, forget, count = channel.step, channel.pass_time, channel.forget, channel.count
 
     @kernel
-    def radii_of_rings(state: Vector, at: int, radius: Vector, room: Vector) -> bool:
-        """The radii of the last points into the ring of the radius, if every variable has all of them."""
-        seen = state[channel_at(at, 0) + SEEN]
-        for i in range(d):
-            if state[channel_at(at, i) + SEEN] != seen or seen < WARM:
-                return False
-        for j in range(WARM):
-            radius[RING + j] = 0.0
-        for i in range(d):
-            base = channel_at(at, i)
-            residuals_of_ring(state[base : base + CHANNEL], room)
-            for j in range(WARM):
-                radius[RING + j] += room[j] * room[j]
-        for j in range(WARM):
-            radius[RING + j] = math.sqrt(radius[RING + j])
-        radius[PLACE] = 0.0
-        return True
+    def keep(own: Vector, x: float) -> None:
+        place = int(own[PLACE])
+        own[ring + place] = x
+        own[PLACE] = place + 1.0 if place + 1 < ring_length else 0.0
 
     @kernel
     def limit_of(state: Vector, at: int, threshold: float) -> float:
@@ -132,7 +129,7 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
         if whiten:
             factor = 1.0
             for i in range(d):
-                base = channel_at(at, i)
+                base = at + header + i * length
                 if state[base + PHI] != 0.0:
                     needed = WITH_MEMORY * (1.0 + POINTS_FOR_PHI / state[base + SEEN])
                     factor = needed if needed > factor else factor
@@ -141,55 +138,43 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
 
     @kernel
     def observe(state: Vector, at: int, y: Vector, y_at: int, threshold: float, work: Vector, work_at: int) -> float:
-        pay, room = work[work_at : work_at + BETS], work[work_at + BETS : work_at + BETS + WARM]
+        pay, room = work[work_at : work_at + n_bets], work[work_at + n_bets : work_at + n_bets + room_size]
         if state[at + RAISED] > 0.0:
             state[at + RAISED] = 0.0
-            for j in range(channels * CHANNEL):
-                state[at + HEADER + j] = 0.0
-        squares, whole, renewed, total = 0.0, True, False, 0.0
+            for i in range(channels):
+                forget(state[at + header + i * length : at + header + (i + 1) * length])
+        squares, all_there, renewed, total = 0.0, True, False, 0.0
         for i in range(channels):
-            base = channel_at(at, i)
-            own = state[base : base + CHANNEL]
+            base = at + header + i * length
+            own = state[base : base + length]
             radius = i == d
             x = math.sqrt(squares) if radius else y[y_at + i]
             fresh = False
             if d > 1 and radius and renewed:
-                own[SEEN], fresh = (WARM, True) if radii_of_rings(state, at, own, room) else (0.0, False)
-            elif (radius and not whole) or not abs(x) <= LARGEST:
-                whole = False
+                own[SEEN], fresh = (float(warm), True) if radii(state, at, own, room) else (0.0, False)
+            elif (radius and not all_there) or not abs(x) <= LARGEST:
+                all_there = False
                 pass_time(own)
             else:
-                own[SEEN] += 1.0
-                place = int(own[PLACE])
-                own[RING + place] = x
-                own[PLACE] = place + 1.0 if place + 1 < WARM else 0.0
-                if own[SEEN] <= WARM:
-                    fresh = own[SEEN] == WARM
-                    whole = False
+                count(own)
+                keep(own, x)
+                if own[SEEN] <= warm:
+                    fresh = own[SEEN] == warm
+                    all_there = False
                 else:
-                    z = in_frame(own, x)
-                    switched = False
-                    if whiten and not radius:
-                        pair(own, z)
-                        if own[PHI] != 0.0:
-                            own[PHI] = lag_one(own)
-                        r = residual(own, z, own[PHI])
-                        if own[SEEN] >= own[NEXT_CHECK]:
-                            switched = look_for_memory(own)
-                    else:
-                        r = z
+                    r, switched = rest_of(own, in_frame(own, x), i)
                     squares += r * r
-                    step(own, r, uniform(state, at), radius, pay)
+                    step(own, r, uniform(state, at, short), radius, pay)
                     if switched:
-                        refill(own, room)
+                        make_anew(own, room)
                         renewed = True
             if fresh:
-                renewed = begin(own, room, whiten and not radius) or renewed
+                renewed = begin(state, i, own, room) or renewed
             total += own[OWN_EVIDENCE]
         evidence = total / channels
         limit = limit_of(state, at, threshold)
-        state[at + EVIDENCE] = evidence
-        state[at + LIMIT] = limit
+        if whole:
+            state[at + LIMIT] = limit
         if lock:
             follow(state, at, evidence)
         if evidence < limit or (lock and log(evidence) < raised(state, at, log(limit))):
@@ -204,13 +189,34 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
     def tick(state: Vector, at: int) -> None:
         if state[at + RAISED] == 0.0:
             for i in range(channels):
-                pass_time(state[channel_at(at, i) : channel_at(at, i) + CHANNEL])
+                pass_time(state[at + header + i * length : at + header + (i + 1) * length])
 
     @kernel
-    def certainty(state: Vector, at: int) -> float:
-        limit = state[at + LIMIT]
-        threshold = log(limit if limit > 0.0 else FROM)
-        return log(1.0 + state[at + EVIDENCE]) - (raised(state, at, threshold) if lock else threshold)
+    def logarithms(state: Vector, at: int, threshold: float) -> tuple[float, float]:
+        """log(1 + M), and what it is held against."""
+        if whole:
+            threshold = log(state[at + LIMIT] if state[at + LIMIT] > 0.0 else FROM)
+        evidence = 0.0
+        for i in range(channels):
+            evidence += state[at + header + i * length + OWN_EVIDENCE]
+        return log(1.0 + evidence / channels), raised(state, at, threshold) if lock else threshold
+
+    @kernel
+    def certainty(state: Vector, at: int, threshold: float) -> float:
+        found, needed = logarithms(state, at, threshold)
+        return found - needed
+
+    @kernel
+    def suspicion(state: Vector, at: int, threshold: float) -> float:
+        found, needed = logarithms(state, at, threshold)
+        return found / (found + needed)
+
+    @kernel
+    def move(state: Vector, at: int, i: int, by: float) -> None:
+        own = at + header + i * length
+        state[own + CENTRE] -= by
+        for j in range(ring_length):
+            state[own + ring + j] -= by
 
     stamp = fingerprint([observe, certainty])
 
@@ -220,6 +226,8 @@ def change_detector(d: int, memory: bool = True, lock: bool = True) -> ChangeDet
         for t in range(len(rows)):
             flags[t] = observe(state, 0, rows[t], 0, threshold, work, 0)
             if recording:
-                certainties[t] = certainty(state, 0)
+                certainties[t] = certainty(state, 0, threshold)
 
-    return ChangeDetector(d, memory_size(d), BETS + WARM, observe, tick, certainty, compiled(run, releases_gil=True))
+    size, work_size = places.memory_size(d), n_bets + room_size
+    run_loop = compiled(run, releases_gil=True)
+    return ChangeDetector(d, sizes, size, work_size, observe, tick, certainty, suspicion, move, run_loop)

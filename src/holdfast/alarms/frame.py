@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.sorting import median_of_sorted, sort
 from holdfast.scheme.state import Vector
 
 MAD_TO_SD = 1.4826022185056018
 QUANTILE_80_OF_NORMAL = 1.2815515655446004  # of |x|
 RELATIVE_FLOOR, FLOOR = 1e-14, 1e-300  # some units in the last place: what rounding makes of a constant
-
-
-@kernel
-def sort(values: Vector, n: int) -> None:
-    """Sorts the first n numbers by insertion."""
-    for i in range(1, n):
-        value = values[i]
-        j = i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-
-
-@kernel
-def median_of_sorted(values: Vector, n: int) -> float:
-    """The median of n numbers in order."""
-    return values[n // 2] if n & 1 else 0.5 * values[n // 2 - 1] + 0.5 * values[n // 2]
 
 
 @kernel

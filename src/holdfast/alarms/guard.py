@@ -7,9 +7,15 @@ limit lowers what a bet is paid and never raises it, so the promise is not touch
 
 from __future__ import annotations
 
-from holdfast.alarms.bets import DOWNS, FAR, KEPT, NARROWINGS, UPS, WIDENINGS
-from holdfast.alarms.layout import ABOVE, BELOW, FAR_ABOVE, FAR_BELOW, LEAKING, SEEN
-from holdfast.alarms.ranks import inliers
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from holdfast.alarms.bets import bets_of
+from holdfast.alarms.layout import ABOVE, BELOW, FAR_ABOVE, FAR_BELOW, LEAKING, SEEN, places_of
+from holdfast.alarms.ranks import histogram
+from holdfast.autopilot.sizes import Sizes
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
 from holdfast.scheme.state import Vector
@@ -47,35 +53,54 @@ def agreement(own: Vector, side: int, r: float) -> float:
     return ratio if ratio < MOST_AGREEMENT else MOST_AGREEMENT
 
 
-@kernel
-def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
-    """What the bets are paid on a far-out point."""
-    above = r > 0.0
-    count = ABOVE if above else BELOW
-    n = inliers(own) + own[ABOVE] + own[BELOW]
-    rate = (own[count] + 1.0) / (n + 2.0)
-    own[count] += 1.0
-    own[LEAKING] += 1.0
-    wide = FEW_PAY if own[LEAKING] <= MANY else MANY_PAY
-    agreed = agreement(own, FAR_ABOVE if above else FAR_BELOW, r)
-    level = wide if radius else exp(agreed)
-    side = 0 if above else 1
-    opposite = OPPOSITE_PAY if own[LEAKING] > BURST and not radius else level
-    for k in range(len(pay)):
-        up = k < DOWNS
-        most = (level if up == above else opposite) if k < WIDENINGS else wide
-        paid = FAR[side, k] / rate + KEPT[k]
-        pay[k] = paid if paid < most or k >= NARROWINGS else most
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """The compiled functions of the guard."""
+
+    pay_far_out: Callable[..., Any]
+    """(own, r, radius, pay): what the bets are paid on a far-out point."""
+
+    limit_inside: Callable[..., Any]
+    """(own, r, pay): within a burst, limits what the bets are paid on an inlier far from the centre."""
 
 
-@kernel
-def limit_inside(own: Vector, r: float, pay: Vector) -> None:
-    """Within a burst, limits what the bets are paid on an inlier far from the centre."""
-    most = 1.0 if own[LEAKING] >= BURST else SUSPECT_PAY
-    if own[LEAKING] <= MANY:
-        for k in range(WIDENINGS, NARROWINGS):
-            pay[k] = pay[k] if pay[k] < most else most
-    if own[FAR_ABOVE if r > 0.0 else FAR_BELOW] < 2.0:
-        first = UPS if r > 0.0 else DOWNS
-        for k in range(first, first + 4):
-            pay[k] = pay[k] if pay[k] < most else most
+@cache
+def guard_functions(sizes: Sizes) -> Guard:
+    """For a channel of these sizes."""
+    bets, places, inliers, count_type = bets_of(sizes), places_of(sizes), histogram(sizes).inliers, sizes.count
+    n, downs, widenings, narrowings = bets.n, bets.downs, bets.widenings, bets.narrowings
+    far, kept, counts_at, ring = bets.far, bets.kept, places.counts, places.ring
+    most_counted = sizes.most
+
+    @kernel
+    def pay_far_out(own: Vector, r: float, radius: bool, pay: Vector) -> None:
+        above = r > 0.0
+        counts, count = own[counts_at:ring].view(count_type), ABOVE if above else BELOW
+        total = inliers(counts) + int(counts[ABOVE]) + int(counts[BELOW])
+        rate = (float(counts[count]) + 1.0) / (float(total) + 2.0)
+        if counts[count] < most_counted:  # as many as that have never been seen: inliers are halved in time
+            counts[count] += 1
+        own[LEAKING] += 1.0
+        wide = FEW_PAY if own[LEAKING] <= MANY else MANY_PAY
+        agreed = agreement(own, FAR_ABOVE if above else FAR_BELOW, r)
+        level = wide if radius else exp(agreed)
+        side = 0 if above else 1
+        opposite = OPPOSITE_PAY if own[LEAKING] > BURST and not radius else level
+        for k in range(n):
+            up = k < downs
+            most = (level if up == above else opposite) if k < widenings else wide
+            paid = far[side, k] / rate + kept[k]
+            pay[k] = paid if paid < most or k >= narrowings else most
+
+    @kernel
+    def limit_inside(own: Vector, r: float, pay: Vector) -> None:
+        most = 1.0 if own[LEAKING] >= BURST else SUSPECT_PAY
+        if own[LEAKING] <= MANY:
+            for k in range(widenings, narrowings):
+                pay[k] = pay[k] if pay[k] < most else most
+        if own[FAR_ABOVE if r > 0.0 else FAR_BELOW] < 2.0:
+            first = 0 if r > 0.0 else downs
+            for k in range(first, first + downs):
+                pay[k] = pay[k] if pay[k] < most else most
+
+    return Guard(pay_far_out, limit_inside)

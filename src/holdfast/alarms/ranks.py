@@ -1,31 +1,40 @@
-"""Ranks of a point among all earlier ones that were not far out, from a histogram of 64 bins.
+"""Ranks of a point among all earlier ones that were not far out, from a histogram.
 
-The counts are kept cumulated in two levels, so that a rank is read off and a point is added by sixteen additions
+The counts are kept cumulated in two levels, so that a rank is read off and a point is added by a few additions
 without a branch. Among points of the same bin the order is drawn at random, which makes the ranks exactly uniform
 for any law, with ties or without; the random numbers are a function of a counter in the memory.
+
+Before the counts are too large for the room they have, all of them are halved: what is left stands for a sample of the
+points, and ranks in it are as uniform as before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
 import numpy as np
 
 from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.layout import BINS, BLOCKS, COUNTER
+from holdfast.alarms.layout import ABOVE, BELOW, BLOCKS, COUNTER, places_of
+from holdfast.autopilot.sizes import Sizes
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.counting import Counts
 from holdfast.scheme.state import Vector
-
-N_BINS = 64
-PER_UNIT = N_BINS / (2.0 * FAR_OUT)
 
 WEYL, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 TO_UNIT = 2.0**-53
+PERIOD = 2.0**24  # of the counter in numbers of 32 bits
 
 
 @kernel
-def uniform(memory: Vector, at: int) -> float:
+def uniform(memory: Vector, at: int, short: bool) -> float:
     """The next random number in [0, 1): SplitMix64 of the counter (Steele, Lea and Flood, 2014)."""
     count = memory[at + COUNTER] + 1.0
+    if short:
+        count = count if count < PERIOD else 1.0
     memory[at + COUNTER] = count
     mixed = np.uint64(count) * WEYL
     mixed = (mixed ^ (mixed >> S30)) * FIRST
@@ -33,34 +42,80 @@ def uniform(memory: Vector, at: int) -> float:
     return np.int64((mixed ^ (mixed >> S31)) >> S11) * TO_UNIT
 
 
-@kernel
-def bin_of(r: float) -> int:
-    """The bin of a residual that is not far out."""
-    b = int((r + FAR_OUT) * PER_UNIT)
-    return b if b < N_BINS else N_BINS - 1
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The compiled functions of a histogram."""
+
+    bin_of: Callable[[float], int]
+    """(r) → the bin of a residual that is not far out."""
+
+    inliers: Callable[[Counts], int]
+    """(counts) → how many points the histogram holds."""
+
+    rank: Callable[[Counts, int, float], float]
+    """(counts, b, u) → (how many are smaller + u·(how many are in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
+
+    alone: Callable[[Counts, int], bool]
+    """(counts, b) → whether all points that the histogram holds are in bin b."""
+
+    add: Callable[[Counts, int], None]
+    """(counts, b): counts a point of bin b."""
+
+    halve: Callable[[Counts], None]
+    """(counts): halves all counts; every running sum is half of what it was, rounded down."""
 
 
-@kernel
-def inliers(own: Vector) -> float:
-    """How many points the histogram holds."""
-    return own[BLOCKS + 7]
+@cache
+def histogram(sizes: Sizes) -> Histogram:
+    """With as many bins as there is room for."""
+    n_bins, n_blocks, most = sizes.bins, sizes.bins // 8, sizes.most
+    bins_at, per_unit = places_of(sizes).bins, n_bins / (2.0 * FAR_OUT)
+    last = BLOCKS + n_blocks - 1
 
+    @kernel
+    def bin_of(r: float) -> int:
+        b = int((r + FAR_OUT) * per_unit)
+        return b if b < n_bins else n_bins - 1
 
-@kernel
-def rank(own: Vector, b: int, u: float) -> float:
-    """(how many are smaller + u·(how many are in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
-    block = b >> 3
-    before = own[BLOCKS + block - 1] if block > 0 else 0.0
-    within = own[BINS + b - 1] if b & 7 else 0.0
-    return (before + within + u * (own[BINS + b] - within + 1.0)) / (inliers(own) + 1.0)
+    @kernel
+    def inliers(counts: Counts) -> int:
+        return int(counts[last])
 
+    @kernel
+    def rank(counts: Counts, b: int, u: float) -> float:
+        block = b >> 3
+        before = int(counts[BLOCKS + block - 1]) if block > 0 else 0
+        within = int(counts[bins_at + b - 1]) if b & 7 else 0
+        here = float(int(counts[bins_at + b]) - within)
+        return (float(before + within) + u * (here + 1.0)) / (float(inliers(counts)) + 1.0)
 
-@kernel
-def add(own: Vector, b: int) -> None:
-    """Counts a point of bin b."""
-    block = b >> 3
-    blocks, bins = own[BLOCKS : BLOCKS + 8], own[BINS + 8 * block : BINS + 8 * block + 8]
-    b &= 7
-    for j in range(8):
-        blocks[j] += 1.0 if j >= block else 0.0
-        bins[j] += 1.0 if j >= b else 0.0
+    @kernel
+    def alone(counts: Counts, b: int) -> bool:
+        within = int(counts[bins_at + b - 1]) if b & 7 else 0
+        return int(counts[bins_at + b]) - within == inliers(counts)
+
+    @kernel
+    def add(counts: Counts, b: int) -> None:
+        block = b >> 3
+        blocks = counts[BLOCKS : BLOCKS + n_blocks]
+        bins = counts[bins_at + 8 * block : bins_at + 8 * block + 8]
+        b &= 7
+        for j in range(n_blocks):
+            blocks[j] += 1 if j >= block else 0
+        for j in range(8):
+            bins[j] += 1 if j >= b else 0
+        if counts[last] >= most:
+            halve(counts)
+
+    @kernel
+    def halve(counts: Counts) -> None:
+        counts[ABOVE], counts[BELOW] = (counts[ABOVE] + 1) >> 1, (counts[BELOW] + 1) >> 1
+        before, halved = 0, 0
+        for block in range(n_blocks):
+            for j in range(8):
+                b = bins_at + 8 * block + j
+                counts[b] = ((before + int(counts[b])) >> 1) - halved
+            before = int(counts[BLOCKS + block])
+            counts[BLOCKS + block] = halved = before >> 1
+
+    return Histogram(bin_of, inliers, rank, alone, add, halve)

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 
 from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.frame import centre_and_spread, median_of_sorted, sort
+from holdfast.alarms.frame import centre_and_spread
 from holdfast.alarms.layout import (
     ABOVE,
     BELOW,
-    BLOCKS,
     CENTRE,
     DEGENERATE,
     FAR_ABOVE,
@@ -29,14 +28,19 @@ from holdfast.alarms.layout import (
     PREDICTED_FROM,
     RESIDUAL_CENTRE,
     RESIDUAL_SPREAD,
-    RING,
     SEEN,
     SPREAD,
     WARM,
+    places_of,
 )
-from holdfast.alarms.ranks import N_BINS, add, bin_of
+from holdfast.alarms.ranks import histogram
+from holdfast.autopilot.sizes import FULL
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.sorting import median_of_sorted, sort
 from holdfast.scheme.state import Vector
+
+COUNTS, RING, COUNT = places_of(FULL).counts, places_of(FULL).ring, FULL.count
+add, bin_of = histogram(FULL).add, histogram(FULL).bin_of
 
 PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
 SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
@@ -115,20 +119,19 @@ def refill(own: Vector, room: Vector) -> None:
         own[RESIDUAL_CENTRE] = centre
         own[RESIDUAL_SPREAD] = 1.0 if none else spread
         residuals_of_ring(own, room)
-    own[ABOVE] = 0.0
-    own[BELOW] = 0.0
     own[FAR_ABOVE] = 0.0  # they were in units of the old residuals
     own[FAR_BELOW] = 0.0
-    for b in range(8 + N_BINS):
-        own[BLOCKS + b] = 0.0
+    counts = own[COUNTS:RING].view(COUNT)
+    for j in range(len(counts)):
+        counts[j] = 0
     for j in range(WARM):
         r = room[j]
         if r > FAR_OUT:
-            own[ABOVE] += 1.0
+            counts[ABOVE] += 1
         elif r < -FAR_OUT:
-            own[BELOW] += 1.0
+            counts[BELOW] += 1
         else:
-            add(own, bin_of(r))
+            add(counts, bin_of(r))
 
 
 @kernel

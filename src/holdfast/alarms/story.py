@@ -7,24 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.alarms.bets import DOWNS, NARROWINGS, WIDENINGS
+from holdfast.alarms.bets import Bets, bets_of
 from holdfast.alarms.frame import centre_and_spread
 from holdfast.alarms.layout import (
-    AGES,
-    BETS,
     CENTRE,
-    CHANNEL,
     DEGENERATE,
     GAPS,
-    HEADER,
     OWN_EVIDENCE,
     PLACE,
-    RING,
     SEEN,
+    SINCE,
     SPREAD,
-    WAGERS,
-    WARM,
+    places_of,
 )
+from holdfast.autopilot.sizes import FULL, Sizes
 from holdfast.scheme.state import Vector
 
 CLEAR_OF_SPREAD = 2.0  # spreads, the new or the old: what looked wider was a shift
@@ -44,7 +40,7 @@ class Change(NamedTuple):
     """How many points before the alarm the first point of the new regime came, as far as can be told."""
 
     shift: float
-    """Of the level: the median of the points since the onset (at most 100) less that of the old regime."""
+    """Of the level: the median of the points since the onset (of those in the ring) less that of the old regime."""
 
     shift_in_spreads: float
     """The same in spreads (1.4826·MAD) of the old regime; infinite if its points were all the same."""
@@ -81,30 +77,45 @@ class Size(NamedTuple):
         return abs(self.shift) > CLEAR_OF_SPREAD * float(np.fmax(self.old_spread, self.new_spread))
 
 
-def size_in(own: Vector, ago: int) -> Size:
+def latest_in(own: Vector, n: int, kept: Sizes = FULL) -> Vector:
+    """The latest n values of a channel, as far as they are kept, oldest first."""
+    places = places_of(kept)
+    ring = own[places.ring : places.ring + places.ring_length].astype(np.float64)
+    return np.roll(ring, -int(own[PLACE]))[-min(n, places.ring_length) :]
+
+
+def size_in(own: Vector, ago: int, kept: Sizes) -> Size:
     """Of the change in the coordinate of this channel, from the points since the onset that are still in its ring."""
-    with_value = own[SEEN] / (own[SEEN] + own[GAPS])  # of the points since then, about
-    n = min(max(1, round((ago + 1) * with_value)), WARM)
-    latest = np.sort(np.roll(own[RING : RING + WARM], -int(own[PLACE]))[WARM - n :])
+    with_value = own[SEEN] / (own[SEEN] + own[GAPS]) if kept.whole else 1.0  # of the points since then, about
+    latest = np.sort(latest_in(own, max(1, round((ago + 1) * with_value)), kept))
+    n = len(latest)
     centre, spread, none = centre_and_spread(latest, n)
-    old = 0.0 if own[DEGENERATE] else float(own[SPREAD])
+    old = 0.0 if kept.whole and own[DEGENERATE] else float(own[SPREAD])
     return Size(float(centre - own[CENTRE]), old, math.nan if n < 3 else 0.0 if none else float(spread))
 
 
-def kind_of_bet(bet: int) -> str:
+def kind_of_bet(bets: Bets, bet: int) -> str:
     """What a bet was on."""
-    return "up" if bet < DOWNS else "down" if bet < WIDENINGS else "wider" if bet < NARROWINGS else "narrower"
+    if bet < bets.widenings:
+        return "up" if bet < bets.downs else "down"
+    return "wider" if bet < bets.narrowings else "narrower"
 
 
-def tell(memory: Vector, d: int) -> Change:
+def tell(memory: Vector, d: int, kept: Sizes = FULL) -> Change:
     """The change whose alarm has been raised at the last point."""
-    channels = memory[HEADER:].reshape(-1, CHANNEL)
-    evidence = channels[:, OWN_EVIDENCE]
+    places = places_of(kept)
+    channels = memory[places.header : places.memory_size(d)].reshape(-1, places.channel)
+    evidence = channels[:, OWN_EVIDENCE].astype(np.float64)
     carrier, variable = int(np.argmax(evidence)), int(np.argmax(evidence[:d]))
-    wagers, ages = channels[carrier, WAGERS : WAGERS + BETS], channels[carrier, AGES : AGES + BETS]
+    own = channels[carrier]
+    wagers = own[places.wagers : places.ages]
     best = int(np.argmax(wagers))
-    kind, ago = kind_of_bet(best), math.floor(ages[best] / wagers[best] + 0.5)
-    sizes = [size_in(own, ago) for own in channels[:d]]
+    if kept.whole:
+        ago = math.floor(own[places.ages + best] / wagers[best] + 0.5)
+    else:
+        ago = int(own[SINCE])
+    kind = kind_of_bet(bets_of(kept), best)
+    sizes = [size_in(own, ago, kept) for own in channels[:d]]
     if carrier < d:
         size = sizes[variable]
         if kind == "wider" and size.far_out():  # and all on one side

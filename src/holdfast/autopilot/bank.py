@@ -15,20 +15,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.autopilot.rescue import CONTAMINATION
+from holdfast.autopilot.sizes import Sizes
+from holdfast.models.component import Component
+from holdfast.models.gaussian_full import SMALLEST_VARIANCE
 from holdfast.models.mixture import MixtureFunctions
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, exp, step_of
 from holdfast.scheme.state import Layout, Vector
 
-STEPS = (0.002, 0.006, 0.02, 0.06, 0.15)
-EXPERTS = len(STEPS)
-SLOW, QUICK = 0, 3  # the two whose likelihoods tell of a small shift
+SLOW = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
 LIMIT = 4.0  # nats by which a single point can tell two experts apart
 SHARE = 0.002  # of the trust, handed round at every point
 LEAD = 16.0  # nats by which the quick one has to be ahead of the slow one …
 STRIDE = 2.0  # … in strides of at most this
 REVIEW, LOST = 64.0, 0.01  # points between two looks at who has lost all trust, and what is left of it then
 FRESH = 16.0  # points that an expert which takes over another's estimate goes by
+LONG = 2.0**22  # points: in 32 bits one is still added to twice as many
 
 USUAL_TAIL = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
 TAILS_STEP = 0.001
@@ -41,12 +43,13 @@ GAMMA_SQUARED, BETA, STRICT_SQUARED, SETTINGS = 0, 1, 2, 3
 COMMON = 0.04  # share of rejected points
 
 
-def bank_fields(mixture: MixtureFunctions) -> dict[str, tuple[int, ...]]:
+def bank_fields(mixture: MixtureFunctions, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """What the bank keeps."""
+    n = len(sizes.steps)
     return {
-        "experts": (EXPERTS, mixture.layout.size),
-        "counts": (EXPERTS,),
-        "trust": (EXPERTS,),
+        "experts": (n, mixture.layout.size),
+        "counts": (n,),
+        "trust": (n,),
         "lead": (1,),
         "tail": (1,),
     }
@@ -70,21 +73,30 @@ class Bank:
     means: Callable[..., Any]
     """(theta, out): the means of the statistics averaged over the experts by their trust."""
 
+    best_of: Callable[..., Any]
+    """(theta) → the expert that is trusted most."""
 
-def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) -> Bank:
-    """A bank of this (bare) mixture, whose fields lie in theta as `layout` says."""
+    frame: Callable[..., Any]
+    """(theta, i, work) → centre and spread of coordinate i, by the expert that is trusted most."""
+
+
+def bank_functions(
+    component: Component, mixture: MixtureFunctions, layout: Layout, K: int, d: int, sizes: Sizes
+) -> Bank:
+    """A bank of this (bare) mixture of such components, whose fields lie in theta as `layout` says."""
+    steps, n_experts, quick, short = sizes.steps, len(sizes.steps), sizes.quick, sizes.short
     expert_size, area = mixture.layout.size, mixture.work_size
     experts, counts, trust, lead, tail = (layout.at(name) for name in FIELDS)
     evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
     weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
-    size = mixture.layout.fields["components"][1]
-    losses, contamination = EXPERTS * area, layout.at("rescue") + CONTAMINATION
+    size, spread_of = mixture.layout.fields["components"][1], component.spread
+    losses, contamination = n_experts * area, layout.at("rescue") + CONTAMINATION
 
     @kernel
     def rejects(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[bool, float]:
         gamma_squared = settings[STRICT_SQUARED if theta[contamination] > COMMON else GAMMA_SQUARED]
         against, distance = 0.0, 0.0
-        for e in range(EXPERTS):
+        for e in range(n_experts):
             own, scratch = theta[experts + e * expert_size :], work[e * area :]
             work[losses + e] = evaluate(own, point, settings, scratch, missing)
             q = whitened(own, point, settings, scratch, missing)
@@ -95,6 +107,14 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
         return against > 0.5, distance
 
     @kernel
+    def best_of(theta: Vector) -> int:
+        """The expert that is trusted most."""
+        best = 0
+        for e in range(1, n_experts):
+            best = e if theta[trust + e] > theta[trust + best] else best
+        return best
+
+    @kernel
     def copy(theta: Vector, source: int, target: int) -> None:
         for i in range(expert_size):
             theta[experts + target * expert_size + i] = theta[experts + source * expert_size + i]
@@ -103,10 +123,8 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
     def renew(theta: Vector) -> None:
         """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick
         mixture left to itself sooner or later has a component on a handful of points."""
-        best = 0
-        for e in range(1, EXPERTS):
-            best = e if theta[trust + e] > theta[trust + best] else best
-        for e in range(EXPERTS):
+        best = best_of(theta)
+        for e in range(n_experts):
             if theta[trust + e] < LOST:
                 copy(theta, best, e)
 
@@ -119,44 +137,60 @@ def bank_functions(mixture: MixtureFunctions, layout: Layout, K: int, d: int) ->
     @kernel
     def learn(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> bool:
         least = work[losses]
-        for e in range(1, EXPERTS):
+        for e in range(1, n_experts):
             least = work[losses + e] if work[losses + e] < least else least
         total = 0.0
-        for e in range(EXPERTS):
+        for e in range(n_experts):
             theta[trust + e] *= exp(at_least(least - work[losses + e], -LIMIT))
             total += theta[trust + e]
         scaling = (1.0 - SHARE) / total
-        for e in range(EXPERTS):
-            theta[trust + e] = theta[trust + e] * scaling + SHARE / EXPERTS
-            theta[counts + e] += 1.0
-            least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else STEPS[e]
+        for e in range(n_experts):
+            theta[trust + e] = theta[trust + e] * scaling + SHARE / n_experts
+            n = theta[counts + e] + 1.0
+            theta[counts + e] = n - LONG if short and n >= 2.0 * LONG else n
+            least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else steps[e]
             rho = step_of(theta[counts + e], least_step)
             advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
         if theta[counts + SLOW] % REVIEW == 0.0:
             renew(theta)
-        ahead = work[losses + SLOW] - work[losses + QUICK]
+        ahead = work[losses + SLOW] - work[losses + quick]
         ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
         theta[lead] = at_least(theta[lead] + ahead, 0.0)
         if theta[lead] <= LEAD:
             return False
         theta[lead] = 0.0
-        for e in range(QUICK):
-            copy(theta, QUICK, e)
+        for e in range(quick):
+            copy(theta, quick, e)
             theta[counts + e] = FRESH
         return True
 
     @kernel
     def means(theta: Vector, out: Vector) -> None:
+        """All in 64 bits, which the ones see to: the same from compiled code and from Python."""
         for k in range(K):
             mass = 0.0
-            for e in range(EXPERTS):
-                mass += theta[trust + e] * theta[experts + e * expert_size + weights + k]
+            for e in range(n_experts):
+                mass += 1.0 * theta[trust + e] * theta[experts + e * expert_size + weights + k]
             for i in range(d):
                 mean = 0.0
-                for e in range(EXPERTS):
+                for e in range(n_experts):
                     own = experts + e * expert_size
-                    share = theta[trust + e] * theta[own + weights + k]
+                    share = 1.0 * theta[trust + e] * theta[own + weights + k]
                     mean += share * theta[own + components + k * size + i]
                 out[k * d + i] = mean / mass
 
-    return Bank(losses + EXPERTS, rejects, learn, means)
+    @kernel
+    def frame(theta: Vector, i: int, work: Vector) -> tuple[float, float]:
+        own = experts + best_of(theta) * expert_size
+        centre, spread = 0.0, 0.0
+        for k in range(K):
+            centre += theta[own + weights + k] * theta[own + components + k * size + i]
+        for k in range(K):
+            for j in range(d):
+                work[j] = 0.0
+            spread_of(theta, own + components + k * size, d, work, 1.0)
+            off = theta[own + components + k * size + i] - centre
+            spread += theta[own + weights + k] * (work[i] + off * off)
+        return centre, math.sqrt(at_least(spread, SMALLEST_VARIANCE))
+
+    return Bank(losses + n_experts, rejects, learn, means, best_of, frame)

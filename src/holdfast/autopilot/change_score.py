@@ -14,11 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from holdfast.models.frame import medians
+from holdfast.models.frame import centre_and_spread
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, step_of
+from holdfast.scheme.sorting import quantile_of_sorted
 from holdfast.scheme.state import Layout, Vector
 
 SLOW, QUICK = 0.01, 0.1
@@ -28,6 +27,7 @@ STUCK, AGAIN = 64.0, 10.0  # so many far points in a row: the slow mean begins a
 SHORT, LONG = 0.1, 0.0075
 NARROWEST = 0.05  # variance at the start, in units of the spread's square
 SMALLEST = 1e-18  # variance, in the frame's units
+QUANTILE_80_OF_NORMAL = 1.2816  # of |x|
 
 MEAN, VARIANCE, COUNT, FAR_OUT, STREAK, LEVEL, SPREAD, PER_VARIABLE = range(8)
 
@@ -91,16 +91,23 @@ def change_functions(layout: Layout, d: int) -> ChangeScore:
     return ChangeScore(learn)
 
 
-def start_change_score(lately: Vector, scaled: Vector) -> None:
-    """Mean and variance of each coordinate, of the points within `FAR` spreads of the median."""
-    d = scaled.shape[1]
-    own = lately[:-2].reshape(d, PER_VARIABLE)
-    middle = medians(scaled)
-    away = np.abs(scaled - middle)
-    spread = 1.4826 * medians(away)
-    spread = np.where(spread > 0.0, spread, np.nanquantile(away, 0.8, axis=0) / 1.2816)  # most values are the same
-    spread = np.where(spread > 0.0, spread, np.nanmax(away, axis=0))
-    kept = np.where(away <= FAR * np.where(spread > 0.0, spread, np.inf), scaled, np.nan)
-    own[:, COUNT] = np.sum(~np.isnan(kept), axis=0)
-    own[:, MEAN] = np.nanmean(kept, axis=0)
-    own[:, VARIANCE] = np.maximum(np.nanvar(kept, axis=0), np.maximum(NARROWEST * spread**2, SMALLEST))
+@kernel
+def start_change_score(lately: Vector, points: Vector, i: int, values: Vector) -> None:
+    """Mean and variance of coordinate i, of the points (n, d) within `FAR` spreads of the median. values: scratch."""
+    n, own = len(points), PER_VARIABLE * i
+    centre, spread, count = centre_and_spread(points, n, i, values)
+    if not spread > 0.0:  # most values are the same
+        spread = quantile_of_sorted(values, count, 0.8) / QUANTILE_80_OF_NORMAL
+    spread = spread if spread > 0.0 else values[count - 1]
+    furthest = FAR * spread if spread > 0.0 else math.inf
+    kept, mean, variance = 0.0, 0.0, 0.0
+    for t in range(n):
+        if abs(points[t, i] - centre) <= furthest:
+            kept += 1.0
+            mean += points[t, i]
+    mean /= kept
+    for t in range(n):
+        if abs(points[t, i] - centre) <= furthest:
+            variance += (points[t, i] - mean) * (points[t, i] - mean)
+    lately[own + COUNT], lately[own + MEAN] = kept, mean
+    lately[own + VARIANCE] = at_least(variance / kept, at_least(NARROWEST * spread * spread, SMALLEST))

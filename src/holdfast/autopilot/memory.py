@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.autopilot.view import SLOWLY
+from holdfast.models.trusting import Flags
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, step_of
 from holdfast.scheme.state import Layout, Vector
@@ -106,3 +108,31 @@ def recentre_lag(lag: Vector, mean: Vector, variance: Vector) -> None:
     slope = np.clip(own[:, COVARIANCE] / np.maximum(own[:, VARIANCE], SMALLEST), -1.0, 1.0)
     own[:, MEAN], own[:, VARIANCE], own[:, COVARIANCE] = mean, variance, slope * variance
     lag[-1] = min(lag[-1], KNOWN_ANEW)
+
+
+@kernel
+def start_lag(lag: Vector, points: Vector, normal: Flags, i: int, rests: Vector) -> None:
+    """The moments of coordinate i of the normal points (n, d) and their predecessors; the residuals of all points."""
+    n, own = len(points), PER_VARIABLE * i
+    count, mean, variance, covariance = 0.0, 0.0, 0.0, 0.0
+    for t in range(n):
+        if normal[t] and points[t, i] == points[t, i]:
+            count += 1.0
+            mean += points[t, i]
+    mean = mean / count if count > 0.0 else 0.0
+    before = math.nan
+    for t in range(n):
+        off = points[t, i] - mean if normal[t] else math.nan
+        variance += off * off if off == off else 0.0
+        covariance += off * before if off * before == off * before else 0.0
+        before = off
+    variance = at_least(variance / at_least(count, 1.0), SMALLEST)
+    covariance /= at_least(n - 1.0, 1.0)
+    lag[own + MEAN], lag[own + LAST], lag[own + VARIANCE], lag[own + COVARIANCE] = mean, mean, variance, covariance
+    phi = covariance / variance
+    phi = 1.0 if phi > 1.0 else at_least(phi, -1.0)
+    before = 0.0
+    for t in range(n):
+        off = points[t, i] - mean
+        rests[t, i] = off - phi * before
+        before = off if off == off else 0.0

@@ -12,21 +12,18 @@ import numpy as np
 
 from holdfast.autopilot import bank
 from holdfast.autopilot.bank import bank_fields, bank_functions
-from holdfast.autopilot.change_score import change_fields, change_functions
-from holdfast.autopilot.memory import lag_fields, lag_memory
-from holdfast.autopilot.regression import regression_fields, regression_memory
+from holdfast.autopilot.moving import LARGEST, Moving, moving_functions
 from holdfast.autopilot.rescue import rescue_fields, rescue_functions
+from holdfast.autopilot.rest import rest_fields, rest_functions
+from holdfast.autopilot.sizes import FULL, Sizes
 from holdfast.autopilot.view import View, view_functions
-from holdfast.autopilot.whiteness import whiteness_fields, whiteness_functions
 from holdfast.models.component import Component
-from holdfast.models.frame import limited
+from holdfast.models.frame import LARGEST_COORDINATE
 from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
 from holdfast.models.mixture import MixtureFunctions
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.elementary import log
 from holdfast.scheme.state import Layout, Vector
-
-RESIDUALS_SHARE = 0.25  # of the score
 
 # What the pilot is told, in `settings`: what the bank is told, and the squared distance beyond which the views reject.
 CORE_SQUARED, SETTINGS = bank.SETTINGS, bank.SETTINGS + 1
@@ -39,6 +36,7 @@ class Pilot:
     K: int
     lags: int
     season: int
+    sizes: Sizes
     component: Component
     mixture: MixtureFunctions
     view: View
@@ -64,6 +62,12 @@ class Pilot:
     means: Callable[..., Any]
     """(theta, out): the means the bank has, in the frame's coordinates."""
 
+    frame: Callable[..., Any]
+    """(theta, i, work) → centre and spread of variable i, in the frame's coordinates."""
+
+    moving: Moving
+    """Of the frame itself."""
+
     carrier: Callable[..., Any]
     """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
 
@@ -74,66 +78,72 @@ class Pilot:
     """… and what of it the past did not tell."""
 
     look_over: Callable[..., Any]
-    """(fit, points, work, losses, distances): an entry point; −log density and q of each point, given in the frame."""
+    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log density and q of
+    each point, given in the frame."""
 
     def judge(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
         """−log density and squared distance of each point, given in the frame's coordinates, under a fit."""
-        losses, distances = np.empty(len(points)), np.empty(len(points))
-        self.look_over(fit, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
+        losses, distances = self.judge_all(fit[None], points[None])
+        return losses[0], distances[0]
+
+    def judge_all(self, fits: Vector, points: Vector) -> tuple[Vector, Vector]:
+        """(m, n): the same for m streams, each with its fit; points (m, n, d)."""
+        losses, distances = np.empty(points.shape[:2]), np.empty(points.shape[:2])
+        self.look_over(fits, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
         return losses, distances
 
 
 @cache
-def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Pilot:
-    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression)."""
-    component, mixture = COMPONENTS[covariance], bare_mixture(covariance, K, d)
-    view, residual_view = view_functions(covariance, K, d), view_functions(covariance, 1, d)
+def make_pilot(
+    covariance: str, K: int, d: int, lags: int = 0, season: int = 0, own_ring: bool = True, sizes: Sizes = FULL
+) -> Pilot:
+    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression).
+
+    own_ring: the latest points are kept for the rescue; if not, somebody else keeps them.
+    """
+    component, mixture, view = COMPONENTS[covariance], bare_mixture(covariance, K, d), view_functions(covariance, K, d)
+    exact = sizes.places_for_exact(d)
     layout = Layout(
         {
-            "reference": (d,),
-            "scale": (d,),
-            "inverse_scale": (d,),
+            "reference": (exact,),
+            "scale": (exact,),
+            "inverse_scale": (exact,),
             "log_scale": (1,),
-            **bank_fields(mixture),
-            **rescue_fields(K, d),
+            **bank_fields(mixture, sizes),
+            **rescue_fields(K, d, own_ring, sizes),
             "value": (view.layout.size,),
-            "residual": (residual_view.layout.size,),
-            **(regression_fields(d, lags, season) if lags else lag_fields(d)),
-            **change_fields(d),
-            **whiteness_fields(d),
+            **rest_fields(covariance, d, lags, season, sizes),
         }
     )
-    experts_of, rescue = bank_functions(mixture, layout, K, d), rescue_functions(layout, K, d)
-    memory = regression_memory(layout, d, lags, season) if lags else lag_memory(layout, d)
+    experts_of = bank_functions(component, mixture, layout, K, d, sizes)
+    rescue, rest = rescue_functions(layout, K, d, sizes), rest_functions(layout, covariance, d, lags, season, sizes)
+    moving = moving_functions(experts_of, component, layout, K, d, sizes)
     reference, scale, inverse_scale = (layout.at(name) for name in ("reference", "scale", "inverse_scale"))
-    log_scale, value, residual, experts = (layout.at(name) for name in ("log_scale", "value", "residual", "experts"))
-    trust = layout.at("trust")
-    assess_value, learn_value = view.assess, view.learn
-    install, swap_value = view.install, view.swap
-    assess_residual, learn_residual, swap = residual_view.assess, residual_view.learn, residual_view.swap
-    rejects, learn_bank, count = experts_of.rejects, experts_of.learn, rescue.count
-    deseason, find_residual, learn_memory = memory.deseason, memory.residual, memory.learn
-    pass_memory_by, tick = memory.pass_by, memory.tick
-    learn_change, learn_whiteness = change_functions(layout, d).learn, whiteness_functions(layout, d).learn
-    n_experts, expert_size = layout.fields["experts"]
+    log_scale, value, experts = (layout.at(name) for name in ("log_scale", "value", "experts"))
+    assess_value, learn_value, install, swap_value = view.assess, view.learn, view.install, view.swap
+    rejects, learn_bank, count, best_of = experts_of.rejects, experts_of.learn, rescue.count, experts_of.best_of
+    deseason, look_at_rest, learn_rest, pass_rest_by = rest.deseason, rest.look, rest.learn, rest.pass_by
+    expert_size, share = layout.fields["experts"][1], rest.share
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
+    largest = LARGEST if sizes.short else LARGEST_COORDINATE
     # The working area.
     point_at, residual_at, value_at = 0, d, 2 * d
-    residual_work = value_at + view.work_size
-    bank_at = residual_work + residual_view.work_size
-    memory_at = bank_at + experts_of.work_size
-    variances_at = memory_at + memory.work_size
+    rest_at = value_at + view.work_size
+    bank_at = rest_at + rest.work_size
+    variances_at = bank_at + experts_of.work_size
     work_size = variances_at + d
 
     @kernel
     def put_in_frame(theta: Vector, y: Vector, work: Vector, missing: int) -> float:
         """The point in the frame's coordinates, less its season; returns the logarithm of the unit of its density."""
-        unit = theta[log_scale]
+        origin = theta[reference : reference + exact].view(np.float64)
+        per_scale = theta[inverse_scale : inverse_scale + exact].view(np.float64)
+        unit = float(theta[log_scale])
         for i in range(d):
-            work[point_at + i] = limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
+            work[point_at + i] = max(min((y[i] - origin[i]) * per_scale[i], largest), -largest)
             if missing > 0 and y[i] != y[i]:
                 work[point_at + i] = math.nan
-                unit -= log(theta[scale + i])
+                unit -= log(theta[scale : scale + exact].view(np.float64)[i])
         deseason(theta, work[point_at : point_at + d])
         return unit
 
@@ -145,10 +155,9 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         point, rest = work[point_at : point_at + d], work[residual_at : residual_at + d]
         gaps, observed = missing > 0, d - missing
         first, excess, q = assess_value(theta[value:], point, settings, work[value_at:], gaps, observed)
-        find_residual(theta, point, rest, work[memory_at:])
-        second, further, p = assess_residual(theta[residual:], rest, settings, work[residual_work:], gaps, observed)
-        score = first + RESIDUALS_SHARE * second + (1.0 + RESIDUALS_SHARE) * unit
-        return score, excess + RESIDUALS_SHARE * further, q, p
+        second, further, p = look_at_rest(theta, point, rest, settings, work[rest_at:], gaps, observed)
+        score = first + share * second + (1.0 + share) * unit
+        return score, excess + share * further, q, p
 
     @kernel
     def assess(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, float]:
@@ -171,20 +180,14 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             if K == 1:
                 swap_value(theta[value:])
             else:
-                best = 0
-                for e in range(1, n_experts):
-                    best = e if theta[trust + e] > theta[trust + best] else best
-                install(theta[value:], theta[experts + best * expert_size :])
-        rejected_rest = p > settings[CORE_SQUARED]
-        if learn_residual(theta[residual:], rest, settings, work[residual_work:], rejected_rest, gaps):
-            swap(theta[residual:])
-        learn_memory(theta, point, out_of_core, work[memory_at:])
-        learn_whiteness(theta, rest)
-        return score, learn_change(theta, point), surprise, nearest, rejected, look
+                install(theta[value:], theta[experts + best_of(theta) * expert_size :])
+        distant = p > settings[CORE_SQUARED]
+        change_score = learn_rest(theta, point, rest, settings, work[rest_at:], distant, out_of_core, gaps)
+        return score, change_score, surprise, nearest, rejected, look
 
     @kernel
     def pass_by(theta: Vector, work: Vector) -> None:
-        pass_memory_by(theta, work[point_at : point_at + d], work[memory_at:])
+        pass_rest_by(theta, work[point_at : point_at + d], work[rest_at:])
 
     @kernel
     def carrier(theta: Vector, work: Vector) -> float:
@@ -209,32 +212,37 @@ def make_pilot(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     evaluate, whitened = mixture.evaluate, mixture.norms["whitened"]
     stamp = fingerprint([evaluate, whitened])
 
-    def look_over(fit, points, work, losses, distances):  # type: ignore[no-untyped-def]
+    def look_over(fits, points, work, losses, distances):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        for t in range(len(points)):
-            missing = False
-            for i in range(d):
-                missing = missing or math.isnan(points[t, i])
-            losses[t] = evaluate(fit, points[t], fit, work, missing)
-            distances[t] = whitened(fit, points[t], fit, work, missing)
+        for s in range(len(points)):
+            fit = fits[s]
+            for t in range(points.shape[1]):
+                missing = False
+                for i in range(d):
+                    missing = missing or math.isnan(points[s, t, i])
+                losses[s, t] = evaluate(fit, points[s, t], fit, work, missing)
+                distances[s, t] = whitened(fit, points[s, t], fit, work, missing)
 
     return Pilot(
         K,
         lags,
         season,
+        sizes,
         component,
         mixture,
         view,
-        residual_view,
+        rest.view,
         layout,
         work_size,
         assess,
         step,
         pass_by,
-        tick,
+        rest.tick,
         experts_of.means,
+        experts_of.frame,
+        moving,
         carrier,
         point_at,
         residual_at,
-        compiled(look_over),
+        compiled(look_over, releases_gil=True),
     )

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.autopilot.sizes import FULL, Sizes
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, log, step_of
 from holdfast.scheme.state import MISSING, Layout, Vector
 
-RING = 64  # latest points kept, at least
 MOSTLY = 0.7  # rejected share of points after a change
 CLEANEST, DIRTIEST = 0.02, 0.3  # between which the contamination is taken to lie
 SLOWLY = 0.002  # the step with which it is followed
@@ -26,7 +26,6 @@ EVIDENCE = 16.0  # nats
 SOME, MANY = 10, 16  # rejected points
 DOUBT = 10.0  # times the contamination: by this share more of them
 EVERY = 8  # points at which a mixture is looked at again
-FEWEST = 12  # points for each component, for a mixture to be fitted
 LARGEST_GAIN = 8.0  # nats that a single point can tell
 OUTLIERS = 0.1  # of the latest points: those that it gains most by are left out
 CLEARLY = 8.0  # nats
@@ -34,18 +33,15 @@ MOST_LOOKS = 5  # at a mixture after a change within reach
 ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
 
 # rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from
-#            | where the next point goes in the ring | points until a look is taken at all of the ring | looks left ]
-RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, NEXT, WAIT, LOOKS, SIZE = range(9)
+#            | points until a look is taken at all of the ring | looks left | where the next point goes in the ring ]
+RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, WAIT, LOOKS, NEXT = range(8)
 
 
-def ring_length(K: int) -> int:
-    """How many of the latest points are kept: enough to fit a mixture to."""
-    return max(RING, FEWEST * K)
-
-
-def rescue_fields(K: int, d: int) -> dict[str, tuple[int, ...]]:
-    """What the rescue keeps."""
-    return {"rescue": (SIZE,), "ring": (ring_length(K), d)}
+def rescue_fields(K: int, d: int, own_ring: bool = True, sizes: Sizes = FULL) -> dict[str, tuple[int, ...]]:
+    """What the rescue keeps; own_ring: the latest points as well, because nobody else does."""
+    if own_ring:
+        return {"rescue": (NEXT + 1,), "ring": (sizes.ring, d)}
+    return {"rescue": (NEXT if K > 1 or sizes.whole else WAIT,)}  # one component never waits
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +53,23 @@ class Rescue:
     anew from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
 
 
-def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
+def rescue_functions(layout: Layout, K: int, d: int, sizes: Sizes) -> Rescue:
     """For a stream whose fields lie in theta as `layout` says."""
-    at, ring, length = layout.at("rescue"), layout.at("ring"), ring_length(K)
+    own_ring = "ring" in layout.fields
+    at, ring, length = layout.at("rescue"), layout.at("ring") if own_ring else -1, sizes.ring
+    missing = missing_in(sizes)
+
+    @kernel
+    def keep(theta: Vector, point: Vector) -> None:
+        place = ring + int(theta[at + NEXT]) * d
+        for i in range(d):
+            theta[place + i] = point[i] if point[i] == point[i] else missing
+        theta[at + NEXT] = theta[at + NEXT] + 1.0 if theta[at + NEXT] < length - 1 else 0.0
 
     @kernel
     def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:
-        place = ring + int(theta[at + NEXT]) * d
-        for i in range(d):
-            theta[place + i] = point[i] if point[i] == point[i] else MISSING
-        theta[at + NEXT] = theta[at + NEXT] + 1.0 if theta[at + NEXT] < length - 1 else 0.0
+        if own_ring:
+            keep(theta, point)
         usual = theta[at + CONTAMINATION]
         usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
         theta[at + LEARNT] += 1.0
@@ -98,12 +101,20 @@ def rescue_functions(layout: Layout, K: int, d: int) -> Rescue:
     return Rescue(count)
 
 
-def latest(layout: Layout, theta: Vector) -> Vector:
-    """The points since the evidence was zero, oldest first, as many as the ring holds; NaN where one is missing."""
-    rescue, ring = layout.view(theta, "rescue"), layout.view(theta, "ring")
-    n = min(int(rescue[SINCE]), len(ring)) or len(ring)
-    points = np.roll(ring, -int(rescue[NEXT]), axis=0)[-n:]
-    return np.where(points == MISSING, np.nan, points)
+def missing_in(sizes: Sizes) -> float:
+    """What stands in the ring for a missing coordinate: no state ever holds a NaN."""
+    return float(np.finfo(np.float32).min) if sizes.short else float(MISSING)
+
+
+def how_many(layout: Layout, theta: Vector, sizes: Sizes = FULL) -> int:
+    """Of the latest points, those to look at: since the evidence was zero, or else all that are kept."""
+    return min(int(layout.view(theta, "rescue")[SINCE]), sizes.ring) or sizes.ring
+
+
+def latest(layout: Layout, theta: Vector, n: int, sizes: Sizes = FULL) -> Vector:
+    """The latest points in the rescue's own ring, oldest first; NaN where one is missing."""
+    points = np.roll(layout.view(theta, "ring"), -int(layout.view(theta, "rescue")[NEXT]), axis=0)[-n:]
+    return np.where(points == missing_in(sizes), np.nan, points.astype(np.float64))
 
 
 def fill_silent(points: Vector, mean: Vector, deviation: Vector) -> None:
@@ -137,4 +148,6 @@ def better(old: Vector, new: Vector) -> bool:
 
 def clear(layout: Layout, theta: Vector) -> None:
     """The evidence has been heard."""
-    layout.view(theta, "rescue")[[RISEN, SINCE, REJECTED, WAIT, LOOKS]] = 0.0
+    rescue = layout.view(theta, "rescue")
+    rescue[[RISEN, SINCE, REJECTED]] = 0.0
+    rescue[WAIT : LOOKS + 1] = 0.0

@@ -12,7 +12,8 @@ import numpy as np
 
 from holdfast.autopilot.pilot import Pilot
 from holdfast.models.component import Component
-from holdfast.models.mixture_start import fit_mixture, trustworthy
+from holdfast.models.mixture_start import fit_mixtures
+from holdfast.models.trusting import FAR, framed
 from holdfast.scheme.state import Vector
 from holdfast.scheme.threshold import gamma_for_rate
 
@@ -26,16 +27,25 @@ LEFT_OUT = 1e-3  # of the points that belong to the fit, when it is repeated
 
 def robust_fit(pilot: Pilot, points: Vector, seed: int) -> Vector:
     """[ weights | components ] in the frame's coordinates, in which the points come; NaN where one is missing."""
-    K, d, component = pilot.K, points.shape[1], pilot.component
+    return robust_fits(pilot, points[None], seed)[0]
+
+
+def robust_fits(pilot: Pilot, points: Vector, seed: int) -> Vector:
+    """(m, …): the same for m streams at once; points (m, n, d)."""
+    K, (_, n, d), component = pilot.K, points.shape, pilot.component
+    own = framed(points, NEAR if K == 1 else FAR, K)
+    trimmed = 0.0 if K == 1 else TRIMMED
+    fits = fit_mixtures(component, points, own.reference, own.trusted, K, trimmed, seed, UNKNOWN)
     if K == 1:
-        return fit_mixture(component, points, trustworthy(points, 1, NEAR), 1, 0.0, seed, UNKNOWN)
-    fit = fit_mixture(component, points, trustworthy(points, K), K, TRIMMED, seed, UNKNOWN)
-    _, distances = pilot.judge(fit, points)
+        return fits
     gamma = gamma_for_rate(LEFT_OUT, d)
-    near = distances <= NARROWED * gamma * gamma
-    if near.sum() <= 0.5 * len(points) or np.isnan(points[near]).all(axis=0).any():
-        return fit
-    return fit_mixture(component, points, near, K, 0.0, seed, UNKNOWN)
+    near = pilot.judge_all(fits, points)[1] <= NARROWED * gamma * gamma
+    silent = np.any(np.all(np.isnan(points) | ~near[:, :, None], axis=1), axis=1)
+    again = (near.sum(axis=1) > 0.5 * n) & ~silent
+    if again.any():
+        chosen = (points[again], own.reference[again], near[again])
+        fits[again] = fit_mixtures(component, *chosen, K, 0.0, seed, UNKNOWN)
+    return fits
 
 
 def in_order_of(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:

@@ -21,15 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USUAL = ("speed", "scaling", "startup", "accuracy")
-LONG = (
-    "cost",
-    "robustness",
-    "real_streams",
-    "promise",
-    "delays",
-    "fleet",
-    "runtime",
-)  # only where they are named: minutes each
+# Only where they are named: minutes each.
+LONG = ("cost", "robustness", "real_streams", "promise", "delays", "lean", "fleet", "runtime")
 NAMES = USUAL + LONG
 
 

@@ -125,6 +125,10 @@ FAMILIES: dict[str, Sampler] = {
     "AR(1) .5": autoregressive(0.5),
 }
 
+FURTHER: dict[str, Sampler] = {
+    "rounded to .5 sd": lambda rng, n, d: np.round(2.0 * rng.standard_normal((n, d))) / 2.0,
+}
+
 UNPROMISED: dict[str, Sampler] = {
     "AR(1) .8": autoregressive(0.8),
     "AR(1) .95": autoregressive(0.95),
@@ -158,7 +162,7 @@ SPREADS = {"mixture": 0.51, "Student t(3)": 1.732, "Laplace": 1.414, "log-normal
 def stream(name: str, share: float, n: int, d: int, seed: int) -> tuple[FloatArray, Flags]:
     """n points of a family, a share of which are uniform within 20 standard deviations; and which those are."""
     rng = np.random.default_rng(seed)
-    rows = {**FAMILIES, **UNPROMISED}[name](rng, n, d)
+    rows = {**FAMILIES, **FURTHER, **UNPROMISED}[name](rng, n, d)
     out = rng.random(n) < share
     reach = REACH * SPREADS.get(name, 1.0)
     rows[out] = rng.uniform(-reach, reach, (int(out.sum()), d))

@@ -3,41 +3,46 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
 from holdfast.experiments import grids
 from holdfast.experiments.comparison import difference, shown
-from holdfast.experiments.lab import KINDS, TOLERANCE, Lab, change_of
-from holdfast.experiments.methods import Learner, sra
+from holdfast.experiments.lab import KINDS, TOLERANCE, Lab
+from holdfast.experiments.methods import sra
 from holdfast.experiments.paper import paper_tables
 from holdfast.experiments.result import Result, cell
-from holdfast.metrics import benefit_auc
+from holdfast.experiments.starts import FIRST_POINTS
+from holdfast.learners import StochasticApproximation
 from holdfast.plots.report import Part, Table
+from holdfast.tuning import BenefitAUC, tune
+from holdfast.tuning.side_by_side import process_all
 
 TITLE = "Appendix B: the AUC of SRA for 60 settings"
 KEY = "appendix_b_auc_of_sra"
 
 
+def learner_of(**setting: Any) -> StochasticApproximation:
+    """SRA as the paper's notebooks run and start it."""
+    return sra(**setting, n_init=FIRST_POINTS)
+
+
 def run(lab: Lab) -> Result:
     """Every setting of Appendix B on the univariate streams."""
-    method = Learner("SRA", grids.SRA_APPENDIX_B, sra)
+    settings = grids.SRA_APPENDIX_B
     areas, seconds = {}, {}
     for kind in KINDS:
         streams = lab.streams(kind, 1, "printed")
-        method.run(method.settings[0], streams[0], 0)  # what is compiled is compiled
+        process_all(
+            [learner_of(**setting) for setting in settings[:2]], streams[0].y[:100]
+        )  # compiled, before it is timed
         began = time.perf_counter()
-        areas[kind] = lab.sweep(
-            method,
-            streams,
-            lambda setting, stream, _: np.array(
-                benefit_auc(method.run(setting, stream, 0).scores[:, 0], change_of(stream), TOLERANCE)
-            ),
-        ).values[:, :, 0]
+        how: dict[str, Any] = {"workers": lab.plan.workers, "progress": lab.progress}
+        areas[kind] = tune(learner_of, settings, streams, BenefitAUC(TOLERANCE), **how).sweep.values[:, :, 0]
         seconds[kind] = time.perf_counter() - began
     ours = [
-        [*setting.values(), *(cell(areas[kind][place]) for kind in KINDS)]
-        for place, setting in enumerate(method.settings)
+        [*setting.values(), *(cell(areas[kind][place]) for kind in KINDS)] for place, setting in enumerate(settings)
     ]
     printed = {tuple(row[:3]): row[3:] for row in paper_tables()[KEY]["rows"]}
     rows = []
@@ -48,7 +53,7 @@ def run(lab: Lab) -> Result:
             shown_row += [shown(mine), shown(paper), difference(mine[0], paper[0])]
         rows.append(shown_row)
     differences = np.array([[row[3 + k][0] - printed[tuple(row[:3])][k][0] for k in (0, 1)] for row in ours])
-    counts = f"{len(method.settings)} settings × {len(lab.plan.seeds)} streams × 20,000 points"
+    counts = f"{len(settings)} settings × {len(lab.plan.seeds)} streams × 20,000 points"
     parts: list[Part] = [
         f"{counts}, scores and AUCs: {seconds['abrupt']:.1f} s for the abrupt streams, {seconds['gradual']:.1f} s for "
         "the gradual ones, on this machine.",

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 
+PANDAS_INDEX = "__index_level_"  # what pyarrow makes of an index, which is no variable
+
+
 def narwhals() -> Any:
     """The library that knows all dataframes."""
     try:
@@ -103,7 +106,8 @@ def values_named(frame: nw.DataFrame[Any], values: Any, others: Sequence[str]) -
     if missing:
         raise BadInputError(f"there is no column {', '.join(map(repr, missing))}; there are {', '.join(frame.columns)}")
     if given is None:
-        given = [name for name in frame.columns if name not in others and frame[name].dtype.is_numeric()]
+        candidates = (name for name in frame.columns if name not in others and not name.startswith(PANDAS_INDEX))
+        given = [name for name in candidates if frame[name].dtype.is_numeric()]
     if not given or len(set(given)) < len(given):
         raise BadInputError(f"values: expected one or more columns with numbers, each once, got {given}")
     return tuple(given)

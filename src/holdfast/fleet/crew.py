@@ -17,9 +17,9 @@ from holdfast.learners.engine import Engine
 from holdfast.learners.trace import Trace
 from holdfast.scheme.algorithm import UNUSABLE
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.holding import mark_started
+from holdfast.scheme.holding import mark_of_start
 from holdfast.scheme.many import padded_size
-from holdfast.scheme.state import HEADER, RowCell, Vector
+from holdfast.scheme.state import BAD, HEADER, HELD, SEEN, RowCell, Vector
 from holdfast.threads import cores, share
 
 
@@ -55,13 +55,13 @@ class Crew(ABC):
 
     def __init__(self, engine: Engine) -> None:
         self.engine, self.width, self.n_init = engine, engine.width, engine.n_init
-        self.theta_size = len(engine.cell.theta)
-        self.state_size = padded_size(HEADER + self.theta_size)
+        self.theta_end = HEADER + len(engine.cell.theta.view(np.float64))
+        self.state_size = padded_size(self.theta_end)
         self.settings = engine.cell.settings
 
     def cell(self, row: Vector, start: Vector) -> RowCell:
         """The memory of one stream, for an engine of its own."""
-        return RowCell(self.settings.copy(), np.zeros_like(self.engine.cell.work), self.theta_size, row, start)
+        return RowCell(self.engine.cell, row, start)
 
     def hold(
         self, states: Vector, starts: Vector, slots: Integers, turns: Turns, points: Vector, answers: Answers
@@ -83,11 +83,11 @@ class Crew(ABC):
 
     def start(self, states: Vector, streams: Integers, held: Vector) -> None:
         """Starts streams from the points held, (n, n_init, width)."""
-        thetas = np.zeros((len(streams), self.theta_size))
-        self._share(lambda part: self.start_thetas(held[part], thetas[part]), len(streams), 8)
-        states[streams, HEADER : HEADER + self.theta_size] = thetas
-        for stream in streams.tolist():
-            mark_started(states[stream], self.n_init)
+        thetas = np.zeros((len(streams), self.theta_end - HEADER))
+        numbers = thetas.view(self.engine.cell.theta.dtype)
+        self._share(lambda part: self.start_thetas(held[part], numbers[part]), len(streams), 8)
+        states[streams, HEADER : self.theta_end] = thetas
+        states[streams, HELD] = mark_of_start(states[streams, SEEN], states[streams, BAD], self.n_init)
 
     @abstractmethod
     def start_thetas(self, held: Vector, thetas: Vector) -> None:

@@ -175,8 +175,6 @@ class Fleet:
         for i in range(told, len(answers.alarms)):
             at, alarm = answers.alarms[i]
             answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
-            (at, replace(alarm, key=key_of(int(alarm.key or 0)))) for at, alarm in answers.alarms[told:]
-        ]
 
     def _answers(self, points: Vector) -> Answers:
         """Room for the answers to these points, if they are all to be learnt from."""
@@ -269,8 +267,8 @@ class Fleet:
 
     @property
     def on_autopilot(self) -> bool:
-        """Whether the streams run on autopilot; known from the first points on."""
-        return self._crew is not None and self._crew.engine.rescues
+        """Whether the streams run on autopilot."""
+        return getattr(self.model, "_on_autopilot", False)
 
     @property
     def n_seen(self) -> int:

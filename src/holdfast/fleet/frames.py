@@ -32,12 +32,12 @@ def process_frame(fleet: Fleet, frame: Any, key: str, values: Any, time: str | N
     if known is not None and set(known) != set(names):
         raise BadInputError(f"this fleet learns from {', '.join(known)}, got the columns {', '.join(names)}")
     names = known or names
-    fleet._open(len(names), names)
     columns = [prefix + name for name in (WATCHED if fleet.on_autopilot else PLAIN)]
     clash = [name for name in columns if name in table.columns]
     if clash:
         raise BadInputError(f"the frame has a column {', '.join(map(repr, clash))} already: give a prefix")
     keys, points = read_key_column(table[key]), read_values(table, names)
+    fleet._open(len(names), names)
     order = None if time is None else in_time(table[time], points)
     if order is not None:
         keys, points = keys.take(order), points[order]

@@ -65,8 +65,15 @@ def _put(places, new, values):  # type: ignore[no-untyped-def]
     return added
 
 
+def _row_of(places, key):  # type: ignore[no-untyped-def]
+    stamp  # noqa: B018
+    at = find(places, key)
+    return places[at, ROW] if at >= 0 else NOBODY
+
+
 stamp = fingerprint([find])
 _compiled_look_up, _compiled_put = compiled(_look_up, releases_gil=True), compiled(_put, releases_gil=True)
+_compiled_row_of = compiled(_row_of)
 
 
 class IntegerTable:
@@ -84,8 +91,8 @@ class IntegerTable:
         """The row of a key, None if it has none."""
         if isinstance(key, bool) or not isinstance(key, int | np.integer) or not LEAST <= key <= MOST:
             return None
-        at = find(self.places, int(key))
-        return int(self.places[at, ROW]) if at >= 0 else None
+        row = int(_compiled_row_of(self.places, int(key)))
+        return row if row >= 0 else None
 
     def look_up(self, asked: Integers, missing: Flags) -> Found:
         """The rows of keys; `missing` marks those that are none, and may be empty.

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
+from holdfast.autopilot.start import start_pilots
 from holdfast.fleet.crew import Answers, Crew
 from holdfast.fleet.turns import Integers, Turns
 from holdfast.learners.pilot_engine import PilotEngine
@@ -42,8 +43,10 @@ class PilotCrew(Crew):
 
     def start_thetas(self, held: Vector, thetas: Vector) -> None:
         """As the autopilot starts."""
-        for points, theta in zip(held, thetas, strict=True):
-            self.engine._start(points, theta)
+        pilot = self.watch.pilot
+        points = np.where(held == MISSING, math.nan, held)
+        with announced(self.engine.title):
+            start_pilots(pilot, points, thetas[:, : pilot.layout.size], self.engine.seed)
 
     def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
         """Runs every stream until Python has to step in, and on from there."""

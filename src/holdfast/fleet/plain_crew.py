@@ -28,9 +28,13 @@ class PlainCrew(Crew):
         self.hold_points = self.many.hold
 
     def start_thetas(self, held: Vector, thetas: Vector) -> None:
-        """As the model starts."""
-        for points, theta in zip(np.where(held == MISSING, math.nan, held), thetas, strict=True):
-            self.engine.functions.start(points, theta, self.engine.hyper, self.engine.seed)
+        """As the model starts: all at once where it can."""
+        functions, points = self.engine.functions, np.where(held == MISSING, math.nan, held)
+        if functions.start_many is not None:
+            functions.start_many(points, thetas, self.engine.hyper, self.engine.seed)
+            return
+        for own, theta in zip(points, thetas, strict=True):
+            functions.start(own, theta, self.engine.hyper, self.engine.seed)
 
     def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
         """Side by side where all points of a stream are whole, else one after another."""

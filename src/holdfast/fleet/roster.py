@@ -36,10 +36,10 @@ class Roster:
         self.store = Store(0, 0, 0)
         self.version = 0  # grows whenever a key gets or loses its row
         self._clock = 0
-        self._seen: Integers = np.zeros(0, np.int64)  # when each row was last seen, if some may have to leave
+        self._seen: Integers = np.zeros(0, np.int64)  # when each row was last seen, if some may have to go
 
     def segments(self, asked: Numbers | Texts) -> Iterator[tuple[slice, Integers]]:
-        """The points of a call in pieces, each with the rows of its keys; all of it at once where nobody has to leave."""
+        """The points of a call in pieces, each with the rows of its keys; in one where nobody has to leave."""
         begin = 0
         while begin < len(asked):
             found = self.keys.look_up(asked.after(begin) if begin else asked)
@@ -120,6 +120,8 @@ class Roster:
 
     def all_streams(self) -> Streams:
         """All streams, also those that were spilled; states are views where they can be."""
+        if not len(self.keys):
+            return Streams([], self.store.states[:0], self.store.starts[:0], self._seen[:0])
         rows, keys = self.keys.rows, list(self.keys)
         states = self.store.states[: len(rows)] if len(rows) == self.keys.n_rows else self.store.states[rows]
         seen = self._seen[rows] if self.max_keys is not None and len(rows) else np.zeros(0, np.int64)

@@ -15,8 +15,8 @@ from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
 from holdfast.scheme.algorithm import HELD_FOR_START, UNUSABLE
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.holding import hold, mark_started, values_held, values_needed
-from holdfast.scheme.state import HEADER, HELD, MISSING, Cell, Vector
+from holdfast.scheme.holding import hold, mark_of_start, values_held, values_needed
+from holdfast.scheme.state import BAD, HEADER, HELD, MISSING, SEEN, Cell, Vector
 
 
 class Engine(ABC):
@@ -83,7 +83,8 @@ class Engine(ABC):
     def _begin(self) -> None:
         """The start is there."""
         self._start(self.cell.start, self.cell.theta)
-        mark_started(self.cell.header, self.n_init)
+        header = self.cell.header
+        header[HELD] = mark_of_start(header[SEEN], header[BAD], self.n_init)
         self.cell.let_go_of_start()
 
     def _held_points(self, held: Vector) -> Vector:
@@ -104,7 +105,8 @@ class Engine(ABC):
     def _state_to_score_with(self) -> Vector:
         """A copy of the state, with what it would start with before the start."""
         state = self.cell.state.copy()
-        state[HEADER : HEADER + len(self.cell.theta)] = self.theta()
+        theta = self.theta().view(np.float64)
+        state[HEADER : HEADER + len(theta)] = theta
         return state
 
     def refuse_bad(self, rows: Vector) -> None:

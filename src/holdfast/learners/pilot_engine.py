@@ -15,6 +15,7 @@ from holdfast.autopilot import rescue
 from holdfast.autopilot.choosing import Choice, choose_components
 from holdfast.autopilot.memory import recentre_lag
 from holdfast.autopilot.robust_fit import in_order_of, robust_fit
+from holdfast.autopilot.sizes import FEWEST, SIZES
 from holdfast.autopilot.start import start_pilot
 from holdfast.autopilot.whiteness import pause_whiteness
 from holdfast.learners.engine import Engine
@@ -60,7 +61,9 @@ class PilotEngine(Engine):
         season: int = 0,
         beta: float = 0.0,
         choose: bool = False,
+        memory: str = "full",
     ) -> None:
+        self.sizes = SIZES[memory]
         self.lags, self.season, self.far, self.beta = lags or int(season > 0), season, far, beta
         self.holds_gaps = season > 0
         cell = self._fitted_out(model, width, n_init)
@@ -73,14 +76,14 @@ class PilotEngine(Engine):
     def _fitted_out(self, model: GaussianMixture, width: int, n_init: int) -> Cell:
         """The compiled functions for this model, and a memory of the size they need."""
         K = int(model.n_components)
-        self.watch = make_watch(model.covariance, K, width, self.lags, self.season)
+        self.watch = make_watch(model.covariance, K, width, self.lags, self.season, self.sizes)
         self.layout = self.watch.layout
         told = "".join(f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value)
         self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{told})"
         gamma = gamma_for_rate(RATE_OF_ONE if K == 1 else RATE_OF_MANY, width)
         core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * self.far, 0.5), width)
         settings = np.array([gamma**2, self.beta, core**2, core**2, self.far, odd**2, threshold_for(self.far)])
-        return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width))
+        return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width), self.sizes.number)
 
     def decide(self, choice: Choice) -> None:
         """From now on there are as many components as chosen; what has been held stays."""
@@ -130,14 +133,17 @@ class PilotEngine(Engine):
             row = int(self.cell.header[SEEN]) - 1
             change = self.watch.detector.tell(memory)
             self._look_anew_at_the_past()
-            ratio = change.ratio if change.kind in ("wider", "narrower") and 0.0 < change.ratio < math.inf else 1.0
-            pause_whiteness(self.layout.view(self.cell.theta, "whiteness"), change.variable, ratio)
+            if self.sizes.whole:
+                ratio = change.ratio if change.kind in ("wider", "narrower") and 0.0 < change.ratio < math.inf else 1.0
+                pause_whiteness(self.layout.view(self.cell.theta, "whiteness"), change.variable, ratio)
             return self._named(as_alarm(change, row))
         return None
 
     def _look_anew_at_the_past(self) -> None:
         """What was known of the memory is of another stream: from now on it goes by few points."""
         layout, theta = self.layout, self.cell.theta
+        if not self.sizes.whole:
+            return
         if self.lags:
             layout.view(theta, "clock")[2] = 0.0
             return
@@ -173,28 +179,40 @@ class PilotEngine(Engine):
         """All experts from the latest points, if these are a regime of their own."""
         layout, theta, K = self.layout, self.cell.theta, int(self.model.n_components)
         pilot, d = self.watch.pilot, self.width
-        points = rescue.latest(layout, theta)
+        points = self.watch.latest_points(theta)
         experts, trust = layout.view(theta, "experts"), layout.view(theta, "trust")
-        trusted = experts[np.argmax(trust)].copy()
+        trusted = experts[np.argmax(trust)].astype(np.float64)
         variances = np.zeros(d)
         pilot.component.spread(trusted, K, d, variances, 1.0)
-        if len(points) < rescue.FEWEST * K - 2 * (K == 1):
+        if len(points) < FEWEST * K - 2 * (K == 1):
             return
         deviation = np.sqrt(variances)
         rescue.fill_silent(points, trusted[K : K + d], deviation)
         if K == 1 and not rescue.settled(layout, theta, points, deviation):
             return
-        core = layout.view(theta, "value")[: len(trusted)]  # slow, and so what the components were before
+        core = layout.view(theta, "value")[: len(trusted)].astype(
+            np.float64
+        )  # slow, and so what the components were before
         fit = in_order_of(pilot.component, core, robust_fit(pilot, points, self.seed), K, d)
         if K == 1:
             fit[1 + d :] = 0.5 * (fit[1 + d :] + trusted[1 + d :])
         elif not rescue.better(pilot.judge(trusted, points)[0], pilot.judge(fit, points)[0]):
             return
+        if self.sizes.short:
+            self._move_frame(fit)
         experts[:], trust[:] = fit, 1.0 / len(experts)
         layout.view(theta, "counts")[:] = min(len(points), FRESH * K)
         layout.view(theta, "lead")[:] = 0.0
         rescue.clear(layout, theta)
         self._look_anew_at_the_past()
+
+    def _move_frame(self, fit: Vector) -> None:
+        """The origin goes to the middle of the fit, which is told about it from now on."""
+        K, d = int(self.model.n_components), self.width
+        means = fit[K:].reshape(K, -1)[:, :d]
+        for i, by in enumerate(np.asarray(fit[:K] @ means, np.float32).tolist()):
+            self.watch.move(self.cell.theta, i, by)
+            means[:, i] -= by
 
     def _begin(self) -> None:
         if self.undecided:
@@ -221,21 +239,23 @@ class PilotEngine(Engine):
     def estimate(self, name: str) -> Vector:
         """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""
         theta = self.theta()
-        estimate, scale = self._in_frame(theta, name), self.layout.view(theta, "scale")
+        estimate, scale = self._in_frame(theta, name), self.layout.view(theta, "scale").view(np.float64)
         if name == "means":
-            return np.asarray(self.layout.view(theta, "reference") + scale * estimate)
+            return np.asarray(self.layout.view(theta, "reference").view(np.float64) + scale * estimate)
         return estimate if name == "weights" else np.asarray(estimate * np.outer(scale, scale))
 
     def _in_frame(self, theta: Vector, name: str) -> Vector:
         """The same in the coordinates of the frame."""
         layout, K, d = self.layout, int(self.model.n_components), self.width
-        trust, experts = layout.view(theta, "trust"), layout.view(theta, "experts")
+        trust, experts = (layout.view(theta, name).astype(np.float64) for name in ("trust", "experts"))
         shares = trust[:, None] * experts[:, :K]
         weights = shares.sum(axis=0)
         if name == "weights":
             return np.asarray(weights / weights.sum())
         means = np.empty((K, d))
-        self.watch.pilot.means(theta, means.reshape(-1))
+        own = np.zeros(layout.size)
+        layout.view(own, "trust")[:], layout.view(own, "experts")[:] = trust, experts
+        self.watch.pilot.means(own, means.reshape(-1))
         if name == "means":
             return means
         components = experts[:, K:].reshape(len(trust), K, -1)

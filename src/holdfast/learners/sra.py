@@ -23,6 +23,7 @@ DEFAULT_RHO = 0.01
 AUTOPILOTS_START = 50
 AUTO = "auto"
 SMALLEST_FAR = 1e-12
+MEMORIES = ("full", "lean")
 NORMS = ("whitened", "mean", "full")
 
 
@@ -46,6 +47,8 @@ class SRA(StochasticApproximation):
     far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
     lags, season: on autopilot, how far back a point depends on those before it, and after how many points things
         repeat themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise if it is told.
+    memory: on autopilot, how much is kept of a stream: "full" (2.9 KB for one variable and one component) or "lean"
+        (512 bytes): somewhat later alarms, and no look at what the past tells of the next point.
     n_init: points the start is made from: 10, on autopilot 50 (100 to choose the number of components, or two seasons).
     warmup: points before the threshold acts; on autopilot it always does. seed: of the start.
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
@@ -80,6 +83,7 @@ class SRA(StochasticApproximation):
         far: float = 1e-4,
         lags: int = 0,
         season: int = 0,
+        memory: str = "full",
         n_init: int | None = None,
         warmup: int = 50,
         seed: int = 0,
@@ -102,6 +106,13 @@ class SRA(StochasticApproximation):
         self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
         if (lags or season) and by_hand:
             raise BadInputError(f"lags and season are the autopilot's, which runs without {', '.join(by_hand)}")
+        self.memory = memory
+        if memory not in MEMORIES:
+            raise BadInputError(f"memory must be one of {', '.join(MEMORIES)}, got {memory!r}")
+        if memory != "full" and by_hand:
+            raise BadInputError(f"memory={memory!r} is the autopilot's, which runs without {', '.join(by_hand)}")
+        if memory != "full" and (lags or season):
+            raise BadInputError(f"memory={memory!r} has no room for lags and season")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model
@@ -138,7 +149,7 @@ class SRA(StochasticApproximation):
         from holdfast.learners.pilot_engine import PilotEngine
 
         settings = (self.far, self.n_init, self.seed, self.lags, self.season, self.beta or 0.0, self._choose)
-        return PilotEngine(self.model, width, *settings)  # type: ignore[arg-type]
+        return PilotEngine(self.model, width, *settings, self.memory)  # type: ignore[arg-type]
 
     def _found_out(self) -> dict[str, Any]:
         engine = self._engine

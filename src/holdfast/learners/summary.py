@@ -8,7 +8,6 @@ import numpy as np
 
 from holdfast.alarms.calibration import CALLED
 from holdfast.alarms.layout import ALARMS
-from holdfast.autopilot.bank import STEPS
 from holdfast.autopilot.whiteness import remembers
 from holdfast.learners.pilot_engine import PilotEngine
 from holdfast.scheme.state import BAD, DROPPED, SEEN
@@ -24,6 +23,8 @@ def summarise(engine: PilotEngine) -> str:
     if not engine.started:
         return "\n".join([*lines, f"not started: it takes {engine.n_init} points"])
     layout, theta = engine.layout, engine.cell.theta
+    if not engine.sizes.whole:
+        lines.append("kept lean: alarms come from a smaller reference, and nobody looks at what the past tells")
     if engine.choice is not None:
         lines.append(f"chosen on the first {engine.n_init} points: {engine.choice}")
     deviations = np.sqrt([np.diag(covariance) for covariance in engine.estimate("covariances")])
@@ -38,9 +39,12 @@ def summarise(engine: PilotEngine) -> str:
     )
     rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
-    changes, called = int(layout.view(theta, "changes")[ALARMS]), int(layout.view(theta, "surprises")[CALLED])
+    changes, called = (
+        int(layout.view(theta, "changes")[ALARMS]),
+        int(layout.view(theta, "called").view(np.int32)[CALLED]),
+    )
     lines.append(f"raised so far: {counted(changes, 'change alarm')}, {counted(called, 'anomalous row')}")
-    told = remembers(layout.view(theta, "whiteness"))
+    told = remembers(layout.view(theta, "whiteness")) if engine.sizes.whole else None
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
     advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, told or [], strict=False)]
     lines += [f"{name} {words}" for name, words in advice if words]
@@ -70,5 +74,5 @@ def calibration(engine: PilotEngine) -> dict[str, float]:
         "gamma": gamma,
         "contamination": engine.contamination,
         "M": math.sqrt(tail),
-        "rho": tied or float(trust @ STEPS),
+        "rho": tied or float(trust @ engine.sizes.steps),
     }

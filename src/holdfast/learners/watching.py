@@ -8,13 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.alarms import ChangeDetector, calibration, change_detector
-from holdfast.alarms.calibration import CALLED, count_surprise, p_value
+import numpy as np
+
+from holdfast.alarms import ChangeDetector, change_detector
+from holdfast.alarms import layout as alarms
+from holdfast.alarms.calibration import CALLED, calibration_functions
 from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
+from holdfast.autopilot.rescue import how_many, latest
+from holdfast.autopilot.sizes import FULL, Sizes, enough_for
 from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.holding import hold_many
-from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector
+from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector, places_of
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
 FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
@@ -29,6 +34,7 @@ MASKED = 0.1  # of far: a surprise that is rarer than this counts as one that is
 class Watch:
     """The entry points for one kind of stream, compiled at their first call."""
 
+    sizes: Sizes
     pilot: Pilot
     detector: ChangeDetector
     layout: Layout
@@ -59,23 +65,42 @@ class Watch:
     missing_coordinates: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
+    latest_points: Callable[[Vector], Vector]
+    """(theta) → the points that the rescue looks at, oldest first, NaN where one is missing; for use from Python."""
+
+    move: Callable[[Vector, int, float], None]
+    """(theta, i, by): the origin of the frame goes there, in variable i; for use from Python."""
+
 
 @cache
-def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) -> Watch:
+def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, sizes: Sizes = FULL) -> Watch:
     """The whole watch over streams of d variables, for K components, with so long a memory."""
-    pilot, detector = make_pilot(covariance, K, d, lags, season), change_detector(d, memory=lags == 0)
+    sizes = enough_for(sizes, K)
+    shared = d == 1 and not lags and sizes.ring <= alarms.places_of(sizes).ring_length  # the ring of the detector's
+    pilot, calibration = make_pilot(covariance, K, d, lags, season, not shared, sizes), calibration_functions(sizes)
+    detector = change_detector(d, lags == 0, True, sizes, pilot.frame)
     layout = Layout(
-        {**pilot.layout.fields, "surprises": (calibration.SIZE,), "changes": (detector.size,), "last_anomaly": (1,)}
+        {
+            **pilot.layout.fields,
+            "called": (calibration.tally_size,),
+            "surprises": (calibration.tree_size,),
+            "changes": (detector.size,),
+            "in_anomaly": (1,),
+        }
     )
-    reference, scale = layout.at("reference"), layout.at("scale")
-    surprises, changes, last_anomaly = (layout.at(name) for name in ("surprises", "changes", "last_anomaly"))
-    theta_end = HEADER + layout.size
+    reference, scale, exact = layout.at("reference"), layout.at("scale"), sizes.places_for_exact(d)
+    called, surprises, changes, in_anomaly = map(layout.at, ("called", "surprises", "changes", "in_anomaly"))
+    theta_end = HEADER + places_of(layout.size, sizes.number)
+    number, count_type, whole, short = sizes.number, sizes.count, sizes.whole, sizes.short
+    p_value, count_surprise, suspicion = calibration.p_value, calibration.count_surprise, detector.suspicion
+    astray, move_pilot, move_detector = pilot.moving.astray, pilot.moving.move, detector.move
     detector_work = pilot.work_size
     work_size = detector_work + detector.work_size
     assess, step, pass_by, means = pilot.assess, pilot.step, pilot.pass_by, pilot.means
     tick, carrier, observe, pass_time = pilot.tick, pilot.carrier, detector.observe, detector.tick
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
-    stamp = fingerprint([assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise])
+    pieces = [assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise]
+    stamp = fingerprint([*pieces, suspicion, astray, move_pilot, move_detector])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -90,11 +115,12 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     @kernel
     def watch(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, missing: int) -> int:
         """A point that can be used: its results, and what became of it."""
-        theta = state[HEADER:theta_end]
+        theta = state[HEADER:theta_end].view(number)
+        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
         state[SEEN] += 1.0
         score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
-        p = p_value(theta, surprises, surprise, settings[FAR])
-        count_surprise(theta, surprises, surprise, p, MASKED * settings[FAR], settings[FAR])
+        p = p_value(tally, tree, surprise, settings[FAR])
+        count_surprise(tally, tree, surprise, p, MASKED * settings[FAR], settings[FAR])
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
         fate = LEARNT
@@ -106,10 +132,12 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             state[RUN] = 0.0
         if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
             fate |= ANOMALOUS
-            if theta[last_anomaly] != state[SEEN] - 1.0:
+            if theta[in_anomaly] == 0.0:
                 results[CARRIER] = carrier(theta, work)
-            theta[last_anomaly] = state[SEEN]
-            theta[surprises + CALLED] += 1.0
+            theta[in_anomaly] = 1.0
+            tally[CALLED] += 1
+        else:
+            theta[in_anomaly] = 0.0
         if look:
             fate |= LOOK
         return fate
@@ -118,36 +146,54 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
     def estimate(theta: Vector, out: Vector) -> None:
         """The means, in the units of the data."""
         means(theta, out)
+        origin = theta[reference : reference + exact].view(np.float64)
+        unit = theta[scale : scale + exact].view(np.float64)
         for j in range(K * d):
-            out[j] = theta[reference + j % d] + theta[scale + j % d] * out[j]
+            out[j] = origin[j % d] + unit[j % d] * out[j]
+
+    @kernel
+    def move(theta: Vector, i: int, by: float) -> None:
+        """The origin of variable i goes there."""
+        move_pilot(theta, i, by)
+        move_detector(theta, changes, i, by)
 
     @kernel
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
         """A point of the start: how surprising it is now, for the p-values."""
         _, surprise = assess(theta, y, settings, work, missing)
-        count_surprise(theta, surprises, surprise, 1.0, 0.0, 0.0)
+        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
+        count_surprise(tally, tree, surprise, 1.0, 0.0, 0.0)
         pass_by(theta, work)
 
     @kernel
     def take(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, held: bool) -> int:
         """One row, whatever it is: what became of it."""
-        theta = state[HEADER:theta_end]
-        missing, fate = missing_coordinates(y), UNUSABLE
+        theta = state[HEADER:theta_end].view(number)
+        missing = missing_coordinates(y)
         if missing < 0:
             tick(theta)
             pass_time(theta, changes)
             if not held:
                 state[SEEN] += 1.0
                 state[BAD] += 1.0
+                theta[in_anomaly] = 0.0
                 for j in range(RESULTS):
                     results[j] = math.nan
-            return fate
+            return UNUSABLE
+        fate = UNUSABLE
         if held:
             take_note(theta, y, settings, work, missing)
         else:
             fate = watch(state, y, settings, work, results, missing)
         if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
             fate |= CHANGED
+        if short:
+            for j in range(d):
+                by = astray(theta, j, work[detector_work:])
+                if by != 0.0:
+                    move(theta, j, by)
+        if not whole and not held:
+            results[CHANGE_SCORE] = suspicion(theta, changes, settings[THRESHOLD])
         return fate
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
@@ -158,7 +204,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
                 continue
             fates[i] = fate
             if len(estimates) > 0:
-                estimate(state[HEADER:theta_end], estimates[i])
+                estimate(state[HEADER:theta_end].view(number), estimates[i])
             if fate >= CHANGED:
                 return i + 1
         return len(rows)
@@ -182,7 +228,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
             missing = missing_coordinates(rows[i])
             scores[i] = math.nan
             if missing >= 0:
-                scores[i], _ = assess(state[HEADER:theta_end], rows[i], settings, work, missing)
+                scores[i], _ = assess(state[HEADER:theta_end].view(number), rows[i], settings, work, missing)
 
     def first_unusable(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -191,7 +237,14 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
                 return i
         return -1
 
+    def latest_points(theta: Vector) -> Vector:
+        n = how_many(layout, theta, sizes)
+        if shared:
+            return detector.latest(layout.view(theta, "changes"), n)[:, None]
+        return latest(layout, theta, n, sizes)
+
     return Watch(
+        sizes,
         pilot,
         detector,
         layout,
@@ -202,4 +255,6 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0) 
         compiled(score, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
+        latest_points,
+        move,
     )

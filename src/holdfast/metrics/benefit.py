@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -56,11 +57,14 @@ def benefit_auc(
     >>> benefit_auc([1, 1, 1, 1, 1, 1, 1, 1], change_points=3, tolerance=2)
     0.5
     """
-    curve = benefit_roc(scores, change_points, tolerance, start, stop)
-    if np.isnan(curve.false_alarm_rate[-1]) or np.isnan(curve.recall[-1]):
+    score, gain = _that_can_alarm(scores, change_points, tolerance, start, stop)
+    useful = gain > 0.0
+    earning, worth, others = score[useful], gain[useful], np.sort(score[~useful])
+    if not len(earning) or not len(others):
         return float("nan")
-    widths = np.diff(curve.false_alarm_rate)
-    return float(np.sum(widths * (curve.recall[1:] + curve.recall[:-1])) / 2.0)
+    # The share of false alarms that come after each alarm that earns something; of its equals, half of them do.
+    below, not_above = np.searchsorted(others, earning, "left"), np.searchsorted(others, earning, "right")
+    return float(np.sum(worth * (below + not_above)) / (2.0 * len(others) * np.sum(worth)))
 
 
 def benefit_roc(
@@ -98,12 +102,7 @@ def benefit_roc(
     >>> curve.false_alarm_rate
     array([0., 0., 0., 1.])
     """
-    score = as_scores(scores)
-    first, last = as_span(start, stop, len(score))
-    gain = _benefit(np.arange(first, last), as_rows(change_points), as_tolerance(tolerance))
-    score = score[first:last]
-    can_alarm = ~np.isnan(score)
-    score, gain = score[can_alarm], gain[can_alarm]
+    score, gain = _that_can_alarm(scores, change_points, tolerance, start, stop)
     order = np.argsort(-score, kind="stable")
     score, gain = score[order], gain[order]
     # Ties enter together: only the last row of each run of equal scores is a point of the curve.
@@ -113,8 +112,22 @@ def benefit_roc(
     return BenefitCurve(_as_share(false_alarms), _as_share(recalled), np.append(score[ends], -np.inf))
 
 
-def _benefit(rows: npt.NDArray[np.int64], changes: npt.NDArray[np.int64], tolerance: float) -> FloatArray:
+def _that_can_alarm(
+    scores: npt.ArrayLike, change_points: Rows, tolerance: float, start: int | None, stop: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return score and benefit of the rows that can raise an alarm."""
+    score = as_scores(scores)
+    first, last = as_span(start, stop, len(score))
+    gain = _benefit(first, last, tuple(as_rows(change_points).tolist()), as_tolerance(tolerance))
+    score = score[first:last]
+    can_alarm = ~np.isnan(score)
+    return score[can_alarm], gain[can_alarm]
+
+
+@lru_cache(maxsize=32)  # a grid is scored on the same rows again and again
+def _benefit(first: int, last: int, change_points: tuple[int, ...], tolerance: float) -> FloatArray:
     """Return b(t; t*) of Eq. def_benefit for the nearest change, which is the one worth most."""
+    rows, changes = np.arange(first, last), np.array(change_points, np.int64)
     after = np.searchsorted(changes, rows).clip(max=len(changes) - 1)
     before = (after - 1).clip(min=0)
     distance = np.minimum(np.abs(rows - changes[after]), np.abs(rows - changes[before]))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from holdfast.models.component import Component
 from holdfast.models.frame import limited
-from holdfast.models.mixture_start import start_mixture
+from holdfast.models.mixture_start import start_mixtures
 from holdfast.models.penalty import WEIGHT
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import NOTHING, at_least, at_most, exp, fma, log
@@ -208,8 +208,11 @@ def mixture_functions(
             for i in range(d):
                 out[k * d + i] = theta[reference + i] + theta[scale + i] * source[components + k * size + i]
 
+    def start_many(points: Vector, thetas: Vector, hyper: Vector, seed: int) -> None:
+        start_mixtures(component, layout, points, thetas, log_unit, framed, seed)
+
     def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        start_mixture(component, layout, points, theta, log_unit, framed, seed)
+        start_many(points[None], theta[None], hyper, seed)
 
     return MixtureFunctions(
         layout=layout,
@@ -219,6 +222,7 @@ def mixture_functions(
         norms={"whitened": whitened, "mean": mean, "full": full},
         advance=advance,
         start=start,
+        start_many=start_many,
         valid=valid,
         estimate=estimate,
         estimate_shape=(K, d),

@@ -15,7 +15,7 @@ Advance = Callable[[Vector, Vector, Vector, Vector, float, bool], None]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Functions:
-    """One model, as Algorithm 1 sees it. Every function but `start` is compiled (`@kernel`) and works on flat vectors:
+    """One model, as Algorithm 1 sees it. All functions but the starts are compiled (`@kernel`), on flat vectors:
 
     theta: what is learnt. y: the point, `width` numbers. hyper: the model's fixed numbers. work: scratch.
     missing: whether some (not all) of the point's coordinates are NaN.
@@ -38,6 +38,12 @@ class Functions:
     """(points (n, width), theta, hyper, seed): fills theta from the first points; NaN marks what is missing.
 
     An ordinary function: it runs once a stream.
+    """
+
+    start_many: Callable[[Vector, Vector, Vector, int], None] | None = None
+    """(points (m, n, width), thetas (m, theta's size), hyper, seed): `start` of m streams at once, with the same bits.
+
+    Compiled, and without the interpreter's lock. A model that has none is started stream by stream.
     """
 
     valid: Callable[[Vector], bool]

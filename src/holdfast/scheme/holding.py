@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from holdfast.scheme.algorithm import HELD_FOR_START, UNUSABLE
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 from holdfast.scheme.state import BAD, HELD, MISSING, SEEN, Vector
@@ -62,11 +64,9 @@ def hold(state: Vector, start: Vector, y: Vector, missing: int, keeps_gaps: bool
     return True
 
 
-@kernel
-def mark_started(state: Vector, n_init: int) -> None:
-    """The model has started; see `HELD`."""
-    before = state[SEEN] - state[BAD] - n_init
-    state[HELD] = -1.0 - (before if before > 0.0 else 0.0)
+def mark_of_start(seen: Any, bad: Any, n_init: int) -> Any:
+    """What HELD is once a model has started; see there. For one stream or arrays of them."""
+    return -1.0 - np.maximum(seen - bad - n_init, 0.0)
 
 
 def hold_many(missing_coordinates: Callable[[Vector], int]) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], f
                 else:
                     scores[at], fates[at] = step(state, points[at], settings, work, missing)
 
-    size, run = (0, None) if functions.whole is None else side_by_side(functions.whole, norm, rule)
+    size, run = (0, None) if functions.whole is None else side_by_side(functions.whole, norm, rule, 0)
     return Many(max(size, functions.work_size), run, compiled(run_in_turn, releases_gil=True), *look_out(turn))
 
 
@@ -105,10 +105,22 @@ def look_out(turn: Turn) -> tuple[Callable[..., Any], ...]:
     return *entry_points, hold_many(missing_coordinates)
 
 
+@cache
+def bind_grid(
+    functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+) -> tuple[int, Callable[..., Any]] | None:
+    """The numbers that a block has, and `Many.run` for streams each of which has settings of its own.
+
+    settings: (streams, n_settings). scores, fates: (streams, points): several streams may have the same points.
+    None where the model cannot be run on lanes.
+    """
+    return None if functions.whole is None else side_by_side(functions.whole, norm, rule, n_settings)
+
+
 def side_by_side(
-    functions: Functions, norm: str, rule: Callable[[float, Vector], float]
+    functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]]:
-    """The numbers that a block has, and `Many.run`."""
+    """The numbers that a block has, and `Many.run`; n_settings: of each stream, 0 if all have the same."""
     turn = make_turn(functions, norm, rule)
     judge, learn, stamp = turn.judge, turn.learn, turn.stamp
     width, theta_size = functions.width, functions.layout.size
@@ -120,7 +132,9 @@ def side_by_side(
     point_at = work_at + functions.work_size
     score_at = point_at + width
     fate_at = score_at + 1
-    stride = (fate_at + 1) * LANES  # of a group of lanes
+    settings_at = fate_at + 1
+    stride = (settings_at + n_settings) * LANES  # of a group of lanes
+    grid = n_settings > 0
     size = BLOCK // LANES * stride
 
     @kernel
@@ -141,6 +155,11 @@ def side_by_side(
                 at = whole * stride + lane - whole * LANES
                 for i in range(state_size):
                     block[at + i * LANES] = states[streams[first + lane], i]
+            if grid:
+                for lane in range(n):
+                    at = lane // LANES * stride + lane % LANES + settings_at * LANES
+                    for i in range(n_settings):
+                        block[at + i * LANES] = settings[first + lane, i]
             active = n
             for j in range(counts[first]):
                 while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
@@ -156,14 +175,15 @@ def side_by_side(
                 for group in range(groups):
                     cell = columns(block, group * stride)
                     theta, y, work = cell[theta_at:], cell[point_at:], cell[work_at:]
+                    own = cell[settings_at:] if grid else settings
                     seen = cell[SEEN] + 1.0
                     t = seen - cell[BAD] + cell[HELD] + 1.0
-                    score, rejected = judge(theta, t, y, settings, work, False)
+                    score, rejected = judge(theta, t, y, own, work, False)
                     some = any_of(rejected)
                     if some:
                         for i in range(theta_size):
                             cell[kept_at + i] = theta[i]
-                    learn(theta, t, y, settings, work, False)
+                    learn(theta, t, y, own, work, False)
                     if some:
                         for i in range(theta_size):
                             theta[i] = where(rejected, cell[kept_at + i], theta[i])
@@ -175,7 +195,8 @@ def side_by_side(
                 for group in range(groups):
                     at = group * stride
                     for lane in range(min(LANES, active - group * LANES)):
-                        place = order[begins[first + group * LANES + lane] + j]
+                        stream = first + group * LANES + lane
+                        place = (stream, begins[stream] + j) if grid else order[begins[stream] + j]
                         scores[place] = block[at + score_at * LANES + lane]
                         fates[place] = int(block[at + fate_at * LANES + lane])
             whole = active // LANES

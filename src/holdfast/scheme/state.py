@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,21 +65,40 @@ class Layout:
         return sum(prod(self.fields[field]) for field in names[: names.index(name)])
 
 
-class Cell:
-    """The memory of one stream: settings, working area and state, laid out in one vector."""
+def places_of(n: int, number: type[np.floating[Any]]) -> int:
+    """Places of a state that n numbers of this type take.
 
-    def __init__(self, settings: Vector, work_size: int, theta_size: int, start_shape: tuple[int, int]) -> None:
+    >>> places_of(5, np.float64), places_of(5, np.float32)
+    (5, 3)
+    """
+    return -(-n * np.dtype(number).itemsize // 8)
+
+
+class Cell:
+    """The memory of one stream: settings, working area and state, laid out in one vector.
+
+    theta_size: how many numbers theta has, of the type `number`: float32 takes half of the room.
+    """
+
+    def __init__(
+        self,
+        settings: Vector,
+        work_size: int,
+        theta_size: int,
+        start_shape: tuple[int, int],
+        number: type[np.floating[Any]] = np.float64,
+    ) -> None:
         work_at = len(settings)
         state_at = work_at + work_size
         theta_at = state_at + HEADER
-        start_at = theta_at + theta_size
+        start_at = theta_at + places_of(theta_size, number)
         self.vector: Vector = np.zeros(start_at + prod(start_shape))
         self.vector[:work_at] = settings
         self.settings: Vector = self.vector[:work_at]
         self.work: Vector = self.vector[work_at:state_at]
         self.state: Vector = self.vector[state_at:]
         self.header: Vector = self.vector[state_at:theta_at]
-        self.theta: Vector = self.vector[theta_at:start_at]
+        self.theta: Vector = self.vector[theta_at:start_at].view(number)
         self.start: Vector = self.vector[start_at:].reshape(start_shape)
 
     @property
@@ -94,22 +114,23 @@ class Cell:
 class RowCell(Cell):
     """The memory of one stream among many: a row of the matrix of states and, until it starts, one of the starts."""
 
-    def __init__(self, settings: Vector, work: Vector, theta_size: int, row: Vector, start: Vector) -> None:
+    def __init__(self, like: Cell, row: Vector, start: Vector) -> None:
         self.vector = np.zeros(0)  # it does not lie in one piece
-        self.settings, self.work, self.theta_size = settings, work, theta_size
+        self.settings, self.work = like.settings.copy(), np.zeros_like(like.work)
+        self._theta_end, self._number = HEADER + len(like.theta.view(np.float64)), like.theta.dtype
         self.when_started: Callable[[], None] | None = None
         self.move(row, start)
 
     def move(self, row: Vector, start: Vector) -> None:
         """The row is elsewhere now."""
         self.state, self.start = row, start
-        self.header, self.theta = row[:HEADER], row[HEADER : HEADER + self.theta_size]
+        self.header, self.theta = row[:HEADER], row[HEADER : self._theta_end].view(self._number)
 
     @property
     def flat(self) -> Vector:
         """A copy of the flat state; before the start there is nothing in theta yet."""
         theta = self.theta if self.header[HELD] < 0.0 else np.zeros_like(self.theta)
-        return np.concatenate([self.header, theta, self.start.reshape(-1)])
+        return np.concatenate([self.header, theta.view(np.float64), self.start.reshape(-1)])
 
     def let_go_of_start(self) -> None:
         """Whoever has lent the first points their place is told."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from holdfast.checks import require, require_whole
 from holdfast.datasets import Stream
 from holdfast.errors import BadInputError
-from holdfast.learners import StochasticApproximation
+from holdfast.learners import StochasticApproximation, Trace
 from holdfast.metrics import SegmentMSE, benefit_auc, roc_auc, segment_mse
 from holdfast.metrics.reading import as_rows
 
@@ -23,6 +23,16 @@ class Objective(Protocol):
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and measures it."""
+
+
+@runtime_checkable
+class OfTrace(Protocol):
+    """An objective that needs no more than the trace of the rows up to `stop`: learners can be run side by side."""
+
+    stop: int | None
+
+    def judge(self, trace: Trace, stream: Stream) -> float:
+        """Measures a learner by its trace."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,11 @@ class BenefitAUC:
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and scores its change score."""
+        _check_rows(stream, self.start, self.stop)
+        return self.judge(learner.process(stream.y[: self.stop]), stream)
+
+    def judge(self, trace: Trace, stream: Stream) -> float:
+        """Scores the change score of a learner that has had the rows up to `stop`."""
         changes = stream.change_points if self.change_points is None else self.change_points
         if isinstance(changes, dict):
             raise BadInputError(
@@ -55,8 +70,7 @@ class BenefitAUC:
         if isinstance(changes, list) and not changes:
             raise BadInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
         _check_rows(stream, self.start, self.stop)
-        scores = learner.process(stream.y[: self.stop]).change_score
-        return benefit_auc(scores, changes, self.tolerance, self.start, self.stop)
+        return benefit_auc(trace.change_score, changes, self.tolerance, self.start, self.stop)
 
 
 @dataclass(frozen=True)
@@ -112,11 +126,15 @@ class LabelAUC:
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and ranks the labelled rows."""
+        return self.judge(learner.process(stream.y[: self.stop]), stream)
+
+    def judge(self, trace: Trace, stream: Stream) -> float:
+        """Ranks the labelled rows by the score of a learner that has had the rows up to `stop`."""
         if stream.labels is None:
             raise BadInputError(f"{stream.name} has no labels: Stream(y, labels=…) marks the anomalies with 1")
         _check_rows(stream, self.start, None)
         span = slice(self.start, self.stop)
-        return roc_auc(learner.process(stream.y[: self.stop]).score[span], stream.labels[span])
+        return roc_auc(trace.score[span], stream.labels[span])
 
 
 def _check_span(start: int | None, stop: int | None) -> None:

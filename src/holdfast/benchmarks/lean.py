@@ -1,0 +1,108 @@
+"""The lean setting beside the full one: bytes, time a point, the promise, and how much later it notices a change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from holdfast.autopilot.sizes import SIZES
+from holdfast.benchmarks.cost import LEARNT, calm
+from holdfast.benchmarks.delays import BEFORE, FAR, Kind, changed
+from holdfast.benchmarks.figure import Figure
+from holdfast.benchmarks.promise import alarms_of, observed
+from holdfast.benchmarks.timing import best_times
+from holdfast.learners import SRA
+from holdfast.learners.watching import make_watch
+from holdfast.scheme.state import HEADER, places_of
+
+TITLE = "SRA(memory='lean') beside SRA(): bytes a stream, time a point, alarms, delays; one variable"
+
+MEMORIES = ("full", "lean")
+MOST_BYTES = {("full", 1): 3000.0, ("full", 2): 3000.0, ("lean", 1): 512.0}
+MOST_TIME = 500.0  # ns a point
+KINDS = (
+    Kind(".5 sd", 0.5, 1.0),
+    Kind("1 sd", 1.0, 1.0),
+    Kind("2 sd", 2.0, 1.0),
+    Kind("3 sd", 3.0, 1.0),
+    Kind("spread × 2", 0.0, 2.0),
+    Kind("spread ÷ 2", 0.0, 0.5),
+)
+STREAMS = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd")
+
+
+def bytes_of(memory: str, K: int, d: int = 1) -> int:
+    """Of a stream that has started: header and theta."""
+    watch = make_watch("full", K, d, sizes=SIZES[memory])
+    return 8 * (HEADER + places_of(watch.layout.size, watch.sizes.number))
+
+
+class Noticed(NamedTuple):
+    """Median delay over the streams without an alarm before the change, and the share of them that was noticed."""
+
+    delay: float
+    share: float
+
+
+def noticed(kind: Kind, share: float, runs: int, **settings: Any) -> Noticed:
+    """How SRA with these settings takes a change; AFTER points are waited for it."""
+    alarms, delays = alarms_of(**settings), []
+    for seed in range(runs):
+        y = changed(np.random.default_rng(1000 + seed), kind, share)
+        change = alarms(y[:, None], FAR).change
+        if not change[:BEFORE].any():
+            delays.append(int(change[BEFORE:].argmax()) + 1 if change[BEFORE:].any() else math.inf)
+    return Noticed(float(np.median(delays)), float(np.isfinite(delays).mean()))
+
+
+def delays(quick: bool) -> Iterator[Figure]:
+    """Of both, on clean streams and with 5 % outliers."""
+    runs = 40 if quick else 400
+    for share in (0.0, 0.05):
+        for kind in KINDS:
+            found = {memory: noticed(kind, share, runs, memory=memory) for memory in MEMORIES}
+            label = f"{kind.name}, {share:.0%} outliers"
+            for memory, each in found.items():
+                yield Figure(f"{label}: {memory}", each.delay, "points")
+                yield Figure(f"{label}: {memory}, noticed", 100.0 * each.share, "%")
+            yield Figure(f"{label}: lean over full", found["lean"].delay / found["full"].delay, "×")
+
+
+def promise(quick: bool) -> Iterator[Figure]:
+    """Of the lean one; a taste of the points has no goal."""
+    alarms, points = alarms_of(memory="lean"), 100_000 if quick else 5_000_000
+    for name in STREAMS:
+        for far in (1e-3, 1e-4):
+            for share in (0.0, 0.05):
+                rates = observed(name, share, 1, far, points, alarms)
+                label = f"{name}, {share:.0%} outliers, far {far:g}"
+                yield Figure(f"change, {label}", rates.change, "× promised", None if quick else 1.1)
+                yield Figure(f"anomaly, {label}", rates.anomaly, "× promised", None if quick else 1.5)
+
+
+def times(quick: bool) -> Iterator[Figure]:
+    """Of `process` on a calm stream, on one core."""
+    n, rounds = (5_000, 3) if quick else (100_000, 7)
+    learners = {}
+    for memory in MEMORIES:
+        for K in (1, 2):
+            rows = calm(n, K, 1)
+            learner = SRA(K, memory=memory)
+            learner.process(rows[:LEARNT])
+            learners[memory, K] = lambda learner=learner, rows=rows: learner.process(rows)
+    jobs = {f"process, {memory}, K={K}": job for (memory, K), job in learners.items()}
+    for name, seconds in best_times(jobs, rounds).items():
+        yield Figure(name, seconds / n * 1e9, "ns a point", MOST_TIME if "lean" in name and not quick else None)
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Bytes, times, the promise, delays."""
+    sizes = [
+        Figure(f"bytes a stream, {memory}, K={K}", bytes_of(memory, K), "bytes", MOST_BYTES.get((memory, K)))
+        for memory in MEMORIES
+        for K in (1, 2)
+    ]
+    return [*sizes, *times(quick), *promise(quick), *delays(quick)]

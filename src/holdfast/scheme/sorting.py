@@ -1,0 +1,38 @@
+"""Order among a few numbers: small enough to be compiled into whoever needs it."""
+
+from __future__ import annotations
+
+from holdfast.scheme.compiling import kernel
+from holdfast.scheme.state import Vector
+
+
+@kernel
+def sort(values: Vector, n: int) -> None:
+    """Sorts the first n numbers: by insertion if they are few, else over gaps that shrink (Shell's sort)."""
+    gap = 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] > value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
+
+
+@kernel
+def median_of_sorted(values: Vector, n: int) -> float:
+    """The median of n numbers in order."""
+    return values[n // 2] if n & 1 else 0.5 * values[n // 2 - 1] + 0.5 * values[n // 2]
+
+
+@kernel
+def quantile_of_sorted(values: Vector, n: int, share: float) -> float:
+    """The number below which this share of n numbers in order lies, between two neighbours by a straight line."""
+    place = share * (n - 1)
+    low = int(place)
+    high = low + 1 if low + 1 < n else low
+    return values[low] + (place - low) * (values[high] - values[low])

@@ -1,0 +1,275 @@
+"""A fleet is its streams: each learns as if it were alone, to the last bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+from holdfast.models import LinearRegression, PoissonMixture
+
+PLAIN = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        yield
+
+
+def cuts(rng: np.random.Generator, n: int) -> list[slice]:
+    """A call after another, of any sizes."""
+    edges = np.unique(np.concatenate([[0, n], rng.integers(0, n + 1, rng.integers(0, 12))])).tolist()
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def run(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> tuple[dict[str, np.ndarray], list]:
+    """What the calls answer, put together, and the alarms."""
+    traces, alarms = [], []
+    for call in calls:
+        traces.append(fleet.update(keys[call], X[call]).as_dict())
+        alarms += fleet.alarms
+    return {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}, alarms
+
+
+def assert_as_alone(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
+    answers, alarms = run(fleet, keys, X, calls)
+    for key in set(keys.tolist()):
+        own, learner = keys == key, fleet.model.clone()
+        trace = learner.process(X[own])
+        for name, values in trace.as_dict().items():
+            np.testing.assert_array_equal(answers[name][own], values, err_msg=f"{name} of {key}")
+        told = [dataclasses.replace(alarm, key=None) for alarm in alarms if alarm.key == key]
+        assert sorted(told, key=lambda a: (a.row, a.kind != "change")) == trace.alarms
+        np.testing.assert_array_equal(fleet[key].state, learner.state)
+
+
+def points_of(rng: np.random.Generator, n: int, width: int, gaps: float) -> np.ndarray:
+    """Two groups, some outliers, and some numbers that are missing or infinite."""
+    X = rng.normal(rng.choice([-4.0, 4.0], (n, 1)), 1.0, (n, width))
+    X[rng.random(n) < 0.03] *= 30.0
+    X[rng.random((n, width)) < gaps] = np.nan
+    X[rng.random(n) < gaps / 4] = np.inf
+    return X
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_keys=st.sampled_from([1, 2, 3, 5, 9, 40, 150]), gaps=st.sampled_from([0.0, 0.01]))
+def test_each_stream_as_if_alone(seed: int, n_keys: int, gaps: float) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40 * n_keys))
+    keys = rng.integers(0, n_keys, n) ** 2 if rng.random() < 0.5 else np.sort(rng.integers(0, n_keys, n))
+    assert_as_alone(hf.Fleet(PLAIN), keys, points_of(rng, n, 1, gaps), cuts(rng, n))
+
+
+@settings(max_examples=6)
+@given(seed=st.integers(0, 10**6))
+def test_several_variables_with_gaps(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(0, 12, 500)
+    assert_as_alone(hf.Fleet(hf.SRA(2, gamma=4.0, rho=0.05)), keys, points_of(rng, 500, 2, 0.02), cuts(rng, 500))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        hf.StochasticApproximation(PoissonMixture(), gamma=5.0),  # takes branches of its own: one after another
+        hf.IEM(2),  # its step is another one for each stream
+        hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_learners(model: hf.StochasticApproximation) -> None:
+    rng = np.random.default_rng(5)
+    keys, X = rng.integers(0, 20, 1500), rng.poisson(rng.choice([2.0, 30.0], 1500)).astype(float)
+    assert_as_alone(hf.Fleet(model), keys, X, cuts(rng, 1500))
+
+
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_autopilot(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, n_keys = 4000, 12
+    keys = rng.integers(0, n_keys, n)
+    X = rng.normal(0.0, 1.0, n) + np.where(np.arange(n) > 2500, rng.choice([0.0, 6.0, 60.0], n_keys)[keys], 0.0)
+    X[rng.random(n) < 0.01] = 40.0
+    X[rng.random(n) < 0.005] = np.nan
+    assert_as_alone(hf.Fleet(hf.SRA()), keys, X, cuts(rng, n))
+
+
+def test_the_autopilot_raises_alarms_with_keys() -> None:
+    rng = np.random.default_rng(0)
+    fleet = hf.Fleet(hf.SRA())
+    keys = np.tile(["a", "b"], 400)
+    X = rng.normal(0.0, 1.0, 800)
+    X[401::2] += 8.0  # b
+    X[300] = 50.0  # a
+    fleet.update(keys, X)
+    assert {(alarm.key, alarm.kind) for alarm in fleet.alarms} >= {("a", "anomaly"), ("b", "change")}
+    (row,) = [alarm.row for alarm in fleet.alarms if alarm.key == "a"]
+    assert row == 150
+    (onset,) = [alarm.onset for alarm in fleet.alarms if alarm.kind == "change"]
+    assert abs(onset - 200) <= 2
+
+
+def test_a_row_is_a_learner() -> None:
+    rng = np.random.default_rng(1)
+    fleet = hf.Fleet(PLAIN)
+    fleet.update([3, 4] * 60, rng.normal(size=120))
+    alone = hf.from_bytes(fleet[3].to_bytes())
+    member = fleet[3]
+    fleet.update(np.arange(100, 5000), rng.normal(size=4900))  # the matrix has to move
+    steps = [member.update(0.3), alone.update(0.3)]
+    assert steps[0] == steps[1]
+    trace = fleet.update([3], [0.1])
+    assert trace.score[0] == alone.update(0.1).score
+    np.testing.assert_array_equal(member.state, alone.state)
+    assert member.n_seen == fleet[3].n_seen == 62
+    assert member.score(0.5) == alone.score(0.5)
+    young = fleet[100]
+    for x in rng.normal(size=30):  # it starts by itself
+        young.update(x)
+    assert young.started
+    assert fleet[100].started
+    np.testing.assert_array_equal(young.means, fleet[100].means)
+    assert fleet._roster.store.n_waiting == 4899
+
+
+def test_keys_come_and_go() -> None:
+    fleet = hf.Fleet(PLAIN)
+    fleet.update(["a", "b", "c"], [1.0, 2.0, 3.0])
+    assert (len(fleet), sorted(fleet), "b" in fleet, "x" in fleet, 3 in fleet) == (
+        3,
+        ["a", "b", "c"],
+        True,
+        False,
+        False,
+    )
+    kept = fleet["b"]
+    fleet.drop("b")
+    del fleet["c"]
+    assert fleet.keys() == ["a"]
+    for gone in (lambda: fleet["b"], lambda: fleet.drop("b")):
+        with pytest.raises(KeyError):
+            gone()
+    kept.update(7.0)
+    assert kept.n_seen == 2
+    fleet.update(["b", "d"], [5.0, 6.0])  # anew, in the free rows
+    assert fleet["b"].n_seen == 1
+    assert sorted(fleet) == ["a", "b", "d"]
+    assert fleet["a"].n_seen == 1
+
+
+def test_what_cannot_be_used_is_skipped_and_counted() -> None:
+    rng = np.random.default_rng(2)
+    fleet, clean = hf.Fleet(PLAIN), hf.Fleet(PLAIN)
+    X = rng.normal(size=200)
+    good = ["a", "b"] * 100
+    clean.update(good, X)
+    keys: list[object] = list(good)
+    points = X.tolist()
+    for place, key, x in ((190, "a", np.nan), (120, None, 1.0), (60, "b", np.inf), (10, float("nan"), 2.0)):
+        keys.insert(place, key)
+        points.insert(place, x)
+    trace = fleet.update(keys, points)
+    assert np.flatnonzero(trace.bad).tolist() == [10, 61, 122, 193]
+    assert fleet.n_keyless == 2
+    assert dict(zip(*(fleet.counts()[name] for name in ("key", "n_bad")), strict=True)) == {"a": 1, "b": 1}
+    assert fleet.n_bad == 2
+    assert fleet.n_seen == 202
+    for key in "ab":
+        np.testing.assert_array_equal(fleet[key].means, clean[key].means)
+
+
+def test_rows_of_another_width_are_skipped() -> None:
+    fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.05))
+    trace = fleet.update(["a", "b", "a", "b"], [[1.0, 2.0], [3.0], [1.0, 2.0, 3.0], [4.0, 5.0]])
+    assert trace.bad.tolist() == [False, True, True, False]
+    assert fleet.counts()["n_bad"].tolist() == [1, 1]
+    with pytest.raises(BadInputError, match="expected"):
+        fleet.update(["a"], np.zeros((1, 3)))
+    assert fleet.n_seen == 4
+
+
+def test_a_warning_tells_of_the_first_bad_row() -> None:
+    with pytest.warns(HoldfastWarning, match="1 of 3 points could not be used or had no key, the first of them row 1"):
+        hf.Fleet(PLAIN).update(["a", "a", "b"], [1.0, np.nan, 2.0])
+
+
+def test_bad_points_can_be_refused() -> None:
+    fleet = hf.Fleet(hf.SRA(1, gamma=3.0, rho=0.1, on_bad="raise"))
+    fleet.update(["a"], [1.0])
+    with pytest.raises(BadInputError, match="row 1 cannot be used"):
+        fleet.update(["a", "new"], [1.0, np.nan])
+    assert fleet.n_seen == 1
+    assert fleet.keys() == ["a"]
+
+
+def test_wrong_calls_are_told_what_was_expected() -> None:
+    fleet = hf.Fleet(PLAIN)
+    fleet.update([1, 2], [0.0, 1.0])
+    wrong: list[tuple[object, object, type[Exception], str]] = [
+        ("abc", [1.0], WrongTypeError, "one key a point"),
+        (["x"], [1.0], WrongTypeError, "are whole numbers, got texts"),
+        ([1.5], [1.0], WrongTypeError, "fractions"),
+        ([True], [1.0], WrongTypeError, "texts or whole numbers"),
+        ([[1]], [1.0], WrongTypeError, "texts or whole numbers"),
+        ([1, 2], [1.0], BadInputError, "2 keys and 1 points"),
+        ([1], ["x"], WrongTypeError, "numbers"),
+    ]
+    for keys, X, error, message in wrong:
+        with pytest.raises(error, match=message):
+            fleet.update(keys, X)
+    assert fleet.n_seen == 2
+    texts = hf.Fleet(PLAIN)
+    texts.update(["a"], [1.0])
+    with pytest.raises(WrongTypeError, match="are texts, got"):
+        texts.update([3], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (3, "expected a learner"),
+        (hf.SRA(model=LinearRegression()), "from pairs"),
+        (hf.SRA(n_components="auto"), "number of components"),
+    ],
+    ids=str,
+)
+def test_models_that_cannot_be_of_many(model: object, message: str) -> None:
+    with pytest.raises(BadInputError, match=message):
+        hf.Fleet(model).update(["a"], [1.0])  # type: ignore[arg-type]
+
+
+def test_a_learner_that_has_seen_something_is_no_model() -> None:
+    learner = PLAIN.clone()
+    learner.update(1.0)
+    with pytest.raises(BadInputError, match="has seen nothing"):
+        hf.Fleet(learner)
+
+
+def test_a_call_with_the_same_keys_is_the_same() -> None:
+    """The look-up is left out: also after keys have changed in place, joined or gone, everything is as it was."""
+    rng = np.random.default_rng(3)
+    keys = np.array([5, 6, 7, 5])
+    fleet, other = hf.Fleet(PLAIN), hf.Fleet(PLAIN)
+    for turn in range(30):
+        X = rng.normal(size=4)
+        first = fleet.update(keys, X).score
+        np.testing.assert_array_equal(first, other.update(keys.tolist() if turn % 2 else keys.copy(), X).score)
+        if turn == 10:
+            keys[3] = 9
+        if turn == 20:
+            fleet.drop(6)
+            other.drop(6)
+    assert fleet.counts()["n_seen"].sum() == other.counts()["n_seen"].sum()
+    np.testing.assert_array_equal(fleet[9].state, other[9].state)

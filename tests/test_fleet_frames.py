@@ -1,0 +1,138 @@
+"""Long dataframes of any library, whole and in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+
+MODEL = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
+    "pandas": lambda frame: frame,
+    "pandas with categories": lambda frame: (
+        frame.astype({"sensor": "category"}) if frame.sensor.dtype.kind == "O" else frame
+    ),
+    "polars": pl.from_pandas,
+    "pyarrow": pa.Table.from_pandas,
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+
+
+def long_frame(n: int = 1200, numbers: bool = False) -> pd.DataFrame:
+    rng = np.random.default_rng(6)
+    keys = rng.integers(0, 25, n)
+    named = keys if numbers else np.array(["pump " + "ä" * int(key) for key in keys], object)
+    x = rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
+    return pd.DataFrame({"sensor": named, "x": x, "when": pd.date_range("2026-01-01", periods=n, freq="min")})
+
+
+def column(frame: Any, name: str) -> np.ndarray:
+    return np.asarray(frame[name])
+
+
+@pytest.mark.parametrize("numbers", [False, True], ids=["texts", "numbers"])
+@pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
+def test_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None:
+    frame = long_frame(numbers=numbers)
+    fleet = hf.Fleet(MODEL)
+    native = make(frame)
+    result = fleet.process(native, key="sensor", values=["x"])
+    assert type(result) is type(native)
+    for name in ("x", "score", "dropped", "bad"):
+        assert len(column(result, name)) == len(frame)
+    for key in frame.sensor.unique()[:5]:
+        own, alone = (frame.sensor == key).to_numpy(), MODEL.clone()
+        trace = alone.process(frame.x[own].to_numpy())
+        np.testing.assert_array_equal(column(result, "score")[own], trace.score)
+        np.testing.assert_array_equal(column(result, "dropped")[own], trace.dropped)
+        np.testing.assert_array_equal(fleet[key].state, alone.state)
+    assert fleet.variables == ("x",)
+
+
+def test_in_pieces() -> None:
+    frame = long_frame()
+    whole = hf.Fleet(MODEL).process(frame, key="sensor", values="x")
+    pieces = hf.Fleet(MODEL).process((frame[i : i + 170] for i in range(0, len(frame), 170)), key="sensor", values="x")
+    pd.testing.assert_frame_equal(pd.concat(pieces), whole)
+    reader = pa.Table.from_pandas(frame).to_reader(max_chunksize=333)
+    batches = list(hf.Fleet(MODEL).process(reader, key="sensor", values="x"))
+    np.testing.assert_array_equal(np.concatenate([column(one, "score") for one in batches]), whole.score)
+
+
+@pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
+def test_in_the_order_of_time(make: Callable[[pd.DataFrame], Any]) -> None:
+    frame = long_frame()
+    expected = hf.Fleet(MODEL).process(frame, key="sensor", time="when")
+    shuffled = frame.sample(frac=1.0, random_state=0)
+    result = hf.Fleet(MODEL).process(make(shuffled), key="sensor", time="when")
+    np.testing.assert_array_equal(column(result, "score"), expected.score[shuffled.index])
+
+
+def test_what_misses_key_time_or_value_is_skipped() -> None:
+    frame = long_frame(400)
+    clean = hf.Fleet(MODEL)
+    clean.process(frame, key="sensor", time="when")
+    extra = frame.iloc[[5, 80, 200]].copy()
+    extra["when"] += pd.Timedelta("1s")
+    dirty = pd.concat([frame, extra], ignore_index=True)
+    dirty.loc[400, "sensor"], dirty.loc[401, "when"], dirty.loc[402, "x"] = None, pd.NaT, np.nan
+    for make in (LIBRARIES["pandas"], LIBRARIES["polars"], LIBRARIES["pyarrow"]):
+        fleet = hf.Fleet(MODEL)
+        result = fleet.process(make(dirty), key="sensor", values="x", time="when")
+        assert np.flatnonzero(column(result, "bad")).tolist() == [400, 401, 402]
+        assert (fleet.n_keyless, fleet.n_bad) == (1, 2)
+        for key in clean:
+            np.testing.assert_array_equal(fleet[key].means, clean[key].means)
+
+
+def test_whole_numbers_with_gaps_come_as_floats() -> None:
+    frame = pd.DataFrame({"id": [1.0, np.nan, 2.0], "x": [1.0, 2.0, 3.0]})
+    fleet = hf.Fleet(MODEL)
+    fleet.process(frame, key="id")
+    assert (sorted(fleet), fleet.n_keyless) == ([1, 2], 1)
+
+
+def test_the_autopilots_columns() -> None:
+    fleet = hf.Fleet(hf.SRA())
+    result = fleet.process(pl.from_pandas(long_frame(300)), key="sensor", values=["x"], prefix="hf_")
+    expected = ["score", "change_score", "dropped", "p_value", "anomaly", "change", "bad"]
+    assert result.columns == ["sensor", "x", "when", *(f"hf_{name}" for name in expected)]
+    assert fleet.on_autopilot
+
+
+def test_wrong_frames_are_told_what_was_expected() -> None:
+    frame = long_frame(60)
+    fleet = hf.Fleet(MODEL)
+    wrong: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+        (frame, {"key": "nobody"}, BadInputError, "no column 'nobody'; there are sensor, x, when"),
+        (frame, {"key": "sensor", "values": ["x", "y"]}, BadInputError, "no column 'y'"),
+        (frame, {"key": "sensor", "values": ["when"]}, WrongTypeError, "column 'when' holds"),
+        (frame, {"key": "when", "values": ["x"]}, WrongTypeError, "keys are texts or whole numbers"),
+        (frame.assign(score=1.0), {"key": "sensor", "values": "x"}, BadInputError, "give a prefix"),
+        (frame[["sensor", "when"]], {"key": "sensor"}, BadInputError, "columns with numbers"),
+        (pl.from_pandas(frame).lazy(), {"key": "sensor"}, WrongTypeError, "eager dataframe"),
+        ({"sensor": ["a"]}, {"key": "sensor"}, WrongTypeError, "eager dataframe"),
+    ]
+    for given, arguments, error, message in wrong:
+        with pytest.raises(error, match=message):
+            fleet.process(given, **arguments)
+    assert len(fleet) == 0
+    fleet.process(frame, key="sensor", values="x")
+    with pytest.raises(BadInputError, match="learns from x, got the columns y"):
+        fleet.process(frame.rename(columns={"x": "y"}), key="sensor", values="y")
+
+
+def test_a_warning_counts_what_was_skipped() -> None:
+    frame = long_frame(50)
+    frame.loc[7, "sensor"] = None
+    with pytest.warns(HoldfastWarning, match="1 of 50 points could not be used or had no key, the first of them row 7"):
+        hf.Fleet(MODEL).process(frame, key="sensor", values="x")

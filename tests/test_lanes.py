@@ -1,0 +1,123 @@
+"""Lanes give the bits that single numbers give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from holdfast.models import GaussianMixture
+from holdfast.scheme.algorithm import HYPER, STEP
+from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
+from holdfast.scheme.elementary import at_least, at_most, exp, fma, log
+from holdfast.scheme.lanes import LANES, all_of, any_of, where
+from holdfast.scheme.many import BLOCK, bind_many, padded_size
+from holdfast.scheme.state import HEADER, HELD, SEEN
+from holdfast.scheme.step_sizes import Constant, shifted_power
+
+SPECIAL = [0.0, -0.0, 1e-300, 1.0, -1.0, 709.0, -708.0, 1e300, np.inf, -np.inf, np.nan]
+
+
+def _functions(x, y):  # type: ignore[no-untyped-def]
+    positive = at_least(abs(x), 1e-300)
+    positive = at_most(positive, 1e300)
+    return (
+        exp(x),
+        log(positive),
+        fma(x, y, 1.0),
+        where((x > 1.0) | (y <= 0.0), x - 2.0, -x / y),
+        where((x < y) & (x != 0.5), 1, x * y),
+        shifted_power(positive, np.array([0.7, 2.0, 0.6, 0.0])),
+    )
+
+
+@njit(error_model="numpy")
+def of_numbers(x, y, out):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        values = _functions(x[i], y[i])
+        for k in range(6):
+            out[k, i] = values[k]
+
+
+_functions = njit(error_model="numpy")(_functions)
+
+
+@njit(error_model="numpy")
+def of_lanes(x, y, out):  # type: ignore[no-untyped-def]
+    a, b, c, d, e, f = _functions(columns(x, 0)[0], columns(y, 0)[0])
+    told = columns(out.reshape(-1), 0)
+    told[0], told[1], told[2], told[3], told[4], told[5] = a, b, c, d, e, f
+
+
+def test_functions_to_the_bit() -> None:
+    rng = np.random.default_rng(0)
+    for turn in range(300):
+        x, y = rng.normal(0.0, 10.0 ** rng.integers(-3, 3), (2, LANES))
+        if turn < 40:
+            x[rng.integers(0, LANES, 3)], y[rng.integers(0, LANES, 2)] = rng.choice(SPECIAL, 3), rng.choice(SPECIAL, 2)
+        one, all_at_once = np.empty((6, LANES)), np.empty((6, LANES))
+        of_numbers(x, y, one)
+        of_lanes(x, y, all_at_once)
+        np.testing.assert_array_equal(one, all_at_once)
+
+
+@njit
+def questions(x):  # type: ignore[no-untyped-def]
+    lanes = columns(x, 0)[0]
+    return any_of(lanes > 0.0), all_of(lanes > 0.0), any_of(x[0] > 0.0), all_of(x[0] > 0.0)
+
+
+def test_questions_to_all_lanes() -> None:
+    x = np.full(LANES, -1.0)
+    assert questions(x) == (False, False, False, False)
+    x[0] = 1.0
+    assert questions(x) == (True, False, True, True)
+    x[:] = 2.0
+    assert questions(x) == (True, True, True, True)
+
+
+@njit
+def turned(states, streams, block, back):  # type: ignore[no-untyped-def]
+    rows_to_columns(states, streams, 1, block, 3, states.shape[1])
+    columns_to_rows(back, streams, 1, block, 3, states.shape[1])
+
+
+@pytest.mark.parametrize("size", [QUAD, 3 * QUAD])
+def test_rows_become_columns_and_rows_again(size: int) -> None:
+    states = np.arange(40.0 * size).reshape(40, size)
+    streams = np.random.default_rng(1).permutation(40)[: LANES + 1]
+    block, back = np.full(3 + size * LANES, np.nan), np.zeros_like(states)
+    turned(states, streams, block, back)
+    np.testing.assert_array_equal(block[3:].reshape(size, LANES), states[streams[1:]].T)
+    np.testing.assert_array_equal(back[streams[1:]], states[streams[1:]])
+    assert np.count_nonzero(back.any(axis=1)) <= LANES
+
+
+def test_streams_beside_each_other_do_not_touch() -> None:
+    """One stream alone among others that do wild things, side by side and one after another, of unequal lengths."""
+    rng = np.random.default_rng(2)
+    model = GaussianMixture(2)
+    functions, hyper = model.functions(1), model.hyper(1)
+    many = bind_many(functions, "whitened", Constant.rule)
+    assert many.run is not None
+    settings = np.zeros(HYPER + len(hyper))
+    settings[:2], settings[STEP] = (9.0, 20.0), 0.05
+    n = 2 * BLOCK + 11
+    states = np.zeros((n, padded_size(HEADER + functions.layout.size)))
+    for state in states:
+        functions.start(
+            rng.normal(rng.choice([-3.0, 3.0], (10, 1)), 1.0), state[HEADER:][: functions.layout.size], hyper, 0
+        )
+    states[:, SEEN], states[:, HELD] = 10.0, -1.0
+    counts = np.sort(rng.integers(1, 60, n))[::-1].copy()
+    begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
+    order = rng.permutation(counts.sum())
+    points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
+    answers = []
+    for run in (many.run, many.run_in_turn):
+        own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
+        run(own, streams, begins, counts, order, points, settings, np.empty(many.block_size), scores, fates)
+        answers.append((own, scores, fates))
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert 0.02 < answers[0][2].mean() < 0.98  # some dropped, some learnt
