@@ -102,7 +102,7 @@ def cores() -> str:
 ABOVE = """\
 `holdfast bench fleet runtime` measures all of this in one run, best of several rounds taken in turn: nanoseconds a
 point and, for fleets, in brackets, million points a second. Streams have started and are calm. A tick gives each stream
-of a fleet one point, and its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
+of a fleet one point; its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
 """
 BETWEEN = """\
 What else people use, in the same run: one stream, and a dict with one of them for each stream. River's and PySAD's have

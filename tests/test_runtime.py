@@ -5,7 +5,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.benchmarks import NAMES, fleet, growing, runtime
-from holdfast.benchmarks.crowd import LEARNT, Kind, autopilots, in_turn, plain, points_of
+from holdfast.benchmarks.crowd import LEARNT, autopilots, in_turn, plain, points_of
 from holdfast.benchmarks.online_em import OnlineEM
 from holdfast.benchmarks.rivals import all_rivals, numpy_ticks
 from holdfast.plots.growth import draw_growth, spread
@@ -51,9 +51,9 @@ def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
     assert len(seen) == len(set(seen)) == 10
 
 
-def test_there_is_an_autopilot_for_one_and_two_components():
-    assert {"autopilot, K=1, d=1", "autopilot, K=2, d=1"} <= set(autopilots())
-    assert all(isinstance(kind, Kind) for kind in autopilots().values())
+def test_there_are_autopilots_whole_and_lean():
+    assert set(autopilots()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
+    assert autopilots()["lean autopilot, K=1, d=1"].model().memory == "lean"
 
 
 # Rivals

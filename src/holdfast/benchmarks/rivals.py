@@ -38,7 +38,7 @@ class Rival:
     def one(self, short: int = 1) -> tuple[Job, int]:
         """The job of one stream, and its points; short: how many times fewer than usual."""
         n = max(self.points // short, 20)
-        points, learn = self.form(points_of(self.warmup + n, 1, self.dim)), self.make()
+        points, learn = self.form(points_of(self.warmup + n, 2, self.dim)), self.make()
         loop(learn, points[: self.warmup])
         points = points[self.warmup :]
         return lambda: loop(learn, points), n
@@ -54,7 +54,7 @@ class Rival:
     def dict_of(self, n: int, worth: int = 1000) -> tuple[Job, int]:
         """The same for n of them; worth: how many points at least."""
         learners = {f"sensor {i}": self.make() for i in range(n)}
-        before = self.form(points_of(10 * (self.warmup + 1), 1, self.dim))
+        before = self.form(points_of(10 * (self.warmup + 1), 2, self.dim))
         for i, learn in enumerate(learners.values()):
             loop(learn, before[i % 10 :: 10][: self.warmup])
 
@@ -62,7 +62,7 @@ class Rival:
             for key, x in zip(learners, points, strict=True):
                 learners[key](x)
 
-        return in_turn(learn_each, self.form(points_of(n + 10 * SHIFT, 1, self.dim)), n, worth)
+        return in_turn(learn_each, self.form(points_of(n + 10 * SHIFT, 2, self.dim)), n, worth)
 
 
 def numpy_ticks(n_streams: int) -> tuple[Job, int]:
@@ -85,8 +85,8 @@ def numbers(rows: FloatArray) -> list[float]:
 
 
 def dicts(rows: FloatArray) -> list[dict[str, float]]:
-    """As river has points; within 0 … 1 up to 4σ, as its trees need them."""
-    return [{f"x{i}": 0.5 + x / 8.0 for i, x in enumerate(row)} for row in rows.tolist()]
+    """As river has points; between 0 and 1 up to 4σ, as its trees need them."""
+    return [{f"x{i}": (x + 4.0) / 14.0 for i, x in enumerate(row)} for row in rows.tolist()]
 
 
 def all_rivals() -> list[Rival]:
@@ -109,7 +109,7 @@ def all_rivals() -> list[Rival]:
 
     def gaussian() -> Learn:
         model = proba.MultivariateGaussian(seed=0)
-        loop(model.update, dicts(points_of(20, 1, 3)))  # before which it has no density
+        loop(model.update, dicts(points_of(20, 2, 3)))  # before which it has no density
 
         def learn(x: dict[str, float]) -> float:
             density: float = model(x)
