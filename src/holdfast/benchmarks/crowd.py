@@ -92,7 +92,7 @@ class Kind:
 
 def in_turn(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
     """A job, and its points: calls with n rows each, other ones than the call before; more calls if n is small."""
-    n_calls, turn = max(worth // n, 1), 0
+    n_calls, turn = min(max(worth // n, 1), 1000), 0
     starts = range(0, len(rows) - n + 1, min(n, SHIFT))
 
     def job() -> None:

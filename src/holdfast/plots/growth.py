@@ -73,7 +73,7 @@ def _set_scales(axes: Any, lines: Mapping[str, Mapping[float, float]], shortest:
 
     sizes = np.array(sorted({size for line in lines.values() for size in line}))
     room = (sizes[-1] / sizes[0]) ** 0.04 if len(sizes) > 1 else 2.0
-    wide = (sizes[-1] / sizes[0]) ** 0.52 if len(sizes) > 1 else 10.0  # where the names stand
+    wide = (sizes[-1] / sizes[0]) ** 0.6 if len(sizes) > 1 else 10.0  # where the names stand
     make_logarithmic(axes.xaxis, sizes[0] / room, sizes[-1] * wide)
     axes.xaxis.set_major_locator(FixedLocator(sizes.tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _size(value)))
