@@ -35,14 +35,14 @@ def load(path: Path) -> Results:
     return {name: {figure["name"]: figure for figure in part} for name, part in parts.items() if isinstance(part, list)}
 
 
-def take(path: Path) -> None:
+def take(path: Path, results: Path = RESULTS) -> None:
     """Copies the figures of a run; parts that it lacks stay as they were."""
-    before = {} if not RESULTS.exists() else json.loads(RESULTS.read_text(encoding="utf-8"))
+    before = {} if not results.exists() else json.loads(results.read_text(encoding="utf-8"))
     kept = {name: part for name, part in before.items() if isinstance(part, list)}
     new = json.loads(path.read_text(encoding="utf-8"))
     if new.get("quick"):
         sys.exit(f"{path} is a taste (--quick): the pages show whole runs")
-    RESULTS.write_text(json.dumps(kept | new, indent=1) + "\n", encoding="utf-8")
+    results.write_text(json.dumps(kept | new, indent=1) + "\n", encoding="utf-8")
 
 
 def table(heading: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.benchmarks.figure import Figure
 from holdfast.errors import BadInputError
+from holdfast.threads import cores
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 USUAL = ("speed", "scaling", "startup", "accuracy")
-LONG = ("cost", "robustness", "real_streams", "promise", "delays", "lean")  # only where they are named: minutes each
+# Only where they are named: minutes each.
+LONG = ("cost", "robustness", "real_streams", "promise", "delays", "lean", "fleet", "runtime")
 NAMES = USUAL + LONG
 
 
@@ -61,5 +63,6 @@ def machine() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "processor": platform.processor() or platform.machine(),
+        "cores": str(cores()),
         **versions,
     }

@@ -48,3 +48,13 @@ class Figure:
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "reached": self.reached}
+
+
+def power_of_ten(n: int) -> str:
+    """A whole number, as a power of ten if it is one.
+
+    >>> power_of_ten(100_000), power_of_ten(1500)
+    ('10^5', '1,500')
+    """
+    power = len(str(n)) - 1
+    return f"10^{power}" if n == 10**power else f"{n:,}"

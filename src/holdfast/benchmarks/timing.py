@@ -6,8 +6,12 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 
+from holdfast.benchmarks.figure import Figure
 
-def best_times(jobs: Mapping[str, Callable[[], object]], rounds: int, repeats: int = 1) -> dict[str, float]:
+Job = Callable[[], object]
+
+
+def best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[str, float]:
     """The shortest time of each job in seconds, the jobs taken in turn so that a slow spell hits all of them.
 
     repeats: how often a job is run at its turn, so that it does not pay for caches that another one has filled.
@@ -26,3 +30,9 @@ def best_times(jobs: Mapping[str, Callable[[], object]], rounds: int, repeats: i
         if collecting:
             gc.enable()
     return best
+
+
+def times_a_point(jobs: Mapping[str, tuple[Job, int]], rounds: int) -> list[Figure]:
+    """The shortest time of each job, by its points; see `best_times`."""
+    times = best_times({name: job for name, (job, _) in jobs.items()}, rounds)
+    return [Figure(name, times[name] / points * 1e9, "ns a point") for name, (_, points) in jobs.items()]

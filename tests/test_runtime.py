@@ -1,0 +1,178 @@
+"""The benchmarks of fleets and of the runtime, in sizes that take no time; what they compare with does learn."""
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.benchmarks import NAMES, fleet, growing, runtime
+from holdfast.benchmarks.crowd import LEARNT, autopilots, in_turn, plain, points_of
+from holdfast.benchmarks.online_em import OnlineEM
+from holdfast.benchmarks.rivals import all_rivals, numpy_ticks
+from holdfast.plots.growth import draw_growth, spread
+
+
+def named(figures):
+    assert all(np.isfinite(figure.value) and figure.value >= 0.0 for figure in figures)
+    assert len({figure.name for figure in figures}) == len(figures)
+    return {figure.name: figure for figure in figures}
+
+
+# Crowds
+
+
+def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
+    keys = [f"sensor {i}" for i in range(100)]
+    crowd, rows = plain().fleet(keys), plain().points(100)
+    assert crowd.keys() == keys
+    assert (crowd.counts()["n_seen"] == LEARNT).all()
+    alone = [hf.from_bytes(crowd[key].to_bytes()) for key in keys]
+    scores = [learner.update(x).score for learner, x in zip(alone, rows[:, 0], strict=True)]
+    assert crowd.update(keys, rows).score.tolist() == scores
+    assert not np.array_equal(crowd["sensor 0"].state, crowd["sensor 64"].state)  # copies that have learnt other points
+
+
+def test_a_state_takes_what_the_matrix_has_for_it():
+    crowd = plain().fleet(range(10))
+    assert plain().bytes == crowd._roster.store.states.nbytes / 10 == 128
+
+
+def test_points_are_what_they_are_said_to_be():
+    calm, spoilt = points_of(20_000, 2, 1), points_of(20_000, 2, 1, outliers=0.1)
+    assert calm.min() > -6.0
+    assert calm.max() < 12.0
+    assert np.mean((spoilt < -6.0) | (spoilt > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
+
+
+def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
+    seen = []
+    job, n = in_turn(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
+    job()
+    assert n == 50
+    assert len(seen) == len(set(seen)) == 10
+
+
+def test_there_are_autopilots_whole_and_lean():
+    assert set(autopilots()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
+    assert autopilots()["lean autopilot, K=1, d=1"].model().memory == "lean"
+
+
+# Rivals
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_online_em_learns_a_mixture(offset):
+    rng = np.random.default_rng(0)
+    y = offset + rng.normal(rng.choice([-3.0, 3.0], 6000, p=[0.3, 0.7]), 1.0)
+    model = OnlineEM(y[:20])
+    scores = np.array([model.update(x) for x in y[20:]])
+    np.testing.assert_allclose(model.means - offset, [-3.0, 3.0], atol=0.5)
+    z = y - offset
+    density = (0.3 * np.exp(-0.5 * (z + 3.0) ** 2) + 0.7 * np.exp(-0.5 * (z - 3.0) ** 2)) / np.sqrt(2.0 * np.pi)
+    assert scores[2000:].mean() == pytest.approx(-np.log(density)[2020:].mean(), abs=0.05)
+
+
+def test_online_em_over_many_streams_is_that_of_each():
+    rng = np.random.default_rng(1)
+    first, y = rng.normal(size=(10, 5)), rng.normal(size=(50, 5))
+    together = OnlineEM(first)
+    scores = np.array([together.update(x) for x in y])
+    for i in range(5):
+        alone = OnlineEM(first[:, i])
+        np.testing.assert_allclose(scores[:, i], [alone.update(x) for x in y[:, i]], rtol=1e-9)
+
+
+def test_online_em_survives_a_component_without_points():
+    model = OnlineEM(np.concatenate([np.zeros(10), np.ones(10)]), step=0.5)
+    scores = [model.update(1.0) for _ in range(3000)]
+    assert np.isfinite(scores).all()
+
+
+def test_rivals_run_alone_and_in_a_dict():
+    pytest.importorskip("pysad")
+    rivals = {rival.name: rival for rival in all_rivals()}
+    assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(rivals)
+    assert "river MultivariateGaussian" in rivals
+    for rival in rivals.values():
+        for job, n in (rival.one(short=1000), rival.many(short=500)):
+            job()
+            assert n >= 2
+    job, n = numpy_ticks(100)
+    job()
+    assert n >= 100
+
+
+# The benchmarks
+
+
+def test_the_benchmarks_are_named():
+    assert {"fleet", "runtime"} <= set(NAMES)
+
+
+def test_ticks_tell_the_speed_beside_the_scalar_kernel():
+    figures = named(fleet.ticks(500, 1))
+    assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
+    assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
+    assert figures["state after the start"].reached
+
+
+def test_frames_of_every_library_are_processed():
+    figures = named(fleet.frames(2000, 50, 1))
+    assert sum("whole numbers" in name for name in figures) == 3
+    assert sum("texts" in name for name in figures) == 6
+
+
+def test_starts_are_timed():
+    assert set(named(fleet.starts(50))) == {"a new stream: its start, 50 of them in a call"}
+
+
+def test_fleets_are_saved_and_loaded():
+    assert set(named(fleet.files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
+
+
+def test_the_autopilot_is_told_by_its_bytes_and_its_speed(monkeypatch):
+    monkeypatch.setitem(fleet.GOALS, "plain", 128)
+    figures = named(fleet.on_autopilot("plain", plain(), 300, 1))
+    assert figures["plain: state after the start"].reached
+    assert "plain: 300 streams × 1 point" in figures
+
+
+def test_the_runtime_of_every_kind_is_told(monkeypatch):
+    pytest.importorskip("pysad")
+    monkeypatch.setattr(runtime, "TOGETHER", 100)
+    kinds, few = {"K=2, d=1": plain()}, all_rivals()[:1]
+    figures = named(runtime.one_stream(kinds, few, 100, 1) + runtime.fleets(kinds, few, [100, 1000], 100, 1))
+    assert {"K=2, d=1: update(x)", "K=2, d=1: process", "river ADWIN: one stream"} <= set(figures)
+    assert {"K=2, d=1: fleet of 10^2", "K=2, d=1: fleet of 10^3", "river ADWIN: a dict of 10^1"} <= set(figures)
+    assert f"{runtime.NUMPY}: fleet of 10^3" in figures
+
+
+def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
+    monkeypatch.setattr(runtime, "MEMORY", 128 * 100)
+    figures = named(runtime.fleets({"K=2, d=1": plain()}, [], [100, 1000], 100, 1))
+    assert "K=2, d=1: fleet of 10^2" in figures
+    assert "K=2, d=1: fleet of 10^3" not in figures
+
+
+def test_growth_is_measured_in_all_directions(monkeypatch):
+    pytest.importorskip("pysad")
+    monkeypatch.setattr(growing, "autopilot", plain)
+    assert len(growing.with_streams(1)) == 8
+    assert len(growing.with_points(1)) == 6
+    assert set(growing.ways(plain(), 50)) == {"fleet", "process", "update(x)"}
+
+
+# The picture
+
+
+def test_growth_is_drawn():
+    line = {1.0: 1e-6, 10.0: 2e-7, 1000.0: 1e-8}
+    picture = draw_growth({"streams": {"fleet": line, "dict": {1.0: 1e-6}}, "points": {"fleet": line}})
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(hf.errors.BadInputError, match="above 0"):
+        draw_growth({"streams": {"fleet": {0.0: 1.0}}})
+
+
+def test_names_are_moved_apart():
+    moved = spread(np.array([0.2, 0.21, 0.22, 0.9]), 0.1)
+    assert (np.diff(moved) >= 0.1 - 1e-6).all()
+    assert moved[3] == 0.9
