@@ -117,7 +117,7 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     answers = []
     for run in (many.run, many.run_in_turn):
         own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
-        run(own, streams, begins, counts, order, points, settings, *room, scores, fates)
+        run(own, streams, begins, counts, order, points, settings, *room, False, scores, fates)
         answers.append((own, scores, fates))
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)

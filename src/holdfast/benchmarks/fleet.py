@@ -74,7 +74,7 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
     assert crew.many.run is not None
     turns, answers = Turns.of(np.arange(n), n), Answers.to(n, crew.n_results)
     points, room = np.ascontiguousarray(rows[:n]), (np.empty(crew.many.block_size), np.empty(BLOCK, np.int64))
-    one_core = (turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings, *room)
+    one_core = (turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings, *room, turns.in_order)
     jobs: dict[str, Job] = {}
     for name, run in (("lanes", crew.many.run), ("scalar", crew.many.run_in_turn)):
         jobs[f"{name}, one core"] = partial(run, states, *one_core, answers.results[:, 0], answers.fates)

@@ -39,8 +39,12 @@ class Answers:
 
     @classmethod
     def to(cls, n: int, n_results: int) -> Answers:
-        """Room for n points."""
-        return cls(np.full((n, n_results), np.nan), np.full(n, UNUSABLE, np.int8))
+        """Room for n points, each of which somebody is going to learn."""
+        return cls(np.empty((n, n_results)), np.empty(n, np.int8))
+
+    def refuse(self, which: npt.NDArray[np.bool_] | Integers) -> None:
+        """Nobody is going to learn these points."""
+        self.results[which], self.fates[which] = np.nan, UNUSABLE
 
     def of(self, part: slice) -> Answers:
         """Those to some of the points, as views."""

@@ -26,6 +26,7 @@ from holdfast.learners.checkpoint import write
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
 from holdfast.learners.warnings import Teller
+from holdfast.scheme.algorithm import UNUSABLE
 from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
 
 AT_ONCE = 1 << 20  # points that are sorted by stream at a time: they and their answers stay near the processor
@@ -48,6 +49,7 @@ class _Latest:
     keys: Any
     asked: Numbers | Texts
     rows: Integers
+    keyless: Integers
     turns: Turns
     version: int
 
@@ -124,6 +126,8 @@ class Fleet:
         if not latest:
             return self._learn(asked, points, keys)
         answers = self._answers(points)
+        answers.refuse(latest.keyless)
+        self.n_keyless += len(latest.keyless)
         self._run(latest.turns, points, answers)
         self._roster.note(latest.rows)
         return self._told(answers, points)
@@ -148,13 +152,15 @@ class Fleet:
         """Learns all points of a call."""
         answers = self._answers(points)
         for piece, rows in self._roster.segments(asked):
-            self.n_keyless += int(np.count_nonzero(rows == NOBODY))
+            if (keyless := rows == NOBODY).any():
+                self.n_keyless += int(np.count_nonzero(keyless))
+                answers.of(piece).refuse(keyless)
             for first in range(0, len(rows), AT_ONCE):
                 own = slice(piece.start + first, min(piece.start + first + AT_ONCE, piece.stop))
                 turns = Turns.of(rows[first : first + AT_ONCE], self._roster.keys.n_rows)
                 self._run(turns, points[own], answers.of(own))
         if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
-            self._latest = _Latest.of(keys, asked, rows, turns, self._roster.version)
+            self._latest = _Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
         return self._told(answers, points)
 
     def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
@@ -187,7 +193,7 @@ class Fleet:
         assert self._crew is not None
         trace = self._crew.trace(answers)
         self.alarms = trace.alarms
-        n_bad = int(np.count_nonzero(trace.bad))
+        n_bad = int(np.count_nonzero(answers.fates == UNUSABLE))
         if n_bad:
             first = int(np.flatnonzero(trace.bad)[0])
             self._teller.tell(

@@ -42,7 +42,7 @@ class PlainCrew(Crew):
             if self.many.run is None:
                 self._run(self.many.run_in_turn, states, turns, points, answers)
                 return
-            if self.many.first_special(points) >= 0:
+            if self._any_special(points):
                 special = np.zeros(len(turns), np.bool_)
                 self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
                 self._run(self.many.run_in_turn, states, turns.some(special), points, answers)
@@ -51,10 +51,16 @@ class PlainCrew(Crew):
             self._run(self.many.run, states, together, points, answers)
             self._run(self.many.run_in_turn, states, later, points, answers)
 
+    def _any_special(self, points: Vector) -> bool:
+        """Whether a point cannot be used or misses something."""
+        found: list[bool] = []
+        self._share(lambda part: found.append(self.many.first_special(points[part]) >= 0), len(points), WORTH_SHARING)
+        return any(found)
+
     def _run(self, run, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:  # type: ignore[no-untyped-def]
         def work(own: Turns, part: slice) -> None:
             room = (np.empty(self.many.block_size), np.empty(BLOCK, np.int64))
-            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, *room)
+            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, *room, turns.in_order)
             run(states, *arguments, answers.results[:, 0], answers.fates)
 
         self._share_turns(work, turns, WORTH_SHARING)

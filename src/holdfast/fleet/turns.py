@@ -47,6 +47,12 @@ class Turns:
         """Whether all streams have as many points."""
         return not len(self) or bool(self.counts.min() == self.counts.max())
 
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether each stream has one point, and they come in the order of the streams."""
+        n = len(self)
+        return self.even and n == len(self.order) and bool((self.order[self.begins] == np.arange(n)).all())
+
     def some(self, which: npt.NDArray[np.bool_] | slice) -> Turns:
         """Those of some of the streams."""
         return Turns(self.streams[which], self.begins[which], self.counts[which], self.order)

@@ -91,6 +91,20 @@ def _cut(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
     return _place(builder, column, context.make_helper(builder, sig.args[1], cut).start)
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def put_flags(context: Any, array: Any, at: Any, condition: Any) -> Any:
+    """1 or 0 for each lane, in an array of bytes from index `at` on."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = make_array(sig.args[0])(context, builder, arguments[0]).data
+        place = builder.gep(data, [context.cast(builder, arguments[1], sig.args[1], types.int64)])
+        kind = ir.VectorType(ir.IntType(8), LANES)
+        builder.store(builder.zext(arguments[2], kind), builder.bitcast(place, kind.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.none(array, at, condition), generate
+
+
 # Rows and columns
 
 QUAD = 4  # rows and numbers that are turned over at once
@@ -111,20 +125,19 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _between_rows_and_columns(to_columns: bool) -> Any:
-    """An intrinsic (states, streams, first, block, at, n): n numbers (a multiple of four) of `LANES` rows of the
-    states, those named from streams[first] on, to the columns at block[at], or back."""
+    """An intrinsic (states, streams, first, block, at, n): `LANES` rows of the states, those named from streams[first]
+    on, to the columns at block[at], or back. n: the length of a row, a multiple of four."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def turn(context: Any, states: Any, streams: Any, first: Any, block: Any, at: Any, n: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             matrix, names, base = (make_array(sig.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
             first, at, n = (context.cast(builder, arguments[i], sig.args[i], types.int64) for i in (2, 4, 5))
-            length = builder.udiv(builder.extract_value(matrix.strides, 0), ir.Constant(INTEGER, 8))
             rows = []
             for lane in range(LANES):
                 place = builder.gep(names.data, [builder.add(first, ir.Constant(INTEGER, lane))])
                 name = context.cast(builder, builder.load(place), sig.args[1].dtype, types.int64)
-                rows.append(builder.gep(matrix.data, [builder.mul(name, length)]))
+                rows.append(builder.gep(matrix.data, [builder.mul(name, n)]))
             with for_range(builder, builder.udiv(n, ir.Constant(INTEGER, QUAD))) as loop:
                 field = builder.mul(loop.index, ir.Constant(INTEGER, QUAD))
                 column = builder.gep(base.data, [builder.add(at, builder.mul(field, ir.Constant(INTEGER, LANES)))])

@@ -14,12 +14,11 @@ from functools import cache
 from typing import Any
 
 from holdfast.scheme.algorithm import LEARNT, REJECTED, UNUSABLE, Turn, make_turn
-from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
+from holdfast.scheme.columns import QUAD, columns, columns_to_rows, put_flags, rows_to_columns
 from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.holding import hold_many
 from holdfast.scheme.lanes import LANES, any_of, where
-from holdfast.scheme.prefetching import ask_for_row
 from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
 
 BLOCK = 8 * LANES  # streams whose working areas fit in a processor's first cache, and whose loads overlap
@@ -42,9 +41,12 @@ class Many:
     block_size: int
 
     run: Callable[..., Any] | None
-    """(states, streams, begins, counts, order, points, settings, block, places, scores, fates): all points are whole,
-    all streams have started, counts do not increase. places: room for `BLOCK` whole numbers. None where the model
-    cannot be run on lanes."""
+    """(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates): all points
+    are whole, all streams have started, counts do not increase.
+
+    places: room for `BLOCK` whole numbers. in_order: whether each stream has one point, and they come in the order of
+    the streams. None where the model cannot be run on lanes.
+    """
 
     run_in_turn: Callable[..., Any]
     """The same for any points, one stream after another."""
@@ -65,7 +67,7 @@ def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], f
     turn = make_turn(functions, norm, rule)
     missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
 
-    def run_in_turn(states, streams, begins, counts, order, points, settings, work, places, scores, fates):  # type: ignore[no-untyped-def]
+    def run_in_turn(states, streams, begins, counts, order, points, settings, work, places, in_order, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for s in range(len(streams)):
             state = states[streams[s]]
@@ -127,9 +129,10 @@ def side_by_side(
     judge, learn, stamp = turn.judge, turn.learn, turn.stamp
     width, theta_size = functions.width, functions.layout.size
     state_size = HEADER + theta_size
+    row_size = padded_size(state_size)
     # The fields of a block, each of them `LANES` numbers.
     theta_at = HEADER
-    kept_at = padded_size(state_size)  # theta before a turn that not all lanes learn from
+    kept_at = row_size  # theta before a turn that not all lanes learn from
     work_at = kept_at + theta_size
     point_at = work_at + functions.work_size
     score_at = point_at + width
@@ -145,16 +148,14 @@ def side_by_side(
         for i in range(state_size):
             states[stream, i] = block[at + i * LANES]
 
-    def run(states, streams, begins, counts, order, points, settings, block, places, scores, fates):  # type: ignore[no-untyped-def]
+    def run(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        padded = states.shape[1]
+        direct = in_order and width == 1 and not grid
         for first in range(0, len(streams), BLOCK):
             n = min(BLOCK, len(streams) - first)
             whole = n // LANES
-            for ahead in range(first + BLOCK, min(first + 2 * BLOCK, len(streams))):
-                ask_for_row(states, streams[ahead])
             for group in range(whole):
-                rows_to_columns(states, streams, first + group * LANES, block, group * stride, padded)
+                rows_to_columns(states, streams, first + group * LANES, block, group * stride, row_size)
             for lane in range(whole * LANES, n):
                 at = whole * stride + lane - whole * LANES
                 for i in range(state_size):
@@ -169,17 +170,21 @@ def side_by_side(
                 while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
                     active -= 1
                     return_row(states, streams[first + active], block, active)
-                for lane in range(active):
-                    places[lane] = order[begins[first + lane] + j]
                 groups = (active + LANES - 1) // LANES
-                for group in range(groups):
+                taken = active // LANES if direct else 0  # groups whose points and answers stay where they are
+                here = order[begins[first]]
+                for lane in range(taken * LANES, active):
+                    places[lane] = order[begins[first + lane] + j]
+                for group in range(taken, groups):
                     at, lanes = group * stride + point_at * LANES, min(LANES, active - group * LANES)
                     for lane in range(lanes):
                         for i in range(width):
                             block[at + i * LANES + lane] = points[places[group * LANES + lane], i]
                 for group in range(groups):
                     cell, lanes = columns(block, group * stride), min(LANES, active - group * LANES)
-                    theta, y, work = cell[theta_at:], cell[point_at:], cell[work_at:]
+                    at = here + group * LANES
+                    theta, work = cell[theta_at:], cell[work_at:]
+                    y = columns(points, at) if group < taken else cell[point_at:]
                     own = cell[settings_at:] if grid else settings
                     seen = cell[SEEN] + 1.0
                     t = seen - cell[BAD] + cell[HELD] + 1.0
@@ -195,6 +200,10 @@ def side_by_side(
                     cell[SEEN] = seen
                     cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
                     cell[DROPPED] += where(rejected, 1.0, 0.0)
+                    if group < taken:
+                        columns(scores, at)[0] = score
+                        put_flags(fates, at, rejected)
+                        continue
                     cell[score_at], cell[fate_at] = score, where(rejected, 1.0, 0.0)
                     at = group * stride + score_at * LANES
                     for lane in range(lanes):
@@ -205,7 +214,7 @@ def side_by_side(
                             fates[place] = REJECTED
             whole = active // LANES
             for group in range(whole):
-                columns_to_rows(states, streams, first + group * LANES, block, group * stride, padded)
+                columns_to_rows(states, streams, first + group * LANES, block, group * stride, row_size)
             for lane in range(whole * LANES, active):
                 return_row(states, streams[first + lane], block, lane)
 

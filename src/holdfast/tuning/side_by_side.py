@@ -52,7 +52,7 @@ def _run(learners: Sequence[StochasticApproximation], points: Vector) -> list[Tr
     rows, begins, counts = np.arange(len(engines)), np.zeros(len(engines), np.int64), np.full(len(engines), n)
     with announced(f"{first.title}, a grid of settings"):
         room = (np.empty(block_size), np.empty(BLOCK, np.int64))
-        run(states, rows, begins, counts, np.arange(n), points, settings, *room, scores, fates)
+        run(states, rows, begins, counts, np.arange(n), points, settings, *room, False, scores, fates)
     for engine, state in zip(engines, states, strict=True):
         engine.cell.state[:size] = state[:size]
     return [Trace(*answers) for answers in zip(scores, fates, strict=True)]
