@@ -31,7 +31,7 @@ KINDS = (
     Kind("spread × 2", 0.0, 2.0),
     Kind("spread ÷ 2", 0.0, 0.5),
 )
-STREAMS = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd")
+STREAMS = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd", "AR(1) .5")
 
 
 def bytes_of(memory: str, K: int, d: int = 1) -> int:
