@@ -1,7 +1,7 @@
 """Writes the figures of docs/guide/autopilot.md and alarms.md from benchmarks/autopilot.json, and draws their pictures.
 
-After `holdfast bench promise delays robustness real_streams cost lean --json FILE`: python benchmarks/autopilot_page.py FILE
-takes the figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
+After `holdfast bench promise delays robustness real_streams cost lean --json FILE`, `autopilot_page.py FILE` takes the
+figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
 """
 
 import json
