@@ -1,7 +1,7 @@
 """Writes the figures of docs/guide/autopilot.md and alarms.md from benchmarks/autopilot.json, and draws their pictures.
 
-After `holdfast bench promise delays robustness real_streams cost --json FILE`: python benchmarks/autopilot_page.py FILE
-takes the figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
+After `holdfast bench promise delays robustness real_streams cost lean --json FILE`, `autopilot_page.py FILE` takes the
+figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
 """
 
 import json
@@ -12,9 +12,8 @@ from pathlib import Path
 from marked import put
 
 from holdfast.benchmarks.delays import AFTER
+from holdfast.benchmarks.lean import KINDS, MEMORIES, STREAMS, bytes_of
 from holdfast.benchmarks.promise import FAMILIES, RATES, SHARES, UNPROMISED
-from holdfast.learners.watching import make_watch
-from holdfast.scheme.state import HEADER
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "autopilot.json"
@@ -209,12 +208,40 @@ def cost(figures: Figures) -> str:
     rows = []
     for K in (1, 2):
         for d in (1, 3, 8):
-            size = 8 * (HEADER + make_watch("full", K, d).layout.size)
+            size = bytes_of("full", K, d)
             times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "score", "update")]
             rows.append([f"K = {K}, d = {d}", *times, f"{size:,}"])
     adwin = f"\nRiver’s `ADWIN.update` in the same run: {number(figures, 'ADWIN.update', 0)} ns a point.\n"
     heading = ["stream", "`process`, ns a point", "`score`, ns a point", "`update`, ns a point", "bytes of state"]
     return table(heading, rows) + (adwin if figures else "")
+
+
+def memory(figures: Figures) -> str:
+    """The lean setting beside the full one: bytes, times, delays."""
+    rows = []
+    for K in (1, 2):
+        rows.append([f"bytes a stream, K = {K}", *(f"{bytes_of(each, K):,}" for each in MEMORIES)])
+        times = [number(figures, f"process, {each}, K={K}", 0) for each in MEMORIES]
+        rows.append([f"`process`, ns a point, K = {K}", *times])
+    for share in (0.0, 0.05):
+        for kind in KINDS:
+            label = f"{kind.name}, {share:.0%} outliers"
+            rows.append([f"delay, {label}", *(number(figures, f"{label}: {each}", 0) for each in MEMORIES)])
+    return table(["", "full", "lean"], rows)
+
+
+def lean_rates(figures: Figures) -> str:
+    """Observed over promised rates of the lean setting: clean / 5 % outliers in a cell."""
+    rows = []
+    for name in STREAMS:
+        cells = [
+            " / ".join(number(figures, f"{kind}, {name}, {share:.0%} outliers, far {far:g}") for share in (0.0, 0.05))
+            for kind in ("change", "anomaly")
+            for far in (1e-3, 1e-4)
+        ]
+        rows.append([name, *cells])
+    heading = [f"{kind}, far {SHOWN[far]}" for kind in ("changes", "anomalies") for far in (1e-3, 1e-4)]
+    return table(["stream", *heading], rows)
 
 
 def pages() -> dict[str, dict[str, str]]:
@@ -228,6 +255,8 @@ def pages() -> dict[str, dict[str, str]]:
             "errors": errors(robustness),
             "real streams": real_streams(results.get("real_streams", {})),
             "cost": cost(results.get("cost", {})),
+            "memory": memory(results.get("lean", {})),
+            "lean rates": lean_rates(results.get("lean", {})),
         },
         "alarms.md": {
             "verdict": verdict(promise),

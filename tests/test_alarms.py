@@ -83,7 +83,26 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
     counts[last] += sizes.most - 1 - bins.inliers(counts)
     assert finite(counts)
     bins.add(counts, sizes.bins - 1)
+    assert bins.inliers(counts) == sizes.most
+    bins.halve(counts)
     assert bins.inliers(counts) == sizes.most // 2
+
+
+@both_sizes
+def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
+    detector, places = change_detector(1, sizes=sizes), places_of(sizes)
+    memory, work = np.zeros(detector.size, sizes.number), np.zeros(detector.work_size)
+    rows, flags = normal(0, 5000, 1), np.zeros(5000)
+    detector.run(memory, rows, threshold_for(1e-4), work, flags, np.zeros(0))
+    counts = memory[places.header + places.counts : places.header + places.ring].view(sizes.count)
+    n = histogram(sizes).inliers(counts)
+    counts *= (sizes.most - 100) // n
+    before, n = counts.copy(), histogram(sizes).inliers(counts)
+    detector.run(memory, rows[: sizes.most - n], threshold_for(1e-4), work, flags, np.zeros(0))
+    shares = counts / counts.max() - before / before.max()
+    assert histogram(sizes).inliers(counts) < 0.6 * sizes.most
+    assert np.abs(shares[BLOCKS:]).max() < 0.05
+    assert np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all() if sizes.short else np.isfinite(memory).all()
 
 
 def finite(counts):
@@ -307,7 +326,8 @@ def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
         tree[[2**i - 1 for i in range(8)]] += sizes.most - 1 - count_below(tree, n)  # into the first bin
     tally[:] = sizes.most - 1, 100
     assert finite(tree)
-    count = njit(lambda tally, tree: count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0))
+    keep_small = functions.keep_small
+    count = njit(lambda tally, tree: (count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0), keep_small(tally, tree))[0])
     ask = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
     before = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     count(tally, tree)

@@ -52,12 +52,25 @@ class Calibration:
     """(tally, tree, surprise, p, level, far): counts a surprise; one beyond the level counts as if it lay just beyond
     it, as long as the promise is kept."""
 
+    keep_small: Callable[..., Any]
+    """(tally, tree): halves the counts if they are about to be too large."""
+
 
 @cache
 def calibration_functions(sizes: Sizes) -> Calibration:
     """With as many bins as there is room for."""
     fine, fine_bins, coarse, bins, most = sizes.fine, sizes.fine_bins, sizes.coarse, sizes.surprises, sizes.most
     turn = fine * fine_bins
+
+    @kernel
+    def last_entry(tree: Counts) -> int:
+        return int(tree[bins - 1])
+
+    @kernel
+    def sum_of_all(tree: Counts) -> int:
+        return count_below(tree, bins)
+
+    total_of = last_entry if bins & (bins - 1) == 0 else sum_of_all
 
     @kernel
     def edge(place: int) -> float:
@@ -112,7 +125,7 @@ def calibration_functions(sizes: Sizes) -> Calibration:
     @kernel
     def p_value(tally: Counts, tree: Counts, surprise: float, far: float) -> float:
         surprise = surprise if surprise < edge(bins) else edge(bins)  # beyond, all are alike
-        total, place = float(count_below(tree, bins)), bin_of(surprise)
+        total, place = float(total_of(tree)), bin_of(surprise)
         low = total - count_below(tree, place)
         larger = low - count_at(tree, place)
         if larger < ENOUGH:
@@ -134,9 +147,13 @@ def calibration_functions(sizes: Sizes) -> Calibration:
                 place -= 1
         add_count(tree, bins, place)
         tally[COUNTED] += 1
+
+    @kernel
+    def keep_small(tally: Counts, tree: Counts) -> None:
         if tally[COUNTED] >= MOST:
             tally[COUNTED], tally[CALLED] = MOST // 2, tally[CALLED] // 2
-        if count_below(tree, bins) >= most:
+        if total_of(tree) >= most:
             halve_counts(tree, bins, (tally[COUNTED] // (most // 2)) & 1)  # rounded up and down in turn
 
-    return Calibration(sizes.places_for_whole(TALLY), sizes.places_for_counts(bins), p_value, count_surprise)
+    tally_size, tree_size = sizes.places_for_whole(TALLY), sizes.places_for_counts(bins)
+    return Calibration(tally_size, tree_size, p_value, count_surprise, keep_small)

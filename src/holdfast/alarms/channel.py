@@ -63,6 +63,7 @@ def channel_functions(sizes: Sizes) -> Channel:
         sizes.whole,
     )
     pay_far_out, limit_inside, alone = guard.pay_far_out, guard.limit_inside, bins.alone
+    inliers, halve, most = bins.inliers, bins.halve, sizes.most
 
     @kernel
     def pay_inside(own: Vector, r: float, u: float, pay: Vector) -> None:
@@ -76,6 +77,8 @@ def channel_functions(sizes: Sizes) -> Channel:
             for k in range(n):
                 pay[k] = CONSTANT_PAY if k < narrowings else 0.0
         add(counts, b)
+        if inliers(counts) >= most:
+            halve(counts)
         if own[LEAKING] > 0.0:
             left = own[LEAKING] - LEAK
             own[LEAKING] = left if left > 0.0 else 0.0

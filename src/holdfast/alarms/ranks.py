@@ -59,7 +59,7 @@ class Histogram:
     """(counts, b) → whether all points that the histogram holds are in bin b."""
 
     add: Callable[[Counts, int], None]
-    """(counts, b): counts a point of bin b."""
+    """(counts, b): counts a point of bin b. Whoever goes on counting halves the counts when they are `most`."""
 
     halve: Callable[[Counts], None]
     """(counts): halves all counts; every running sum is half of what it was, rounded down."""
@@ -68,7 +68,7 @@ class Histogram:
 @cache
 def histogram(sizes: Sizes) -> Histogram:
     """With as many bins as there is room for."""
-    n_bins, n_blocks, most = sizes.bins, sizes.bins // 8, sizes.most
+    n_bins, n_blocks = sizes.bins, sizes.bins // 8
     bins_at, per_unit = places_of(sizes).bins, n_bins / (2.0 * FAR_OUT)
     last = BLOCKS + n_blocks - 1
 
@@ -104,8 +104,6 @@ def histogram(sizes: Sizes) -> Histogram:
             blocks[j] += 1 if j >= block else 0
         for j in range(8):
             bins[j] += 1 if j >= b else 0
-        if counts[last] >= most:
-            halve(counts)
 
     @kernel
     def halve(counts: Counts) -> None:

@@ -188,10 +188,11 @@ def by_frame(sizes: Sizes, d: int, whiten: bool, frame: Frame) -> Reference:
             return z, False
         last = before_last(own)
         learn_pair(own, z, last)
+        r = z
         if own[PHI] != 0.0:
             phi = coefficient(own)
             own[PHI] = phi if phi != 0.0 else own[PHI]
-        r = (z - own[PHI] * last) / math.sqrt(1.0 - own[PHI] * own[PHI])
+            r = (z - own[PHI] * last) / math.sqrt(1.0 - own[PHI] * own[PHI])
         return r, own[SEEN] % EVERY == 0.0 and own[OWN_EVIDENCE] < LITTLE and switch(own)
 
     @kernel

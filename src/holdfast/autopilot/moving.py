@@ -34,8 +34,21 @@ class Moving:
     """(theta, i, by): the origin of variable i goes there."""
 
 
+@kernel
+def never_astray(theta: Vector, i: int, work: Vector) -> float:
+    """For numbers of 64 bits."""
+    return 0.0
+
+
+@kernel
+def stay(theta: Vector, i: int, by: float) -> None:
+    """For numbers of 64 bits."""
+
+
 def moving_functions(bank: Bank, component: Component, layout: Layout, K: int, d: int, sizes: Sizes) -> Moving:
     """For a stream whose fields lie in theta as `layout` says."""
+    if not sizes.short:
+        return Moving(never_astray, stay)
     n_experts, expert_size = layout.fields["experts"]
     reference, scale, experts, value = (layout.at(name) for name in ("reference", "scale", "experts", "value"))
     exact, size, counts = sizes.places_for_exact(d), component.size(d), layout.at("counts")

@@ -92,7 +92,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
     reference, scale, exact = layout.at("reference"), layout.at("scale"), sizes.places_for_exact(d)
     called, surprises, changes, in_anomaly = map(layout.at, ("called", "surprises", "changes", "in_anomaly"))
     theta_end = HEADER + places_of(layout.size, sizes.number)
-    number, count_type, whole, short = sizes.number, sizes.count, sizes.whole, sizes.short
+    number, count_type, keep_small = sizes.number, sizes.count, calibration.keep_small
     p_value, count_surprise, suspicion = calibration.p_value, calibration.count_surprise, detector.suspicion
     astray, move_pilot, move_detector = pilot.moving.astray, pilot.moving.move, detector.move
     detector_work = pilot.work_size
@@ -101,7 +101,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
     tick, carrier, observe, pass_time = pilot.tick, pilot.carrier, detector.observe, detector.tick
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
     pieces = [assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise]
-    stamp = fingerprint([*pieces, suspicion, astray, move_pilot, move_detector])
+    stamp = fingerprint([*pieces, keep_small, suspicion, astray, move_pilot, move_detector])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -122,6 +122,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
         score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
         p = p_value(tally, tree, surprise, settings[FAR])
         count_surprise(tally, tree, surprise, p, MASKED * settings[FAR], settings[FAR])
+        keep_small(tally, tree)
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
         fate = LEARNT
@@ -159,6 +160,21 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
         move_detector(theta, changes, i, by)
 
     @kernel
+    def follow(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+        """What a lean stream does in the end: its origin goes along, and its change score is that of the detector."""
+        for i in range(d):
+            by = astray(theta, i, work[detector_work:])
+            if by != 0.0:
+                move(theta, i, by)
+        results[CHANGE_SCORE] = suspicion(theta, changes, settings[THRESHOLD])
+
+    @kernel
+    def stay(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+        pass
+
+    finish = stay if sizes.whole else follow
+
+    @kernel
     def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
         """A point of the start: how surprising it is now, for the p-values."""
         _, surprise = assess(theta, y, settings, work, missing)
@@ -188,13 +204,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
             fate = watch(state, y, settings, work, results, missing)
         if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
             fate |= CHANGED
-        if short:
-            for j in range(d):
-                by = astray(theta, j, work[detector_work:])
-                if by != 0.0:
-                    move(theta, j, by)
-        if not whole and not held:
-            results[CHANGE_SCORE] = suspicion(theta, changes, settings[THRESHOLD])
+        if not held:
+            finish(theta, settings, work, results)
         return fate
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
