@@ -12,6 +12,7 @@ from holdfast.fleet.found import NOBODY, UNKNOWN
 from holdfast.fleet.integer_table import LEAST, MOST, IntegerTable
 from holdfast.fleet.keys import Keys, Numbers, Texts
 from holdfast.fleet.text_table import TextTable
+from holdfast.fleet.turns import Turns
 
 NONE = np.zeros(0, np.bool_)
 WHOLE = st.integers(-20, 20) | st.integers(LEAST, MOST)
@@ -76,6 +77,17 @@ def test_texts_by_codes_or_as_they_are(calls: list[list[str | None]]) -> None:
 def test_a_number_among_texts_is_refused() -> None:
     with pytest.raises(WrongTypeError, match="keys of this fleet are texts, got 3"):
         TextTable().look_up(["a", 3])
+
+
+@given(st.lists(st.integers(-1, 30), max_size=40))
+def test_points_are_sorted_by_stream(rows: list[int]) -> None:
+    """Counted or sorted, each stream has its points in order."""
+    array = np.array(rows, np.int64)
+    expected = {row: [i for i, other in enumerate(rows) if other == row] for row in sorted(set(rows) - {-1})}
+    for n_rows in (31, 10**4):
+        turns = Turns.of(array, n_rows)
+        spans = zip(turns.streams.tolist(), turns.begins.tolist(), turns.counts.tolist(), strict=True)
+        assert {row: turns.order[first : first + n].tolist() for row, first, n in spans} == expected
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), max_size=60))

@@ -14,6 +14,7 @@ from holdfast.scheme.many import BLOCK
 
 Integers = npt.NDArray[np.int64]
 
+FEW_OF = 16  # streams a point, from which on points are sorted rather than counted
 FEW = 2  # streams left in a block, from which on it is quicker to run them one after another
 
 
@@ -32,7 +33,12 @@ class Turns:
     @classmethod
     def of(cls, rows: Integers, n_rows: int) -> Turns:
         """The points at rows[i] = stream, in order; a negative one is nobody's. n_rows: of the matrix of states."""
-        return cls(*_sort(rows, n_rows))
+        if FEW_OF * len(rows) > n_rows:
+            return cls(*_sort(rows, n_rows))
+        order = np.argsort(rows, kind="stable")  # few points among many streams: these are not gone through
+        order = order[np.searchsorted(rows[order], 0) :]
+        streams, begins, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        return cls(streams, begins, counts, order)
 
     def __len__(self) -> int:
         return len(self.streams)

@@ -147,9 +147,14 @@ class PilotEngine(Engine):
         if self.lags:
             layout.view(theta, "clock")[2] = 0.0
             return
-        weights, means, covariances = (self._in_frame(theta, name) for name in ("weights", "means", "covariances"))
-        middle = weights @ means
-        spread = weights @ (np.diagonal(covariances, axis1=1, axis2=2) + (means - middle) ** 2)
+        weights, means = self._in_frame(theta, "weights"), self._in_frame(theta, "means")
+        middle, spread = weights @ means, np.zeros(self.width)
+        for share, expert in zip(layout.view(theta, "trust"), layout.view(theta, "experts"), strict=True):
+            for weight, own in zip(
+                share * expert[: len(weights)], expert[len(weights) :].reshape(len(weights), -1), strict=True
+            ):
+                self.watch.pilot.component.spread(own, 0, self.width, spread, weight)
+                spread += weight * (own[: self.width] - middle) ** 2
         recentre_lag(layout.view(theta, "lag"), middle, spread)
 
     @property
