@@ -54,7 +54,8 @@ class Roster:
     def note(self, rows: Integers) -> None:
         """These have been seen, in this order; a negative one is nobody."""
         if self.max_keys is not None:
-            self._seen = np.append(self._seen, np.zeros(self.keys.n_rows - len(self._seen), np.int64))
+            if self.keys.n_rows > len(self._seen):
+                self._seen = np.append(self._seen, np.zeros(self.keys.n_rows, np.int64))  # twice as many and more
             there = rows >= 0
             self._seen[rows[there]] = self._clock + np.flatnonzero(there)  # of several, the last one stays
             self._clock += len(rows)
