@@ -40,7 +40,8 @@ class Answers:
     @classmethod
     def to(cls, n: int, n_results: int) -> Answers:
         """Room for n points, each of which somebody is going to learn."""
-        return cls(np.empty((n, n_results)), np.empty(n, np.int8))
+        results = np.empty((n, 1)) if n_results == 1 else np.full((n, n_results), np.nan)  # a point held has no more
+        return cls(results, np.empty(n, np.int8))
 
     def refuse(self, which: npt.NDArray[np.bool_] | Integers) -> None:
         """Nobody is going to learn these points."""
