@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types layers bench clean
+.PHONY: demo test test-long lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
 
 test: lint types layers
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-long: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m long tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -86,9 +86,15 @@ def compare_gaussian(model, points, norm, step, rng, **oracle_settings):
         agree(getattr(ours, name), expected.parameters[name][-1])
 
 
-@pytest.mark.parametrize("norm", ["whitened", "mean", "full"])
-@pytest.mark.parametrize("d", [1, 2, 3, 8])
-@pytest.mark.parametrize("K", [1, 2, 3, 5])
+KINDS = [
+    pytest.param(K, d, norm, marks=[pytest.mark.long] if norm != "whitened" and K * d > 10 else [])
+    for K in (1, 2, 3, 5)
+    for d in (1, 2, 3, 8)
+    for norm in ("whitened", "mean", "full")
+]
+
+
+@pytest.mark.parametrize(("K", "d", "norm"), KINDS)
 @given(seed=seeds, step=steps)
 def test_gaussian_mixture(K, d, norm, seed, step):
     rng = np.random.default_rng(seed)

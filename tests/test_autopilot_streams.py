@@ -49,6 +49,7 @@ def test_a_dead_sensor_does_not_deafen_the_other():
     assert trace.dropped[1500:].sum() < 40
 
 
+@pytest.mark.long
 def test_many_components_are_rescued_too():
     rng = np.random.default_rng(1)
     y = rng.normal(size=3000) + 10.0 * rng.integers(6, size=3000)

@@ -78,8 +78,9 @@ def test_questions_to_all_lanes() -> None:
 
 @njit
 def turned(states, streams, block, back):  # type: ignore[no-untyped-def]
-    rows_to_columns(states, streams, 1, block, 3, states.shape[1])
-    columns_to_rows(back, streams, 1, block, 3, states.shape[1])
+    n = states.shape[1]
+    rows_to_columns(states, streams, 1, block, 3, n, 0, n)
+    columns_to_rows(back, streams, 1, block, 3, n, 0, n)
 
 
 @pytest.mark.parametrize("size", [QUAD, 3 * QUAD])

@@ -145,6 +145,7 @@ def test_counts_in_32_bits_go_on_for_ever():
     assert (counts == LONG).all()
 
 
+@pytest.mark.long
 def test_two_components_of_two_variables_with_gaps():
     rng = np.random.default_rng(4)
     y = rng.standard_normal((900, 2)) + 9.0 * rng.integers(2, size=(900, 1))

@@ -161,9 +161,9 @@ def test_settings_are_given_once():
 class Small(hf.SRA):
     """A learner of a user's own, with settings of its own."""
 
-    def __init__(self, memory=100):
-        self.memory = memory
-        super().__init__(2, rho=1.0 / memory)
+    def __init__(self, points=100):
+        self.points = points
+        super().__init__(2, rho=1.0 / points)
 
 
 def test_a_subclass_is_kept_and_restored():
@@ -171,9 +171,9 @@ def test_a_subclass_is_kept_and_restored():
     learner.process(Y)
     again = hf.from_bytes(learner.to_bytes())
     assert type(again) is Small
-    assert again.memory == 50
+    assert again.points == 50
     np.testing.assert_array_equal(again.process(Y).score, learner.process(Y).score)
-    assert learner.clone().memory == 50
+    assert learner.clone().points == 50
 
 
 def test_nobody_takes_the_place_of_our_classes():

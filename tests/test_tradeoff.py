@@ -360,7 +360,7 @@ constants_of_any_kind = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(constants_of_any_kind, st.integers(0, 2**32 - 1))
 def test_nothing_admissible_beats_the_optimum(constants, seed):
     best = tradeoff.optimum(constants)

@@ -64,7 +64,7 @@ def benefit_auc(
         return float("nan")
     # The share of false alarms that come after each alarm that earns something; of its equals, half of them do.
     below, not_above = np.searchsorted(others, earning, "left"), np.searchsorted(others, earning, "right")
-    return float(np.sum(worth * (below + not_above)) / (2.0 * len(others) * np.sum(worth)))
+    return float(np.sum(worth * ((below + not_above) / (2.0 * len(others)))) / np.sum(worth))
 
 
 def benefit_roc(

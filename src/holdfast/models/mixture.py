@@ -228,6 +228,7 @@ def mixture_functions(
         estimate_shape=(K, d),
         handles_missing=gaps,
         trouble_at=starved,
+        fixed=0 if bare else starved,
         maximise=maximise,
         precision_at=precision,
         factor_at=factor,

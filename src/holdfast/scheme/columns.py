@@ -125,21 +125,29 @@ def _turned(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _between_rows_and_columns(to_columns: bool) -> Any:
-    """An intrinsic (states, streams, first, block, at, n): `LANES` rows of the states, those named from streams[first]
-    on, to the columns at block[at], or back. n: the length of a row, a multiple of four."""
+    """An intrinsic (states, streams, first, block, at, n, begin, end): the numbers begin … end − 1 of `LANES` rows of
+    the states, those named from streams[first] on, to the columns at block[at], or back.
+
+    n: the length of a row; it, begin and end are multiples of four.
+    """
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def turn(context: Any, states: Any, streams: Any, first: Any, block: Any, at: Any, n: Any) -> Any:
+    def turn(
+        context: Any, states: Any, streams: Any, first: Any, block: Any, at: Any, n: Any, begin: Any, end: Any
+    ) -> Any:
         def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
             matrix, names, base = (make_array(sig.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
-            first, at, n = (context.cast(builder, arguments[i], sig.args[i], types.int64) for i in (2, 4, 5))
+            first, at, n, begin, end = (
+                context.cast(builder, arguments[i], sig.args[i], types.int64) for i in (2, 4, 5, 6, 7)
+            )
             rows = []
             for lane in range(LANES):
                 place = builder.gep(names.data, [builder.add(first, ir.Constant(INTEGER, lane))])
                 name = context.cast(builder, builder.load(place), sig.args[1].dtype, types.int64)
                 rows.append(builder.gep(matrix.data, [builder.mul(name, n)]))
-            with for_range(builder, builder.udiv(n, ir.Constant(INTEGER, QUAD))) as loop:
-                field = builder.mul(loop.index, ir.Constant(INTEGER, QUAD))
+            quads = builder.udiv(builder.sub(end, begin), ir.Constant(INTEGER, QUAD))
+            with for_range(builder, quads) as loop:
+                field = builder.add(begin, builder.mul(loop.index, ir.Constant(INTEGER, QUAD)))
                 column = builder.gep(base.data, [builder.add(at, builder.mul(field, ir.Constant(INTEGER, LANES)))])
                 for quad in range(0, LANES, QUAD):
                     by_row = [builder.gep(row, [field]) for row in rows[quad : quad + QUAD]]
@@ -150,7 +158,7 @@ def _between_rows_and_columns(to_columns: bool) -> Any:
                         builder.store(value, builder.bitcast(place, _FOUR.as_pointer()), align=8)
             return context.get_dummy_value()
 
-        return types.none(states, streams, first, block, at, n), generate
+        return types.none(states, streams, first, block, at, n, begin, end), generate
 
     return turn
 

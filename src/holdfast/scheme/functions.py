@@ -60,6 +60,9 @@ class Functions:
     handles_missing: bool
     """Whether `evaluate` integrates missing coordinates out; if not, a point that misses some is a bad one."""
 
+    fixed: int = 0
+    """How many numbers at the beginning of theta never change once the model has started."""
+
     whole: Functions | None = None
     """The same for points that miss nothing, compiled for many streams side by side (`scheme.lanes`); None for a model
     that takes branches of its own at each point: its streams are learnt one after another."""

@@ -130,6 +130,10 @@ def side_by_side(
     width, theta_size = functions.width, functions.layout.size
     state_size = HEADER + theta_size
     row_size = padded_size(state_size)
+    still, moving = (
+        HELD,
+        HELD + (1 + functions.fixed) // QUAD * QUAD,
+    )  # between them nothing changes once it has started
     # The fields of a block, each of them `LANES` numbers.
     theta_at = HEADER
     kept_at = row_size  # theta before a turn that not all lanes learn from
@@ -155,7 +159,7 @@ def side_by_side(
             n = min(BLOCK, len(streams) - first)
             whole = n // LANES
             for group in range(whole):
-                rows_to_columns(states, streams, first + group * LANES, block, group * stride, row_size)
+                rows_to_columns(states, streams, first + group * LANES, block, group * stride, row_size, 0, row_size)
             for lane in range(whole * LANES, n):
                 at = whole * stride + lane - whole * LANES
                 for i in range(state_size):
@@ -214,7 +218,9 @@ def side_by_side(
                             fates[place] = REJECTED
             whole = active // LANES
             for group in range(whole):
-                columns_to_rows(states, streams, first + group * LANES, block, group * stride, row_size)
+                at, here = group * stride, first + group * LANES
+                columns_to_rows(states, streams, here, block, at, row_size, 0, still)
+                columns_to_rows(states, streams, here, block, at, row_size, moving, row_size)
             for lane in range(whole * LANES, active):
                 return_row(states, streams[first + lane], block, lane)
 
