@@ -153,7 +153,7 @@ def calibration_functions(sizes: Sizes) -> Calibration:
         if tally[COUNTED] >= MOST:
             tally[COUNTED], tally[CALLED] = MOST // 2, tally[CALLED] // 2
         if total_of(tree) >= most:
-            halve_counts(tree, bins, (tally[COUNTED] // (most // 2)) & 1)  # rounded up and down in turn
+            halve_counts(tree, len(tree), (tally[COUNTED] // (most // 2)) & 1)  # rounded up and down in turn
 
     tally_size, tree_size = sizes.places_for_whole(TALLY), sizes.places_for_counts(bins)
     return Calibration(tally_size, tree_size, p_value, count_surprise, keep_small)

@@ -109,11 +109,10 @@ def histogram(sizes: Sizes) -> Histogram:
     def halve(counts: Counts) -> None:
         counts[ABOVE], counts[BELOW] = (counts[ABOVE] + 1) >> 1, (counts[BELOW] + 1) >> 1
         before, halved = 0, 0
-        for block in range(n_blocks):
-            for j in range(8):
-                b = bins_at + 8 * block + j
-                counts[b] = ((before + int(counts[b])) >> 1) - halved
-            before = int(counts[BLOCKS + block])
-            counts[BLOCKS + block] = halved = before >> 1
+        for b in range(len(counts) - bins_at):  # of a length that the compiler does not know: it would unroll the loop
+            counts[bins_at + b] = ((before + int(counts[bins_at + b])) >> 1) - halved
+            if b & 7 == 7:
+                before = int(counts[BLOCKS + (b >> 3)])
+                counts[BLOCKS + (b >> 3)] = halved = before >> 1
 
     return Histogram(bin_of, inliers, rank, alone, add, halve)
