@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,24 +123,6 @@ class StochasticApproximation(Parameters, Estimates):
             return step
         return self._explain(x) if compiled is not _decline else self._long_way(self._read_point(x, y))
 
-    def _quick_update(self) -> Callable[..., Step]:
-        """`update` with all that it needs at hand: to look things up in `self` takes a third of its time."""
-        compiled, cell, explain = self._update_number, self._cell, self._explain
-        otherwise = partial(StochasticApproximation.update, self)
-
-        def update(x: Any, y: float | None = None) -> Step:
-            """Learns one point: a number, a sequence, a vector or a dict."""
-            if x.__class__ is float and y is None:
-                score = compiled(cell, x)
-                if score == score:
-                    step = new(Step)
-                    step.score = score
-                    return step
-                return explain(x)
-            return otherwise(x, y)
-
-        return update
-
     def _short_way(self, x: Any, y: float | None) -> tuple[Update, Any]:
         """The compiled update that there is for this point, and the point as it takes it."""
         if y is None:
@@ -179,8 +160,6 @@ class StochasticApproximation(Parameters, Estimates):
             self._update_number, self._update_vector = (
                 (compiled, _decline) if engine.width == 1 else (_decline, compiled)
             )
-            if engine.width == 1 and not engine.rescues and type(self).update is StochasticApproximation.update:
-                self.update = self._quick_update()  # type: ignore[method-assign]
         self._teller.look_for_silence(engine, depth=5)
         return trace.step(0)
 
