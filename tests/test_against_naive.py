@@ -87,7 +87,7 @@ def compare_gaussian(model, points, norm, step, rng, **oracle_settings):
 
 
 KINDS = [
-    pytest.param(K, d, norm, marks=[pytest.mark.long] if norm != "whitened" and K * d > 10 else [])
+    pytest.param(K, d, norm, marks=[pytest.mark.long] if K * d > (10 if norm != "whitened" else 24) else [])
     for K in (1, 2, 3, 5)
     for d in (1, 2, 3, 8)
     for norm in ("whitened", "mean", "full")

@@ -39,7 +39,7 @@ def test_a_blip_of_a_constant_is_an_anomaly(level):
 
 
 def test_a_dead_sensor_does_not_deafen_the_other():
-    y = np.random.default_rng(0).normal(size=(3000, 2))
+    y = np.random.default_rng(0).normal(size=(3000, 3))
     y[1000:, 1] = np.nan
     y[1500:, 0] += 20.0
     learner = hf.SRA()

@@ -54,7 +54,7 @@ def use(model, width=1, counts=False, **environment):
     ("model", "width", "counts"),
     [
         ("2", 1, False),
-        ("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False),
+        pytest.param("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False, marks=pytest.mark.long),
         ("PoissonMixture(1)", 1, True),
         ("LinearRegression()", 2, False),
         ("LogisticRegression()", 2, False),

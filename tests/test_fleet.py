@@ -84,7 +84,7 @@ def test_several_variables_with_gaps(seed: int) -> None:
     [
         hf.StochasticApproximation(PoissonMixture(), gamma=5.0),  # takes branches of its own: one after another
         hf.IEM(2),  # its step is another one for each stream
-        hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"),
+        pytest.param(hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"), marks=pytest.mark.long),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -22,8 +22,16 @@ pytestmark = pytest.mark.filterwarnings(
 
 ROWS = 160
 IN_RESCUE = 3 * ROWS // 4 + 7  # the streams of the autopilot have jumped, and it has not yet begun anew
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-on_autopilot = pytest.mark.parametrize("case", [case for case in CASES if case.on_autopilot], ids=str)
+LONG = ("autopilot, d=3, diagonal",)  # to compile
+
+
+def parametrized(cases):
+    params = [pytest.param(case, marks=[pytest.mark.long] if str(case) in LONG else []) for case in cases]
+    return pytest.mark.parametrize("case", params, ids=[str(case) for case in cases])
+
+
+every_case = parametrized(CASES)
+on_autopilot = parametrized([case for case in CASES if case.on_autopilot])
 seeds = st.integers(0, 2**32 - 1)
 cuts = st.lists(st.integers(0, ROWS), max_size=5).map(lambda c: [0, *sorted(c), ROWS])
 

@@ -84,7 +84,10 @@ def test_no_stream_breaks_a_learner(K, d, name):
 
 
 @pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize(("K", "d", "covariance"), [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), (1, 3, "diagonal")])
+@pytest.mark.parametrize(
+    ("K", "d", "covariance"),
+    [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)],
+)
 def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
     learner = hf.SRA(K, covariance=covariance)
     trace = learner.process(STREAMS[name](d))
