@@ -12,7 +12,7 @@ from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
 from holdfast.models.frame import frame_of, in_frame, medians
 from holdfast.models.seeding import side_by_side
 from holdfast.models.trusting import COMPANY, ENOUGH, FAR, MOST_POINTS, framed
-from holdfast.scheme.sorting import sort
+from holdfast.scheme.sorting import sort, sort_any
 
 STREAMS = 9
 
@@ -99,9 +99,10 @@ def test_a_model_may_have_no_compiled_start():
 @pytest.mark.parametrize("n", [1, 2, 9, 10, 50, 600])
 def test_sort(n):
     values = np.round(np.random.default_rng(n).normal(size=n + 1), 1)
-    ours = values.copy()
-    sort(ours, n)
-    np.testing.assert_array_equal(ours, [*np.sort(values[:n]), values[n]])
+    for kernel in (sort, sort_any):
+        ours = values.copy()
+        kernel(ours, n)
+        np.testing.assert_array_equal(ours, [*np.sort(values[:n]), values[n]])
 
 
 def trustworthy(points, K, far, majority):

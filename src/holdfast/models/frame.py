@@ -6,7 +6,7 @@ import numpy as np
 
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, at_most
-from holdfast.scheme.sorting import median_of_sorted, sort
+from holdfast.scheme.sorting import median_of_sorted, sort_any
 from holdfast.scheme.state import Vector
 
 MAD_TO_SD = 1.4826
@@ -66,7 +66,7 @@ def column(points: Vector, n: int, i: int, values: Vector) -> int:
 @kernel
 def median(values: Vector, n: int) -> float:
     """The median of n numbers, which are put in order; 0 if there are none."""
-    sort(values, n)
+    sort_any(values, n)
     return median_of_sorted(values, n) if n > 0 else 0.0
 
 

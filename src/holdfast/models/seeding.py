@@ -13,7 +13,7 @@ from holdfast.models.frame import median
 from holdfast.models.room import SEEDINGS, Room
 from holdfast.models.trusting import Flags
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
-from holdfast.scheme.sorting import quantile_of_sorted, sort
+from holdfast.scheme.sorting import quantile_of_sorted, sort_any
 from holdfast.scheme.state import Vector
 
 FEW_POINTS = 10  # for each component: with so few, some coordinate always seems to tell groups apart
@@ -42,7 +42,7 @@ def draw(fit: Vector, k: int, aim: float, points: Vector, near: Flags, K: int, s
             chances[t] = gap if gap < chances[t] else chances[t]
         values[t] = chances[t]
     if k > 0:
-        sort(values, n)
+        sort_any(values, n)
         most = values[(n - 1) // 2]
     for t in range(n):
         chances[t] = most if most < chances[t] else chances[t]

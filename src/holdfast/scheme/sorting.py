@@ -8,7 +8,19 @@ from holdfast.scheme.state import Vector
 
 @kernel
 def sort(values: Vector, n: int) -> None:
-    """Sorts the first n numbers: by insertion if they are few, else over gaps that shrink (Shell's sort)."""
+    """Sorts the first n numbers, a few of them, by insertion."""
+    for i in range(1, n):
+        value = values[i]
+        j = i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@kernel
+def sort_any(values: Vector, n: int) -> None:
+    """Sorts the first n numbers, however many: by insertion over gaps that shrink to 1 (Shell's sort)."""
     gap = 1
     while 9 * gap < n:
         gap = 3 * gap + 1
