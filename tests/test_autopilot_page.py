@@ -1,23 +1,17 @@
 """The pages of the autopilot and its alarms hold what the script writes, and their pictures are there."""
 
 import re
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from scripts import ROOT, script_of
+
 GUIDE = ROOT / "docs" / "guide"
 
 
 @pytest.fixture(scope="module")
 def script():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return import_module("autopilot_page")
-    finally:
-        sys.path.pop(0)
+    return script_of("autopilot_page")
 
 
 @pytest.mark.parametrize("page", ["autopilot.md", "alarms.md"])

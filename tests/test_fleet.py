@@ -94,16 +94,17 @@ def test_other_learners(model: hf.StochasticApproximation) -> None:
     assert_as_alone(hf.Fleet(model), keys, X, cuts(rng, 1500))
 
 
+@pytest.mark.parametrize("memory", ["full", pytest.param("lean", marks=pytest.mark.long)])
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_the_autopilot(seed: int) -> None:
+def test_the_autopilot(memory: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_keys = 4000, 12
     keys = rng.integers(0, n_keys, n)
     X = rng.normal(0.0, 1.0, n) + np.where(np.arange(n) > 2500, rng.choice([0.0, 6.0, 60.0], n_keys)[keys], 0.0)
     X[rng.random(n) < 0.01] = 40.0
     X[rng.random(n) < 0.005] = np.nan
-    assert_as_alone(hf.Fleet(hf.SRA()), keys, X, cuts(rng, n))
+    assert_as_alone(hf.Fleet(hf.SRA(memory=memory)), keys, X, cuts(rng, n))
 
 
 def test_the_autopilot_raises_alarms_with_keys() -> None:

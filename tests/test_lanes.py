@@ -114,11 +114,11 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
     order = rng.permutation(counts.sum())
     points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
-    room = (np.empty(many.block_size), np.empty(BLOCK, np.int64))
+    side_by_side = (np.empty(many.block_size), np.empty(BLOCK, np.int64), False)
     answers = []
-    for run in (many.run, many.run_in_turn):
+    for run, room in ((many.run, side_by_side), (many.run_in_turn, (np.empty(many.work_size),))):
         own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
-        run(own, streams, begins, counts, order, points, settings, *room, False, scores, fates)
+        run(own, streams, begins, counts, order, points, settings, *room, scores, fates)
         answers.append((own, scores, fates))
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -2,22 +2,15 @@
 
 import json
 import re
-import sys
-from importlib import import_module
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from scripts import ROOT, script_of
 
 
 @pytest.fixture(scope="module")
 def script():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return import_module("runtime_page")
-    finally:
-        sys.path.pop(0)
+    return script_of("runtime_page")
 
 
 @pytest.mark.parametrize("page", ["docs/guide/fleet.md", "README.md"])

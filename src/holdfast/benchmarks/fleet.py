@@ -73,12 +73,16 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
     assert isinstance(crew, PlainCrew)
     assert crew.many.run is not None
     turns, answers = Turns.of(np.arange(n), n), Answers.to(n, crew.n_results)
-    points, room = np.ascontiguousarray(rows[:n]), (np.empty(crew.many.block_size), np.empty(BLOCK, np.int64))
-    one_core = (turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings, *room, turns.in_order)
-    jobs: dict[str, Job] = {}
-    for name, run in (("lanes", crew.many.run), ("scalar", crew.many.run_in_turn)):
-        jobs[f"{name}, one core"] = partial(run, states, *one_core, answers.results[:, 0], answers.fates)
-        jobs[f"{name}, all cores"] = partial(crew._run, run, states, turns, points, answers)
+    points = np.ascontiguousarray(rows[:n])
+    given = (states, turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings)
+    room, told = np.empty(crew.many.block_size), (answers.results[:, 0], answers.fates)
+    on_lanes = (*given, room, np.empty(BLOCK, np.int64), turns.in_order, *told)
+    jobs: dict[str, Job] = {
+        "lanes, one core": partial(crew.many.run, *on_lanes),
+        "lanes, all cores": partial(crew.run_side_by_side, states, turns, points, answers),
+        "scalar, one core": partial(crew.many.run_in_turn, *given, np.empty(crew.many.work_size), *told),
+        "scalar, all cores": partial(crew.run_in_turn, states, turns, points, answers),
+    }
     for job in jobs.values():  # compiled
         job()
     return jobs

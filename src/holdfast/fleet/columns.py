@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
-from holdfast.fleet.found import UNKNOWN, Flags, Integers
+from holdfast.fleet.found import NONE_MISSING, UNKNOWN, Flags, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.keys import Numbers, Texts
 from holdfast.fleet.text_hashes import hash_texts, texts_agree
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 
-NONE_MISSING: Flags = np.zeros(0, np.bool_)
 PANDAS_INDEX = "__index_level_"  # what pyarrow makes of an index, which is no variable
 
 
@@ -56,17 +55,10 @@ def read_key_column(column: nw.Series[Any]) -> Numbers | Texts:
     """The keys in a column: whole numbers as they are, texts by their codes in the column's own dictionary."""
     nw = narwhals()
     if column.dtype.is_integer() or column.dtype.is_float():
-        from holdfast.fleet.reading import read_keys
-
-        missing = column.is_null().to_numpy()
-        filled = column.fill_null(0) if missing.any() else column
-        keys = read_keys(np.asarray(filled.to_numpy()))
-        assert isinstance(keys, Numbers)
-        return (
-            keys
-            if not missing.any()
-            else Numbers(keys.values, missing | (keys.missing if len(keys.missing) else False))
-        )
+        if not (missing := column.is_null().to_numpy()).any():
+            return Numbers.of(np.asarray(column.to_numpy()))
+        keys = Numbers.of(np.asarray(column.fill_null(0).to_numpy()))
+        return Numbers(keys.values, missing | keys.missing if len(keys.missing) else missing)
     if column.dtype not in (nw.String, nw.Categorical, nw.Object, nw.Enum):
         raise WrongTypeError(f"column {column.name!r} holds {column.dtype}: keys are texts or whole numbers")
     native = column.to_native()

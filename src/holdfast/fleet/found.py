@@ -11,6 +11,7 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+NONE_MISSING: Flags = np.zeros(0, np.bool_)
 NOBODY, UNKNOWN = -1, -2  # a row that is none, and what marks a key not seen before: UNKNOWN − its number
 
 

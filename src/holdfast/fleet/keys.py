@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.errors import WrongTypeError
-from holdfast.fleet.found import Flags, Found, Integers
+from holdfast.fleet.found import NONE_MISSING, Flags, Found, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.text_table import TextTable
 
@@ -22,6 +23,23 @@ class Numbers:
 
     values: Integers
     missing: Flags
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[Any]) -> Numbers:
+        """The keys in an array of numbers; floats are what becomes of whole numbers where some are missing.
+
+        >>> Numbers.of(np.array([3.0, np.nan])).missing
+        array([False,  True])
+        """
+        if keys.dtype.kind != "f":
+            if keys.dtype.kind == "u" and len(keys) and keys.max() > np.iinfo(np.int64).max:
+                raise WrongTypeError("keys: whole numbers beyond 2^63 − 1; make texts of them")
+            return cls(np.ascontiguousarray(keys, np.int64), NONE_MISSING)
+        missing = np.isnan(keys)
+        whole = np.where(missing, 0.0, keys)
+        if not (np.abs(whole) < 2.0**53).all() or (whole != np.floor(whole)).any():
+            raise WrongTypeError("keys: expected texts or whole numbers, got numbers with fractions")
+        return cls(whole.astype(np.int64), missing)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -40,16 +40,16 @@ class PlainCrew(Crew):
         """Side by side where all points of a stream are whole, else one after another."""
         with announced(f"{self.engine.title}, many streams"):
             if self.many.run is None:
-                self._run(self.many.run_in_turn, states, turns, points, answers)
+                self.run_in_turn(states, turns, points, answers)
                 return
             if self._any_special(points):
                 special = np.zeros(len(turns), np.bool_)
                 self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
-                self._run(self.many.run_in_turn, states, turns.some(special), points, answers)
+                self.run_in_turn(states, turns.some(special), points, answers)
                 turns = turns.some(~special)
             together, later = turns.side_by_side()
-            self._run(self.many.run, states, together, points, answers)
-            self._run(self.many.run_in_turn, states, later, points, answers)
+            self.run_side_by_side(states, together, points, answers)
+            self.run_in_turn(states, later, points, answers)
 
     def _any_special(self, points: Vector) -> bool:
         """Whether a point cannot be used or misses something."""
@@ -57,11 +57,24 @@ class PlainCrew(Crew):
         self._share(lambda part: found.append(self.many.first_special(points[part]) >= 0), len(points), WORTH_SHARING)
         return any(found)
 
-    def _run(self, run, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:  # type: ignore[no-untyped-def]
+    def run_side_by_side(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+        """Streams that have started, whose points are whole."""
+        assert self.many.run is not None
+        run, in_order = self.many.run, turns.in_order
+
         def work(own: Turns, part: slice) -> None:
             room = (np.empty(self.many.block_size), np.empty(BLOCK, np.int64))
-            arguments = (own.streams, own.begins, own.counts, own.order, points, self.settings, *room, turns.in_order)
-            run(states, *arguments, answers.results[:, 0], answers.fates)
+            whose = (own.streams, own.begins, own.counts, own.order)
+            run(states, *whose, points, self.settings, *room, in_order, answers.results[:, 0], answers.fates)
+
+        self._share_turns(work, turns, WORTH_SHARING)
+
+    def run_in_turn(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+        """Streams that have started, one after another."""
+
+        def work(own: Turns, part: slice) -> None:
+            room, whose = np.empty(self.many.work_size), (own.streams, own.begins, own.counts, own.order)
+            self.many.run_in_turn(states, *whose, points, self.settings, room, answers.results[:, 0], answers.fates)
 
         self._share_turns(work, turns, WORTH_SHARING)
 

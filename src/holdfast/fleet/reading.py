@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.fleet.columns import read_key_column, series_of
 from holdfast.fleet.keys import Numbers, Texts
 from holdfast.learners.reading import Names, read_rows
 from holdfast.scheme.state import Vector
-
-NONE_MISSING = np.zeros(0, np.bool_)
 
 
 def read_keys(keys: Any) -> Numbers | Texts:
@@ -25,8 +25,6 @@ def read_keys(keys: Any) -> Numbers | Texts:
     if isinstance(keys, str | bytes | Mapping) or np.ndim(keys) == 0:
         raise WrongTypeError(f"keys: expected a list, an array or a column, one key a point, got {type(keys).__name__}")
     if hasattr(keys, "dtype") and not isinstance(keys, np.ndarray):
-        from holdfast.fleet.columns import read_key_column, series_of
-
         return read_key_column(series_of(keys))
     if isinstance(keys, np.ndarray):
         return _of_array(keys)
@@ -44,21 +42,15 @@ def read_keys(keys: Any) -> Numbers | Texts:
     return _of_array(np.array([np.nan if key is None else key for key in keys]))
 
 
-def _of_array(keys: np.ndarray) -> Numbers | Texts:
+def _of_array(keys: npt.NDArray[Any]) -> Numbers | Texts:
     if keys.ndim != 1:
         raise BadInputError(f"keys: expected one key a point, got an array of shape {keys.shape}")
-    if keys.dtype.kind in "iu":
-        if keys.dtype.kind == "u" and len(keys) and keys.max() > np.iinfo(np.int64).max:
-            raise WrongTypeError("keys: whole numbers beyond 2^63 − 1; make texts of them")
-        return Numbers(np.ascontiguousarray(keys, np.int64), NONE_MISSING)
-    if keys.dtype.kind == "f":  # what becomes of whole numbers where some are missing
-        missing = np.isnan(keys)
-        whole = np.where(missing, 0.0, keys)
-        if not (np.abs(whole) < 2.0**53).all() or (whole != np.floor(whole)).any():
-            raise WrongTypeError("keys: expected texts or whole numbers, got numbers with fractions")
-        return Numbers(whole.astype(np.int64), missing)
-    if keys.dtype.kind in "OU":
-        return Texts(keys.tolist()) if keys.dtype.kind == "U" else read_keys(keys.tolist())
+    if keys.dtype.kind in "iuf":
+        return Numbers.of(keys)
+    if keys.dtype.kind == "U":
+        return Texts(keys.tolist())
+    if keys.dtype.kind == "O":
+        return read_keys(keys.tolist())
     raise WrongTypeError(f"keys: expected texts or whole numbers, got an array of {keys.dtype}")
 
 

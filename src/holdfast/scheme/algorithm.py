@@ -46,6 +46,9 @@ class Turn:
     step: Callable[..., Any]
     """(state, y, settings, work, missing) → (score, fate): a point that can be used, with its bookkeeping."""
 
+    take: Callable[..., Any]
+    """(state, y, settings, work) → (score, fate): any point; one that cannot be used is counted."""
+
     stamp: str
     """For Numba's cache: see `compiling.fingerprint`."""
 
@@ -134,7 +137,16 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
         state[DROPPED] += 1.0
         return score, REJECTED
 
-    return Turn(missing_coordinates, judge, learn, step, fingerprint(pieces))
+    @kernel
+    def take(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
+        missing = missing_coordinates(y)
+        if missing >= 0:
+            return step(state, y, settings, work, missing)
+        state[SEEN] += 1.0
+        state[BAD] += 1.0
+        return math.nan, UNUSABLE
+
+    return Turn(missing_coordinates, judge, learn, step, take, fingerprint(pieces))
 
 
 @cache
@@ -146,19 +158,13 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     state_at = score_at + 1
     evaluate, estimate, trouble_at = functions.evaluate, functions.estimate, functions.trouble_at
     turn = make_turn(functions, norm, rule)
-    missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
+    missing_coordinates, step, take, stamp = turn.missing_coordinates, turn.step, turn.take, turn.stamp
 
     def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         recording = len(estimates) > 0
         for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            if missing < 0:
-                state[SEEN] += 1.0
-                state[BAD] += 1.0
-                scores[i], fates[i] = math.nan, UNUSABLE
-            else:
-                scores[i], fates[i] = step(state, rows[i], settings, work, missing)
+            scores[i], fates[i] = take(state, rows[i], settings, work)
             if recording:
                 estimate(state[HEADER:theta_end], settings[HYPER:], work, estimates[i])
 

@@ -7,13 +7,12 @@ turned over into a block in which one number of `LANES` streams is one register,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.scheme.algorithm import LEARNT, REJECTED, UNUSABLE, Turn, make_turn
+from holdfast.scheme.algorithm import LEARNT, REJECTED, Turn, make_turn
 from holdfast.scheme.columns import QUAD, columns, columns_to_rows, put_flags, rows_to_columns
 from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
@@ -48,8 +47,11 @@ class Many:
     the streams. None where the model cannot be run on lanes.
     """
 
+    work_size: int
+
     run_in_turn: Callable[..., Any]
-    """The same for any points, one stream after another."""
+    """(states, streams, begins, counts, order, points, settings, work, scores, fates): any points, one stream after
+    another, each of which has started."""
 
     first_special: Callable[..., Any]
     """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
@@ -65,24 +67,17 @@ class Many:
 def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> Many:
     """Algorithm 1 with these functions in place, for any number of streams."""
     turn = make_turn(functions, norm, rule)
-    missing_coordinates, step, stamp = turn.missing_coordinates, turn.step, turn.stamp
+    take, stamp = turn.take, turn.stamp
 
-    def run_in_turn(states, streams, begins, counts, order, points, settings, work, places, in_order, scores, fates):  # type: ignore[no-untyped-def]
+    def run_in_turn(states, streams, begins, counts, order, points, settings, work, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for s in range(len(streams)):
-            state = states[streams[s]]
             for j in range(counts[s]):
                 at = order[begins[s] + j]
-                missing = missing_coordinates(points[at])
-                if missing < 0:
-                    state[SEEN] += 1.0
-                    state[BAD] += 1.0
-                    scores[at], fates[at] = math.nan, UNUSABLE
-                else:
-                    scores[at], fates[at] = step(state, points[at], settings, work, missing)
+                scores[at], fates[at] = take(states[streams[s]], points[at], settings, work)
 
     size, run = (0, None) if functions.whole is None else side_by_side(functions.whole, norm, rule, 0)
-    return Many(max(size, functions.work_size), run, compiled(run_in_turn, releases_gil=True), *look_out(turn))
+    return Many(size, run, functions.work_size, compiled(run_in_turn, releases_gil=True), *look_out(turn))
 
 
 def look_out(turn: Turn) -> tuple[Callable[..., Any], ...]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from holdfast.learners import StochasticApproximation, Trace
 from holdfast.learners.plain_engine import PlainEngine
+from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.compiling import announced
 from holdfast.scheme.many import BLOCK, bind_grid, padded_size
 from holdfast.scheme.state import HEADER, Vector
@@ -20,7 +21,8 @@ def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> 
     head = max(learner.n_init for learner in learners)
     first = [learner.process(points[:head]) for learner in learners]
     rest = points[head:]
-    if np.isfinite(rest).all() and of_one_kind(learners):
+    whole = bool((np.abs(rest) <= LARGEST).all())  # nothing missing, nothing that cannot be used
+    if whole and of_one_kind(learners):
         second = _run(learners, np.ascontiguousarray(rest, np.float64))
     else:
         second = [learner.process(rest) for learner in learners]
