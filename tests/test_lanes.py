@@ -11,7 +11,7 @@ from holdfast.scheme.algorithm import HYPER, STEP
 from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
 from holdfast.scheme.elementary import at_least, at_most, exp, fma, log
 from holdfast.scheme.lanes import LANES, all_of, any_of, where
-from holdfast.scheme.many import BLOCK, bind_many, padded_size
+from holdfast.scheme.many import bind_many, padded_size
 from holdfast.scheme.state import HEADER, HELD, SEEN
 from holdfast.scheme.step_sizes import Constant, shifted_power
 
@@ -103,7 +103,7 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     assert many.run is not None
     settings = np.zeros(HYPER + len(hyper))
     settings[:2], settings[STEP] = (9.0, 20.0), 0.05
-    n = 2 * BLOCK + 11
+    n = 2 * LANES + 11
     states = np.zeros((n, padded_size(HEADER + functions.layout.size)))
     for state in states:
         functions.start(
@@ -114,7 +114,7 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
     order = rng.permutation(counts.sum())
     points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
-    side_by_side = (np.empty(many.block_size), np.empty(BLOCK, np.int64), False)
+    side_by_side = (np.empty(many.block_size), np.empty(LANES, np.int64), False)
     answers = []
     for run, room in ((many.run, side_by_side), (many.run_in_turn, (np.empty(many.work_size),))):
         own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)

@@ -20,7 +20,7 @@ from holdfast.fleet import Fleet
 from holdfast.fleet.crew import Answers
 from holdfast.fleet.plain_crew import PlainCrew
 from holdfast.fleet.turns import Turns
-from holdfast.scheme.many import BLOCK
+from holdfast.scheme.lanes import LANES
 from holdfast.threads import cores
 
 TITLE = f"{cores()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
@@ -76,7 +76,7 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
     points = np.ascontiguousarray(rows[:n])
     given = (states, turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings)
     room, told = np.empty(crew.many.block_size), (answers.results[:, 0], answers.fates)
-    on_lanes = (*given, room, np.empty(BLOCK, np.int64), turns.in_order, *told)
+    on_lanes = (*given, room, np.empty(LANES, np.int64), turns.in_order, *told)
     jobs: dict[str, Job] = {
         "lanes, one core": partial(crew.many.run, *on_lanes),
         "lanes, all cores": partial(crew.run_side_by_side, states, turns, points, answers),

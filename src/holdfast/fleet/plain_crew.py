@@ -11,7 +11,8 @@ from holdfast.fleet.turns import Turns
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.trace import Trace
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.many import BLOCK, bind_many
+from holdfast.scheme.lanes import LANES
+from holdfast.scheme.many import bind_many
 from holdfast.scheme.state import MISSING, Vector
 
 WORTH_SHARING = 8192  # points, below which a second core does not pay
@@ -63,7 +64,7 @@ class PlainCrew(Crew):
         run, in_order = self.many.run, turns.in_order
 
         def work(own: Turns, part: slice) -> None:
-            room = (np.empty(self.many.block_size), np.empty(BLOCK, np.int64))
+            room = (np.empty(self.many.block_size), np.empty(LANES, np.int64))
             whose = (own.streams, own.begins, own.counts, own.order)
             run(states, *whose, points, self.settings, *room, in_order, answers.results[:, 0], answers.fates)
 

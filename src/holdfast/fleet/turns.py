@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.scheme.compiling import compiled
-from holdfast.scheme.many import BLOCK
+from holdfast.scheme.lanes import LANES
 
 Integers = npt.NDArray[np.int64]
 
@@ -82,13 +82,13 @@ class Turns:
 
     def side_by_side(self) -> tuple[Turns, Turns]:
         """What is to be run side by side, and what is left over for later: where few of a block go on much longer."""
-        if self.even and not 0 < len(self) % BLOCK <= FEW:
+        if self.even and not 0 < len(self) % LANES <= FEW:
             return self, self.some(slice(0))
         turns = self.longest_first()
-        firsts = np.arange(0, len(turns), BLOCK)
+        firsts = np.arange(0, len(turns), LANES)
         alone = np.minimum(firsts + FEW, len(turns) - 1)
         rounds = np.where(firsts + FEW < len(turns), turns.counts[alone], 0) if len(turns) else firsts
-        together = np.minimum(turns.counts, np.repeat(rounds, BLOCK)[: len(turns)])
+        together = np.minimum(turns.counts, np.repeat(rounds, LANES)[: len(turns)])
         both = Turns(turns.streams, turns.begins, together, turns.order)
         return both.some(together > 0), turns.after(together)
 
@@ -100,7 +100,7 @@ class Turns:
         else:
             done = np.cumsum(self.counts)
             edges = np.searchsorted(done, shares * done[-1])
-        edges = np.concatenate([[0], -(-edges // BLOCK) * BLOCK, [len(self)]])
+        edges = np.concatenate([[0], -(-edges // LANES) * LANES, [len(self)]])
         return [slice(first, last) for first, last in pairwise(edges.tolist()) if first < last]
 
 

@@ -1,8 +1,8 @@
 """Algorithm 1 on many streams at once: a matrix of states, a row a stream.
 
 Streams stand side by side in the lanes of a register (`scheme.lanes`) and take their turns together, each with its own
-next point; what one stream learns does not depend on which others stand beside it. The rows of `BLOCK` streams are
-turned over into a block in which one number of `LANES` streams is one register, and turned back when they are done.
+next point; what one stream learns does not depend on which others stand beside it. The rows of `LANES` streams are
+turned over into a block in which one number of all of them is one register, and turned back when they are done.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from holdfast.scheme.functions import Functions
 from holdfast.scheme.holding import hold_many
 from holdfast.scheme.lanes import LANES, any_of, where
 from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
-
-BLOCK = 8 * LANES  # streams whose working areas fit in a processor's first cache, and whose loads overlap
 
 
 def padded_size(n: int) -> int:
@@ -43,7 +41,7 @@ class Many:
     """(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates): all points
     are whole, all streams have started, counts do not increase.
 
-    places: room for `BLOCK` whole numbers. in_order: whether each stream has one point, and they come in the order of
+    places: room for `LANES` whole numbers. in_order: whether each stream has one point, and they come in the order of
     the streams. None where the model cannot be run on lanes.
     """
 
@@ -125,98 +123,88 @@ def side_by_side(
     width, theta_size = functions.width, functions.layout.size
     state_size = HEADER + theta_size
     row_size = padded_size(state_size)
-    still, moving = (
-        HELD,
-        HELD + (1 + functions.fixed) // QUAD * QUAD,
-    )  # between them nothing changes once it has started
+    still = HELD  # from here on nothing changes once it has started …
+    moving = still + (1 + functions.fixed) // QUAD * QUAD  # … up to here
     # The fields of a block, each of them `LANES` numbers.
     theta_at = HEADER
     kept_at = row_size  # theta before a turn that not all lanes learn from
     work_at = kept_at + theta_size
     point_at = work_at + functions.work_size
     score_at = point_at + width
-    fate_at = score_at + 1
-    settings_at = fate_at + 1
-    stride = (settings_at + n_settings) * LANES  # of a group of lanes
+    rejected_at = score_at + 1
+    settings_at = rejected_at + 1
+    size = (settings_at + n_settings) * LANES
     grid = n_settings > 0
-    size = BLOCK // LANES * stride
+
+    @kernel
+    def fetch_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+        for i in range(state_size):
+            block[i * LANES + lane] = states[stream, i]
 
     @kernel
     def return_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
-        at = lane // LANES * stride + lane % LANES
         for i in range(state_size):
-            states[stream, i] = block[at + i * LANES]
+            states[stream, i] = block[i * LANES + lane]
+
+    @kernel
+    def take(cell: Any, y: Any, settings: Any) -> tuple[Any, Any]:
+        theta, work = cell[theta_at:], cell[work_at:]
+        seen = cell[SEEN] + 1.0
+        t = seen - cell[BAD] + cell[HELD] + 1.0
+        score, rejected = judge(theta, t, y, settings, work, False)
+        some = any_of(rejected)
+        if some:
+            for i in range(theta_size):
+                cell[kept_at + i] = theta[i]
+        learn(theta, t, y, settings, work, False)
+        if some:
+            for i in range(theta_size):
+                theta[i] = where(rejected, cell[kept_at + i], theta[i])
+        cell[SEEN] = seen
+        cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
+        cell[DROPPED] += where(rejected, 1.0, 0.0)
+        return score, rejected
 
     def run(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        direct = in_order and width == 1 and not grid
-        for first in range(0, len(streams), BLOCK):
-            n = min(BLOCK, len(streams) - first)
-            whole = n // LANES
-            for group in range(whole):
-                rows_to_columns(states, streams, first + group * LANES, block, group * stride, row_size, 0, row_size)
-            for lane in range(whole * LANES, n):
-                at = whole * stride + lane - whole * LANES
-                for i in range(state_size):
-                    block[at + i * LANES] = states[streams[first + lane], i]
+        cell = columns(block, 0)
+        own = cell[settings_at:] if grid else settings
+        for first in range(0, len(streams), LANES):
+            active = min(LANES, len(streams) - first)
+            if active == LANES:
+                rows_to_columns(states, streams, first, block, 0, row_size, 0, row_size)
+            else:
+                for lane in range(active):
+                    fetch_row(states, streams[first + lane], block, lane)
             if grid:
-                for lane in range(n):
-                    at = lane // LANES * stride + lane % LANES + settings_at * LANES
+                for lane in range(active):
                     for i in range(n_settings):
-                        block[at + i * LANES] = settings[first + lane, i]
-            active = n
-            for j in range(counts[first]):
-                while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
-                    active -= 1
-                    return_row(states, streams[first + active], block, active)
-                groups = (active + LANES - 1) // LANES
-                taken = active // LANES if direct else 0  # groups whose points and answers stay where they are
-                here = order[begins[first]]
-                for lane in range(taken * LANES, active):
-                    places[lane] = order[begins[first + lane] + j]
-                for group in range(taken, groups):
-                    at, lanes = group * stride + point_at * LANES, min(LANES, active - group * LANES)
-                    for lane in range(lanes):
+                        block[(settings_at + i) * LANES + lane] = settings[first + lane, i]
+            if in_order and active == LANES and width == 1 and not grid:  # points and answers stay where they are
+                at = order[begins[first]]
+                score, rejected = take(cell, columns(points, at), own)
+                columns(scores, at)[0] = score
+                put_flags(fates, at, rejected)
+            else:
+                for j in range(counts[first]):
+                    while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
+                        active -= 1
+                        return_row(states, streams[first + active], block, active)
+                    for lane in range(active):
+                        places[lane] = order[begins[first + lane] + j]
                         for i in range(width):
-                            block[at + i * LANES + lane] = points[places[group * LANES + lane], i]
-                for group in range(groups):
-                    cell, lanes = columns(block, group * stride), min(LANES, active - group * LANES)
-                    at = here + group * LANES
-                    theta, work = cell[theta_at:], cell[work_at:]
-                    y = columns(points, at) if group < taken else cell[point_at:]
-                    own = cell[settings_at:] if grid else settings
-                    seen = cell[SEEN] + 1.0
-                    t = seen - cell[BAD] + cell[HELD] + 1.0
-                    score, rejected = judge(theta, t, y, own, work, False)
-                    some = any_of(rejected)
-                    if some:
-                        for i in range(theta_size):
-                            cell[kept_at + i] = theta[i]
-                    learn(theta, t, y, own, work, False)
-                    if some:
-                        for i in range(theta_size):
-                            theta[i] = where(rejected, cell[kept_at + i], theta[i])
-                    cell[SEEN] = seen
-                    cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
-                    cell[DROPPED] += where(rejected, 1.0, 0.0)
-                    if group < taken:
-                        columns(scores, at)[0] = score
-                        put_flags(fates, at, rejected)
-                        continue
-                    cell[score_at], cell[fate_at] = score, where(rejected, 1.0, 0.0)
-                    at = group * stride + score_at * LANES
-                    for lane in range(lanes):
-                        stream = first + group * LANES + lane
-                        place = (stream, begins[stream] + j) if grid else places[group * LANES + lane]
-                        scores[place], fates[place] = block[at + lane], LEARNT
-                        if some and block[at + LANES + lane] > 0.0:
-                            fates[place] = REJECTED
-            whole = active // LANES
-            for group in range(whole):
-                at, here = group * stride, first + group * LANES
-                columns_to_rows(states, streams, here, block, at, row_size, 0, still)
-                columns_to_rows(states, streams, here, block, at, row_size, moving, row_size)
-            for lane in range(whole * LANES, active):
-                return_row(states, streams[first + lane], block, lane)
+                            block[(point_at + i) * LANES + lane] = points[places[lane], i]
+                    score, rejected = take(cell, cell[point_at:], own)
+                    cell[score_at], cell[rejected_at] = score, where(rejected, 1.0, 0.0)
+                    for lane in range(active):
+                        place = (first + lane, begins[first + lane] + j) if grid else places[lane]
+                        scores[place] = block[score_at * LANES + lane]
+                        fates[place] = REJECTED if block[rejected_at * LANES + lane] > 0.0 else LEARNT
+            if active == LANES:
+                columns_to_rows(states, streams, first, block, 0, row_size, 0, still)
+                columns_to_rows(states, streams, first, block, 0, row_size, moving, row_size)
+            else:
+                for lane in range(active):
+                    return_row(states, streams[first + lane], block, lane)
 
     return size, compiled(run, releases_gil=True)

@@ -10,10 +10,12 @@ from holdfast.learners import StochasticApproximation, Trace
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.compiling import announced
-from holdfast.scheme.many import BLOCK, bind_grid, padded_size
+from holdfast.scheme.lanes import LANES
+from holdfast.scheme.many import bind_grid, padded_size
 from holdfast.scheme.state import HEADER, Vector
 
 WORTH_COMPILING = 1_000_000  # points in all; with fewer, one learner after another is done before that is compiled
+AT_ONCE = 8 * LANES  # learners
 
 
 def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
@@ -53,7 +55,7 @@ def _run(learners: Sequence[StochasticApproximation], points: Vector) -> list[Tr
     scores, fates = np.empty((len(engines), n)), np.empty((len(engines), n), np.int8)
     rows, begins, counts = np.arange(len(engines)), np.zeros(len(engines), np.int64), np.full(len(engines), n)
     with announced(f"{first.title}, a grid of settings"):
-        room = (np.empty(block_size), np.empty(BLOCK, np.int64))
+        room = (np.empty(block_size), np.empty(LANES, np.int64))
         run(states, rows, begins, counts, np.arange(n), points, settings, *room, False, scores, fates)
     for engine, state in zip(engines, states, strict=True):
         engine.cell.state[:size] = state[:size]
@@ -75,5 +77,5 @@ def joined(first: Trace, second: Trace) -> Trace:
 
 
 def groups_of(n: int) -> list[slice]:
-    """n learners in as many groups as blocks are needed."""
-    return [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
+    """n learners in groups whose traces are kept at the same time."""
+    return [slice(first, min(first + AT_ONCE, n)) for first in range(0, n, AT_ONCE)]
