@@ -40,8 +40,7 @@ class Answers:
     @classmethod
     def to(cls, n: int, n_results: int) -> Answers:
         """Room for n points, each of which somebody is going to learn."""
-        results = np.empty((n, 1)) if n_results == 1 else np.full((n, n_results), np.nan)  # a point held has no more
-        return cls(results, np.empty(n, np.int8))
+        return cls(np.empty((n, n_results)), np.empty(n, np.int8))
 
     def refuse(self, which: npt.NDArray[np.bool_] | Integers) -> None:
         """Nobody is going to learn these points."""
@@ -73,6 +72,8 @@ class Crew(ABC):
     ) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """Holds first points; how many of each stream it took until it can start, and whether it can."""
         taken, due = np.zeros(len(turns), np.int64), np.zeros(len(turns), np.bool_)
+        if len(turns):
+            answers.results[:, 1:] = np.nan  # a point that is held has no more than a score
         arguments = (
             turns.streams,
             turns.begins,

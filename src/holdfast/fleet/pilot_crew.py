@@ -54,9 +54,10 @@ class PilotCrew(Crew):
         while len(left):
             done = self._run(states, left, points, answers, False)
             at_last = left.order[left.begins + done - 1]
-            for s in np.flatnonzero(answers.fates[at_last] >= CHANGED).tolist():
+            stopped = np.flatnonzero(answers.fates[at_last] >= CHANGED)
+            for s in stopped.tolist():
                 self._step_in(states, int(left.streams[s]), int(at_last[s]), answers)
-            left = left.after(done)
+            left = left.some(stopped).after(done[stopped])
         self._tell_anomalies(states, turns, answers)
 
     def _run(self, states: Vector, turns: Turns, points: Vector, answers: Answers, held: bool) -> Integers:
@@ -80,16 +81,9 @@ class PilotCrew(Crew):
             answers.alarms.append((answers.first + at, replace(change, key=row)))
 
     def _tell_anomalies(self, states: Vector, turns: Turns, answers: Answers) -> None:
-        anomalous = np.flatnonzero(answers.fates & ANOMALOUS)
-        if not len(anomalous):
-            return
-        stream_of = np.empty(len(answers.fates), np.int64)
-        stream_of[turns.order] = np.arange(len(turns.order))
-        places = stream_of[anomalous]
-        by_begin = np.argsort(turns.begins)
-        owner = by_begin[np.searchsorted(turns.begins[by_begin], places, side="right") - 1]
-        for at, place, s in zip(anomalous.tolist(), places.tolist(), owner.tolist(), strict=True):
-            row = int(turns.streams[s])
+        places = np.flatnonzero((answers.fates & ANOMALOUS)[turns.order])
+        for place, s in zip(places.tolist(), turns.owners(places).tolist(), strict=True):
+            at, row = int(turns.order[place]), int(turns.streams[s])
             later = int(turns.begins[s] + turns.counts[s]) - place  # points of the stream from this one on
             for alarm in self.engine._anomaly(answers.results[at].tolist(), int(states[row, SEEN]) - later):
                 answers.alarms.append((answers.first + at, replace(alarm, key=row)))

@@ -15,7 +15,7 @@ from holdfast.scheme.lanes import LANES
 Integers = npt.NDArray[np.int64]
 
 FEW_OF = 16  # streams a point, from which on points are sorted rather than counted
-FEW = 2  # streams left in a block, from which on it is quicker to run them one after another
+FEW = 2  # streams left side by side, from which on it is quicker to run them one after another
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,17 @@ class Turns:
         n = len(self)
         return self.even and n == len(self.order) and bool((self.order[self.begins] == np.arange(n)).all())
 
-    def some(self, which: npt.NDArray[np.bool_] | slice) -> Turns:
+    def owners(self, places: Integers) -> Integers:
+        """Which of the streams the points order[places] belong to."""
+        if not len(places):
+            return places
+        begins, names = self.begins, np.arange(len(self))
+        if (begins[1:] < begins[:-1]).any():
+            names = np.argsort(begins)
+            begins = begins[names]
+        return names[np.searchsorted(begins, places, side="right") - 1]
+
+    def some(self, which: npt.NDArray[np.bool_] | Integers | slice) -> Turns:
         """Those of some of the streams."""
         return Turns(self.streams[which], self.begins[which], self.counts[which], self.order)
 
@@ -81,7 +91,7 @@ class Turns:
         return Turns(self.streams[by_count], self.begins[by_count], self.counts[by_count], self.order)
 
     def side_by_side(self) -> tuple[Turns, Turns]:
-        """What is to be run side by side, and what is left over for later: where few of a block go on much longer."""
+        """What is to be run side by side, and what is left over for later: where few of them go on much longer."""
         if self.even and not 0 < len(self) % LANES <= FEW:
             return self, self.some(slice(0))
         turns = self.longest_first()
