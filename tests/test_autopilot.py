@@ -12,7 +12,7 @@ from holdfast.errors import BadInputError, HoldfastWarning, NotStartedError
 from laws import assert_same, assert_sound
 
 # (K, d, covariance): each costs a compilation, so that there are few.
-KINDS = [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), (1, 3, "diagonal")]
+KINDS = [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)]
 GAP = 8.0  # between the two groups of a stream for K = 2
 every_kind = pytest.mark.parametrize(("K", "d", "covariance"), KINDS)
 

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from numba.core import event
 
 import holdfast
 from holdfast.models import GaussianMixture
 from holdfast.scheme import Constant
 from holdfast.scheme.algorithm import bind
+from holdfast.scheme.compiling import compiled, kernel
 
 USE = """
 import sys
@@ -34,6 +36,7 @@ with event.install_recorder("numba:compile") as recorder:
 print(len(recorder.buffer), learner.n_seen)
 """
 EXAMPLES = str(Path(__file__).parent.parent / "docs" / "guide")
+QUICK = ("LinearRegression()", 2)  # a model and its width that do not take long to compile
 
 
 def use(model, width=1, counts=False, **environment):
@@ -57,7 +60,7 @@ def use(model, width=1, counts=False, **environment):
         pytest.param("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False, marks=pytest.mark.long),
         ("PoissonMixture(1)", 1, True),
         ("LinearRegression()", 2, False),
-        ("LogisticRegression()", 2, False),
+        pytest.param("LogisticRegression()", 2, False, marks=pytest.mark.long),
         ("Exponential()", 1, True),
     ],
 )
@@ -67,6 +70,27 @@ def test_a_second_process_does_not_compile_again(model, width, counts, tmp_path)
     assert compilations > 0
     assert said.count("compiling") == 1
     assert use(model, width, counts, **cache) == (0, "")
+
+
+def test_pieces_are_optimised_as_parts_of_an_entry_point_only():
+    @kernel
+    def inner(x):
+        return x + 1.0
+
+    @kernel
+    def outer(x):
+        return 2.0 * inner(x)
+
+    def entry(x):
+        return outer(x) - 4.0
+
+    with event.install_recorder("numba:run_pass") as recorder:
+        assert compiled(entry)(3.0) == 4.0
+    names = [happened.data["name"] for _, happened in recorder.buffer if happened.is_start]
+    finished = [name for name in names if name.startswith("native_lowering")]
+    assert len(finished) == 1
+    assert "entry" in finished[0]
+    assert sum(name.startswith("lower_piece") for name in names) == 2
 
 
 def test_no_two_kernels_share_a_file_of_the_cache():
@@ -88,23 +112,23 @@ def copied(tmp_path):
 
 def test_a_package_folder_that_cannot_be_written(tmp_path):
     environment = {**copied(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    compilations, _ = use("1", **environment)
+    compilations, _ = use(*QUICK, **environment)
     assert compilations > 0
-    assert use("1", **environment) == (0, "")
+    assert use(*QUICK, **environment) == (0, "")
     (tmp_path / "blocked").write_text("")
     nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
-    compilations, _ = use("1", **nowhere)
+    compilations, _ = use(*QUICK, **nowhere)
     assert compilations > 0
 
 
 def test_an_edited_model_is_compiled_anew(tmp_path):
     """Numba looks only at the file of the entry point; a change in any other file must count as well."""
     environment = {**copied(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    use("1", **environment)
-    assert use("1", **environment) == (0, "")
-    source = tmp_path / "site" / "holdfast" / "models" / "gaussian_full.py"
+    use(*QUICK, **environment)
+    assert use(*QUICK, **environment) == (0, "")
+    source = tmp_path / "site" / "holdfast" / "models" / "linear_regression.py"
     source.write_text(source.read_text() + "\n# edited\n")
-    compilations, _ = use("1", **environment)
+    compilations, _ = use(*QUICK, **environment)
     assert compilations > 0
 
 

@@ -52,29 +52,30 @@ def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_
 
 
 @pytest.mark.parametrize(
-    ("methods", "start"),
+    ("methods", "dim", "start"),
     [
-        pytest.param([m for m in synthetic_methods(3) if m.name != AUTO], 10, id="synthetic"),
-        pytest.param([sra_auto(n_components=2)], 50, id="SRA-auto"),
-        pytest.param([m for m in well_log_methods() if m.name != AUTO], 40, id="well_log"),
-        pytest.param([m for m in skab_methods() if m.name != AUTO], 40, id="skab"),
-        pytest.param([m for m in anomaly_methods("SMTP") if m.name != AUTO], 40, id="anomaly"),
-        pytest.param([sra_auto(), sra_auto(anomalies=True)], 50, id="SRA-auto, real data"),
+        pytest.param([m for m in synthetic_methods(3) if m.name != AUTO], 3, 10, id="synthetic"),
+        pytest.param([m for m in well_log_methods() if m.name != AUTO], 3, 40, id="well_log"),
+        pytest.param([m for m in skab_methods() if m.name != AUTO], 3, 40, id="skab"),
+        pytest.param([m for m in anomaly_methods("SMTP") if m.name != AUTO], 3, 40, id="anomaly"),
+        pytest.param([sra_auto(n_components=2)], 1, 50, id="SRA-auto"),
+        pytest.param([sra_auto(n_components=2)], 3, 50, id="SRA-auto, d=3", marks=pytest.mark.long),
+        pytest.param([sra_auto(), sra_auto(anomalies=True)], 1, 50, id="SRA-auto, real data"),
     ],
 )
-def test_no_score_looks_ahead(methods, start):
+def test_no_score_looks_ahead(methods, dim, start):
     """Whatever comes after the rows that a learner starts from, the scores of the rows before stay the same, bit for
     bit: those of the first ten rows on synthetic streams, of rows 19 to 39, whose range is drawn from, on real data; of
     the first fifty on autopilot."""
     rng = np.random.default_rng(0)
-    y = rng.normal(size=(600, 3)) + np.where(np.arange(600) < 300, 0.0, 2.0)[:, None]
+    y = rng.normal(size=(600, dim)) + np.where(np.arange(600) < 300, 0.0, 2.0)[:, None]
     others = {row: np.where(np.arange(600)[:, None] < row, y, 50.0) for row in (start, 400)}
     for method in methods:
         for setting in (method.settings[0], method.settings[-1]):
             if setting.get("window", 30) < 2 * setting.get("stat", 10):
                 continue  # a KSWIN that cannot run
             first = method.run(setting, Stream(y), 0).scores
-            assert first.shape == (600, 3 if isinstance(method, Drift) else 1)
+            assert first.shape == (600, dim if isinstance(method, Drift) else 1)
             for row, other in others.items():
                 second = method.run(setting, Stream(other), 0).scores
                 assert np.array_equal(first[:row], second[:row], equal_nan=True), method.name

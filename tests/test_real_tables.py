@@ -262,6 +262,7 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
 
 
 @needs_data
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "first", "split", "components"), [("SMTP", 9_999, 40_000, 2), ("THYROID", 999, 2000, 3)]
 )
@@ -292,6 +293,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
 
 
 @needs_data
+@pytest.mark.long
 def test_intervals_hold_their_cells_and_say_whether_the_papers_is_inside(anomaly):
     table, intervals = anomaly.tables["auc_anomaly"], anomaly.intervals["auc_anomaly"]
     for place, name in enumerate(("SMTP", "THYROID")):

@@ -31,6 +31,8 @@ from numba.core import event
 from numba.core.serialize import dumps
 from numba.extending import register_jitable
 
+from holdfast.scheme.pieces import PieceCompiler
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -40,7 +42,9 @@ def kernel(function: Function) -> Function:
     It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
     remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
     """
-    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True)(function)
+    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=PieceCompiler)(
+        function
+    )
     jitable.is_kernel = True  # type: ignore[attr-defined]
     return jitable
 
