@@ -36,6 +36,7 @@ def parts_of(fleet: Fleet) -> Iterator[Bytes]:
         "waiting": len(streams.starts),
         "texts": texts,
         "max_keys": fleet.max_keys,
+        "spills": fleet._roster.spill is not None,
         "n_keyless": fleet.n_keyless,
     }
     arrays = (streams.states, streams.starts, streams.seen)
@@ -48,8 +49,8 @@ def fleet_from(header: dict[str, Any], body: memoryview, spill: str | os.PathLik
 
     told = header["fleet"]
     n, max_keys = told["streams"], told["max_keys"]
-    if max_keys is not None and n > max_keys and spill is None:
-        raise BadInputError(f"this fleet keeps {max_keys} streams, and {n - max_keys} more were spilled: give spill=…")
+    if told["spills"] and spill is None:
+        raise BadInputError(f"this fleet keeps {max_keys} streams and spills the others: say where to, with spill=…")
     fleet = Fleet(described(header), max_keys=max_keys, spill=spill)
     fleet.n_keyless = told["n_keyless"]
     if header["width"] is None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,19 @@ from holdfast.errors import BadInputError
 from holdfast.fleet import checkpoint
 from holdfast.fleet.crew import Answers, Crew
 from holdfast.fleet.crews import crew_of
-from holdfast.fleet.found import NOBODY, Integers
-from holdfast.fleet.keys import Key, Numbers, Texts
+from holdfast.fleet.found import NOBODY
+from holdfast.fleet.keys import Key, Numbers, Texts, as_key
+from holdfast.fleet.latest import Latest
 from holdfast.fleet.reading import read_keys, read_points
 from holdfast.fleet.roster import Roster
 from holdfast.fleet.spill import Spill
 from holdfast.fleet.store import Store
+from holdfast.fleet.telling import FleetTeller
 from holdfast.fleet.turns import Turns
 from holdfast.learners.checkpoint import write
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
-from holdfast.learners.warnings import Teller
-from holdfast.scheme.algorithm import UNUSABLE
-from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
+from holdfast.scheme.state import BAD, DROPPED, RUN, SEEN, Vector
 
 AT_ONCE = 1 << 20  # points that are sorted by stream at a time: they and their answers stay near the processor
 
@@ -42,31 +44,6 @@ def check_model(model: Any) -> None:
         raise BadInputError(f"a fleet learns from points alone; {type(model.model).__name__} learns from pairs (x, y)")
 
 
-@dataclass(frozen=True, eq=False)
-class _Latest:
-    """The keys of the last call, so that one with the same keys need not look them up."""
-
-    keys: Any
-    asked: Numbers | Texts
-    rows: Integers
-    keyless: Integers
-    turns: Turns
-    version: int
-
-    @classmethod
-    def of(cls, keys: Any, *others: Any) -> _Latest:
-        """With a copy of the keys, where they could be changed."""
-        return cls(keys.copy() if isinstance(keys, list | np.ndarray) else keys, *others)
-
-    def is_for(self, keys: Any, version: int) -> bool:
-        """Whether these are the same keys, and have the same rows still."""
-        if version != self.version or type(keys) is not type(self.keys) or len(keys) != len(self.keys):
-            return False
-        if isinstance(keys, np.ndarray):
-            return keys.dtype == self.keys.dtype and bool(np.array_equal(keys, self.keys))
-        return keys is self.keys or (isinstance(keys, list | tuple) and keys == self.keys)
-
-
 class Fleet:
     """One learner for each of many keyed streams: sensors, machines, accounts.
 
@@ -75,7 +52,10 @@ class Fleet:
 
     model: a learner that has seen nothing; every stream gets one with its settings.
     max_keys: how many streams are kept at most. When a further key comes, the stream that has not been seen for longest
-        leaves: it is forgotten or, with `spill`, the name of a file, kept there until its key comes again.
+        leaves: it is forgotten or, with `spill`, the name of a file, kept there until its key comes again. A file that
+        is there already is gone on with.
+
+    Several threads may use a fleet; they take turns.
 
     >>> import numpy as np
     >>> from holdfast import SRA, Fleet
@@ -100,15 +80,19 @@ class Fleet:
         self.max_keys = None if max_keys is None else require_whole("max_keys", max_keys, 1)
         if spill is not None and max_keys is None:
             raise BadInputError("spill says where streams go that have to leave: give max_keys as well")
+        self._lock = threading.RLock()
         self._roster = Roster(self.max_keys, None if spill is None else Spill(spill, repr(self.model)))
         self._crew: Crew | None = None
         self._names: tuple[str, ...] | None = None
-        self._teller = Teller()
-        self._latest: _Latest | None = None
+        self._teller = FleetTeller()
+        self._latest: Latest | None = None
         self.n_keyless = 0
         """Points that came without a key."""
         self.alarms: list[Alarm] = []
         """What the last call raised, in the order of its rows."""
+        if self._roster.spill is not None and (width := self._roster.spill.width) is not None:
+            self._open(width, None)
+            self._keep_to_kind()
 
     # Learning
 
@@ -119,18 +103,19 @@ class Fleet:
         point that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not
         touched by it. A call with the keys of the call before does not look them up again.
         """
-        latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
-        asked = latest.asked if latest else read_keys(keys)
-        points, names = read_points(X, len(asked), self._width, self._names)
-        self._open(points.shape[1], names)
-        if not latest:
-            return self._learn(asked, points, keys)
-        answers = self._answers(points)
-        answers.refuse(latest.keyless)
-        self.n_keyless += len(latest.keyless)
-        self._run(latest.turns, points, answers)
-        self._roster.note(latest.rows)
-        return self._told(answers, points)
+        with self._call():
+            latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
+            asked = latest.asked if latest else read_keys(keys)
+            points, names = read_points(X, len(asked), self._width, self._names)
+            self._open(points.shape[1], names)
+            if not latest:
+                return self._learn(asked, points, keys)
+            answers = self._answers(asked, points)
+            answers.refuse(latest.keyless)
+            self.n_keyless += len(latest.keyless)
+            self._run(latest.turns, points, answers)
+            self._roster.note(latest.rows)
+            return self._told(answers)
 
     def process(self, frame: Any, key: str, values: Any = None, time: str | None = None, prefix: str = "") -> Any:
         """Learns a long dataframe, a row a point, and returns it with the answers as further columns.
@@ -145,12 +130,33 @@ class Fleet:
         from holdfast.fleet.frames import is_several, process_frame
 
         if is_several(frame):
-            return (process_frame(self, one, key, values, time, prefix) for one in frame)
-        return process_frame(self, frame, key, values, time, prefix)
+            return (self.process(one, key, values, time, prefix) for one in frame)
+        with self._call():
+            return process_frame(self, frame, key, values, time, prefix)
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """One call after another. The first stream to join decides how many variables there are, and what keys are."""
+        with self._lock:
+            undecided = self._crew is None
+            try:
+                yield
+            finally:
+                if undecided and self._crew is not None:
+                    if len(self._roster.keys):
+                        self._keep_to_kind()
+                    else:
+                        self._crew, self._names, self._latest = None, None, None
+                        self._roster.begin_anew()
+
+    def _keep_to_kind(self) -> None:
+        """What is spilled has states of this fleet's kind."""
+        if self._roster.spill is not None and self._crew is not None:
+            self._roster.spill.keep_to(self._crew.width, self._crew.state_size)
 
     def _learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None) -> Trace:
         """Learns all points of a call."""
-        answers = self._answers(points)
+        answers = self._answers(asked, points)
         for piece, rows in self._roster.segments(asked):
             if (keyless := rows == NOBODY).any():
                 self.n_keyless += int(np.count_nonzero(keyless))
@@ -160,13 +166,14 @@ class Fleet:
                 turns = Turns.of(rows[first : first + AT_ONCE], self._roster.keys.n_rows)
                 self._run(turns, points[own], answers.of(own))
         if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
-            self._latest = _Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
-        return self._told(answers, points)
+            self._latest = Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
+        return self._told(answers)
 
     def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
         """Holds the first points of streams, starts those that can start, and runs the others."""
         assert self._crew is not None
         crew, store = self._crew, self._roster.store
+        assert not len(turns) or turns.streams[-1] < len(store.states)  # they are in order; compiled code does not ask
         if store.n_waiting:
             waiting = store.waiting(turns.streams)
             young, turns = turns.some(waiting), turns.some(~waiting)
@@ -182,25 +189,20 @@ class Fleet:
             at, alarm = answers.alarms[i]
             answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
 
-    def _answers(self, points: Vector) -> Answers:
+    def _answers(self, asked: Numbers | Texts, points: Vector) -> Answers:
         """Room for the answers to these points, if they are all to be learnt from."""
         assert self._crew is not None
         if self.model.on_bad == "raise":
             self._crew.engine.refuse_bad(points)
+            if (first := asked.first_missing()) >= 0:
+                raise BadInputError(f"row {first} has no key; nothing of this call was learnt")
         return Answers.to(len(points), self._crew.n_results)
 
-    def _told(self, answers: Answers, points: Vector) -> Trace:
+    def _told(self, answers: Answers) -> Trace:
         assert self._crew is not None
         trace = self._crew.trace(answers)
         self.alarms = trace.alarms
-        n_bad = int(np.count_nonzero(answers.fates == UNUSABLE))
-        if n_bad:
-            first = int(np.flatnonzero(trace.bad)[0])
-            self._teller.tell(
-                "bad",
-                f"{n_bad} of {len(trace)} points could not be used or had no key, the first of them row {first}: "
-                "they were skipped; further ones are only counted, in counts() and n_keyless",
-            )
+        self._teller.look_at(answers.fates, self._crew.engine.rescues, self._roster)
         return trace
 
     def _open(self, width: int, names: tuple[str, ...] | None) -> None:
@@ -208,6 +210,8 @@ class Fleet:
         if self._crew is None:
             self._crew = crew_of(self.model._make_engine(width))
             self._roster.store = Store(self._crew.state_size, self._crew.n_init, width)
+        elif width != self._crew.width:
+            raise BadInputError(f"the streams of this fleet have {self._crew.width} variables, got {width}")
         self._names = self._names or names
         self._crew.engine.names = self._names
 
@@ -228,26 +232,31 @@ class Fleet:
         return list(self._roster.keys)
 
     def __contains__(self, key: object) -> bool:
-        spill = self._roster.spill
-        return self._roster.keys.row_of(key) is not None or (spill is not None and key in spill)
+        spill, asked = self._roster.spill, as_key(key)
+        here = self._roster.keys.row_of(asked) is not None
+        return here or (spill is not None and asked is not None and asked in spill)
 
     def __getitem__(self, key: Key) -> StochasticApproximation:
-        """The learner of one stream: what it learns, the fleet has learnt, and the other way round."""
-        row = self._roster.keys.row_of(key)
-        if row is None and key in self:  # it had to leave
-            for _, rows in self._roster.segments(read_keys([key])):
-                row = int(rows[0])
-        if row is None:
-            raise KeyError(key)
-        return self._member(row)
+        """The learner of one stream: what it learns, the fleet has learnt, and the other way round.
+
+        To ask for it is to see the stream. When the stream has to leave, or is dropped, the learner goes on by itself.
+        """
+        asked = as_key(key)
+        with self._lock:
+            if asked is None or asked not in self:
+                raise KeyError(key)
+            ((_, rows),) = self._roster.segments(read_keys([asked]))  # which fetches it, if it had to leave
+            return self._member(int(rows[0]))
 
     def drop(self, key: Key) -> None:
         """Forgets a stream. A learner of it that someone still holds goes on by itself."""
-        row = self._roster.keys.row_of(key)
-        if row is not None:
-            self._roster.remove(row)
-        elif self._roster.spill is None or not self._roster.spill.drop(key):
-            raise KeyError(key)
+        asked = as_key(key)
+        with self._lock:
+            row = self._roster.keys.row_of(asked)
+            if row is not None:
+                self._roster.remove(row)
+            elif asked is None or self._roster.spill is None or not self._roster.spill.drop(asked):
+                raise KeyError(key)
 
     __delitem__ = drop
 
@@ -261,10 +270,12 @@ class Fleet:
         return learner
 
     def counts(self) -> dict[str, Any]:
-        """For each stream its key, and how many points it has seen, dropped and could not use: columns of a table."""
-        rows, count = self._roster.keys.rows, self._roster.store.count
-        entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD}
-        return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
+        """For each stream its key, how many points it has seen, dropped and could not use, and how many it has dropped
+        in a row by now: columns of a table. Streams that had to leave are not in it."""
+        entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD, "dropped_in_a_row": RUN}
+        with self._lock:
+            rows, count = self._roster.keys.rows, self._roster.store.count
+            return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
 
     @property
     def variables(self) -> tuple[str, ...] | None:
@@ -295,13 +306,22 @@ class Fleet:
 
     def to_bytes(self) -> bytes:
         """The fleet with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
-        return b"".join(checkpoint.parts_of(self))
+        with self._lock:
+            return b"".join(checkpoint.parts_of(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fleet to one file, whole or not at all; `holdfast.load` reads it. Spilled streams are in it."""
-        write(path, checkpoint.parts_of(self))
+        with self._lock:
+            write(path, checkpoint.parts_of(self))
+
+    def close(self) -> None:
+        """Lets go of the file of spilled streams, for another fleet to use; there is nothing else to close."""
+        if self._roster.spill is not None:
+            self._roster.spill.close()
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        if self._roster.spill is not None:
+            raise BadInputError("a fleet that spills cannot be copied: save it, and load it with a spill of its own")
         return checkpoint.fleet_of, (self.to_bytes(),)
 
     def __repr__(self) -> str:

@@ -11,7 +11,6 @@ from holdfast.fleet.found import NOBODY, UNKNOWN, Flags, Found, Integers
 from holdfast.scheme.compiling import compiled, fingerprint, kernel
 
 KEY, ROW = 0, 1  # what a place holds
-LEAST, MOST = -(2**63), 2**63 - 1  # keys
 EMPTY, LEFT = np.int64(-1), np.int64(-2)  # places without a key: never had one, or no longer
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 SMALLEST, AT_ONCE = 1 << 13, 1 << 12  # places; keys looked up before it is seen to that there are places left
@@ -89,9 +88,9 @@ class IntegerTable:
 
     def row_of(self, key: Any) -> int | None:
         """The row of a key, None if it has none."""
-        if isinstance(key, bool) or not isinstance(key, int | np.integer) or not LEAST <= key <= MOST:
+        if not isinstance(key, int) or isinstance(key, bool):
             return None
-        row = int(_compiled_row_of(self.places, int(key)))
+        row = int(_compiled_row_of(self.places, key))
         return row if row >= 0 else None
 
     def look_up(self, asked: Integers, missing: Flags) -> Found:

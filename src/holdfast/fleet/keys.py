@@ -10,11 +10,25 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.errors import WrongTypeError
-from holdfast.fleet.found import NONE_MISSING, Flags, Found, Integers
+from holdfast.fleet.found import NOBODY, NONE_MISSING, Flags, Found, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.text_table import TextTable
 
 Key = str | int
+LEAST, MOST = -(2**63), 2**63 - 1  # whole numbers
+
+
+def as_key(key: object) -> Key | None:
+    """A key as it is kept; None for what can be none.
+
+    >>> as_key(np.int8(3)), as_key("a"), as_key(True), as_key(2**70)
+    (3, 'a', None, None)
+    """
+    if isinstance(key, str):
+        return str(key)
+    if isinstance(key, bool) or not isinstance(key, int | np.integer) or not LEAST <= key <= MOST:
+        return None
+    return int(key)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +58,18 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.values)
 
-    def after(self, n: int) -> Numbers:
-        """Without the first n."""
-        return Numbers(self.values[n:], self.missing[n:])
+    @property
+    def all_missing(self) -> bool:
+        """Whether there is no key at all."""
+        return len(self.missing) > 0 and bool(self.missing.all())
+
+    def first_missing(self) -> int:
+        """The first that is none, −1 if all are there."""
+        return int(self.missing.argmax()) if self.missing.any() else -1
+
+    def piece(self, begin: int, end: int) -> Numbers:
+        """Some of them."""
+        return Numbers(self.values[begin:end], self.missing[begin:end])
 
     def take(self, order: Integers) -> Numbers:
         """In another order."""
@@ -63,9 +86,22 @@ class Texts:
     def __len__(self) -> int:
         return len(self.values) if self.codes is None else len(self.codes)
 
-    def after(self, n: int) -> Texts:
-        """Without the first n."""
-        return Texts(self.values[n:]) if self.codes is None else Texts(self.values, self.codes[n:])
+    @property
+    def all_missing(self) -> bool:
+        """Whether there is no key at all."""
+        if self.codes is not None:
+            return bool((self.codes < 0).all())
+        return all(text is None or text != text for text in self.values)
+
+    def first_missing(self) -> int:
+        """The first that is none, −1 if all are there."""
+        codes = range(len(self)) if self.codes is None else self.codes.tolist()
+        there = (code >= 0 and isinstance(self.values[code], str) for code in codes)
+        return next((i for i, one in enumerate(there) if not one), -1)
+
+    def piece(self, begin: int, end: int) -> Texts:
+        """Some of them."""
+        return Texts(self.values[begin:end]) if self.codes is None else Texts(self.values, self.codes[begin:end])
 
     def take(self, order: Integers) -> Texts:
         """In another order."""
@@ -110,6 +146,8 @@ class Keys:
 
     def look_up(self, asked: Numbers | Texts) -> Found:
         """The rows of the keys of a call. Unknown ones must be given rows by `add`, or be forgotten by `forget`."""
+        if asked.all_missing:  # of what kind they would have been does not matter
+            return Found(np.full(len(asked), NOBODY), [], np.zeros(0, np.int64))
         if isinstance(asked, Numbers):
             self._table = self._table or IntegerTable()
             if isinstance(self._table, TextTable):

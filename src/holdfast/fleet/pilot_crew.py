@@ -74,9 +74,12 @@ class PilotCrew(Crew):
 
     def _step_in(self, states: Vector, row: int, at: int, answers: Answers) -> None:
         """What the compiled code leaves to Python, for one stream."""
-        engine = self.engine
+        engine, own = self.engine, self.engine.cell
         engine.cell = self.cell(states[row], np.zeros((self.n_init, self.width)))
-        change = engine._step_in(int(answers.fates[at]))
+        try:
+            change = engine._step_in(int(answers.fates[at]))
+        finally:
+            engine.cell = own  # so that no row is held on to, and with it the matrix
         if change is not None:
             answers.alarms.append((answers.first + at, replace(change, key=row)))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from holdfast.fleet.found import UNKNOWN, Found, Integers
 from holdfast.fleet.keys import Key, Keys, Numbers, Texts
+from holdfast.fleet.recency import Recency
 from holdfast.fleet.spill import Spill
 from holdfast.fleet.store import SLOT, Store
 from holdfast.scheme.state import HELD, Vector
@@ -24,6 +25,9 @@ class Streams(NamedTuple):
     seen: Integers
 
 
+AT_ONCE = 4096  # keys that are looked up at once, or four for each that is kept, where some may have to leave
+
+
 class Roster:
     """The streams of a fleet.
 
@@ -35,99 +39,100 @@ class Roster:
         self.keys = Keys()
         self.store = Store(0, 0, 0)
         self.version = 0  # grows whenever a key gets or loses its row
-        self._clock = 0
-        self._seen: Integers = np.zeros(0, np.int64)  # when each row was last seen, if some may have to go
+        self._recency = Recency()
 
     def segments(self, asked: Numbers | Texts) -> Iterator[tuple[slice, Integers]]:
         """The points of a call in pieces, each with the rows of its keys; in one where nobody has to leave."""
-        begin = 0
+        begin, at_once = 0, len(asked) if self.max_keys is None else max(4 * self.max_keys, AT_ONCE)
         while begin < len(asked):
-            found = self.keys.look_up(asked.after(begin) if begin else asked)
-            end, fresh = self._admit(found)
+            whole = begin == 0 and at_once >= len(asked)
+            found = self.keys.look_up(asked if whole else asked.piece(begin, begin + at_once))
+            try:
+                end, fresh = self._admit(found)
+            except BaseException:
+                self.keys.forget([key for key in found.unknown if self.keys.row_of(key) is None])
+                self._recency.look_again()
+                raise
             rows = found.rows[:end]
             if len(fresh):
-                rows = np.where(rows <= UNKNOWN, fresh[np.clip(UNKNOWN - rows, 0, len(fresh) - 1)], rows)
+                rows = np.where(rows <= UNKNOWN, fresh[np.maximum(UNKNOWN - rows, 0)], rows)
             yield slice(begin, begin + end), rows
             self.note(rows)
             begin += end
 
+    def begin_anew(self) -> None:
+        """Forgets of what kind keys and states are, where there are none."""
+        self.keys, self.store = Keys(), Store(0, 0, 0)
+        self.version += 1
+
     def note(self, rows: Integers) -> None:
         """These have been seen, in this order; a negative one is nobody."""
         if self.max_keys is not None:
-            if self.keys.n_rows > len(self._seen):
-                self._seen = np.append(self._seen, np.zeros(self.keys.n_rows, np.int64))  # twice as many and more
-            there = rows >= 0
-            self._seen[rows[there]] = self._clock + np.flatnonzero(there)  # of several, the last one stays
-            self._clock += len(rows)
+            self._recency.note(rows)
 
     def _admit(self, found: Found) -> tuple[int, Integers]:
         """Gives rows to unknown keys; how many points can be learnt before someone has to leave who has just come."""
         n, unknown = len(found.rows), found.unknown
         room = len(unknown) if self.max_keys is None else self.max_keys - len(self.keys)
-        fresh = self._join(unknown[:room]) if room > 0 and len(unknown) else np.zeros(0, np.int64)
         if room >= len(unknown):
-            return n, fresh
+            return n, self._exchange([], unknown)
         touched = np.full(self.keys.n_rows, n)  # where each row is first needed in this call
         positions = np.flatnonzero(found.rows >= 0)[::-1]
         touched[found.rows[positions]] = positions
-        touched[fresh] = -1
-        leaving = iter(self._longest_unseen().tolist())
-        cut, joined = n, max(room, 0)
+        n_touched = int(np.count_nonzero(touched < n))
+        candidates = iter(self._recency.oldest(len(unknown) - room + n_touched).tolist())
+        cut, leaving, joined = n, [], max(room, 0)
         while joined < len(unknown) and found.first[joined] < cut:
             at = found.first[joined]
-            victim = next((row for row in leaving if touched[row] >= at), None)
+            victim = next((row for row in candidates if touched[row] >= at), None)
             if victim is None:  # all have been seen in this call
                 cut = at
                 break
             cut = min(cut, int(touched[victim]))  # it comes again: by then it will be looked up again
-            self._leave(victim)
-            fresh = np.append(fresh, self._join(unknown[joined : joined + 1]))
+            leaving.append(victim)
             joined += 1
+        fresh = self._exchange(leaving, unknown[:joined])
         self.keys.forget(unknown[joined:])
         return int(cut), fresh
 
-    def _longest_unseen(self) -> Integers:
-        """All rows in use, the one first that has not been seen for longest."""
-        rows = self.keys.rows
-        rows = rows[rows < len(self._seen)]
-        return rows[np.argsort(self._seen[rows], kind="stable")]
+    def _exchange(self, leaving: Sequence[int], joining: Sequence[Key]) -> Integers:
+        """Rows for new keys: their states as they were when they left, if that was kept, or empty ones.
 
-    def _join(self, keys: Sequence[Key]) -> Integers:
-        """Rows for new keys: their states as they were when they left, if that was kept, or empty ones."""
-        self.version += 1
-        rows = self.keys.add(keys)
-        if self.spill is None:
-            self.store.begin(rows)
-            return rows
-        for key, row in zip(keys, rows.tolist(), strict=True):
-            kept = self.spill.take(key)
-            if kept is None:
-                self.store.begin(np.array([row]))
-            else:
-                self.store.put(row, *kept)
-        return rows
-
-    def _leave(self, row: int) -> None:
-        """A stream leaves to make room."""
+        leaving: rows of streams that make room for them. What can fail is done first; then all has happened.
+        """
+        if not len(joining):
+            return np.zeros(0, np.int64)
+        n_rows = len(self.keys) + len(joining) - len(leaving)  # those that are free are used first
+        self.store.reserve(max(self.keys.n_rows, n_rows), len(joining))
+        kept: dict[Key, tuple[Vector, Vector]] = {}
         if self.spill is not None:
-            self.spill.put(self.keys.of_row(row), *self.store.take(row))
-        self.remove(row)
+            kept = self.spill.exchange([(self.keys.of_row(row), *self.store.take(row)) for row in leaving], joining)
+        for row in leaving:
+            self.remove(row)
+        self.version += 1
+        rows = self.keys.add(joining)
+        self.store.begin(rows)
+        for row, key in zip(rows.tolist(), joining, strict=True) if kept else ():
+            if key in kept:
+                self.store.free(row)
+                self.store.put(row, *kept[key])
+        return rows
 
     def remove(self, row: int) -> None:
         """A stream is forgotten."""
         self.version += 1
         self.store.free(row)
         self.keys.drop(row)
+        if self.max_keys is not None:
+            self._recency.forget(row)
 
     def all_streams(self) -> Streams:
         """All streams, also those that were spilled; states are views where they can be."""
-        if not len(self.keys):
-            return Streams([], self.store.states[:0], self.store.starts[:0], self._seen[:0])
         rows, keys = self.keys.rows, list(self.keys)
         states = self.store.states[: len(rows)] if len(rows) == self.keys.n_rows else self.store.states[rows]
-        seen = self._seen[rows] if self.max_keys is not None and len(rows) else np.zeros(0, np.int64)
-        waiting = self.store.waiting(rows)
-        starts = self.store.starts[self.store.slots(rows[waiting])]
+        seen = self._recency.of(rows) if self.max_keys is not None else np.zeros(0, np.int64)
+        waiting = self.store.waiting(rows) if len(rows) else np.zeros(0, np.bool_)
+        starts = self.store.starts[self.store.slots(rows[waiting])] if len(rows) else self.store.starts[:0]
         if waiting.any():
             states = states.copy()
             states[waiting, SLOT] = 0.0
@@ -140,26 +145,31 @@ class Roster:
         return Streams([*keys, *spilled], states, starts, np.append(seen, np.full(len(spilled), -1)))
 
     def fill(self, streams: Streams) -> None:
-        """Takes in streams as `all_streams` gave them; those seen last stay, where there are too many."""
-        self.keys.begin(streams.keys)
+        """Takes in streams as `all_streams` gave them; those seen last stay, where there are too many.
+
+        They are all there are: what has been spilled before is forgotten.
+        """
         n = len(streams.keys)
-        waiting = streams.states[:, HELD] >= 0.0
-        if self.max_keys is None or n <= self.max_keys:
-            rows = self.keys.add(streams.keys)
-            self.store.fill(streams.states, waiting, streams.starts)
-        else:
-            assert self.spill is not None
-            newest = np.sort(np.argsort(streams.seen, kind="stable")[n - self.max_keys :])
-            stays = np.zeros(n, np.bool_)
-            stays[newest] = True
-            slot_of = np.cumsum(waiting) - 1
-            for i in np.flatnonzero(~stays).tolist():
-                start = streams.starts[slot_of[i]] if waiting[i] else np.zeros(self.store.starts.shape[1:])
-                self.spill.put(streams.keys[i], streams.states[i], start)
-            rows = self.keys.add([streams.keys[i] for i in newest.tolist()])
-            self.store.fill(streams.states[newest], waiting[newest], streams.starts[slot_of[newest[waiting[newest]]]])
-            streams = streams._replace(seen=streams.seen[newest])
+        self.keys.begin(streams.keys)
+        stays = np.arange(n)
         if self.max_keys is not None:
-            self._seen, self._clock = streams.seen.copy(), int(streams.seen.max(initial=0)) + 1
+            stays = np.sort(np.argsort(streams.seen, kind="stable")[max(n - self.max_keys, 0) :])
+        waiting = streams.states[:, HELD] >= 0.0
+        slot_of = np.cumsum(waiting) - 1
+        if self.spill is not None:
+            leave = np.setdiff1d(np.arange(n), stays).tolist()
+            nothing = np.zeros(self.store.starts.shape[1:])
+            starts = (streams.starts[slot_of[i]] if waiting[i] else nothing for i in leave)
+            self.spill.fill(
+                [(streams.keys[i], streams.states[i], start) for i, start in zip(leave, starts, strict=True)]
+            )
+        if len(stays) < n:
+            here = waiting[stays]
+            self.keys.add([streams.keys[i] for i in stays.tolist()])
+            self.store.fill(streams.states[stays], here, streams.starts[slot_of[stays[here]]])
+        elif n:
+            self.keys.add(streams.keys)
+            self.store.fill(streams.states, waiting, streams.starts)
+        if self.max_keys is not None:
+            self._recency.fill(streams.seen[stays])
         self.version += 1
-        assert len(rows) == len(self.keys)

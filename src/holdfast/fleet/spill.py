@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,71 +15,137 @@ from holdfast.errors import BadInputError, CheckpointError
 from holdfast.fleet.keys import Key
 from holdfast.scheme.state import Vector
 
+FORMAT = 1
 TABLES = (
-    "create table if not exists fleet (description text not null)",
-    "create table if not exists streams (key primary key, state blob not null, start blob not null) without rowid",
+    "create table if not exists fleet (format integer, model text, width integer, state_size integer)",
+    "create table if not exists streams "
+    "(key primary key, state blob not null, start blob not null, sum integer not null) without rowid",
 )
+
+Kept = tuple[Key, Vector, Vector]
 
 
 class Spill:
-    """A file with the states of streams; one that is already there must be of a fleet of the same description."""
+    """A file with the states of streams, in use by one fleet at a time.
 
-    def __init__(self, path: str | os.PathLike[str], description: str) -> None:
-        if not Path(path).absolute().parent.is_dir():
-            raise BadInputError(f"spill: there is no folder {Path(path).absolute().parent}")
-        self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        try:
+    What is there already must be of a fleet with the same model; its streams come back when their keys come.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], model: str) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise BadInputError(f"spill: expected the name of a file, got {path!r}")
+        self.path = Path(path)
+        if not self.path.absolute().parent.is_dir():
+            raise BadInputError(f"spill: there is no folder {self.path.absolute().parent}")
+        if self.path.is_dir():
+            raise BadInputError(f"spill: {self.path} is a folder")
+        with self._told("cannot be used"):
+            self._database = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
+            self._database.execute("pragma locking_mode = exclusive")
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            for table in TABLES:
-                self._database.execute(table)
-            found = self._database.execute("select description from fleet").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise CheckpointError(f"spill: {path} is not a file of spilled states: {error}") from None
-        if found is None:
-            self._database.execute("insert into fleet values (?)", (description,))
-        elif found[0] != description:
-            raise CheckpointError(f"spill: {path} holds the states of another fleet: {found[0]}")
+            with self._at_once():
+                for table in TABLES:
+                    self._database.execute(table)
+                found = self._database.execute("select format, model from fleet").fetchone()
+                if found is None:
+                    self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT, model))
+        if found is not None and found != (FORMAT, model):
+            raise CheckpointError(f"spill: {self.path} holds the states of another fleet: {found[1]}")
 
-    def put(self, key: Key, state: Vector, start: Vector) -> None:
-        """Keeps a state."""
-        self._database.execute(
-            "insert or replace into streams values (?, ?, ?)", (key, state.tobytes(), start.tobytes())
-        )
+    @property
+    def width(self) -> int | None:
+        """How many variables the streams have that are here, None if that is open."""
+        with self._told():
+            width: int | None = self._database.execute("select width from fleet").fetchone()[0]
+        return width
 
-    def take(self, key: Key) -> tuple[Vector, Vector] | None:
-        """The state of a key, which is kept no longer; None if there is none."""
-        found = self._database.execute("select state, start from streams where key = ?", (key,)).fetchone()
-        if found is None:
-            return None
-        self.drop(key)
-        return _numbers(found[0]), _numbers(found[1])
+    def keep_to(self, width: int, state_size: int) -> None:
+        """All states are of this kind from now on."""
+        with self._told(), self._at_once():
+            found = self._database.execute("select width, state_size from fleet").fetchone()
+            if found == (None, None):
+                self._database.execute("update fleet set width = ?, state_size = ?", (width, state_size))
+            elif found != (width, state_size):
+                raise CheckpointError(
+                    f"spill: {self.path} holds states of {found[1]} numbers for {found[0]} variables, "
+                    f"not of {state_size} for {width}"
+                )
+
+    def exchange(self, leaving: Iterable[Kept], joining: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
+        """Keeps the states of some keys, and gives back those of others that are here; both or nothing."""
+        with self._told(), self._at_once():
+            kept = {}
+            empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
+            for key in () if empty else joining:
+                found = self._database.execute("select state, start, sum from streams where key = ?", (key,)).fetchone()
+                if found is not None:
+                    kept[key] = self._read(key, *found)
+            self._database.executemany("delete from streams where key = ?", ((key,) for key in kept))
+            self._put(leaving)
+        return kept
+
+    def fill(self, streams: Iterable[Kept]) -> None:
+        """These and no others are here."""
+        with self._told(), self._at_once():
+            self._database.execute("delete from streams")
+            self._put(streams)
 
     def drop(self, key: Key) -> bool:
         """Forgets a key; whether it was there."""
-        return self._database.execute("delete from streams where key = ?", (key,)).rowcount > 0
+        with self._told():
+            return self._database.execute("delete from streams where key = ?", (key,)).rowcount > 0
 
-    def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str | int):
-            return False
-        return self._database.execute("select 1 from streams where key = ?", (key,)).fetchone() is not None
+    def __contains__(self, key: Key) -> bool:
+        with self._told():
+            return self._database.execute("select 1 from streams where key = ?", (key,)).fetchone() is not None
 
     def __len__(self) -> int:
-        return int(self._database.execute("select count(*) from streams").fetchone()[0])
+        with self._told():
+            return int(self._database.execute("select count(*) from streams").fetchone()[0])
 
-    def items(self) -> Iterator[tuple[Key, Vector, Vector]]:
+    def items(self) -> Iterator[Kept]:
         """Everything that is kept."""
-        for key, state, start in self._database.execute("select key, state, start from streams"):
-            yield key, _numbers(state), _numbers(start)
-
-    def together(self, on: bool) -> None:
-        """Begins or ends what is to be written at once."""
-        self._database.execute("begin" if on else "commit")
+        with self._told():
+            for key, *found in self._database.execute("select key, state, start, sum from streams"):
+                yield key, *self._read(key, *found)
 
     def close(self) -> None:
         """Closes the file."""
         self._database.close()
 
+    def _put(self, streams: Iterable[Kept]) -> None:
+        rows = ((key, state.tobytes(), start.tobytes()) for key, state, start in streams)
+        self._database.executemany(
+            "insert or replace into streams values (?, ?, ?, ?)", ((*row, _sum(*row[1:])) for row in rows)
+        )
 
-def _numbers(data: bytes) -> Vector:
-    return np.frombuffer(data, np.float64).copy()
+    def _read(self, key: Key, state: bytes, start: bytes, told: int) -> tuple[Vector, Vector]:
+        if _sum(state, start) != told:
+            raise CheckpointError(f"spill: what {self.path} holds of {key!r} is damaged")
+        return np.frombuffer(state).copy(), np.frombuffer(start).copy()
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """What is done here is written whole or not at all."""
+        self._database.execute("begin immediate")
+        try:
+            yield
+            self._database.execute("commit")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("rollback")
+            raise
+
+    @contextmanager
+    def _told(self, what: str = "could not be read or written") -> Iterator[None]:
+        """Errors of SQLite in words."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            why = "another fleet has it open" if "locked" in str(error) else error
+            raise CheckpointError(f"spill: {self.path} {what}: {why}") from None
+
+
+def _sum(state: bytes, start: bytes) -> int:
+    return zlib.crc32(start, zlib.crc32(state))

@@ -1,0 +1,163 @@
+"""The whole life of a fleet, whatever happens to it: each of its streams is what a learner alone would be."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import holdfast as hf
+from holdfast.errors import CheckpointError, HoldfastWarning
+from holdfast.fleet import fleet as fleet_module
+from holdfast.fleet import plain_crew
+from holdfast.fleet.spill import Spill
+
+MODEL = hf.SRA(1, gamma=3.0, rho=0.05, n_init=5, warmup=8)
+KEYS = st.lists(st.integers(0, 9) | st.none(), max_size=30)
+SEEDS = st.integers(0, 10**6)
+
+
+class Life(RuleBasedStateMachine):
+    """Calls, drops, learners of single streams, files and disks that are full; beside it a dict of learners in the
+    order in which they were seen, and those that had to leave."""
+
+    @initialize(
+        max_keys=st.sampled_from([None, 3, 6]),
+        spills=st.booleans(),
+        texts=st.booleans(),
+        at_once=st.sampled_from([5, 1 << 20]),
+        worth_sharing=st.sampled_from([4, 8192]),
+    )
+    def begin(self, max_keys: int | None, spills: bool, texts: bool, at_once: int, worth_sharing: int) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.files = 0
+        self.spills, self.texts = spills and max_keys is not None, texts
+        self.patches = [
+            mock.patch.object(fleet_module, "AT_ONCE", at_once),
+            mock.patch.object(plain_crew, "WORTH_SHARING", worth_sharing),
+        ]
+        for patch in self.patches:
+            patch.start()
+        self.fleet = hf.Fleet(MODEL, max_keys=max_keys, spill=self.new_file())
+        self.there: dict[object, hf.SRA] = {}
+        self.left: dict[object, hf.SRA] = {}
+        self.latest: list[object] = []
+
+    def teardown(self) -> None:
+        for patch in getattr(self, "patches", []):
+            patch.stop()
+        if hasattr(self, "fleet"):
+            self.fleet.close()
+            self.folder.cleanup()
+
+    def new_file(self) -> Path | None:
+        self.files += 1
+        return Path(self.folder.name) / f"{self.files}.db" if self.spills else None
+
+    def seen(self, key: object) -> hf.SRA:
+        learner = self.there.pop(key, None) or self.left.pop(key, None) or MODEL.clone()
+        self.there[key] = learner
+        if self.fleet.max_keys is not None and len(self.there) > self.fleet.max_keys:
+            oldest = next(iter(self.there))
+            gone = self.there.pop(oldest)
+            if self.spills:
+                self.left[oldest] = gone
+        return learner
+
+    @rule(keys=KEYS, seed=SEEDS, array=st.booleans())
+    def call(self, keys: list[int | None], seed: int, array: bool) -> None:
+        named: list[object] = [f"key {key}" if self.texts and key is not None else key for key in keys]
+        self.learn(named, seed, array and not self.texts and None not in keys)
+
+    @precondition(lambda self: self.latest)
+    @rule(seed=SEEDS)
+    def the_same_keys_again(self, seed: int) -> None:
+        self.learn(self.latest, seed, False)
+
+    def learn(self, keys: list[object], seed: int, array: bool) -> None:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=len(keys)) * np.where(rng.random(len(keys)) < 0.05, 100.0, 1.0)
+        X[rng.random(len(keys)) < 0.05] = np.nan
+        self.latest = keys
+        trace = self.fleet.update(np.array(keys, np.int64) if array else keys, X)
+        for i, key in enumerate(keys):
+            if key is None:
+                assert trace.bad[i]
+                continue
+            step = self.seen(key).update(X[i])
+            np.testing.assert_array_equal(trace.score[i], step.score)
+            assert (trace.dropped[i], trace.bad[i]) == (step.dropped, step.bad)
+
+    @precondition(lambda self: self.there)
+    @rule(which=st.integers(0), n=st.integers(1, 12))
+    def a_learner_of_one_stream(self, which: int, n: int) -> None:
+        key = [*self.there, *self.left][which % (len(self.there) + len(self.left))]
+        ours, alone, X = self.fleet[key], self.seen(key), np.linspace(-1.0, 1.0, n)  # type: ignore[index]
+        np.testing.assert_array_equal(ours.process(X).score, alone.process(X).score)
+
+    @precondition(lambda self: self.there)
+    @rule(which=st.integers(0), n=st.integers(0, 9))
+    def drop(self, which: int, n: int) -> None:
+        key = [*self.there, *self.left][which % (len(self.there) + len(self.left))]
+        own = None
+        if key in self.there:
+            own = self.fleet[key]  # type: ignore[index]
+            self.seen(key)
+        self.fleet.drop(key)  # type: ignore[arg-type]
+        alone = self.there.pop(key, None) or self.left.pop(key)
+        if own is not None:  # it goes on by itself
+            np.testing.assert_array_equal(own.process(np.ones(n)).score, alone.process(np.ones(n)).score)
+        assert key not in self.fleet
+
+    @rule(same=st.booleans())
+    def to_a_file_and_back(self, same: bool) -> None:
+        path = Path(self.folder.name) / "fleet.hf"
+        self.fleet.save(path)
+        file = self.fleet._roster.spill.path if self.spills and same else self.new_file()  # type: ignore[union-attr]
+        self.fleet.close()
+        self.fleet = hf.load(path, spill=file)  # type: ignore[assignment]
+        self.latest = []
+
+    @precondition(lambda self: self.spills)
+    @rule(keys=st.lists(st.integers(20, 40), min_size=8, max_size=12, unique=True))
+    def a_full_disk(self, keys: list[int]) -> None:
+        """Nothing of the call is learnt before the first stream has to leave; a failure leaves all as it was."""
+        named: list[object] = [f"key {key}" if self.texts else key for key in keys]
+        fresh = self.fleet.max_keys - len(self.there)  # type: ignore[operator]
+        full = mock.patch.object(Spill, "_put", side_effect=sqlite3.OperationalError("disk is full"))
+        with full, pytest.raises(CheckpointError, match="disk is full"):
+            self.fleet.update(named[: max(fresh, 0) + 1], np.zeros(max(fresh, 0) + 1))
+        assert not any(key in self.fleet for key in named)
+
+    @invariant()
+    def all_as_alone(self) -> None:
+        if not hasattr(self, "fleet"):
+            return
+        assert set(self.fleet.keys()) == set(self.there)
+        assert all(key in self.fleet for key in self.left)
+        counts = self.fleet.counts()
+        for key, n in zip(counts["key"], counts["n_seen"].tolist(), strict=True):
+            assert n == self.there[key].n_seen
+            row = self.fleet._roster.keys.row_of(key)
+            np.testing.assert_array_equal(self.fleet._member(row).state, self.there[key].state)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def quiet():  # type: ignore[no-untyped-def]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HoldfastWarning)
+        yield
+
+
+TestLife = Life.TestCase
+TestLife.settings = settings(
+    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
