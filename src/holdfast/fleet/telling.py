@@ -52,4 +52,4 @@ class FleetTeller:
         depth = 1
         while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("holdfast."):
             depth += 1
-        self._teller.tell(topic, message, depth + 1)
+        self._teller.tell(topic, message, depth + 2)
