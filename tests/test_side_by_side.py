@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.datasets import make_abrupt
+from holdfast.datasets import Stream, make_abrupt
 from holdfast.errors import BadInputError, HoldfastWarning
-from holdfast.models import GaussianMixture, PoissonMixture
+from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
 from holdfast.scheme import Constant, OneOverT, Power
-from holdfast.tuning import BenefitAUC, grid, tune
+from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, OfTrace, Tuned, grid, tune
 from holdfast.tuning.side_by_side import of_one_kind, process_all
 
 STEPS = (Constant(0.01), Constant(0.3), OneOverT(), Power(0.6, 3.0), Power(1.0, 0.0, 2.0))
@@ -66,19 +68,219 @@ def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
         assert not of_one_kind(learners)
 
 
-def test_tune_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = grid(n_components=[2], gamma=[1.0, 3.0, 6.0], rho=[0.003, 0.01, 0.03, 0.1] * 6)
-    streams = [make_abrupt(n=1500, seed=seed) for seed in range(2)]
-    one_by_one = tune(hf.SRA, settings, streams, BenefitAUC(100), restarts=2)
-    monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", 0)
-    side_by_side = tune(hf.SRA, settings, streams, BenefitAUC(100), restarts=2)
-    assert side_by_side.setting == one_by_one.setting
-    np.testing.assert_array_equal(side_by_side.sweep.values, one_by_one.sweep.values)
-    assert side_by_side.sweep.values.shape == (72, 2, 2)
+# Of `tune`: the same, whichever way it takes
 
 
-def test_an_error_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+STREAMS = [make_abrupt(n=1500, seed=seed) for seed in range(2)]
+GRID = grid(gamma=[1.0, 3.0, 6.0], rho=[0.003, 0.01, 0.03, 0.1] * 6)  # more than are run at once
+FEW = grid(gamma=[2.0, 3.0, 4.0], rho=[0.01])
+LABELLED = [Stream(stream.y, labels=stream.outliers, change_points=stream.change_points) for stream in STREAMS]
+
+
+def both_ways(
+    monkeypatch: pytest.MonkeyPatch, learner: Any, settings: Any, streams: Any, objective: Any, **how: Any
+) -> dict[str, Any]:
+    """What `tune` gives or raises one after another and side by side, and what it tells of its progress."""
+    found = {}
+    for way, worth in (("one by one", 10**9), ("side by side", 0)):
+        monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", worth)
+        calls: list[tuple[int, int]] = []
+        try:
+            answer: Any = tune(
+                learner, settings, streams, objective, progress=lambda *call, to=calls: to.append(call), **how
+            )
+        except BaseException as error:
+            answer = error
+        found[way] = answer, calls
+    return found
+
+
+def assert_same(found: dict[str, Any]) -> Tuned:
+    """Both ways have an answer, and it is the same in everything; returns it."""
+    (one, calls), (other, other_calls) = found.values()
+    assert isinstance(one, Tuned), one
+    assert isinstance(other, Tuned), other
+    assert (other.setting, other.value) == (one.setting, one.value)
+    assert other.sweep.settings == one.sweep.settings
+    np.testing.assert_array_equal(other.sweep.values, one.sweep.values)
+    assert list(other.sweep.cannot_run.items()) == list(one.sweep.cannot_run.items())
+    total = math.prod(one.sweep.values.shape[:3])
+    assert other_calls == calls == [(done, total) for done in range(1, total + 1)]
+    return one
+
+
+def no_three(gamma: float = 3.0, **setting: Any) -> hf.SRA:
+    """Cannot be run with γ = 3."""
+    if gamma == 3.0:
+        raise CannotRunError("no")
+    return hf.SRA(gamma=gamma, **setting)
+
+
+class Patient(hf.SRA):
+    """Has a `process` of its own: without the first rows."""
+
+    def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Any:
+        return super().process(np.concatenate([X[:20] + 100.0, X[20:]]), y, record=record)
+
+
+class Own:
+    """A learner that is none of ours."""
+
+    def __init__(self, **setting: Any) -> None:
+        self.inner = hf.SRA(**setting)
+
+    def process(self, X: Any) -> Any:
+        return self.inner.process(X)
+
+
+class Worse(BenefitAUC):
+    """A subclass that is called in its own way."""
+
+    def __call__(self, learner: Any, stream: Stream) -> float:
+        return -super().__call__(learner, stream)
+
+
+class Dropped(OfTrace):
+    """One of the user's own: the share of points that were dropped."""
+
+    largest = True
+    stop = 700
+
+    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+        return float(trace.dropped.mean())
+
+
+class Duck:
+    """Has `judge` and `stop`, but is called in its own way."""
+
+    largest, stop = True, None
+
+    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+        return 0.0
+
+    def __call__(self, learner: Any, stream: Stream) -> float:
+        return float(learner.process(stream.y).dropped.mean())
+
+
+class Pair(LabelAUC):
+    """Two numbers for each learner; of a learner that drops little, it cannot tell."""
+
+    def judge(self, trace: hf.Trace, stream: Stream) -> Any:
+        if trace.dropped.mean() < 0.05:
+            raise CannotRunError("drops little")
+        return [super().judge(trace, stream), 1.0]
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "objective", "how"),
+    [
+        (hf.SRA, GRID, BenefitAUC(100), {"restarts": 2}),
+        (hf.SRA, GRID, LabelAUC(stop=8), {"workers": 1}),
+        (hf.SRA, GRID, LabelAUC(start=20, stop=900), {"workers": 3}),
+        (no_three, FEW, BenefitAUC(100), {}),
+        (no_three, GRID, BenefitAUC(100), {"restarts": 2}),
+        (hf.SRA, GRID, Pair(), {}),
+        (hf.SRA, FEW, Worse(100), {}),
+        (hf.SRA, FEW, Dropped(), {}),
+        (hf.SRA, FEW, Duck(), {}),
+        (Patient, FEW, BenefitAUC(100), {}),
+        (Own, FEW, BenefitAUC(100), {}),
+        (hf.SRA, grid(n_components=[1, 2], gamma=3.0, rho=[0.01, 0.1]), BenefitAUC(100), {}),
+        (hf.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_bad": "raise"}], BenefitAUC(100), {}),
+    ],
+    ids=lambda given: getattr(given, "__name__", type(given).__name__),
+)
+def test_tune_finds_the_same_both_ways(
+    learner: Any, settings: Any, objective: Any, how: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = both_ways(monkeypatch, learner, settings, LABELLED, objective, **how)
+    if isinstance(objective, LabelAUC) and objective.stop == 8:  # nothing has started by then: NaN, and that is told
+        (one, calls), (other, other_calls) = found.values()
+        assert isinstance(one, BadInputError)
+        assert (type(other), str(other), other_calls) == (type(one), str(one), calls)
+        return
+    best = assert_same(found)
+    assert best.sweep.values.shape[:3] == (len(settings), 2, how.get("restarts", 1))
+    if learner is no_three:
+        three = [place for place, setting in enumerate(settings) if setting["gamma"] == 3.0]
+        assert best.sweep.cannot_run == dict.fromkeys(three, "no")
+        assert np.flatnonzero(np.isnan(best.sweep.values).all(axis=(1, 2))).tolist() == three
+
+
+class Fussy(BenefitAUC):
+    """Fails on the second stream with one kind of learner, on the first one with another."""
+
+    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+        little = trace.dropped.mean() < 0.05
+        if little and stream is LABELLED[1]:
+            raise ZeroDivisionError("little")
+        if not little and stream is LABELLED[0]:
+            raise KeyError("much")
+        return super().judge(trace, stream)
+
+
+def interrupted(gamma: float, **setting: Any) -> hf.SRA:
+    """Ctrl-C at γ = 3."""
+    if gamma == 3.0:
+        raise KeyboardInterrupt
+    return hf.SRA(gamma=gamma, **setting)
+
+
+HOLED = Stream(np.where(np.arange(1500) == 700, np.nan, STREAMS[0].y[:, 0]), change_points=500)
+SETTING = {"gamma": 3.0, "rho": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("learner", "settings", "streams", "objective", "how"),
+    [
+        (hf.SRA, [SETTING, {"gamma": -1.0}, {"gamma": -2.0}], STREAMS, BenefitAUC(100), {}),
+        (hf.SRA, [*GRID, {"gama": 1.0}], STREAMS, BenefitAUC(100), {"restarts": 2}),
+        (hf.SRA, grid(gamma=[6.0, 1.0], rho=[0.01]), LABELLED, Fussy(100), {}),
+        (hf.SRA, grid(gamma=[1.0, 6.0], rho=[0.01]), LABELLED, Fussy(100), {}),
+        (hf.SRA, FEW, STREAMS, LabelAUC(), {}),
+        (hf.SRA, FEW, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
+        (hf.SRA, [SETTING, SETTING | {"on_bad": "raise"}], HOLED, BenefitAUC(100), {}),
+        (hf.SRA, [SETTING, {"model": LinearRegression()}], STREAMS, BenefitAUC(100), {}),
+        (interrupted, FEW, STREAMS, BenefitAUC(100), {}),
+        (no_three, [{}, {"rho": 0.1}], STREAMS, BenefitAUC(100), {}),
+        (hf.SRA, FEW, STREAMS, BenefitAUC(100), {"workers": 0}),
+        (hf.SRA, FEW, STREAMS, BenefitAUC(100), {"restarts": 0}),
+    ],
+)
+def test_tune_fails_the_same_both_ways(
+    learner: Any, settings: Any, streams: Any, objective: Any, how: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one, _), (other, _) = both_ways(monkeypatch, learner, settings, streams, objective, **how).values()
+    assert isinstance(one, BaseException)
+    assert (type(other), str(other)) == (type(one), str(one))
+    assert getattr(other, "__notes__", []) == getattr(one, "__notes__", [])
+
+
+@pytest.mark.parametrize("worth", [0, 10**9])
+def test_an_error_of_progress_ends_it(worth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", worth)
+    calls = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tune(hf.SRA, FEW, STREAMS, BenefitAUC(100), progress=stop)
+    assert calls == [1, 2]
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_what_comes_after_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", 0)
-    with pytest.raises(BadInputError) as caught:
-        tune(hf.SRA, [{"gamma": 3.0}, {"gamma": -1.0}], make_abrupt(n=500, seed=0), BenefitAUC(100))
-    assert any("-1.0" in note for note in caught.value.__notes__)
+    made = []
+
+    def make(gamma: float) -> hf.SRA:
+        made.append(gamma)
+        return hf.SRA(gamma=gamma, rho=0.01)
+
+    with pytest.raises(BadInputError):
+        tune(make, grid(gamma=[3.0, -1.0, *range(4, 23)]), STREAMS * 10, BenefitAUC(100), workers=1)
+    assert made.count(3.0) == 20  # an error of the first setting would go before the one that is there
+    assert made.count(22) < 20

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+
+LARGEST_IN_FULL = 1e6
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,11 @@ class Figure:
 
         >>> Figure("step", 0.2781, "× ADWIN", 0.3).shown
         '0.278 × ADWIN'
+        >>> Figure("state", 2880, "bytes").shown
+        '2880 bytes'
         """
-        return f"{self.value:.3g} {self.unit}".rstrip()
+        form = ".0f" if 100.0 <= abs(self.value) <= LARGEST_IN_FULL else ".3g"
+        return f"{self.value:{form}} {self.unit}".rstrip()
 
     @property
     def goal_shown(self) -> str:
@@ -38,16 +43,29 @@ class Figure:
         '≥ 0.8, ≤ 1'
         """
         bounds = (("≥", self.at_least), ("≤", self.at_most))
-        return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        return ", ".join(f"{sign} {_in_full(bound)}" for sign, bound in bounds if bound is not None)
 
     @property
     def verdict(self) -> str:
         """A tick or a cross where there is a goal."""
         return "" if not self.goal_shown else "✓" if self.reached else "✗"
 
+    def without_goal(self) -> Figure:
+        """The same number, of which nothing is claimed.
+
+        >>> Figure("step", 0.4, "× ADWIN", 0.3).without_goal()
+        Figure(name='step', value=0.4, unit='× ADWIN', at_most=None, at_least=None)
+        """
+        return replace(self, at_most=None, at_least=None)
+
     def as_dict(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "reached": self.reached}
+
+
+def _in_full(bound: float) -> str:
+    """Whole numbers with all their digits."""
+    return f"{bound:.0f}" if abs(bound) <= LARGEST_IN_FULL and bound == round(bound) else f"{bound:g}"
 
 
 def power_of_ten(n: int) -> str:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.benchmarks import LONG, USUAL, listed
+
 app = typer.Typer(
     help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
     no_args_is_help=True,
@@ -109,22 +111,32 @@ def reproduce(
         run_reproduce(names or [], out, quick, trials, resume, workers, Console())
 
 
-@app.command()
+# \b: the lines of a paragraph stay as they are
+BENCH_HELP = f"""Measure every figure that holdfast claims, against the peer named, in one run on this machine.
+
+\bIf none is named:
+{listed(USUAL)}
+
+\bOnly if it is named, since it takes minutes:
+{listed(LONG)}
+"""
+
+
+@app.command(help=BENCH_HELP)
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="speed, scaling, startup, accuracy, all of them if none is named; of the autopilot cost, robustness, "
-            "real_streams, promise, delays, some minutes each."
-        ),
+        typer.Argument(metavar="NAME", help="Of the benchmarks above; the first group if none is named."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds, and no goals to reach.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
 ) -> None:
-    """Measure every figure that holdfast claims, against the peer named, in one run on this machine."""
+    """See BENCH_HELP."""
     from rich.console import Console
 
-    from holdfast.benchmarks import run_benchmarks
+    from holdfast.benchmarks.running import run_benchmarks
 
     if not run_benchmarks(names or [], quick, json, Console()):
         raise typer.Exit(1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeGuard
 
 from holdfast.checks import require, require_whole
 from holdfast.datasets import Stream
@@ -25,18 +26,32 @@ class Objective(Protocol):
         """Runs the learner over the stream and measures it."""
 
 
-@runtime_checkable
-class OfTrace(Protocol):
-    """An objective that needs no more than the trace of the rows up to `stop`: learners can be run side by side."""
+class OfTrace(ABC):
+    """An objective that needs no more than the trace of the rows up to `stop`: learners can be run side by side.
 
-    stop: int | None
+    One of your own has `largest`, `judge` and, if it is not for the whole stream, `stop`; `tune` may then run many
+    learners at once. A subclass with another `__call__` is called, learner by learner.
+    """
 
+    largest: ClassVar[bool]
+    stop: int | None = None
+
+    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
+        """Runs the learner over the rows of the stream up to `stop` and measures it by its trace."""
+        return self.judge(learner.process(stream.y[: self.stop]), stream)
+
+    @abstractmethod
     def judge(self, trace: Trace, stream: Stream) -> float:
         """Measures a learner by its trace."""
 
 
+def is_of_trace(objective: Objective) -> TypeGuard[OfTrace]:
+    """Whether calling it is to process the rows up to `stop` and to judge the trace, and nothing else."""
+    return isinstance(objective, OfTrace) and type(objective).__call__ is OfTrace.__call__
+
+
 @dataclass(frozen=True)
-class BenefitAUC:
+class BenefitAUC(OfTrace):
     """The area under benefit against false alarms on rows [start, stop); see `holdfast.metrics.benefit_auc`.
 
     change_points: those of the stream, unless given.
@@ -55,13 +70,9 @@ class BenefitAUC:
         if self.change_points is not None:
             as_rows(self.change_points)
 
-    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
-        """Runs the learner over the stream and scores its change score."""
-        _check_rows(stream, self.start, self.stop)
-        return self.judge(learner.process(stream.y[: self.stop]), stream)
-
     def judge(self, trace: Trace, stream: Stream) -> float:
         """Scores the change score of a learner that has had the rows up to `stop`."""
+        _check_rows(stream, self.start, self.stop)
         changes = stream.change_points if self.change_points is None else self.change_points
         if isinstance(changes, dict):
             raise BadInputError(
@@ -69,7 +80,6 @@ class BenefitAUC:
             )
         if isinstance(changes, list) and not changes:
             raise BadInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
-        _check_rows(stream, self.start, self.stop)
         return benefit_auc(trace.change_score, changes, self.tolerance, self.start, self.stop)
 
 
@@ -113,7 +123,7 @@ class MeanError:
 
 
 @dataclass(frozen=True)
-class LabelAUC:
+class LabelAUC(OfTrace):
     """The area under the ROC curve of the score against the stream's labels, on rows [start, stop)."""
 
     start: int | None = None
@@ -123,10 +133,6 @@ class LabelAUC:
 
     def __post_init__(self) -> None:
         _check_span(self.start, self.stop)
-
-    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
-        """Runs the learner over the stream and ranks the labelled rows."""
-        return self.judge(learner.process(stream.y[: self.stop]), stream)
 
     def judge(self, trace: Trace, stream: Stream) -> float:
         """Ranks the labelled rows by the score of a learner that has had the rows up to `stop`."""

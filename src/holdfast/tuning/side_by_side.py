@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
+from holdfast.datasets import Stream
 from holdfast.learners import StochasticApproximation, Trace
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.scheme.algorithm import LARGEST
@@ -13,22 +15,63 @@ from holdfast.scheme.compiling import announced
 from holdfast.scheme.lanes import LANES
 from holdfast.scheme.many import bind_grid, padded_size
 from holdfast.scheme.state import HEADER, Vector
+from holdfast.tuning.attempt import Failed, answer_of, attempt
+from holdfast.tuning.grid import Setting
+from holdfast.tuning.objectives import OfTrace
 
 WORTH_COMPILING = 1_000_000  # points in all; with fewer, one learner after another is done before that is compiled
-AT_ONCE = 8 * LANES  # learners
+AT_ONCE = 8 * LANES  # learners whose traces are kept at the same time
+
+
+def evaluate_all(
+    make: Callable[[Setting, int], StochasticApproximation],
+    objective: OfTrace,
+    settings: Sequence[Setting],
+    stream: Stream,
+    restart: int,
+) -> list[float | Failed]:
+    """What `objective(make(setting, restart), stream)` gives or raises for each setting."""
+    learners = [attempt(make, setting, restart) for setting in settings]
+    together = {place: learner for place, learner in enumerate(learners) if can_stand_beside(learner)}
+    traces = dict(zip(together, try_all(list(together.values()), stream.y[: objective.stop]), strict=True))
+    answers: list[float | Failed] = []
+    for place, learner in enumerate(learners):
+        if isinstance(learner, Failed):
+            answers.append(learner)
+        elif place not in traces:
+            answers.append(attempt(objective, learner, stream))
+        else:
+            trace = traces[place]
+            answers.append(trace if isinstance(trace, Failed) else attempt(objective.judge, trace, stream))
+    return answers
+
+
+def can_stand_beside(learner: object) -> TypeGuard[StochasticApproximation]:
+    """Whether it learns as ours do, with no `process` of its own, and refuses no row of a whole call."""
+    return (
+        isinstance(learner, StochasticApproximation)
+        and getattr(learner.process, "__func__", None) is StochasticApproximation.process
+        and learner.on_bad == "skip"
+    )
 
 
 def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
     """What `process` of each of these new learners gives, to the bit; side by side where they are of one kind."""
-    head = max(learner.n_init for learner in learners)
-    first = [learner.process(points[:head]) for learner in learners]
+    return [answer_of(trace) for trace in try_all(learners, points)]
+
+
+def try_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace | Failed]:
+    """What `process` of each gives or raises."""
+    head = max((learner.n_init for learner in learners), default=0)
+    first = [attempt(learner.process, points[:head]) for learner in learners]
     rest = points[head:]
+    able = [learner for learner, trace in zip(learners, first, strict=True) if not isinstance(trace, Failed)]
     whole = bool((np.abs(rest) <= LARGEST).all())  # nothing missing, nothing that cannot be used
-    if whole and of_one_kind(learners):
-        second = _run(learners, np.ascontiguousarray(rest, np.float64))
+    if whole and len(rest) and of_one_kind(able):
+        second: Iterator[Trace | Failed] = iter(_run(able, np.ascontiguousarray(rest, np.float64)))
     else:
-        second = [learner.process(rest) for learner in learners]
-    return [joined(*both) for both in zip(first, second, strict=True)]
+        second = (attempt(learner.process, rest) for learner in able)
+    return [trace if isinstance(trace, Failed) else _joined(trace, next(second)) for trace in first]
 
 
 def of_one_kind(learners: Sequence[StochasticApproximation]) -> bool:
@@ -62,8 +105,10 @@ def _run(learners: Sequence[StochasticApproximation], points: Vector) -> list[Tr
     return [Trace(*answers) for answers in zip(scores, fates, strict=True)]
 
 
-def joined(first: Trace, second: Trace) -> Trace:
+def _joined(first: Trace, second: Trace | Failed) -> Trace | Failed:
     """One trace after another."""
+    if isinstance(second, Failed):
+        return second
     watched = None
     if first.watched is not None and second.watched is not None:
         watched = tuple(np.concatenate(both) for both in zip(first.watched, second.watched, strict=True))
@@ -74,8 +119,3 @@ def joined(first: Trace, second: Trace) -> Trace:
         alarms=first.alarms + second.alarms,
         first_row=first.first_row,
     )
-
-
-def groups_of(n: int) -> list[slice]:
-    """n learners in groups whose traces are kept at the same time."""
-    return [slice(first, min(first + AT_ONCE, n)) for first in range(0, n, AT_ONCE)]

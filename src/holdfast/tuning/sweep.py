@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from holdfast.checks import require_whole
 from holdfast.datasets import Stream
 from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
 from holdfast.threads import cores
+from holdfast.tuning.attempt import Failed, attempt
 from holdfast.tuning.reading import as_list, as_value, check_function, shown
 
 Item = TypeVar("Item")
@@ -67,7 +68,8 @@ def sweep(
     workers : int, optional
         Threads; by default as many as there are cores for this process.
     progress : function (done, total), optional
-        Called after each evaluation, from this thread.
+        Called after each evaluation, from this thread, with how many there have been and how many there will be:
+        settings × streams × restarts.
 
     Examples
     --------
@@ -75,38 +77,77 @@ def sweep(
     array([[20., 40.],
            [30., 60.]])
     """
-    settings, streams = as_list("settings", settings), as_list("streams", streams)
     check_function("evaluate", evaluate, "(setting, stream, restart) → number")
+
+    def evaluate_one(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | Failed]:
+        return [attempt(evaluate, setting, stream, restart) for setting in group]
+
+    return sweep_in_groups(settings, streams, evaluate_one, 1, restarts=restarts, workers=workers, progress=progress)
+
+
+def sweep_in_groups(
+    settings: Iterable[Any],
+    streams: Iterable[Item],
+    evaluate: Callable[[Sequence[Any], Item, int], Sequence[npt.ArrayLike | Failed]],
+    size: int,
+    *,
+    restarts: int = 1,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """A sweep whose `evaluate` takes `size` settings at once and has an answer, or an error, for each of them.
+
+    All else is as if each were evaluated alone: of several errors the one that a sweep of single settings would meet
+    first is raised, and `progress` is called once for each setting, stream and restart.
+    """
+    settings, streams = as_list("settings", settings), as_list("streams", streams)
     if progress is not None:
         check_function("progress", progress, "(done, total)")
     restarts = require_whole("restarts", restarts, 1)
     threads = cores() if workers is None else require_whole("workers", workers, 1)
-    tasks = list(product(range(len(settings)), range(len(streams)), range(restarts)))
-    results: list[FloatArray | None] = []
+    groups = [settings[first : first + size] for first in range(0, len(settings), size)]
+    wanted = [len(group) for group in groups]  # of each group, the first so many: those before an error
+    jobs = list(product(range(len(groups)), range(len(streams)), range(restarts)))
+    total = len(settings) * len(streams) * restarts
+    results: dict[tuple[int, int, int], FloatArray | None] = {}
     cannot_run: dict[int, str] = {}
+    failed: BaseException | None = None
+
+    def answers(g: int, i: int, r: int) -> list[FloatArray | Failed]:
+        found = evaluate(groups[g][: wanted[g]], streams[i], r)
+        return [each if isinstance(each, Failed) else attempt(as_value, each) for each in found]
+
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", HoldfastWarning)
-        waiting: list[Future[npt.ArrayLike]] = [pool.submit(evaluate, settings[s], streams[i], r) for s, i, r in tasks]
+        waiting = [pool.submit(answers, *job) for job in jobs]
         try:
-            for done, ((s, i, r), future) in enumerate(zip(tasks, waiting, strict=True), start=1):
-                try:
-                    results.append(as_value(future.result()))
-                except CannotRunError as error:
-                    results.append(None)
-                    cannot_run.setdefault(s, str(error))
-                except Exception as error:
-                    error.add_note(f"settings[{s}] = {shown(settings[s])}, {named(streams[i], i)}, restart {r}")
-                    raise
-                if progress is not None:
-                    progress(done, len(tasks))
+            for (g, i, r), future in zip(jobs, waiting, strict=True):
+                for s, answer in enumerate(future.result()[: wanted[g]], start=g * size):
+                    if not isinstance(answer, Failed):
+                        results[s, i, r] = answer
+                    elif isinstance(answer.error, CannotRunError):
+                        results[s, i, r] = None
+                        cannot_run.setdefault(s, str(answer.error))
+                    else:
+                        failed, wanted[g] = answer.error, s - g * size
+                        if isinstance(failed, Exception):
+                            place = f"{named(streams[i], i)}, restart {r}"
+                            failed.add_note(f"settings[{s}] = {shown(settings[s])}, {place}")
+                        break
+                    if progress is not None:
+                        progress(len(results), total)
+                is_last = (i, r) == (len(streams) - 1, restarts - 1)
+                if failed is not None and (is_last or not wanted[g]):  # no setting before it can fail any more
+                    raise failed
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    shape = _common_shape(results)
-    filled = [np.full(shape, np.nan) if value is None else value for value in results]
-    values = np.array(filled).reshape(len(settings), len(streams), restarts, *shape)
-    values[list(cannot_run)] = np.nan
-    return Sweep(settings, values, cannot_run)
+    shape = _common_shape(list(results.values()))
+    values = np.full((len(settings), len(streams), restarts, *shape), np.nan)
+    for where, value in results.items():
+        if value is not None and where[0] not in cannot_run:
+            values[where] = value
+    return Sweep(settings, values, dict(sorted(cannot_run.items())))
 
 
 def named(stream: object, place: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,11 @@ from holdfast.datasets import Stream
 from holdfast.errors import BadInputError
 from holdfast.learners import StochasticApproximation
 from holdfast.tuning.grid import Setting
-from holdfast.tuning.objectives import Objective, OfTrace
+from holdfast.tuning.objectives import Objective, is_of_trace
 from holdfast.tuning.reading import as_settings, as_streams, check_learner, check_objective, check_seeds, shown
 from holdfast.tuning.selection import choose
-from holdfast.tuning.side_by_side import WORTH_COMPILING, groups_of, process_all
-from holdfast.tuning.sweep import Sweep, named, sweep
+from holdfast.tuning.side_by_side import AT_ONCE, WORTH_COMPILING, evaluate_all
+from holdfast.tuning.sweep import Sweep, named, sweep, sweep_in_groups
 
 
 class Tuned(NamedTuple):
@@ -75,8 +76,8 @@ def tune(
 
     how: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
     points = len(settings) * restarts * sum(map(len, streams))
-    if isinstance(objective, OfTrace) and points >= WORTH_COMPILING:
-        result = _sweep_side_by_side(make, settings, streams, objective, how)
+    if is_of_trace(objective) and points >= WORTH_COMPILING:
+        result = sweep_in_groups(settings, streams, partial(evaluate_all, make, objective), AT_ONCE, **how)
     else:
         result = sweep(settings, streams, lambda s, stream, r: objective(make(s, r), stream), **how)
     try:
@@ -84,34 +85,6 @@ def tune(
     except BadInputError as error:
         raise BadInputError(f"{error}; {_why_none(result, streams)}") from None
     return Tuned(settings[best], float(result.values[best].mean()), result)
-
-
-def _sweep_side_by_side(
-    make: Callable[[Setting, int], StochasticApproximation],
-    settings: list[Setting],
-    streams: list[Stream],
-    objective: OfTrace,
-    how: dict[str, Any],
-) -> Sweep:
-    """The same as a sweep of all settings, a block of them at once."""
-    groups = [settings[part] for part in groups_of(len(settings))]
-    longest = max(map(len, groups))
-
-    def evaluate(group: list[Setting], stream: Stream, restart: int) -> list[float]:
-        learners = []
-        for setting in group:
-            try:
-                learners.append(make(setting, restart))
-            except Exception as error:
-                error.add_note(f"setting {shown(setting)}")
-                raise
-        traces = process_all(learners, stream.y[: objective.stop])
-        values = [objective.judge(trace, stream) for trace in traces]
-        return values + [np.nan] * (longest - len(values))
-
-    result = sweep(groups, streams, evaluate, **how)
-    values = np.moveaxis(result.values, 3, 1).reshape(-1, *result.values.shape[1:3])[: len(settings)]
-    return Sweep(settings, values)
 
 
 def _why_none(result: Sweep, streams: list[Stream]) -> str:
