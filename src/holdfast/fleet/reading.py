@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
         if len(set(lengths)) > 1 or lengths[0] != expected:
+            _refuse_texts(x for row, length in zip(X, lengths, strict=True) if length != expected for x in row)
             X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
     points, names = read_rows(_without_texts(X), width, names)
     if len(points) != n:
@@ -61,7 +62,11 @@ def _without_texts(X: Any) -> Any:
         except (TypeError, ValueError):  # of no one shape: `read_rows` says so
             return X
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
-        for x in array.flat:
-            if isinstance(x, str | bytes):
-                raise WrongTypeError(f"expected numbers, got {type(x).__name__} {x!r}")
+        _refuse_texts(array.flat)
     return array if isinstance(array, np.ndarray) and array.dtype.kind in "biuf" else X
+
+
+def _refuse_texts(values: Iterable[Any]) -> None:
+    for x in values:
+        if isinstance(x, str | bytes):
+            raise WrongTypeError(f"expected numbers, got {type(x).__name__} {x!r}")

@@ -41,10 +41,8 @@ def check_variables(variables: Sequence[str], known: Sequence[str] | None, width
     """Refuses columns other than those that a fleet learns from: by name, or by number where it has no names."""
     if known is not None and set(known) != set(variables):
         raise BadInputError(f"this fleet learns from {_told(known)}, got the columns {_told(variables)}")
-    if width is not None and width != len(variables):
-        raise BadInputError(
-            f"this fleet learns from points of width {width}, got {len(variables)} columns: {_told(variables)}"
-        )
+    if width is not None and width != (n := len(variables)):
+        raise BadInputError(f"this fleet learns points of {width}, got {n} column{'s' * (n > 1)}: {_told(variables)}")
 
 
 def read_values(frame: nw.DataFrame[Any], names: Iterable[Any]) -> Vector:
