@@ -17,6 +17,7 @@ from holdfast.fleet.found import NOBODY, Flags, Integers
 from holdfast.fleet.keys import Numbers, Texts
 from holdfast.fleet.missing import stands_for_nothing
 
+AT_ONCE = 1 << 13  # texts that are tried together
 EXPECTED = "keys: expected texts or whole numbers"
 
 
@@ -37,7 +38,7 @@ def read_listed(keys: list[Any]) -> Numbers | Texts:
     """
     kinds = set(map(type, keys))
     if kinds <= {str}:
-        return Texts(keys)
+        return _writable(keys, all_texts=True)
     if kinds == {int}:
         return Numbers.of(_exact(keys))
     there = {kind for kind in kinds if not stands_for_nothing(kind)}
@@ -51,7 +52,7 @@ def read_listed(keys: list[Any]) -> Numbers | Texts:
     for key in keys if whole or floats else ():
         if type(key) in whole or (type(key) in floats and key == key):
             _refuse(f"{EXPECTED}, all of one kind, got texts and", key)
-    return Texts(keys)
+    return _writable(keys, all_texts=False)
 
 
 def read_array(keys: npt.NDArray[Any]) -> Numbers | Texts:
@@ -79,6 +80,19 @@ def coded(codes: Integers, kinds: list[Any]) -> Numbers | Texts:
 def known_numbers(keys: Numbers) -> Numbers | Texts:
     """Whole numbers, unless all of them are missing."""
     return nobody(len(keys)) if len(keys.missing) and keys.missing.all() else keys
+
+
+def _writable(keys: list[Any], all_texts: bool) -> Texts:
+    """Texts as they are, unless one holds half a character (a surrogate), which UTF-8 cannot write to a file."""
+    for first in range(0, len(keys), AT_ONCE):
+        texts = keys[first : first + AT_ONCE]
+        texts = texts if all_texts else [text for text in texts if isinstance(text, str)]
+        try:
+            "".join(texts).encode()  # all at once, for speed
+        except UnicodeEncodeError:
+            half = next(text for text in texts if any("\ud800" <= character <= "\udfff" for character in text))
+            raise BadInputError(f"keys: {half!r} holds half a character, which cannot be written as UTF-8") from None
+    return Texts(keys)
 
 
 def _read_numbers(keys: list[Any], gone: set[type], whole: set[type], floats: set[type]) -> Numbers | Texts:

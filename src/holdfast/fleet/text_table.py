@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.errors import WrongTypeError
 from holdfast.fleet.found import NOBODY, UNKNOWN, Found, Integers
 from holdfast.fleet.missing import is_missing
 
@@ -37,7 +37,6 @@ class TextTable:
                 rows[i] = UNKNOWN - numbers[text]
             elif not is_missing(text):
                 raise WrongTypeError(f"the keys of this fleet are texts, got {text!r} ({type(text).__name__})")
-        _refuse_unwritable(numbers)
         return Found(rows, list(numbers), np.array(first, np.int64))
 
     def look_up_coded(self, codes: Integers, texts: Sequence[Any]) -> Found:
@@ -63,14 +62,3 @@ class TextTable:
         """Forgets keys."""
         for key in keys:
             self.rows.pop(key, None)
-
-
-def _refuse_unwritable(texts: Iterable[str]) -> None:
-    """Texts go to files as UTF-8, which cannot write halves of characters. All are tried at once, for speed."""
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError:
-        half = next(text for text in texts if any("\ud800" <= character <= "\udfff" for character in text))
-        raise BadInputError(
-            f"keys: {half!r} is not valid Unicode (a lone surrogate), and cannot be written as UTF-8"
-        ) from None
