@@ -121,6 +121,12 @@ def test_wrong_frames_are_told_what_was_expected() -> None:
         (frame[["sensor", "when"]], {"key": "sensor"}, BadInputError, "columns with numbers"),
         (pl.from_pandas(frame).lazy(), {"key": "sensor"}, WrongTypeError, "eager dataframe"),
         ({"sensor": ["a"]}, {"key": "sensor"}, WrongTypeError, "eager dataframe"),
+        (frame, {"key": "sensor", "values": 3}, BadInputError, "no column 3; there are sensor, x, when"),
+        (frame, {"key": "sensor", "values": []}, BadInputError, "one or more columns with numbers"),
+        (frame, {"key": "sensor", "values": ["x", "x"]}, BadInputError, "each once, got x, x"),
+        (frame, {"key": "sensor", "values": "x", "prefix": None}, WrongTypeError, "prefix: expected a text, got None"),
+        (frame.set_axis(["sensor", "x", "x"], axis=1), {"key": "sensor"}, BadInputError, "different names"),
+        (frame.set_axis([0, 1, 2], axis=1), {"key": "sensor"}, BadInputError, "no column 'sensor'; there are 0, 1, 2"),
     ]
     for given, arguments, error, message in wrong:
         with pytest.raises(error, match=message):
@@ -136,3 +142,82 @@ def test_a_warning_counts_what_was_skipped() -> None:
     frame.loc[7, "sensor"] = None
     with pytest.warns(HoldfastWarning, match="1 of 50 points could not be used or had no key, the first of them row 7"):
         hf.Fleet(MODEL).process(frame, key="sensor", values="x")
+
+
+@pytest.mark.parametrize("names", [(0, 1), (("a", "key"), ("a", "x"))], ids=["numbers", "tuples"])
+def test_columns_that_are_not_called_by_texts(names: tuple[Any, Any]) -> None:
+    frame = pd.DataFrame({names[0]: ["a", "b"], names[1]: [1.0, 2.0]})
+    for values in (None, names[1], [names[1]], pd.Index([names[1]], tupleize_cols=False)):
+        fleet = hf.Fleet(MODEL)
+        result = fleet.process(frame, key=names[0], values=values)
+        assert (fleet.variables, sorted(fleet)) == ((str(names[1]),), ["a", "b"])
+        assert list(result.columns) == [*frame.columns, "score", "dropped", "bad"]
+        restored = hf.from_bytes(fleet.to_bytes())
+        assert isinstance(restored, hf.Fleet)
+        restored.process(frame, key=names[0], values=values)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_as_many_columns_as_the_points_had(width: int) -> None:
+    """Those that came without names; compiled code would read past the point."""
+    frame = pd.DataFrame({"key": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0]})
+    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    fleet.update(["a", "b"], np.ones((2, width)))
+    with pytest.raises(BadInputError, match=f"points of {width}, got {3 - width} column.?: x"):
+        fleet.process(frame, key="key", values=["x", "y"][: 3 - width])
+    fleet.process(frame, key="key", values=["x", "y"][:width])
+    assert fleet.variables == ("x", "y")[:width]
+
+
+TIMES = [2**60 + 3, 2**60 + 1, None, 2**60 + 2]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pl.Series(TIMES),
+        pd.Series(TIMES, dtype="Int64"),
+        pd.Series(TIMES, dtype=object),
+        pa.array(TIMES),
+        pl.Series(TIMES, dtype=pl.Int128),
+        pl.Series(["c", "a", None, "b"]),
+    ],
+    ids=["polars", "pandas", "objects", "pyarrow", "128 bits", "texts"],
+)
+def test_times_are_told_apart_to_the_last_digit(times: Any) -> None:
+    columns = {"key": ["a"] * 4, "x": [3.0, 1.0, 9.0, 2.0], "when": times}
+    make: Any = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}[
+        type(times).__module__.split(".")[0]
+    ]
+    model = hf.SRA(1, gamma=3.0, rho=0.05, n_init=2)
+    fleet, alone = hf.Fleet(model), model.clone()
+    result = fleet.process(make(columns), key="key", values="x", time="when")
+    trace = alone.process([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(column(result, "score")[[1, 3, 0]], trace.score)
+    assert column(result, "bad").tolist() == [False, False, True, False]
+    np.testing.assert_array_equal(fleet["a"].means, alone.means)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.Series([1, "a"], dtype=object),
+        pd.Series([None, 2, "a"], dtype=object),
+        pl.Series([[1, 2], [3, 4]]),
+        pl.Series([{"a": 1}, {"a": 2}]),
+    ],
+    ids=["mixed", "mixed and missing", "lists", "structs"],
+)
+def test_times_without_an_order_are_refused(times: Any) -> None:
+    columns = {"key": ["a"] * len(times), "x": np.ones(len(times)), "when": times}
+    frame = pd.DataFrame(columns) if isinstance(times, pd.Series) else pl.DataFrame(columns)
+    with pytest.raises(WrongTypeError, match="column 'when' holds what has no order"):
+        hf.Fleet(MODEL).process(frame, key="key", values="x", time="when")
+
+
+def test_an_error_tells_the_row_of_the_frame() -> None:
+    """Not that of the order in time."""
+    frame = pd.DataFrame({"key": ["a"] * 4, "x": [1.0, np.inf, 2.0, 3.0], "when": [4, 3, 2, 1]})
+    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise"))
+    with pytest.raises(BadInputError, match="row 1 cannot be used"):
+        fleet.process(frame, key="key", values="x", time="when")

@@ -1,8 +1,7 @@
-"""Columns of dataframes, whichever library they come from: keys by codes, values as numbers."""
+"""Dataframes and their columns, whichever library they come from; columns of keys, texts by their codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,11 @@ from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
 from holdfast.fleet.found import NONE_MISSING, UNKNOWN, Flags, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.listed_keys import coded, known_numbers, nobody, read_listed
 from holdfast.fleet.text_hashes import hash_texts, texts_agree
-from holdfast.scheme.state import Vector
 
 if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
-
-
-PANDAS_INDEX = "__index_level_"  # what pyarrow makes of an index, which is no variable
 
 
 def narwhals() -> Any:
@@ -30,11 +26,29 @@ def narwhals() -> Any:
     return nw
 
 
+def is_column(keys: Any) -> bool:
+    """Whether this may be a column; classes are asked, because frames answer for columns of any name."""
+    return hasattr(type(keys), "dtype") or library_of(keys) == "pyarrow"
+
+
+def library_of(thing: Any) -> str:
+    """The name of the library that this comes from."""
+    return type(thing).__module__.partition(".")[0]
+
+
 def series_of(column: Any) -> nw.Series[Any]:
-    """A column of any library."""
+    """A column of any library; also what pandas and pyarrow have outside of frames."""
     try:
+        if library_of(column) == "pandas":
+            import pandas  # type: ignore[import-untyped]
+
+            column = column if isinstance(column, pandas.Series) else pandas.Series(column)
+        elif library_of(column) == "pyarrow":
+            import pyarrow
+
+            column = pyarrow.chunked_array([column]) if isinstance(column, pyarrow.Array) else column
         return narwhals().from_native(column, series_only=True)
-    except TypeError as error:
+    except (TypeError, NotImplementedError) as error:
         raise WrongTypeError(f"keys: expected a list, an array or a column, got {type(column).__name__}") from error
 
 
@@ -49,29 +63,50 @@ def frame_of(frame: Any) -> nw.DataFrame[Any]:
         return nw.from_native(frame, eager_only=True)
     except TypeError as error:
         raise WrongTypeError(f"expected an eager dataframe, got {type(frame).__name__}: {error}") from None
+    except nw.exceptions.DuplicateError as error:
+        raise BadInputError(f"expected a frame whose columns have different names: {error}") from None
 
 
 def read_key_column(column: nw.Series[Any]) -> Numbers | Texts:
     """The keys in a column: whole numbers as they are, texts by their codes in the column's own dictionary."""
     nw = narwhals()
-    if column.dtype.is_integer() or column.dtype.is_float():
-        if not (missing := column.is_null().to_numpy()).any():
-            return Numbers.of(np.asarray(column.to_numpy()))
-        keys = Numbers.of(np.asarray(column.fill_null(0).to_numpy()))
-        return Numbers(keys.values, missing | keys.missing if len(keys.missing) else missing)
-    if column.dtype not in (nw.String, nw.Categorical, nw.Object, nw.Enum):
-        raise WrongTypeError(f"column {column.name!r} holds {column.dtype}: keys are texts or whole numbers")
     native = column.to_native()
-    if column.implementation.is_pyarrow():
-        return _of_arrow(native)
-    if column.implementation.is_polars():
-        return _of_polars(native)
-    if column.implementation.is_pandas_like():
-        if getattr(native.dtype, "storage", "") == "pyarrow":
-            return _of_arrow(column.to_arrow())
-        codes, texts = nw.get_native_namespace(column).factorize(native)
-        return Texts(list(texts), np.asarray(codes, np.int64))
-    return Texts(column.to_list())
+    if column.dtype.is_integer() or column.dtype.is_float():
+        return _of_numbers(column)
+    if column.dtype in (nw.String, nw.Categorical, nw.Object, nw.Enum):
+        if column.implementation.is_pyarrow():
+            return _of_arrow(native)
+        if column.implementation.is_polars() and column.dtype != nw.Object:
+            return _of_polars(native)
+        if column.implementation.is_pandas_like():
+            return _of_pandas(column, native)
+        return read_listed(column.to_list())
+    if column.is_null().all():  # of a type of its own, such as Null
+        return nobody(len(column))
+    told = "keys: the column" if column.name in (None, "") else f"column {column.name!r}"
+    raise WrongTypeError(f"{told} holds {column.dtype}: keys are texts or whole numbers")
+
+
+def _of_numbers(column: nw.Series[Any]) -> Numbers | Texts:
+    if str(column.dtype).endswith("128"):  # which no array can hold
+        return read_listed(column.to_list())
+    if not (missing := column.is_null().to_numpy()).any():
+        return known_numbers(Numbers.of(np.asarray(column.to_numpy())))
+    keys = Numbers.of(np.asarray(column.fill_null(0).to_numpy()))
+    return known_numbers(Numbers(keys.values, missing | keys.missing if len(keys.missing) else missing))
+
+
+def _of_pandas(column: nw.Series[Any], native: Any) -> Numbers | Texts:
+    """Numbered by pandas; a column of any objects may hold whole numbers, too, and is read as a list of them is."""
+    pandas = narwhals().get_native_namespace(column)
+    if native.dtype == object and not (
+        column.implementation.is_pandas() and pandas.api.types.infer_dtype(native, skipna=True) == "string"
+    ):
+        return read_listed(column.to_list())
+    if getattr(native.dtype, "storage", "") == "pyarrow" or hasattr(native.dtype, "pyarrow_dtype"):
+        return _of_arrow(column.to_arrow())
+    codes, kinds = pandas.factorize(native)
+    return coded(np.asarray(codes, np.int64), list(kinds))
 
 
 def numbered(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
@@ -92,16 +127,19 @@ def _of_polars(column: Any) -> Texts:
     return Texts(texts.to_list(), codes) if same else Texts(column.to_list())
 
 
-def _of_arrow(column: Any) -> Texts:
+def _of_arrow(column: Any) -> Numbers | Texts:
     """Numbered by the dictionary they have, or by their hashes."""
     import pyarrow
 
+    types = pyarrow.types
+    if not (types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type)):
+        column = column.cast(pyarrow.large_string())  # from views, of which not even pieces can be put together
     whole = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
     if isinstance(whole, pyarrow.ChunkedArray):  # of several chunks still, or of none
         whole = pyarrow.concat_arrays(whole.chunks) if whole.num_chunks else pyarrow.array([], column.type)
-    if pyarrow.types.is_dictionary(whole.type):
+    if types.is_dictionary(whole.type):
         codes = whole.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Texts(whole.dictionary.to_pylist(), np.ascontiguousarray(codes))
+        return coded(np.ascontiguousarray(codes), whole.dictionary.to_pylist())
     data, edges = arrow_bytes(whole)
     hashes = np.empty(len(whole), np.int64)
     hash_texts(data, edges, hashes)
@@ -123,29 +161,3 @@ def arrow_bytes(texts: Any) -> tuple[Any, Any]:
     _, edges, data = texts.buffers()
     bounds = np.frombuffer(edges, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     return np.frombuffer(data if data is not None else b"", np.uint8), bounds
-
-
-def read_values(frame: nw.DataFrame[Any], names: Sequence[str]) -> Vector:
-    """The numbers in some columns, (n, columns); what is null is NaN."""
-    nw = narwhals()
-    columns = []
-    for name in names:
-        column = frame[name]
-        if not column.dtype.is_numeric() and column.dtype != nw.Boolean:
-            raise WrongTypeError(f"column {name!r} holds {column.dtype}, not numbers: leave it out or convert it")
-        columns.append(column.cast(nw.Float64).to_numpy())
-    return np.ascontiguousarray(np.column_stack(columns), dtype=np.float64)
-
-
-def values_named(frame: nw.DataFrame[Any], values: Any, others: Sequence[str]) -> tuple[str, ...]:
-    """The columns to learn from: those given, or all that hold numbers besides key and time."""
-    given = [values] if isinstance(values, str) else values
-    missing = [name for name in (*others, *(given or ())) if name not in frame.columns]
-    if missing:
-        raise BadInputError(f"there is no column {', '.join(map(repr, missing))}; there are {', '.join(frame.columns)}")
-    if given is None:
-        candidates = (name for name in frame.columns if name not in others and not name.startswith(PANDAS_INDEX))
-        given = [name for name in candidates if frame[name].dtype.is_numeric()]
-    if not given or len(set(given)) < len(given):
-        raise BadInputError(f"values: expected one or more columns with numbers, each once, got {given}")
-    return tuple(given)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
-from holdfast.fleet.columns import frame_of, narwhals, read_key_column, read_values, values_named
-from holdfast.fleet.found import Integers
-from holdfast.scheme.state import Vector
+from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.fleet.columns import frame_of, narwhals, read_key_column
+from holdfast.fleet.times import in_time
+from holdfast.fleet.variables import check_variables, read_values, variables_of
 
 if TYPE_CHECKING:
     from holdfast.fleet.fleet import Fleet
@@ -26,20 +26,25 @@ def is_several(frames: Any) -> bool:
 
 def process_frame(fleet: Fleet, frame: Any, key: str, values: Any, time: str | None, prefix: str) -> Any:
     """See `Fleet.process`."""
+    if not isinstance(prefix, str):
+        raise WrongTypeError(f"prefix: expected a text, got {prefix!r}")
     table = frame_of(frame)
-    names = values_named(table, values, [key] if time is None else [key, time])
-    known = fleet.variables
-    if known is not None and set(known) != set(names):
-        raise BadInputError(f"this fleet learns from {', '.join(known)}, got the columns {', '.join(names)}")
-    names = known or names
+    variables = variables_of(table, values, [key] if time is None else [key, time])
+    check_variables(list(variables), fleet.variables, fleet._width)
+    names = fleet.variables or tuple(variables)
     columns = [prefix + name for name in (WATCHED if fleet.on_autopilot else PLAIN)]
     clash = [name for name in columns if name in table.columns]
     if clash:
         raise BadInputError(f"the frame has a column {', '.join(map(repr, clash))} already: give a prefix")
-    keys, points = read_key_column(table[key]), read_values(table, names)
+    keys, points = read_key_column(table.get_column(key)), read_values(table, [variables[name] for name in names])
+    order = None
+    if time is not None:
+        order, timeless = in_time(table.get_column(time))
+        points[timeless] = np.nan  # not used
     fleet._open(len(names), names)
-    order = None if time is None else in_time(table[time], points)
     if order is not None:
+        if fleet.model.on_bad == "raise" and fleet._crew is not None:
+            fleet._crew.engine.refuse_bad(points)  # before they are sorted: the frame's rows are told
         keys, points = keys.take(order), points[order]
     trace = fleet._learn(keys, points)
     back = None if order is None else np.argsort(order)
@@ -50,21 +55,3 @@ def process_frame(fleet: Fleet, frame: Any, key: str, values: Any, time: str | N
         for name, answer in zip(columns, answers, strict=True)
     ]
     return table.with_columns(*series).to_native()
-
-
-def in_time(column: Any, points: Vector) -> Integers | None:
-    """The order of the rows in time, those of equal times as they come; None if they are in order already.
-
-    A row without a time is not used: its point becomes NaN.
-    """
-    missing = column.is_null().to_numpy()
-    times = column.to_numpy()
-    if times.dtype.kind in "fmM":
-        missing = missing | np.isnat(times) if times.dtype.kind in "mM" else missing | np.isnan(times)
-    if missing.any():
-        points[missing] = np.nan
-        there = times[~missing]
-        times = np.where(missing, there.max(), times) if len(there) else np.zeros(len(times))
-    if (times[1:] >= times[:-1]).all():
-        return None
-    return np.argsort(times, kind="stable")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.errors import BadInputError, WrongTypeError
-from holdfast.fleet.columns import read_key_column, series_of
+from holdfast.fleet.columns import is_column, read_key_column, series_of
 from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.listed_keys import read_array, read_listed
 from holdfast.learners.reading import Names, read_rows
 from holdfast.scheme.state import Vector
 
@@ -22,46 +22,51 @@ def read_keys(keys: Any) -> Numbers | Texts:
     >>> read_keys(["a", None]).values, read_keys(np.array([3.0, np.nan])).missing
     (['a', None], array([False,  True]))
     """
-    if isinstance(keys, str | bytes | Mapping) or np.ndim(keys) == 0:
-        raise WrongTypeError(f"keys: expected a list, an array or a column, one key a point, got {type(keys).__name__}")
-    if hasattr(keys, "dtype") and not isinstance(keys, np.ndarray):
-        return read_key_column(series_of(keys))
     if isinstance(keys, np.ndarray):
-        return _of_array(keys)
-    keys = keys if isinstance(keys, list) else list(keys)
-    kinds = set(map(type, keys))
-    if kinds <= {int}:
-        return _of_array(np.array(keys)) if keys else Texts([])
-    if kinds & {str, np.str_}:
-        return Texts(keys)
-    if bool in kinds or not kinds <= {int, float, type(None), np.int64, np.int32, np.float64}:
-        other = next(
-            (key for key in keys if not isinstance(key, int | float | str | None) or isinstance(key, bool)), keys[0]
-        )
-        raise WrongTypeError(f"keys: expected texts or whole numbers, got {other!r} ({type(other).__name__})")
-    return _of_array(np.array([np.nan if key is None else key for key in keys]))
-
-
-def _of_array(keys: npt.NDArray[Any]) -> Numbers | Texts:
-    if keys.ndim != 1:
-        raise BadInputError(f"keys: expected one key a point, got an array of shape {keys.shape}")
-    if keys.dtype.kind in "iuf":
-        return Numbers.of(keys)
-    if keys.dtype.kind == "U":
-        return Texts(keys.tolist())
-    if keys.dtype.kind == "O":
-        return read_keys(keys.tolist())
-    raise WrongTypeError(f"keys: expected texts or whole numbers, got an array of {keys.dtype}")
+        return read_array(keys)
+    if isinstance(keys, Sequence) and not isinstance(keys, str | bytes | bytearray):
+        return read_listed(keys if isinstance(keys, list) else list(keys))
+    if is_column(keys):
+        return read_key_column(series_of(keys))
+    raise WrongTypeError(f"keys: expected a list, an array or a column, one key a point, got {type(keys).__name__}")
 
 
 def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
     """The points of a call, (n, width). Of rows of unequal length those of another width become NaN: not usable."""
-    if isinstance(X, list | tuple) and X and all(isinstance(x, Sequence | np.ndarray) for x in X):
+    if isinstance(X, list | tuple) and X and _are_rows(X):
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
         if len(set(lengths)) > 1 or lengths[0] != expected:
+            _refuse_texts(x for row, length in zip(X, lengths, strict=True) if length != expected for x in row)
             X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
-    points, names = read_rows(X, width, names)
+    points, names = read_rows(_without_texts(X), width, names)
     if len(points) != n:
         raise BadInputError(f"expected a point for each key, got {n} keys and {len(points)} points")
     return points, names
+
+
+def _are_rows(X: Sequence[Any]) -> bool:
+    """Whether each is a point of several numbers; a text is none, though it has a length."""
+    kinds = set(map(type, X))
+    if not all(issubclass(kind, Sequence | np.ndarray) and not issubclass(kind, str | bytes) for kind in kinds):
+        return False
+    return np.ndarray not in kinds or all(np.ndim(x) > 0 for x in X if isinstance(x, np.ndarray))
+
+
+def _without_texts(X: Any) -> Any:
+    """The same, if there is no text among other things: where some are missing, it would be read as a number."""
+    array = X
+    if isinstance(X, list | tuple):
+        try:
+            array = np.asarray(X)
+        except (TypeError, ValueError):  # of no one shape: `read_rows` says so
+            return X
+    if isinstance(array, np.ndarray) and array.dtype.kind == "O":
+        _refuse_texts(array.flat)
+    return array if isinstance(array, np.ndarray) and array.dtype.kind in "biuf" else X
+
+
+def _refuse_texts(values: Iterable[Any]) -> None:
+    for x in values:
+        if isinstance(x, str | bytes):
+            raise WrongTypeError(f"expected numbers, got {type(x).__name__} {x!r}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.errors import WrongTypeError
 from holdfast.fleet.found import NOBODY, UNKNOWN, Found, Integers
+from holdfast.fleet.missing import is_missing
 
 
 class TextTable:
@@ -23,7 +24,7 @@ class TextTable:
         return self.rows.get(key) if isinstance(key, str) else None
 
     def look_up(self, texts: Sequence[Any]) -> Found:
-        """The rows of texts; what is no text is missing if it is None or NaN, else an error."""
+        """The rows of texts; what is no text is missing (None, NaN, …) or an error."""
         rows = np.fromiter(map(self.rows.get, texts, repeat(NOBODY)), np.int64, len(texts))
         numbers: dict[str, int] = {}
         first: list[int] = []
@@ -31,10 +32,10 @@ class TextTable:
             text = texts[i]
             if isinstance(text, str):
                 if text not in numbers:
-                    numbers[str(text)] = len(numbers)
+                    numbers[str.__str__(text)] = len(numbers)  # also of a kind of text that shows itself otherwise
                     first.append(i)
                 rows[i] = UNKNOWN - numbers[text]
-            elif text is not None and text == text:
+            elif not is_missing(text):
                 raise WrongTypeError(f"the keys of this fleet are texts, got {text!r} ({type(text).__name__})")
         return Found(rows, list(numbers), np.array(first, np.int64))
 
