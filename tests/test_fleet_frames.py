@@ -215,9 +215,14 @@ def test_times_without_an_order_are_refused(times: Any) -> None:
         hf.Fleet(MODEL).process(frame, key="key", values="x", time="when")
 
 
-def test_an_error_tells_the_row_of_the_frame() -> None:
-    """Not that of the order in time."""
+def test_what_is_told_are_the_rows_of_the_frame() -> None:
+    """Not those of the order in time."""
     frame = pd.DataFrame({"key": ["a"] * 4, "x": [1.0, np.inf, 2.0, 3.0], "when": [4, 3, 2, 1]})
-    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise"))
+    arguments = {"key": "key", "values": "x", "time": "when"}
     with pytest.raises(BadInputError, match="row 1 cannot be used"):
-        fleet.process(frame, key="key", values="x", time="when")
+        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise")).process(frame, **arguments)
+    with pytest.warns(HoldfastWarning, match="the first of them row 1"):
+        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(frame, **arguments)
+    keyless = frame.assign(x=1.0, key=["a", None, "a", "a"])
+    with pytest.raises(BadInputError, match="row 1 has no key"):
+        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise")).process(keyless, **arguments)

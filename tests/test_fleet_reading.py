@@ -195,3 +195,34 @@ def test_texts_are_no_values(values: Any) -> None:
     with pytest.raises(WrongTypeError, match="expected numbers"):
         fleet.update(["a", "b"], values)
     assert fleet.n_seen == 2
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.parametrize("keys", NOBODIES, ids=lambda keys: type(keys).__name__)
+def test_missing_keys_fit_every_fleet(keys: Any) -> None:
+    for others in (["a"], [1]):
+        for first, then in ((keys, others), (others, keys)):
+            fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+            fleet.update(first, [1.0])
+            fleet.update(then, [1.0])
+            assert (fleet.keys(), fleet.n_keyless, fleet.n_seen) == (others, 1, 1)
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
+    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    for keys in ([pd.NA, "b"], ["a", "b"], [pd.NA, "b"], np.array([pd.NA, "b"], object), np.array(["a", "b"], object)):
+        fleet.update(keys, [1.0, 2.0])
+    for mask in ([True, False], [False, True], [False, False]):
+        fleet.update(np.ma.array(["a", "b"], mask=mask), [1.0, 2.0])
+    assert dict(zip(fleet.keys(), fleet.counts()["n_seen"], strict=True)) == {"a": 4, "b": 7}
+    assert fleet.n_keyless == 5
+
+
+def test_half_a_character_is_nobodys_key(tmp_path: Any) -> None:
+    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01), max_keys=1, spill=tmp_path / "spill")
+    fleet.update(["a", "b"], [1.0, 2.0])
+    assert "\udcff" not in fleet
+    assert Kind.A in fleet
+    with pytest.raises(KeyError):
+        fleet["\udcff"]

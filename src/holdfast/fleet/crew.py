@@ -50,6 +50,12 @@ class Answers:
         """Those to some of the points, as views."""
         return Answers(self.results[part], self.fates[part], self.alarms, self.first + part.start)
 
+    def put_back(self, order: Integers) -> Answers:
+        """Those to points that were sorted, in the order in which they had come; alarms stay in that of time."""
+        results, fates = np.empty_like(self.results), np.empty_like(self.fates)
+        results[order], fates[order] = self.results, self.fates
+        return Answers(results, fates, self.alarms, self.first)
+
 
 class Crew(ABC):
     """The streams of one engine's kind: how they are held, started and run."""

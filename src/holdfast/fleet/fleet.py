@@ -17,7 +17,7 @@ from holdfast.errors import BadInputError
 from holdfast.fleet import checkpoint
 from holdfast.fleet.crew import Answers, Crew
 from holdfast.fleet.crews import crew_of
-from holdfast.fleet.found import NOBODY
+from holdfast.fleet.found import NOBODY, Integers
 from holdfast.fleet.keys import Key, Numbers, Texts, as_key
 from holdfast.fleet.latest import Latest
 from holdfast.fleet.reading import read_keys, read_points
@@ -154,9 +154,11 @@ class Fleet:
         if self._roster.spill is not None and self._crew is not None:
             self._roster.spill.keep_to(self._crew.width, self._crew.state_size)
 
-    def _learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None) -> Trace:
-        """Learns all points of a call."""
+    def _learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None, order: Integers | None = None) -> Trace:
+        """Learns all points of a call, in this order; what is told is in the order in which they came."""
         answers = self._answers(asked, points)
+        if order is not None:
+            asked, points = asked.take(order), points[order]
         for piece, rows in self._roster.segments(asked):
             if (keyless := rows == NOBODY).any():
                 self.n_keyless += int(np.count_nonzero(keyless))
@@ -167,7 +169,7 @@ class Fleet:
                 self._run(turns, points[own], answers.of(own))
         if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
             self._latest = Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
-        return self._told(answers)
+        return self._told(answers if order is None else answers.put_back(order))
 
     def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
         """Holds the first points of streams, starts those that can start, and runs the others."""

@@ -42,16 +42,10 @@ def process_frame(fleet: Fleet, frame: Any, key: str, values: Any, time: str | N
         order, timeless = in_time(table.get_column(time))
         points[timeless] = np.nan  # not used
     fleet._open(len(names), names)
-    if order is not None:
-        if fleet.model.on_bad == "raise" and fleet._crew is not None:
-            fleet._crew.engine.refuse_bad(points)  # before they are sorted: the frame's rows are told
-        keys, points = keys.take(order), points[order]
-    trace = fleet._learn(keys, points)
-    back = None if order is None else np.argsort(order)
+    trace = fleet._learn(keys, points, order=order)
     answers = [np.ascontiguousarray(getattr(trace, name.removeprefix(prefix))) for name in columns]
     nw = narwhals()
     series = [
-        nw.new_series(name, answer if back is None else answer[back], backend=table.implementation)
-        for name, answer in zip(columns, answers, strict=True)
+        nw.new_series(name, answer, backend=table.implementation) for name, answer in zip(columns, answers, strict=True)
     ]
     return table.with_columns(*series).to_native()

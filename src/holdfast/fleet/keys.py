@@ -12,6 +12,7 @@ import numpy.typing as npt
 from holdfast.errors import WrongTypeError
 from holdfast.fleet.found import NOBODY, NONE_MISSING, Flags, Found, Integers
 from holdfast.fleet.integer_table import IntegerTable
+from holdfast.fleet.missing import is_missing
 from holdfast.fleet.text_table import TextTable
 
 Key = str | int
@@ -25,10 +26,15 @@ def as_key(key: object) -> Key | None:
     (3, 'a', None, None)
     """
     if isinstance(key, str):
-        return str(key)
+        return str.__str__(key) if _is_writable(key) else None
     if isinstance(key, bool) or not isinstance(key, int | np.integer) or not LEAST <= key <= MOST:
         return None
     return int(key)
+
+
+def _is_writable(text: str) -> bool:
+    """Whether a file can hold it; halves of characters it cannot."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +57,12 @@ class Numbers:
             return cls(np.ascontiguousarray(keys, np.int64), NONE_MISSING)
         missing = np.isnan(keys)
         whole = np.where(missing, 0.0, keys)
-        if not (np.abs(whole) < 2.0**53).all() or (whole != np.floor(whole)).any():
+        if (whole != np.floor(whole)).any():
             raise WrongTypeError("keys: expected texts or whole numbers, got numbers with fractions")
+        if not (np.abs(whole) < 2.0**53).all():
+            raise WrongTypeError(
+                "keys: floats of 2^53 and more are not exact: give whole numbers, or make texts of them"
+            )
         return cls(whole.astype(np.int64), missing)
 
     def __len__(self) -> int:
@@ -91,7 +101,7 @@ class Texts:
         """Whether there is no key at all."""
         if self.codes is not None:
             return bool((self.codes < 0).all())
-        return all(text is None or text != text for text in self.values)
+        return all(map(is_missing, self.values))
 
     def first_missing(self) -> int:
         """The first that is none, −1 if all are there."""

@@ -35,10 +35,13 @@ class Latest:
         """Whether these are the same keys, and have the same rows still."""
         if version != self.version or type(keys) is not type(self.keys) or len(keys) != len(self.keys):
             return False
-        if isinstance(keys, np.ndarray):
-            same = keys.dtype == self.keys.dtype and bool(np.array_equal(keys, self.keys))
-        else:
-            same = bool(keys == self.keys)
+        try:
+            if isinstance(keys, np.ndarray):
+                same = keys.dtype == self.keys.dtype and bool(np.array_equal(keys, self.keys))
+            else:
+                same = bool(keys == self.keys)
+        except (TypeError, ValueError):  # pandas' NA, of which nothing can be said; an array among the keys
+            return False
         return same and kinds_of(keys) == self.kinds  # True is equal to 1, and no key
 
 
