@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
@@ -96,6 +96,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("K", "d", "norm"), KINDS)
+@settings(max_examples=5)  # of each kind, and there are many
 @given(seed=seeds, step=steps)
 def test_gaussian_mixture(K, d, norm, seed, step):
     rng = np.random.default_rng(seed)

@@ -42,7 +42,10 @@ def check_variables(variables: Sequence[str], known: Sequence[str] | None, width
     if known is not None and set(known) != set(variables):
         raise BadInputError(f"this fleet learns from {_told(known)}, got the columns {_told(variables)}")
     if width is not None and width != (n := len(variables)):
-        raise BadInputError(f"this fleet learns points of {width}, got {n} column{'s' * (n > 1)}: {_told(variables)}")
+        raise BadInputError(
+            f"the points of this fleet have {width} variable{'s' * (width > 1)}, got {n} column{'s' * (n > 1)}: "
+            f"{_told(variables)}"
+        )
 
 
 def read_values(frame: nw.DataFrame[Any], names: Iterable[Any]) -> Vector:
