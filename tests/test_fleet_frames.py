@@ -163,7 +163,7 @@ def test_as_many_columns_as_the_points_had(width: int) -> None:
     frame = pd.DataFrame({"key": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0]})
     fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], np.ones((2, width)))
-    with pytest.raises(BadInputError, match=f"points of {width}, got {3 - width} column.?: x"):
+    with pytest.raises(BadInputError, match=f"have {width} variables?, got {3 - width} columns?: x"):
         fleet.process(frame, key="key", values=["x", "y"][: 3 - width])
     fleet.process(frame, key="key", values=["x", "y"][:width])
     assert fleet.variables == ("x", "y")[:width]
