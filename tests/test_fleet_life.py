@@ -16,8 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import holdfast as hf
 from holdfast.errors import CheckpointError, HoldfastWarning
-from holdfast.fleet import fleet as fleet_module
-from holdfast.fleet import plain_crew
+from holdfast.fleet import calls, plain_crew
 from holdfast.fleet.spill import Spill
 
 MODEL = hf.SRA(1, gamma=3.0, rho=0.05, n_init=5, warmup=8)
@@ -41,7 +40,7 @@ class Life(RuleBasedStateMachine):
         self.files = 0
         self.spills, self.texts = spills and max_keys is not None, texts
         self.patches = [
-            mock.patch.object(fleet_module, "AT_ONCE", at_once),
+            mock.patch.object(calls, "AT_ONCE", at_once),
             mock.patch.object(plain_crew, "WORTH_SHARING", worth_sharing),
         ]
         for patch in self.patches:

@@ -79,7 +79,7 @@ class Kind:
             own = states[first : first + IN_TRUTH]
             own[:] = learnt.states[: len(own)]
         fleet = Fleet(self.model())
-        fleet._open(self.dim, None)
+        fleet._calls.open(self.dim, None)
         fleet._roster.fill(Streams(list(keys), states, learnt.starts, learnt.seen))
         return fleet
 

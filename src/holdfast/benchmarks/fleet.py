@@ -73,7 +73,7 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
     And what no code can be quicker than: the states come from memory and go there.
     """
-    crew, states, n = fleet._crew, fleet._roster.store.states, len(fleet)
+    crew, states, n = fleet._calls.crew, fleet._roster.store.states, len(fleet)
     assert isinstance(crew, PlainCrew)
     assert crew.many.run is not None
     turns, answers = Turns.of(np.arange(n), n), Answers.to(n, crew.n_results)

@@ -29,7 +29,7 @@ def parts_of(fleet: Fleet) -> Iterator[Bytes]:
     streams = fleet._roster.all_streams()
     texts = any(isinstance(key, str) for key in streams.keys[:1])
     keys = json.dumps(streams.keys).encode() if texts else np.array(streams.keys, "<i8").tobytes()
-    header: dict[str, Any] = fleet.model._description(fleet._width, fleet._names)
+    header: dict[str, Any] = fleet.model._description(fleet._calls.width, fleet._calls.names)
     header["fleet"] = {
         "streams": len(streams.keys),
         "state_size": streams.states.shape[1],
@@ -52,10 +52,10 @@ def fleet_from(header: dict[str, Any], body: memoryview, spill: str | os.PathLik
     if told["spills"] and spill is None:
         raise BadInputError(f"this fleet keeps {max_keys} streams and spills the others: say where to, with spill=…")
     fleet = Fleet(described(header), max_keys=max_keys, spill=spill)
-    fleet.n_keyless = told["n_keyless"]
+    fleet._calls.n_keyless = told["n_keyless"]
     if header["width"] is None:
         return fleet
-    fleet._open(header["width"], tuple(header["names"]) if header["names"] else None)
+    fleet._calls.open(header["width"], tuple(header["names"]) if header["names"] else None)
     store = fleet._roster.store
     if store.states.shape[1] != told["state_size"]:
         raise CheckpointError(f"expected states of {store.states.shape[1]} numbers, got {told['state_size']}")

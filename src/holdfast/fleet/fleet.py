@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require_whole
 from holdfast.errors import BadInputError
 from holdfast.fleet import checkpoint
-from holdfast.fleet.crew import Answers, Crew
-from holdfast.fleet.crews import crew_of
-from holdfast.fleet.found import NOBODY, Integers
-from holdfast.fleet.keys import Key, Numbers, Texts, as_key
-from holdfast.fleet.latest import Latest
-from holdfast.fleet.reading import read_keys, read_points
+from holdfast.fleet.calls import Calls
+from holdfast.fleet.frames import is_several, process_frame
+from holdfast.fleet.keys import Key, as_key
+from holdfast.fleet.reading import read_keys
 from holdfast.fleet.roster import Roster
 from holdfast.fleet.spill import Spill
-from holdfast.fleet.store import Store
-from holdfast.fleet.telling import FleetTeller
-from holdfast.fleet.turns import Turns
 from holdfast.learners.checkpoint import write
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
-from holdfast.scheme.state import BAD, DROPPED, RUN, SEEN, Vector
-
-AT_ONCE = 1 << 20  # points that are sorted by stream at a time: they and their answers stay near the processor
+from holdfast.scheme.state import BAD, DROPPED, RUN, SEEN
 
 
 def check_model(model: Any) -> None:
@@ -80,19 +68,10 @@ class Fleet:
         self.max_keys = None if max_keys is None else require_whole("max_keys", max_keys, 1)
         if spill is not None and max_keys is None:
             raise BadInputError("spill says where streams go that have to leave: give max_keys as well")
-        self._lock = threading.RLock()
         self._roster = Roster(self.max_keys, None if spill is None else Spill(spill, repr(self.model)))
-        self._crew: Crew | None = None
-        self._names: tuple[str, ...] | None = None
-        self._teller = FleetTeller()
-        self._latest: Latest | None = None
-        self.n_keyless = 0
-        """Points that came without a key."""
+        self._calls = Calls(self.model, self._roster)
         self.alarms: list[Alarm] = []
         """What the last call raised, in the order of its rows."""
-        if self._roster.spill is not None and (width := self._roster.spill.width) is not None:
-            self._open(width, None)
-            self._keep_to_kind()
 
     # Learning
 
@@ -103,19 +82,9 @@ class Fleet:
         point that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not
         touched by it. A call with the keys of the call before does not look them up again.
         """
-        with self._call():
-            latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
-            asked = latest.asked if latest else read_keys(keys)
-            points, names = read_points(X, len(asked), self._width, self._names)
-            self._open(points.shape[1], names)
-            if not latest:
-                return self._learn(asked, points, keys)
-            answers = self._answers(asked, points)
-            answers.refuse(latest.keyless)
-            self.n_keyless += len(latest.keyless)
-            self._run(latest.turns, points, answers)
-            self._roster.note(latest.rows)
-            return self._told(answers)
+        trace = self._calls.update(keys, X)
+        self.alarms = trace.alarms
+        return trace
 
     def process(self, frame: Any, key: str, values: Any = None, time: str | None = None, prefix: str = "") -> Any:
         """Learns a long dataframe, a row a point, and returns it with the answers as further columns.
@@ -127,99 +96,11 @@ class Fleet:
         prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value,
             anomaly and change. `alarms` has what was raised.
         """
-        from holdfast.fleet.frames import is_several, process_frame
-
         if is_several(frame):
             return (self.process(one, key, values, time, prefix) for one in frame)
-        with self._call():
-            return process_frame(self, frame, key, values, time, prefix)
-
-    @contextmanager
-    def _call(self) -> Iterator[None]:
-        """One call after another. The first stream to join decides how many variables there are, and what keys are."""
-        with self._lock:
-            undecided = self._crew is None
-            try:
-                yield
-            finally:
-                if undecided and self._crew is not None:
-                    if len(self._roster.keys):
-                        self._keep_to_kind()
-                    else:
-                        self._crew, self._names, self._latest = None, None, None
-                        self._roster.begin_anew()
-
-    def _keep_to_kind(self) -> None:
-        """What is spilled has states of this fleet's kind."""
-        if self._roster.spill is not None and self._crew is not None:
-            self._roster.spill.keep_to(self._crew.width, self._crew.state_size)
-
-    def _learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None, order: Integers | None = None) -> Trace:
-        """Learns all points of a call, in this order; what is told is in the order in which they came."""
-        answers = self._answers(asked, points)
-        if order is not None:
-            asked, points = asked.take(order), points[order]
-        for piece, rows in self._roster.segments(asked):
-            if (keyless := rows == NOBODY).any():
-                self.n_keyless += int(np.count_nonzero(keyless))
-                answers.of(piece).refuse(keyless)
-            for first in range(0, len(rows), AT_ONCE):
-                own = slice(piece.start + first, min(piece.start + first + AT_ONCE, piece.stop))
-                turns = Turns.of(rows[first : first + AT_ONCE], self._roster.keys.n_rows)
-                self._run(turns, points[own], answers.of(own))
-        if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
-            self._latest = Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
-        return self._told(answers if order is None else answers.put_back(order))
-
-    def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
-        """Holds the first points of streams, starts those that can start, and runs the others."""
-        assert self._crew is not None
-        crew, store = self._crew, self._roster.store
-        assert not len(turns) or turns.streams[-1] < len(store.states)  # they are in order; compiled code does not ask
-        if store.n_waiting:
-            waiting = store.waiting(turns.streams)
-            young, turns = turns.some(waiting), turns.some(~waiting)
-            slots = store.slots(young.streams)
-            taken, due = crew.hold(store.states, store.starts, slots, young, points, answers)
-            if due.any():
-                crew.start(store.states, young.streams[due], store.starts[slots[due]])
-                store.have_started(slots[due])
-                turns = turns.and_also(young.after(taken))
-        told = len(answers.alarms)
-        crew.run(store.states, turns, points, answers)
-        for i in range(told, len(answers.alarms)):
-            at, alarm = answers.alarms[i]
-            answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
-
-    def _answers(self, asked: Numbers | Texts, points: Vector) -> Answers:
-        """Room for the answers to these points, if they are all to be learnt from."""
-        assert self._crew is not None
-        if self.model.on_bad == "raise":
-            self._crew.engine.refuse_bad(points)
-            if (first := asked.first_missing()) >= 0:
-                raise BadInputError(f"row {first} has no key; nothing of this call was learnt")
-        return Answers.to(len(points), self._crew.n_results)
-
-    def _told(self, answers: Answers) -> Trace:
-        assert self._crew is not None
-        trace = self._crew.trace(answers)
-        self.alarms = trace.alarms
-        self._teller.look_at(answers.fates, self._crew.engine.rescues, self._roster)
-        return trace
-
-    def _open(self, width: int, names: tuple[str, ...] | None) -> None:
-        """The first points show how many variables there are."""
-        if self._crew is None:
-            self._crew = crew_of(self.model._make_engine(width))
-            self._roster.store = Store(self._crew.state_size, self._crew.n_init, width)
-        elif width != self._crew.width:
-            raise BadInputError(f"the streams of this fleet have {self._crew.width} variables, got {width}")
-        self._names = self._names or names
-        self._crew.engine.names = self._names
-
-    @property
-    def _width(self) -> int | None:
-        return None if self._crew is None else self._crew.width
+        with self._calls.one():
+            result, self.alarms = process_frame(self._calls, frame, key, values, time, prefix)
+            return result
 
     # The streams
 
@@ -244,7 +125,7 @@ class Fleet:
         To ask for it is to see the stream. When the stream has to leave, or is dropped, the learner goes on by itself.
         """
         asked = as_key(key)
-        with self._lock:
+        with self._calls.lock:
             if asked is None or asked not in self:
                 raise KeyError(key)
             ((_, rows),) = self._roster.segments(read_keys([asked]))  # which fetches it, if it had to leave
@@ -253,7 +134,7 @@ class Fleet:
     def drop(self, key: Key) -> None:
         """Forgets a stream. A learner of it that someone still holds goes on by itself."""
         asked = as_key(key)
-        with self._lock:
+        with self._calls.lock:
             row = self._roster.keys.row_of(asked)
             if row is not None:
                 self._roster.remove(row)
@@ -263,31 +144,37 @@ class Fleet:
     __delitem__ = drop
 
     def _member(self, row: int) -> StochasticApproximation:
-        assert self._crew is not None
+        crew = self._calls.crew
+        assert crew is not None
         learner = self.model.clone()
-        engine = learner._make_engine(self._crew.width)
-        engine.cell = self._roster.store.cell(row, self._crew.cell)
+        engine = learner._make_engine(crew.width)
+        engine.cell = self._roster.store.cell(row, crew.cell)
         learner._open(engine)
-        learner._names = engine.names = self._names
+        learner._names = engine.names = self._calls.names
         return learner
 
     def counts(self) -> dict[str, Any]:
         """For each stream its key, how many points it has seen, dropped and could not use, and how many it has dropped
         in a row by now: columns of a table. Streams that had to leave are not in it."""
         entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD, "dropped_in_a_row": RUN}
-        with self._lock:
+        with self._calls.lock:
             rows, count = self._roster.keys.rows, self._roster.store.count
             return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
 
     @property
     def variables(self) -> tuple[str, ...] | None:
         """The names of the variables, if the data had any."""
-        return self._names
+        return self._calls.names
 
     @property
     def on_autopilot(self) -> bool:
         """Whether the streams run on autopilot."""
-        return getattr(self.model, "_on_autopilot", False)
+        return self._calls.on_autopilot
+
+    @property
+    def n_keyless(self) -> int:
+        """Points that came without a key."""
+        return self._calls.n_keyless
 
     @property
     def n_seen(self) -> int:
@@ -308,12 +195,12 @@ class Fleet:
 
     def to_bytes(self) -> bytes:
         """The fleet with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
-        with self._lock:
+        with self._calls.lock:
             return b"".join(checkpoint.parts_of(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fleet to one file, whole or not at all; `holdfast.load` reads it. Spilled streams are in it."""
-        with self._lock:
+        with self._calls.lock:
             write(path, checkpoint.parts_of(self))
 
     def close(self) -> None:
