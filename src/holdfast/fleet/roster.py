@@ -76,19 +76,16 @@ class Roster:
         room = len(unknown) if self.max_keys is None else self.max_keys - len(self.keys)
         if room >= len(unknown):
             return n, self._exchange([], unknown)
-        touched = np.full(self.keys.n_rows, n)  # where each row is first needed in this call
-        positions = np.flatnonzero(found.rows >= 0)[::-1]
-        touched[found.rows[positions]] = positions
-        n_touched = int(np.count_nonzero(touched < n))
-        candidates = iter(self._recency.oldest(len(unknown) - room + n_touched).tolist())
+        needed = first_places(found.rows)
+        candidates = iter(self._recency.oldest(len(unknown) - room + len(needed)).tolist())
         cut, leaving, joined = n, [], max(room, 0)
         while joined < len(unknown) and found.first[joined] < cut:
             at = found.first[joined]
-            victim = next((row for row in candidates if touched[row] >= at), None)
+            victim = next((row for row in candidates if needed.get(row, n) >= at), None)
             if victim is None:  # all have been seen in this call
                 cut = at
                 break
-            cut = min(cut, int(touched[victim]))  # it comes again: by then it will be looked up again
+            cut = min(cut, needed.get(victim, n))  # it comes again: by then it will be looked up again
             leaving.append(victim)
             joined += 1
         fresh = self._exchange(leaving, unknown[:joined])
@@ -173,3 +170,10 @@ class Roster:
         if self.max_keys is not None:
             self._recency.fill(streams.seen[stays])
         self.version += 1
+
+
+def first_places(rows: Integers) -> dict[int, int]:
+    """Where in a call each row that is there comes first."""
+    there = np.flatnonzero(rows >= 0)
+    known, first = np.unique(rows[there], return_index=True)
+    return dict(zip(known.tolist(), there[first].tolist(), strict=True))
