@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.alarms.bets import Bets, bets_of
-from holdfast.alarms.frame import centre_and_spread
+from holdfast.alarms.frame import compiled_centre_and_spread
 from holdfast.alarms.layout import (
     CENTRE,
     DEGENERATE,
@@ -87,9 +87,9 @@ def latest_in(own: Vector, n: int, kept: Sizes = FULL) -> Vector:
 def size_in(own: Vector, ago: int, kept: Sizes) -> Size:
     """Of the change in the coordinate of this channel, from the points since the onset that are still in its ring."""
     with_value = own[SEEN] / (own[SEEN] + own[GAPS]) if kept.whole else 1.0  # of the points since then, about
-    latest = np.sort(latest_in(own, max(1, round((ago + 1) * with_value)), kept))
+    latest = latest_in(own, max(1, round((ago + 1) * with_value)), kept)
     n = len(latest)
-    centre, spread, none = centre_and_spread(latest, n)
+    centre, spread, none = compiled_centre_and_spread(latest, n)
     old = 0.0 if kept.whole and own[DEGENERATE] else float(own[SPREAD])
     return Size(float(centre - own[CENTRE]), old, math.nan if n < 3 else 0.0 if none else float(spread))
 

@@ -84,8 +84,7 @@ class PilotCrew(Crew):
             answers.alarms.append((answers.first + at, replace(change, key=row)))
 
     def _tell_anomalies(self, states: Vector, turns: Turns, answers: Answers) -> None:
-        places = np.flatnonzero((answers.fates & ANOMALOUS)[turns.order])
-        for place, s in zip(places.tolist(), turns.owners(places).tolist(), strict=True):
+        for place, s in zip(*turns.places_of(answers.fates & ANOMALOUS), strict=True):
             at, row = int(turns.order[place]), int(turns.streams[s])
             later = int(turns.begins[s] + turns.counts[s]) - place  # points of the stream from this one on
             for alarm in self.engine._anomaly(answers.results[at].tolist(), int(states[row, SEEN]) - later):

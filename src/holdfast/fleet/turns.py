@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -59,15 +60,15 @@ class Turns:
         n = len(self)
         return self.even and n == len(self.order) and bool((self.order[self.begins] == np.arange(n)).all())
 
-    def owners(self, places: Integers) -> Integers:
-        """Which of the streams the points order[places] belong to."""
-        if not len(places):
-            return places
-        begins, names = self.begins, np.arange(len(self))
-        if (begins[1:] < begins[:-1]).any():
-            names = np.argsort(begins)
-            begins = begins[names]
-        return names[np.searchsorted(begins, places, side="right") - 1]
+    def places_of(self, marked: npt.NDArray[np.integer[Any]]) -> tuple[list[int], list[int]]:
+        """The places in `order` of the points that are marked, and which of the streams each belongs to."""
+        if self.in_order:
+            owners = np.flatnonzero(marked)
+            return self.begins[owners].tolist(), owners.tolist()
+        places = np.flatnonzero(marked[self.order])
+        by_begin = np.argsort(self.begins) if len(places) else places
+        owners = by_begin[np.searchsorted(self.begins[by_begin], places, side="right") - 1]
+        return places.tolist(), owners.tolist()
 
     def some(self, which: npt.NDArray[np.bool_] | Integers | slice) -> Turns:
         """Those of some of the streams."""
