@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import weakref
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import BadInputError, CheckpointError, HoldfastWarning, WrongTypeError
+from holdfast.fleet.plain_crew import PlainCrew
 
 MODEL = hf.SRA(1, gamma=4.0, rho=0.01)
 
@@ -154,6 +156,15 @@ def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
     loaded = hf.load(tmp_path / "fleet.hf", spill=tmp_path / "two.db")
     assert isinstance(loaded, hf.Fleet)
     assert loaded["a"].n_seen == 1
+
+
+def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
+    fleet = hf.Fleet(MODEL, max_keys=2)
+    with mock.patch.object(PlainCrew, "hold", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        fleet.update(["a", "b"], [1.0, 2.0])
+    assert len(fleet._roster._recency.oldest(2)) == 2  # or else the next call would wait for one for ever
+    fleet.update(["c"], [3.0])
+    assert sorted(map(str, fleet)) == ["b", "c"]
 
 
 # Spills

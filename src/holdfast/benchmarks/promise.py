@@ -213,10 +213,10 @@ def cells(quick: bool) -> Iterator[Figure]:
             for far in RATES if not quick else RATES[:1]:
                 for share in SHARES if not quick else SHARES[::2]:
                     label = f"{name}, d={d}, {share:.0%} outliers, far {far:g}"
-                    yield from figures(label, name, share, observed(name, share, d, far, points), quick)
+                    yield from figures(label, name, share, observed(name, share, d, far, points))
                     if far > 1e-5 and not quick:
                         early = observed(name, share, d, far, points // 5, early=True)
-                        yield from figures(f"{label}, rows {EARLY}–{LENGTH}", name, share, early, quick)
+                        yield from figures(f"{label}, rows {EARLY}–{LENGTH}", name, share, early)
     for name, told in UNPROMISED_TOLD.items() if not quick else []:
         for far in RATES[:2]:
             ways = {"": ours, ", without the second lock": without_lock}
@@ -229,12 +229,11 @@ def cells(quick: bool) -> Iterator[Figure]:
                     yield Figure(f"not promised: anomaly, {name}, far {far:g}", rates.anomaly, "× promised")
 
 
-def figures(label: str, name: str, share: float, rates: Observed, quick: bool) -> Iterator[Figure]:
-    """Both kinds of alarms. A taste of the points has no goal: it sees a handful of alarms."""
-    most = None if quick else 1.5
-    floor = 0.2 if name == "Gaussian" and not quick else None
-    yield Figure(f"change, {label}", rates.change, "× promised", most, floor)
-    yield Figure(f"anomaly, {label}", rates.anomaly, "× promised", most, floor if share == 0.0 else None)
+def figures(label: str, name: str, share: float, rates: Observed) -> Iterator[Figure]:
+    """Both kinds of alarms."""
+    floor = 0.2 if name == "Gaussian" else None
+    yield Figure(f"change, {label}", rates.change, "× promised", 1.5, floor)
+    yield Figure(f"anomaly, {label}", rates.anomaly, "× promised", 1.5, floor if share == 0.0 else None)
 
 
 def measure(quick: bool) -> list[Figure]:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from holdfast.errors import WrongTypeError
 from holdfast.fleet.found import NOBODY, NONE_MISSING, Flags, Found, Integers
 from holdfast.fleet.integer_table import IntegerTable
-from holdfast.fleet.missing import is_missing
 from holdfast.fleet.text_table import TextTable
 
 Key = str | int
 LEAST, MOST = -(2**63), 2**63 - 1  # whole numbers
+TOO_LARGE = "have to fit in 64 bits"
 
 
 def as_key(key: object) -> Key | None:
@@ -26,14 +26,14 @@ def as_key(key: object) -> Key | None:
     (3, 'a', None, None)
     """
     if isinstance(key, str):
-        return str.__str__(key) if _is_writable(key) else None
+        return str.__str__(key) if is_writable(key) else None
     if isinstance(key, bool) or not isinstance(key, int | np.integer) or not LEAST <= key <= MOST:
         return None
     return int(key)
 
 
-def _is_writable(text: str) -> bool:
-    """Whether a file can hold it; halves of characters it cannot."""
+def is_writable(text: str) -> bool:
+    """Whether UTF-8 can write it to a file; halves of characters (surrogates) it cannot."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
@@ -53,7 +53,7 @@ class Numbers:
         """
         if keys.dtype.kind != "f":
             if keys.dtype.kind == "u" and len(keys) and keys.max() > np.iinfo(np.int64).max:
-                raise WrongTypeError("keys: whole numbers beyond 2^63 − 1; make texts of them")
+                raise WrongTypeError(f"keys: whole numbers {TOO_LARGE}, got {keys.max()}; make texts of them")
             return cls(np.ascontiguousarray(keys, np.int64), NONE_MISSING)
         missing = np.isnan(keys)
         whole = np.where(missing, 0.0, keys)
@@ -67,11 +67,6 @@ class Numbers:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def all_missing(self) -> bool:
-        """Whether there is no key at all."""
-        return len(self.missing) > 0 and bool(self.missing.all())
 
     def first_missing(self) -> int:
         """The first that is none, −1 if all are there."""
@@ -95,13 +90,6 @@ class Texts:
 
     def __len__(self) -> int:
         return len(self.values) if self.codes is None else len(self.codes)
-
-    @property
-    def all_missing(self) -> bool:
-        """Whether there is no key at all."""
-        if self.codes is not None:
-            return bool((self.codes < 0).all())
-        return all(map(is_missing, self.values))
 
     def first_missing(self) -> int:
         """The first that is none, −1 if all are there."""
@@ -156,7 +144,7 @@ class Keys:
 
     def look_up(self, asked: Numbers | Texts) -> Found:
         """The rows of the keys of a call. Unknown ones must be given rows by `add`, or be forgotten by `forget`."""
-        if asked.all_missing:  # of what kind they would have been does not matter
+        if not len(asked.values):  # all are missing: of what kind they would have been does not matter
             return Found(np.full(len(asked), NOBODY), [], np.zeros(0, np.int64))
         if isinstance(asked, Numbers):
             self._table = self._table or IntegerTable()

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.fleet.found import NOBODY, Flags, Integers
-from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.keys import TOO_LARGE, Numbers, Texts, is_writable
 from holdfast.fleet.missing import stands_for_nothing
 
 AT_ONCE = 1 << 13  # texts that are tried together
@@ -83,14 +83,14 @@ def known_numbers(keys: Numbers) -> Numbers | Texts:
 
 
 def _writable(keys: list[Any], all_texts: bool) -> Texts:
-    """Texts as they are, unless one holds half a character (a surrogate), which UTF-8 cannot write to a file."""
+    """Texts as they are, unless one cannot be written to a file."""
     for first in range(0, len(keys), AT_ONCE):
         texts = keys[first : first + AT_ONCE]
         texts = texts if all_texts else [text for text in texts if isinstance(text, str)]
         try:
             "".join(texts).encode()  # all at once, for speed
         except UnicodeEncodeError:
-            half = next(text for text in texts if any("\ud800" <= character <= "\udfff" for character in text))
+            half = next(text for text in texts if not is_writable(text))
             raise BadInputError(f"keys: {half!r} holds half a character, which cannot be written as UTF-8") from None
     return Texts(keys)
 
@@ -111,7 +111,7 @@ def _exact(keys: Collection[int]) -> Integers:
         return np.array(keys, np.int64)
     except OverflowError:
         largest = max(keys, key=abs)
-        raise WrongTypeError(f"keys: whole numbers have to fit in 64 bits, got {largest}; make texts of them") from None
+        raise WrongTypeError(f"keys: whole numbers {TOO_LARGE}, got {largest}; make texts of them") from None
 
 
 def _refuse(what: str, key: Any) -> NoReturn:

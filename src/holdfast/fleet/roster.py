@@ -108,11 +108,11 @@ class Roster:
             self.remove(row)
         self.version += 1
         rows = self.keys.add(joining)
-        self.store.begin(rows)
-        for row, key in zip(rows.tolist(), joining, strict=True) if kept else ():
-            if key in kept:
-                self.store.free(row)
-                self.store.put(row, *kept[key])
+        comes_back = np.array([key in kept for key in joining]) if kept else np.zeros(len(rows), np.bool_)
+        self.store.begin(rows[~comes_back])
+        for i in np.flatnonzero(comes_back).tolist():
+            self.store.put(int(rows[i]), *kept[joining[i]])
+        self.note(rows)
         return rows
 
     def remove(self, row: int) -> None:
