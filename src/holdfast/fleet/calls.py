@@ -97,7 +97,10 @@ class Calls:
                 self._run(turns, points[own], answers.of(own))
         if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
             self._latest = Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
-        return self._told(answers if order is None else answers.put_back(order))
+        if order is None:
+            return self._told(answers)
+        trace = self._told(answers.put_back(order))
+        return replace(trace, points_of_alarms=[int(order[point]) for point in trace.raised_at])
 
     def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
         """Holds the first points of streams, starts those that can start, and runs the others."""

@@ -93,6 +93,7 @@ class PilotCrew(Crew):
     def trace(self, answers: Answers) -> Trace:
         """Scores, decisions and alarms."""
         results = answers.results
-        alarms: list[Alarm] = [alarm for _, alarm in sorted(answers.alarms, key=lambda one: one[0])]
+        raised: list[tuple[int, Alarm]] = sorted(answers.alarms, key=lambda one: one[0])
         watched = (results[:, CHANGE_SCORE], results[:, P_VALUE])
-        return Trace(results[:, SCORE], answers.fates, {}, watched, alarms)
+        alarms, points = [alarm for _, alarm in raised], [point for point, _ in raised]
+        return Trace(results[:, SCORE], answers.fates, {}, watched, alarms, points_of_alarms=points)

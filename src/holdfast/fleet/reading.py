@@ -12,7 +12,7 @@ from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.fleet.columns import is_column, read_key_column, series_of
 from holdfast.fleet.keys import Numbers, Texts
 from holdfast.fleet.listed_keys import read_array, read_listed
-from holdfast.learners.reading import Names, read_rows
+from holdfast.learners.reading import NamedRows, Names, read_rows
 from holdfast.scheme.state import Vector
 
 
@@ -22,6 +22,8 @@ def read_keys(keys: Any) -> Numbers | Texts:
     >>> read_keys(["a", None]).values, read_keys(np.array([3.0, np.nan])).missing
     (['a', None], array([False,  True]))
     """
+    if isinstance(keys, Numbers | Texts):
+        return keys
     if isinstance(keys, np.ndarray):
         return read_array(keys)
     if isinstance(keys, Sequence) and not isinstance(keys, str | bytes | bytearray):
@@ -39,7 +41,7 @@ def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple
         if len(set(lengths)) > 1 or lengths[0] != expected:
             _refuse_texts(x for row, length in zip(X, lengths, strict=True) if length != expected for x in row)
             X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
-    points, names = read_rows(_without_texts(X), width, names)
+    points, names = read_rows(X if isinstance(X, NamedRows) else _without_texts(X), width, names)
     if len(points) != n:
         raise BadInputError(f"expected a point for each key, got {n} keys and {len(points)} points")
     return points, names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,14 @@ from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
 from holdfast.scheme.state import Vector
 
 Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class NamedRows:
+    """Rows (T, d) with the names of their columns: what a dataframe tells, without one."""
+
+    values: Vector
+    names: Names
 
 
 def is_point(x: Any, width: int | None) -> bool:
@@ -45,6 +54,10 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
 
 def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
     """A batch as an array (T, width). A one-dimensional batch is a stream of single numbers."""
+    if isinstance(X, NamedRows):
+        if names is not None and names != X.names:
+            raise BadInputError(f"expected the columns {', '.join(names)}, got {', '.join(X.names)}")
+        return read_rows(X.values, width, None)[0], X.names
     if _is_frame(X) or _is_series(X):
         return _read_frame(X, width, names)
     if isinstance(X, Mapping):

@@ -25,6 +25,7 @@ class Trace:
     watched: change scores and p-values, where the autopilot gave them.
     alarms: what was raised, in the order of rows, which count from the first point of the stream.
     first_row: the row of the stream that the first one here is.
+    points_of_alarms: which entry raised each alarm, where rows are those of many streams.
     """
 
     score: Vector
@@ -33,6 +34,7 @@ class Trace:
     watched: tuple[Vector, Vector] | None = None
     alarms: list[Alarm] = field(default_factory=list)
     first_row: int = 0
+    points_of_alarms: list[int] | None = None
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
@@ -73,6 +75,13 @@ class Trace:
     def change(self) -> Flags:
         """Whether a change was noticed at the row; the plain scheme decides nothing: False."""
         return np.asarray(self.fates & CHANGED > 0)
+
+    @property
+    def raised_at(self) -> list[int]:
+        """Which entry raised each of the alarms."""
+        if self.points_of_alarms is not None:
+            return self.points_of_alarms
+        return [alarm.row - self.first_row for alarm in self.alarms]
 
     def step(self, row: int) -> Step:
         """What `update` would have answered to this row."""

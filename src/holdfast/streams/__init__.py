@@ -1,0 +1,1 @@
+"""Sources, sinks, checkpoints, and what runs between them."""

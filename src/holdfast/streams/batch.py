@@ -1,0 +1,109 @@
+"""What a source gives: some points in the order in which they came, and where it goes on after them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import BadInputError
+from holdfast.fleet.keys import Texts
+from holdfast.scheme.state import Vector
+from holdfast.streams.refusals import Refusals
+from holdfast.streams.times import NUMBER, TEXT, Times, as_time, as_times, kind_of
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Batch:
+    """Some points of a source.
+
+    values: (n, d) numbers, NaN where one is missing; (n,) for a single variable.
+    position: where the source goes on after these points: anything that JSON can hold.
+    names: of the d variables.
+    keys: of which stream each point is, as texts; None if there is one stream only.
+    times: when each point was; numbers, datetime64, or texts in ISO 8601 or any other form.
+    channels: where the variables of one record are streams of their own, which variable each point is.
+    n_records, places: how many records were read, refused ones included, and which of them each point is; by default
+        each point is one.
+    refused: the records that could not be read.
+    behind: how much is still waiting to be read, as far as is known, in records or, with `behind_in`, something else.
+    urgent: that the source cannot go on for long before what it has given has been committed.
+
+    >>> batch = Batch([1.0, 2.0], position=2)
+    >>> len(batch), batch.values.shape, batch.places
+    (2, (2, 1), array([0, 1]))
+    """
+
+    values: Vector
+    position: Any = None
+    names: tuple[str, ...] | None = None
+    keys: Texts | None = None
+    times: Times | None = None
+    channels: Texts | None = None
+    n_records: int = -1
+    places: Integers | None = None
+    refused: Refusals = field(default_factory=Refusals)
+    behind: int | None = None
+    behind_in: str = "records"
+    urgent: bool = False
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.values, np.float64)
+        self.values = values.reshape(-1, 1) if values.ndim == 1 else values
+        if self.values.ndim != 2:
+            raise BadInputError(f"a batch has values of shape (n,) or (n, d), got {np.shape(values)}")
+        if self.keys is not None and not isinstance(self.keys, Texts):
+            self.keys = Texts([None if key is None else str(key) for key in self.keys])
+        if self.times is not None:
+            self.times = _times_of(self.times)
+        if self.places is None:
+            self.places = np.arange(len(self.values))
+        if self.n_records < 0:
+            self.n_records = len(self.values)
+        for name, column in (("keys", self.keys), ("times", self.times), ("places", self.places)):
+            if column is not None and len(column) != len(self.values):
+                raise BadInputError(f"a batch has as many {name} as points, got {len(column)} and {len(self.values)}")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def only(self, which: npt.NDArray[np.bool_]) -> Batch:
+        """The same with some of its points."""
+        assert self.places is not None
+        chosen = np.flatnonzero(which)
+        return Batch(
+            self.values[which],
+            self.position,
+            self.names,
+            None if self.keys is None else self.keys.take(chosen),
+            None if self.times is None else self.times[which],
+            None if self.channels is None else self.channels.take(chosen),
+            self.n_records,
+            self.places[which],
+            self.refused,
+            self.behind,
+            self.behind_in,
+            self.urgent,
+        )
+
+
+def _times_of(times: Any) -> Times:
+    """Times in one of the three forms."""
+    array = times if isinstance(times, np.ndarray) else np.asarray(times)
+    if array.dtype.kind == "M":
+        return array.astype("datetime64[ns]")
+    if array.dtype.kind in "iuf":
+        return array.astype(np.float64)
+    if array.dtype == object and isinstance(times, np.ndarray):
+        return times
+    listed: Sequence[Any] = list(times)
+    kind = kind_of(listed[:100]) or TEXT
+    read = [as_time(one, kind) for one in listed]
+    if None in read and listed:
+        raise BadInputError(f"times: expected numbers, or texts in ISO 8601, got {listed[read.index(None)]!r}")
+    return as_times(read, kind if listed else NUMBER)

@@ -1,0 +1,109 @@
+"""What the points of a batch came to, as tables: one row a point, and one row an alarm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.alarms.alarm import Alarm
+from holdfast.fleet.keys import Texts
+from holdfast.learners.trace import Trace
+from holdfast.streams.batch import Batch, Integers
+from holdfast.streams.times import told
+
+PLAIN = ("score", "dropped", "bad")
+WATCHED = ("score", "change_score", "p_value", "dropped", "anomaly", "change", "bad")
+ALARM_COLUMNS = (
+    *("record", "time", "key", "kind", "row", "onset", "size", "direction", "variables", "p_value", "message"),
+)
+
+
+@dataclass(eq=False)
+class Results:
+    """A batch with what its points came to.
+
+    first_record, first_point, first_alarm: how many records, points and alarms there were in this run before it: the
+    same numbers come again when the same is told again. run: a name of the run, which it keeps when it is resumed.
+    """
+
+    batch: Batch
+    trace: Trace
+    first_record: int = 0
+    first_point: int = 0
+    first_alarm: int = 0
+    run: str = ""
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @cached_property
+    def records(self) -> Integers:
+        """Which of all records each point is."""
+        assert self.batch.places is not None
+        return self.first_record + self.batch.places
+
+    @cached_property
+    def times(self) -> list[Any] | None:
+        """The times of the points, as they are written."""
+        return None if self.batch.times is None else told(self.batch.times)
+
+    def point_columns(self) -> dict[str, Any]:
+        """The table of points by its columns: lists and arrays."""
+        batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
+        columns: dict[str, Any] = {"record": self.records}
+        if self.times is not None:
+            columns["time"] = self.times
+        if batch.keys is not None:
+            columns["key"] = texts_of(batch.keys)
+        if batch.channels is not None:
+            columns["variable"] = texts_of(batch.channels)
+        taken = {*columns, *WATCHED}
+        for i, name in enumerate(names):
+            columns[f"{name}_" if name in taken else name] = batch.values[:, i]
+        for name in WATCHED if self.trace.watched is not None else PLAIN:
+            columns[name] = getattr(self.trace, name)
+        return columns
+
+    @cached_property
+    def alarms(self) -> list[Alarm]:
+        """The alarms, with the keys and the variables that the user knows."""
+        channels = None if self.batch.channels is None else texts_of(self.batch.channels)
+        if channels is None:
+            return self.trace.alarms
+        keys = None if self.batch.keys is None else texts_of(self.batch.keys)
+        return [
+            replace(alarm, key=None if keys is None else keys[at], variables=(channels[at],))
+            for at, alarm in zip(self.trace.raised_at, self.trace.alarms, strict=True)
+        ]
+
+    def alarm_rows(self) -> list[dict[str, Any]]:
+        """The table of alarms, a dict a row."""
+        rows = []
+        for at, alarm in zip(self.trace.raised_at, self.alarms, strict=True):
+            rows.append(
+                {
+                    "record": int(self.records[at]),
+                    "time": None if self.times is None else self.times[at],
+                    "key": alarm.key,
+                    "kind": alarm.kind,
+                    "row": alarm.row,
+                    "onset": alarm.onset,
+                    "size": alarm.size if np.isfinite(alarm.size) else None,
+                    "direction": alarm.direction,
+                    "variables": [str(one) for one in alarm.variables],
+                    "p_value": alarm.p_value,
+                    "message": str(alarm),
+                }
+            )
+        return rows
+
+
+def texts_of(keys: Texts) -> list[Any]:
+    """Each key as a text."""
+    if keys.codes is None:
+        return list(keys.values)
+    values = list(keys.values)
+    return [values[code] for code in keys.codes.tolist()]

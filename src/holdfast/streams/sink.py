@@ -1,0 +1,34 @@
+"""What a sink is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.streams.results import Results
+
+
+class Sink:
+    """Where results go. A sink of your own needs `write`; with `flush` and `rewind` nothing is told twice.
+
+    write(results): the results of a batch, in the order in which they came.
+    flush(): makes sure that all that was written will be there after a crash, and says how far it has come: a mark,
+        which is anything that JSON can hold.
+    rewind(mark): called once before the first `write`. Takes back all that was written after this mark, so that it
+        can be written again; None: nothing has been written yet. A sink that cannot take anything back will tell some
+        results twice after a crash.
+    close(): at the end.
+    """
+
+    def write(self, results: Results) -> None:
+        """The results of a batch."""
+        raise NotImplementedError
+
+    def flush(self) -> Any:
+        """How far it has come."""
+        return None
+
+    def rewind(self, mark: Any) -> None:
+        """Goes back to a mark."""
+
+    def close(self) -> None:
+        """Nothing more will come."""

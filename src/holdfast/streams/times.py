@@ -1,0 +1,104 @@
+"""Times of points: numbers, ISO 8601, or texts that are shown and not understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+NUMBER, ISO, TEXT = "number", "ISO 8601", "text"
+Times = npt.NDArray[Any]
+"""datetime64[ns] in UTC, float64, or texts (object)."""
+
+
+def kind_of(samples: Sequence[Any]) -> str | None:
+    """What times are given as, most of them; None if these are none.
+
+    >>> kind_of(["2024-05-01 10:00", "2024-05-01T10:01:00Z"]), kind_of(["5/1/24"]), kind_of([17.5, 18]), kind_of([True])
+    ('ISO 8601', 'text', 'number', None)
+    """
+    if not samples:
+        return None
+    if all(is_number(one) for one in samples):
+        return NUMBER
+    if not all(isinstance(one, str) for one in samples):
+        return None
+    return ISO if 2 * sum(nanoseconds(one) is not None for one in samples) > len(samples) else TEXT
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a number, which true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def nanoseconds(text: Any) -> int | None:
+    """Nanoseconds since 1970 of a time in ISO 8601, in UTC unless it says otherwise; None if it is none.
+
+    >>> nanoseconds("1970-01-01T00:00:01.5Z"), nanoseconds("1970-01-01 01:00:00+01:00"), nanoseconds("soon")
+    (1500000000, 0, None)
+    """
+    if not isinstance(text, str) or not 10 <= len(text) <= 40 or text[4] != "-":
+        return None
+    try:
+        if 19 <= len(text) <= 29 and text[-1].isdigit() and not ({"+", "-"} & set(text[19:])):
+            return int(np.datetime64(text, "ns").astype(np.int64))  # to the nanosecond
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    whole = 1000 * (since.microseconds + 1_000_000 * (since.seconds + 86_400 * since.days))
+    return whole if abs(whole) < 2**63 else None
+
+
+def as_time(value: Any, kind: str) -> Any:
+    """One time of this kind: nanoseconds, a float or a text; None for what is none."""
+    if kind == ISO:
+        return nanoseconds(value)
+    if kind == NUMBER:
+        return float(value) if is_number(value) and abs(value) < 1e300 else None
+    return value if isinstance(value, str) else None
+
+
+def as_times(values: Sequence[Any], kind: str) -> Times:
+    """Times, each of which `as_time` has read, as an array."""
+    if kind == ISO:
+        return np.array(values, np.int64).view("datetime64[ns]")
+    if kind == NUMBER:
+        return np.array(values, np.float64)
+    texts = np.empty(len(values), object)
+    texts[:] = values
+    return texts
+
+
+def told(times: Times) -> list[Any]:
+    """As they are written: ISO 8601 with Z, numbers (whole ones without a point), texts.
+
+    >>> told(np.array([1500000000], "datetime64[ns]")), told(np.array([3.0, 3.5]))
+    (['1970-01-01T00:00:01.500Z'], [3, 3.5])
+    """
+    if times.dtype.kind == "M":
+        return [f"{one}Z" for one in shortest(times)]
+    if times.dtype.kind == "f":
+        return [int(one) if one == one // 1 and abs(one) < 2.0**53 else one for one in times.tolist()]
+    return list(times)
+
+
+def shortest(times: Times) -> list[str]:
+    """Without the zeros at the end, each by itself: how it is written does not depend on those around it."""
+    texts: list[str] = np.datetime_as_string(times, unit="ns").tolist()
+    cut = []
+    for text, fraction in zip(texts, (times.view(np.int64) % 1_000_000_000).tolist(), strict=True):
+        end = -10 if fraction == 0 else -6 if fraction % 1_000_000 == 0 else -3 if fraction % 1_000 == 0 else None
+        cut.append(text[:end])
+    return cut
+
+
+def comparable(times: Times) -> npt.NDArray[Any] | None:
+    """As numbers in their order; None for texts, which have none."""
+    if times.dtype.kind == "M":
+        return times.view(np.int64)
+    return times if times.dtype.kind == "f" else None
