@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from holdfast import alarms, datasets, detectors, metrics, models, scheme, tradeoff, tuning
+    from holdfast import alarms, datasets, detectors, metrics, models, scheme, streams, tradeoff, tuning
     from holdfast.alarms import Alarm
     from holdfast.fleet import Fleet, from_bytes, load
     from holdfast.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace
+    from holdfast.streams import run
 
 __all__ = [
     "IEM",
@@ -30,13 +31,15 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "run",
     "scheme",
+    "streams",
     "tradeoff",
     "tuning",
 ]
 
-_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet"}
-_ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "tradeoff", "tuning")
+_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
+_ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "streams", "tradeoff", "tuning")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.fleet.keys import Key
 from holdfast.scheme.state import Vector
+from holdfast.transactions import at_once
 
 FORMAT = 1
 TABLES = (
@@ -44,7 +45,7 @@ class Spill:
             self._database.execute("pragma locking_mode = exclusive")
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            with self._at_once():
+            with at_once(self._database):
                 for table in TABLES:
                     self._database.execute(table)
                 found = self._database.execute("select format, model from fleet").fetchone()
@@ -62,7 +63,7 @@ class Spill:
 
     def keep_to(self, width: int, state_size: int) -> None:
         """All states are of this kind from now on."""
-        with self._told(), self._at_once():
+        with self._told(), at_once(self._database):
             found = self._database.execute("select width, state_size from fleet").fetchone()
             if found == (None, None):
                 self._database.execute("update fleet set width = ?, state_size = ?", (width, state_size))
@@ -74,7 +75,7 @@ class Spill:
 
     def exchange(self, leaving: Iterable[Kept], joining: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
         """Keeps the states of some keys, and gives back those of others that are here; both or nothing."""
-        with self._told(), self._at_once():
+        with self._told(), at_once(self._database):
             kept = {}
             empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
             for key in () if empty else joining:
@@ -87,7 +88,7 @@ class Spill:
 
     def fill(self, streams: Iterable[Kept]) -> None:
         """These and no others are here."""
-        with self._told(), self._at_once():
+        with self._told(), at_once(self._database):
             self._database.execute("delete from streams")
             self._put(streams)
 
@@ -124,18 +125,6 @@ class Spill:
         if _sum(state, start) != told:
             raise CheckpointError(f"spill: what {self.path} holds of {key!r} is damaged")
         return np.frombuffer(state).copy(), np.frombuffer(start).copy()
-
-    @contextmanager
-    def _at_once(self) -> Iterator[None]:
-        """What is done here is written whole or not at all."""
-        self._database.execute("begin immediate")
-        try:
-            yield
-            self._database.execute("commit")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("rollback")
-            raise
 
     @contextmanager
     def _told(self, what: str = "could not be read or written") -> Iterator[None]:

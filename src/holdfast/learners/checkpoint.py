@@ -43,8 +43,8 @@ def sealed(header: dict[str, Any], body: Iterable[Bytes]) -> Iterator[Bytes]:
     yield CHECKSUM.pack(checksum)
 
 
-def opened(data: Bytes) -> tuple[dict[str, Any], memoryview]:
-    """Header and body; an error that says what is wrong with them, if anything is."""
+def unsealed(data: Bytes) -> tuple[dict[str, Any], memoryview]:
+    """Header and body of what `sealed` gave; an error that says what is wrong with them, if anything is."""
     view = memoryview(data)
     if len(view) < PREFIX.size or view[:8] != MAGIC:
         raise CheckpointError("this is not a holdfast checkpoint: it does not begin with the bytes 'HOLDFAST'")
@@ -54,11 +54,17 @@ def opened(data: Bytes) -> tuple[dict[str, Any], memoryview]:
     whole, end = view[: -CHECKSUM.size], PREFIX.size + length
     if len(whole) < end or CHECKSUM.unpack(view[-CHECKSUM.size :])[0] != zlib.crc32(whole):
         raise CheckpointError("this checkpoint is truncated or altered: its checksum does not agree")
-    header = json.loads(bytes(whole[PREFIX.size : end]))
+    header: dict[str, Any] = json.loads(bytes(whole[PREFIX.size : end]))
+    return header, whole[end:]
+
+
+def opened(data: Bytes) -> tuple[dict[str, Any], memoryview]:
+    """Header and body of a learner or a fleet."""
+    header, body = unsealed(data)
     lacking = [name for name in ("learner", "settings", "width", "names") if name not in header]
     if lacking:
         raise CheckpointError(f"this checkpoint's header lacks {', '.join(lacking)}")
-    return header, whole[end:]
+    return header, body
 
 
 def pack(header: dict[str, Any], state: Vector) -> bytes:

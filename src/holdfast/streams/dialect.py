@@ -1,0 +1,121 @@
+"""How a file of separated values is written: what separates them, whether names come first, points or commas."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+SEPARATORS = ",;\t|"
+MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
+WITH_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+MARK = "\ufeff"  # that some programs put before everything else
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """separator, decimal: signs. names: of the columns. has_header: whether they are in the file. comments: lines
+    before everything else that begin with #."""
+
+    separator: str
+    decimal: str
+    names: tuple[str, ...]
+    has_header: bool
+    comments: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, kept: dict[str, Any]) -> Dialect:
+        """What `as_json` was called on."""
+        return cls(**kept | {"names": tuple(kept["names"])})
+
+
+def dialect_of(lines: Sequence[str]) -> Dialect:
+    """How the first lines of a file are written.
+
+    >>> dialect_of(["zeit;wert", "1;0,5", "2;0,7"])
+    Dialect(separator=';', decimal=',', names=('zeit', 'wert'), has_header=True, comments=0)
+    >>> dialect_of(["1.5", "2.5"]).names
+    ('value',)
+    """
+    comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    lines = [line for line in lines[comments:] if line.strip()]
+    if not lines:
+        return Dialect(",", ".", (), False, comments)
+    lines[0] = lines[0].removeprefix(MARK)
+    separator = max(SEPARATORS, key=lambda one: _agreement(lines, one))
+    rows = [fields_of(line, separator) for line in lines]
+    body = rows[1:]
+    commas = sum(bool(WITH_COMMA.fullmatch(one.strip())) for row in body for one in row)
+    points = sum("." in one and number_of(one, ".") is not None for row in body for one in row)
+    decimal = "," if separator != "," and commas > points else "."
+    has_header = _is_header(rows[0], body, decimal)
+    if has_header:
+        names = _unique([one.strip() for one in rows[0]])
+    else:
+        width = len(rows[0])
+        names = ("value",) if width == 1 else tuple(f"column_{i}" for i in range(width))
+    return Dialect(separator, decimal, names, has_header, comments)
+
+
+def fields_of(line: str, separator: str) -> list[str]:
+    """The fields of one line; quotes are heeded, and end with the line."""
+    if '"' not in line:
+        return line.split(separator)
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def number_of(text: str, decimal: str) -> float | None:
+    """A field as a number, NaN if it is missing, None if it is none.
+
+    >>> number_of(" 1,5 ", ","), number_of("1_000", "."), number_of("n/a", ".")
+    (1.5, None, None)
+    """
+    text = text.strip()
+    if decimal != ".":
+        if "." in text:
+            return None
+        text = text.replace(decimal, ".")
+    try:
+        number = float(text)
+    except ValueError:
+        return float("nan") if text in MISSING else None
+    return None if "_" in text or not text.isascii() else number
+
+
+def _agreement(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """How many lines have as many fields as most of them, and how many fields that is; nothing for one field."""
+    widths = Counter(len(fields_of(line, separator)) for line in lines)
+    width, times = widths.most_common(1)[0]
+    return (times, width) if width > 1 else (0, 0)
+
+
+def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
+    """Whether the first line has no number, although a later one has."""
+    numbers = [i for i, one in enumerate(first) if number_of(one, decimal) is not None and one.strip()]
+    if numbers:
+        return False
+    return not body or any(number_of(one, decimal) is not None and one.strip() for row in body for one in row)
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that come again get a number.
+
+    >>> _unique(["a", "b", "a"])
+    ('a', 'b', 'a_2')
+    """
+    taken: list[str] = []
+    for name in names:
+        again = 1
+        unique = name
+        while unique in taken:
+            again += 1
+            unique = f"{name}_{again}"
+        taken.append(unique)
+    return tuple(taken)

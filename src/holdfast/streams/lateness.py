@@ -1,0 +1,121 @@
+"""Points that come late, and points that come twice: by the times of each stream."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.errors import BadInputError
+from holdfast.fleet.keys import Texts
+from holdfast.scheme.state import Vector
+from holdfast.streams.batch import Batch, Integers
+from holdfast.streams.separate import stream_keys
+from holdfast.streams.times import comparable
+
+SKIP, LEARN = "skip", "learn"
+POLICIES = (SKIP, LEARN)
+
+
+class Lateness:
+    """Sorts out points that are older than the last one of their stream, and exact repetitions of it.
+
+    A learner goes by the order of points, so what comes late cannot be put where it belongs. Points of equal times that
+    differ are learnt. Without times, or with times that have no order, all points are taken as they come.
+
+    >>> sieve = Lateness()
+    >>> batch, late, repeated = sieve.sift(Batch([1.0, 2.0, 3.0, 2.0], times=[10, 20, 15, 20]))
+    >>> batch.values.ravel(), late, repeated
+    (array([1., 2.]), 1, 1)
+    """
+
+    def __init__(self, policy: str = SKIP) -> None:
+        if policy not in POLICIES:
+            raise BadInputError(f"late: expected one of {', '.join(POLICIES)}, got {policy!r}")
+        self.policy = policy
+        self._rows: dict[str, int] = {}
+        self._known = np.zeros(0, np.bool_)  # whether a stream has had a point
+        self._times: npt.NDArray[Any] = np.zeros(0)
+        self._values: Vector = np.zeros((0, 1))
+
+    def sift(self, batch: Batch) -> tuple[Batch, int, int]:
+        """The batch without them; how many were late, and how many repeated."""
+        moments = None if batch.times is None or self.policy == LEARN else comparable(batch.times)
+        if moments is None or not len(batch):
+            return batch, 0, 0
+        rows = self._rows_of(stream_keys(batch) or Texts([""], np.zeros(len(batch), np.int64)), batch.values.shape[1])
+        if self._times.dtype != moments.dtype:
+            if self._known.any():
+                raise BadInputError("times are given as numbers and as dates in turn")
+            self._times = self._times.astype(moments.dtype)
+        order = np.argsort(rows, kind="stable") if rows.any() else np.arange(len(rows))
+        late, repeated = self._look(rows[order], moments[order], batch.values[order])
+        kept = ~(late | repeated)
+        self._note(rows[order][kept], moments[order][kept], batch.values[order][kept])
+        if kept.all():
+            return batch, 0, 0
+        there = np.empty(len(rows), np.bool_)
+        there[order] = kept
+        return batch.only(there), int(late.sum()), int(repeated.sum())
+
+    def _look(self, rows: Integers, moments: Vector, values: Vector) -> tuple[Any, Any]:
+        """Which points, in the order of their streams, are late, and which are repetitions."""
+        begins = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+        before = np.append(moments[:1], moments[:-1])  # the time of the point before, in the same stream
+        former = np.concatenate([values[:1], values[:-1]])
+        known = self._known[rows[begins]]
+        before[begins] = np.where(known, self._times[rows[begins]], moments[begins])
+        former[begins] = self._values[rows[begins]]
+        late = moments < before
+        if late.any():  # then the latest time so far counts, and not that of the point before
+            ends = np.append(begins[1:], len(rows))
+            for stream in np.unique(np.searchsorted(begins, np.flatnonzero(late), side="right") - 1).tolist():
+                own = slice(begins[stream], ends[stream])
+                latest = np.maximum.accumulate(np.append(before[own][0], moments[own]))
+                late[own] = moments[own] < latest[:-1]
+                there = np.flatnonzero(~late[own]) + begins[stream]
+                if len(there):
+                    before[there[1:]], former[there[1:]] = moments[there[:-1]], values[there[:-1]]
+                    before[there[0]], former[there[0]] = before[own][0], former[own][0]
+        same = (values == former) | (np.isnan(values) & np.isnan(former))
+        first = np.zeros(len(rows), np.bool_)
+        first[begins] = ~known
+        return late, ~late & ~first & (moments == before) & same.all(axis=1)
+
+    def _rows_of(self, keys: Texts, width: int) -> Integers:
+        """The row of each stream; those that are new get one."""
+        names = list(keys.values) if keys.codes is not None else list(dict.fromkeys(keys.values))
+        rows = [self._rows.setdefault(name, len(self._rows)) for name in names]
+        more = len(self._rows) - len(self._times)
+        if more > 0:
+            self._times = np.append(self._times, np.zeros(more, self._times.dtype))
+            old = self._values if len(self._values) else np.zeros((0, width))
+            self._values = np.concatenate([old, np.zeros((more, width))])
+            self._known = np.append(self._known, np.zeros(more, np.bool_))
+        if keys.codes is not None:
+            return np.array(rows, np.int64)[keys.codes]
+        return np.array([self._rows[name] for name in keys.values], np.int64)
+
+    def _note(self, rows: Integers, moments: Vector, values: Vector) -> None:
+        if len(rows):
+            last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
+            self._times[rows[last]] = moments[last]
+            self._values[rows[last]], self._known[rows[last]] = values[last], True
+
+    def to_bytes(self) -> bytes:
+        """What is known of the streams."""
+        told = {"keys": list(self._rows), "width": self._values.shape[1], "whole": self._times.dtype.kind == "i"}
+        arrays = (self._times, self._values, self._known)
+        return json.dumps(told).encode() + b"\n" + b"".join(array.tobytes() for array in arrays)
+
+    def restore(self, data: bytes) -> None:
+        """What `to_bytes` gave."""
+        text, _, numbers = data.partition(b"\n")
+        told = json.loads(text)
+        n = len(told["keys"])
+        self._rows = {key: row for row, key in enumerate(told["keys"])}
+        self._times = np.frombuffer(numbers, np.int64 if told["whole"] else np.float64, n).copy()
+        self._values = np.frombuffer(numbers, np.float64, n * told["width"], 8 * n).reshape(n, told["width"]).copy()
+        self._known = np.frombuffer(numbers, np.bool_, n, 8 * n * (1 + told["width"])).copy()

@@ -1,0 +1,186 @@
+"""From a source through a learner to a sink, with checkpoints: what is learnt, read and told moves together."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.errors import BadInputError, CheckpointError
+from holdfast.fleet import Fleet, from_bytes
+from holdfast.learners.reading import NamedRows
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+from holdfast.learners.trace import Trace
+from holdfast.streams.ahead import Ahead
+from holdfast.streams.batch import Batch
+from holdfast.streams.checkpoints import Checkpoints
+from holdfast.streams.lateness import Lateness
+from holdfast.streams.results import Results
+from holdfast.streams.separate import stream_keys
+from holdfast.streams.sink import Sink
+from holdfast.streams.source import Source
+from holdfast.streams.tally import Tally
+
+log = logging.getLogger("holdfast.streams")
+FORMAT = 1
+EVERY = 5.0  # seconds between checkpoints
+SHARE = 0.1  # of the time, at most, that goes into checkpoints
+PATIENCE = 0.25  # seconds to wait for a batch before looking whether there is something else to do
+
+Model = StochasticApproximation | Fleet
+
+
+class Runner:
+    """One run, which may be interrupted at any moment and resumed.
+
+    A checkpoint holds the state of the model, where the source goes on, and how far the sink has come. It is written
+    after the sink has made sure of what it was given. So after a crash the sink is never behind the checkpoint; what it
+    has got beyond is taken back, the source is read again from there, and the same comes again to the last bit.
+
+    seen: is called with the results of each batch. record: the name of an estimate to keep in their traces.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        model: Model,
+        sink: Sink,
+        checkpoints: Checkpoints | None = None,
+        *,
+        every: float = EVERY,
+        late: str = "skip",
+        stop: threading.Event | None = None,
+        seen: Callable[[Results], None] | None = None,
+        record: str | None = None,
+    ) -> None:
+        self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
+        self.every, self.stop, self.record = every, stop or threading.Event(), record
+        self.tally, self.lateness, self.position = Tally(), Lateness(late), None
+        self.behind: tuple[int, str] | None = None
+        self.name = uuid.uuid4().hex[:12]
+        self._seen = seen
+        self._uncommitted = 0  # records
+        self._next_commit = 0.0
+
+    def run(self) -> Tally:
+        """Runs until the source ends or `stop` is set; what has been read by then is learnt."""
+        self._begin()
+        ahead = Ahead(self.source.read(self.position))
+        try:
+            while not ahead.ended:
+                stopping = self.stop.is_set()
+                batch = ahead.take(0.0 if stopping else PATIENCE)
+                if batch is not None:
+                    self._learn(batch)
+                elif stopping:
+                    break
+                self._commit_if_due(batch is not None and batch.urgent)
+            self._commit()
+        finally:
+            ahead.stop()
+            for part in (self.source, self.sink):
+                getattr(part, "close", lambda: None)()
+        return self.tally
+
+    # Beginning
+
+    def _begin(self) -> None:
+        found = None if self.checkpoints is None else self.checkpoints.newest()
+        mark = None
+        if found is not None:
+            mark = self._resume(*found)
+        self.sink.rewind(mark)
+        self._next_commit = time.monotonic() + self.every
+        if found is None and self.checkpoints is not None:
+            self._commit()  # so that there is something to come back to before anything is told
+
+    def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
+        if header.get("run_format") != FORMAT:
+            raise CheckpointError(f"these checkpoints have format {header.get('run_format')}, this holdfast {FORMAT}")
+        if header["model"] != _told(self.model):
+            raise CheckpointError(
+                f"the checkpoint was made with {header['model']}, and now it is {_told(self.model)}: give the same "
+                "settings, or another folder"
+            )
+        size = header["model_size"]
+        self.model = _restored(self.model, body[:size])
+        self.lateness.restore(bytes(body[size:]))
+        self.tally = Tally.of_json(header["tally"])
+        self.position, self.name = header["position"], header["run"]
+        log.info("resumed after %d records, %d alarms", self.tally.records, self.tally.n_alarms)
+        return header["mark"]
+
+    # Going on
+
+    def _learn(self, batch: Batch) -> None:
+        first_record = self.tally.records
+        taken, late, repeated = self.lateness.sift(batch)
+        self.tally.note_read(batch, late, repeated)
+        if len(taken):
+            trace = self._process(taken)
+            counts = (first_record, self.tally.points, self.tally.n_alarms, self.name)
+            results = Results(taken, trace, *counts)
+            self.sink.write(results)
+            self.tally.note_learnt(results)
+            if self._seen is not None:
+                self._seen(results)
+        self.position = batch.position
+        self.behind = None if batch.behind is None else (batch.behind, batch.behind_in)
+        self._uncommitted += batch.n_records
+
+    def _process(self, batch: Batch) -> Trace:
+        points: Any = batch.values if batch.names is None else NamedRows(batch.values, batch.names)
+        keys = stream_keys(batch)
+        if isinstance(self.model, Fleet):
+            if keys is None:
+                raise BadInputError("a fleet needs the key of each point: say which column has it (key=…)")
+            return self.model.update(keys, points)
+        if keys is not None:
+            raise BadInputError("the points have keys: for many streams give a Fleet, such as Fleet(SRA())")
+        return self.model.process(points, record=self.record)
+
+    def _commit_if_due(self, urgent: bool) -> None:
+        if self._uncommitted and (urgent or time.monotonic() >= self._next_commit):
+            self._commit()
+
+    def _commit(self) -> None:
+        """The sink makes sure of what it has, then all is written down, then the source may forget."""
+        began = time.monotonic()
+        mark = self.sink.flush()
+        if self.checkpoints is not None:
+            self.tally.checkpoints += 1
+            state = self.model.to_bytes()
+            header = {
+                "run_format": FORMAT,
+                "run": self.name,
+                "model": _told(self.model),
+                "model_size": len(state),
+                "position": self.position,
+                "mark": mark,
+                "tally": self.tally.as_json(),
+            }
+            self.checkpoints.save(header, (state, self.lateness.to_bytes()))
+        if self.position is not None:
+            getattr(self.source, "committed", lambda _: None)(self.position)
+        self._uncommitted = 0
+        now = time.monotonic()
+        self._next_commit = now + max(self.every, (now - began) / SHARE)
+
+
+def _told(model: Model) -> str:
+    """The settings of a model."""
+    if isinstance(model, Fleet):
+        return f"Fleet({model.model!r}, max_keys={model.max_keys})"
+    return repr(model)
+
+
+def _restored(model: Model, state: memoryview) -> Model:
+    """The model as it was, in place of this one, which lets go of its file."""
+    spill = None
+    if isinstance(model, Fleet) and model._roster.spill is not None:
+        spill = model._roster.spill.path
+        model.close()
+    return from_bytes(bytearray(state), spill)

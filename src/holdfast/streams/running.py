@@ -1,0 +1,93 @@
+"""The Python side of `holdfast watch`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import BadInputError
+from holdfast.fleet import Fleet
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+from holdfast.streams.checkpoints import Checkpoints
+from holdfast.streams.places import sink_at, source_at
+from holdfast.streams.results import Results
+from holdfast.streams.runner import EVERY, Model, Runner
+from holdfast.streams.sink import Sink
+from holdfast.streams.sinks import Calling, Several
+from holdfast.streams.source import Source
+from holdfast.streams.tally import Tally
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to: the model as it is now, and the counts since the run first began."""
+
+    model: Model
+    tally: Tally
+
+
+def run(
+    source: str | os.PathLike[str] | Source,
+    model: StochasticApproximation | Fleet,
+    sink: str | Sink | Callable[[Results], object] | Sequence[Any] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    *,
+    every: float = EVERY,
+    late: str = "skip",
+    stop: threading.Event | None = None,
+) -> Outcome:
+    """Learns all that a source gives and tells a sink what it came to; resumes where it was, if there is a checkpoint.
+
+    source: a Source, or the name of one: a file, a folder, a URL of a broker; see `holdfast.streams.source_at`.
+    model: a learner, or a fleet where points have keys. It learns; where a run is resumed, the model of the checkpoint
+        takes its place, and is in the outcome.
+    sink: a Sink, the name of one, a function that is called with the `Results` of each batch, or a list of these.
+    checkpoint: a folder. State, position of the source and position of the sink are written there every `every`
+        seconds, together; after a crash the same call goes on, and nothing is lost. Nothing is told twice if the
+        sink can take back what it was told after the last checkpoint: files, SQLite and JetStream can.
+    late: "skip" points that are older than the last one of their stream or repeat it, or "learn" them as they come.
+    stop: to end the run from another thread: what has been read is learnt, then all is written down.
+
+    >>> import numpy as np
+    >>> from holdfast import SRA
+    >>> from holdfast.streams import Batch
+    >>> class Levels:
+    ...     def read(self, position):
+    ...         stream = np.random.default_rng(1).normal(20.0, 0.5, 1000)
+    ...         stream[700] = 35.0
+    ...         for first in range(position or 0, 1000, 250):
+    ...             yield Batch(stream[first : first + 250], position=first + 250)
+    >>> alarms = []
+    >>> outcome = run(Levels(), SRA(), lambda results: alarms.extend(results.alarms))
+    >>> outcome.tally.points, [alarm.row for alarm in alarms]
+    (1000, [700])
+    """
+    if not isinstance(model, StochasticApproximation | Fleet):
+        raise BadInputError(f"model: expected a learner such as SRA(), or a Fleet, got {model!r}")
+    given = source_at(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(given, Source):
+        raise BadInputError(f"source: expected a name, or something with read(position), got {source!r}")
+    checkpoints = None if checkpoint is None else Checkpoints(checkpoint)
+    try:
+        runner = Runner(given, model, as_sink(sink), checkpoints, every=every, late=late, stop=stop)
+        tally = runner.run()
+    finally:
+        if checkpoints is not None:
+            checkpoints.close()
+    return Outcome(runner.model, tally)
+
+
+def as_sink(sink: Any) -> Sink:
+    """A sink of whatever was given as one."""
+    if isinstance(sink, str | os.PathLike):
+        return sink_at(os.fspath(sink))
+    if isinstance(sink, list | tuple):
+        return Several([as_sink(one) for one in sink])
+    if callable(getattr(sink, "write", None)):
+        return sink if isinstance(sink, Sink) else Calling(sink.write, sink)
+    if callable(sink):
+        return Calling(sink)
+    raise BadInputError(f"sink: expected a name, a function, or something with write(results), got {sink!r}")

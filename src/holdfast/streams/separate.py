@@ -1,0 +1,87 @@
+"""Each variable as a stream of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from holdfast.fleet.keys import Texts
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Columns
+from holdfast.streams.results import texts_of
+from holdfast.streams.source import Source
+
+BETWEEN = " / "  # key and variable
+
+
+class Separate:
+    """A source whose records have several variables, as one of points with one: a stream for each variable.
+
+    >>> class One:
+    ...     def read(self, position):
+    ...         yield Batch([[1.0, 20.0], [2.0, 21.0]], names=("a", "b"))
+    >>> (batch,) = Separate(One()).read(None)
+    >>> batch.values.ravel(), texts_of(batch.channels)
+    (array([ 1., 20.,  2., 21.]), ['a', 'b', 'a', 'b'])
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @property
+    def columns(self) -> Columns | None:
+        """What was understood."""
+        return getattr(self.source, "columns", None)
+
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """Batches from this position on."""
+        for batch in self.source.read(position):
+            yield apart(batch)
+
+    def committed(self, position: Any) -> None:
+        """All up to there has been learnt."""
+        getattr(self.source, "committed", lambda _: None)(position)
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        getattr(self.source, "close", lambda: None)()
+
+
+def apart(batch: Batch) -> Batch:
+    """The variables of a batch one after another, record by record."""
+    n, width = batch.values.shape
+    assert batch.places is not None
+    names = list(batch.names or (f"x{i}" for i in range(width)))
+    keys = batch.keys
+    if keys is not None:
+        codes = np.arange(n) if keys.codes is None else keys.codes
+        keys = Texts(keys.values, np.repeat(codes, width))
+    return Batch(
+        batch.values.reshape(-1, 1),
+        batch.position,
+        ("value",),
+        keys,
+        None if batch.times is None else np.repeat(batch.times, width),
+        Texts(names, np.tile(np.arange(width), n)),
+        batch.n_records,
+        np.repeat(batch.places, width),
+        batch.refused,
+        batch.behind,
+        batch.behind_in,
+        batch.urgent,
+    )
+
+
+def stream_keys(batch: Batch) -> Texts | None:
+    """Which stream each point is of: key, variable, or both."""
+    keys, channels = batch.keys, batch.channels
+    if keys is None or channels is None:
+        return keys if channels is None else channels
+    if not len(batch):
+        return Texts([])
+    assert channels.codes is not None
+    known, codes = np.unique(texts_of(keys), return_inverse=True)
+    both = [f"{key}{BETWEEN}{name}" for key in known.tolist() for name in channels.values]
+    return Texts(both, codes * len(channels.values) + channels.codes)

@@ -1,0 +1,30 @@
+"""Standard output as a sink: lines for people or for machines."""
+
+from __future__ import annotations
+
+import sys
+
+from holdfast.streams.results import Results
+from holdfast.streams.sink import Sink
+from holdfast.streams.tables import ALARMS, check_what, json_line, records_of
+
+
+class StandardOutput(Sink):
+    """Lines as they come. What has been printed cannot be taken back: after a crash some lines may come again.
+
+    what: "alarms" or "points". form: "text", a sentence an alarm, or "json", an object a line.
+    """
+
+    def __init__(self, what: str = ALARMS, form: str = "text") -> None:
+        self.what, self.form = check_what(what), form
+
+    def write(self, results: Results) -> None:
+        """Prints them at once."""
+        records = records_of(results, self.what)
+        if self.form == "text" and self.what == ALARMS:
+            lines = [" ".join(str(one) for one in (row["time"], row["message"]) if one is not None) for row in records]
+        else:
+            lines = [json_line(record) for record in records]
+        if lines:
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            sys.stdout.flush()
