@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.benchmarks import LONG, USUAL, listed
+from holdfast.cli.flags import with_settings
+from holdfast.cli.settings import DETECT, WATCH
 
 app = typer.Typer(
     help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
@@ -50,6 +52,90 @@ def demo(
     from holdfast.cli.demo import run_demo
 
     run_demo(out, seed, Console(), open_report=show, picture=picture)
+
+
+DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, and report.html.
+
+FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. Columns of
+numbers are found by themselves, and so are the column of the time and that of the key, if they are called so.
+
+\b
+Examples:
+  holdfast detect pump.csv
+  holdfast detect pump.csv --columns pressure,flow --far 1e-5
+  holdfast detect fleet.parquet --key sensor --points scored.parquet
+
+Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 something is wrong with the input, 130 interrupted.
+"""
+
+
+@app.command(help=DETECT_HELP)
+@with_settings(DETECT, "The file to look at.", "FILE")
+def detect(source: str, values: dict[str, Any]) -> None:
+    """See DETECT_HELP."""
+    from rich.console import Console
+
+    from holdfast.cli.detect import run_detect
+
+    run_detect(source, values, Console())
+
+
+WATCH_HELP = """Watch a live source, for days and through crashes: alarms as they come.
+
+SOURCE is a file that grows, a folder that files are dropped into, - for standard input, nats://host:4222/subject
+(JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
+
+With --checkpoint nothing is lost when the process, the machine or the network dies: the same command goes on where it
+was. Nothing is told twice in files, SQLite and JetStream; other sinks may get the last alarms again.
+
+\b
+Examples:
+  tail -f pump.csv | holdfast watch -
+  holdfast watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state --alarms alarms.jsonl
+  holdfast watch --config holdfast.toml
+
+SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
+"""
+
+
+@app.command(help=WATCH_HELP)
+@with_settings(WATCH, "What to watch.", "SOURCE")
+def watch(source: str, values: dict[str, Any]) -> None:
+    """See WATCH_HELP."""
+    from holdfast.cli.watch import run_watch
+
+    run_watch(source, values)
+
+
+@app.command()
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder given to --checkpoint.")],
+    form: Annotated[str, typer.Option("--format", help="text, or json for machines.")] = "text",
+) -> None:
+    """How a `holdfast watch` is doing: rate, lag, what was dropped, the latest alarms."""
+    from rich.console import Console
+
+    from holdfast.cli.status import run_status
+
+    run_status(folder, form, Console())
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path("holdfast.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a configuration file with every setting of `detect` and `watch`, in comments."""
+    from holdfast.cli.settings import template
+    from holdfast.errors import BadInputError
+
+    if path.exists() and not force:
+        raise BadInputError(f"{path} is there already: give another name, or --force")
+    try:
+        path.write_text(template(), encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    typer.echo(f"Written: {path}. Then: holdfast watch --config {path}")
 
 
 @app.command()

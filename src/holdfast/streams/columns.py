@@ -53,6 +53,17 @@ class Columns:
         """What `as_json` was called on."""
         return cls(**kept | {"values": tuple(kept["values"]), "hints": tuple(kept["hints"])})
 
+    @property
+    def wanted(self) -> Wanted:
+        """To ask for the same columns in other records."""
+        return Wanted(self.values, self.key or NONE, self.time or NONE)
+
+
+def columns_at(position: Any) -> Columns | None:
+    """What had been understood at a position of a source, if anything."""
+    kept = position.get("columns") if isinstance(position, dict) else None
+    return None if kept is None else Columns.of_json(kept)
+
 
 def understand(sample: Sequence[dict[str, Any]], wanted: Wanted) -> Columns:
     """What the columns of some records are: numbers are numbers here, texts texts, and None is missing.

@@ -15,9 +15,10 @@ import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
+from holdfast.streams.columns import Columns, Wanted, columns_at
 from holdfast.streams.csv_lines import CsvLines
-from holdfast.streams.lines import Block, blocks
+from holdfast.streams.dialect import Dialect
+from holdfast.streams.lines import AT_ONCE, Block, blocks
 from holdfast.streams.records import TOO_LONG, RecordReader
 
 log = logging.getLogger("holdfast.streams")
@@ -40,19 +41,20 @@ class JsonLines:
         return self._reader.columns
 
     def as_json(self) -> dict[str, Any]:
-        """What it goes by, as JSON can hold it."""
-        return {"columns": None if self.columns is None else self.columns.as_json()}
+        """What it goes by besides the columns, as JSON can hold it."""
+        return {}
 
     def batch(self, data: bytes, position: Any) -> Batch:
         """The points in some whole lines."""
         return self._reader.batch([line for line in data.split(b"\n") if line.strip()], position)
 
 
-def reader_of(kept: dict[str, Any], wanted: Wanted) -> CsvLines | JsonLines:
-    """What `as_json` of a reader was called on."""
-    if "dialect" in kept:
-        return CsvLines.of_json(kept)
-    return JsonLines(RecordReader(wanted, Columns.of_json(kept["columns"]) if kept["columns"] else None))
+def reader_of(position: dict[str, Any], wanted: Wanted) -> CsvLines | JsonLines:
+    """What read the lines up to a position."""
+    known = columns_at(position)
+    if known is not None and "dialect" in position["reader"]:
+        return CsvLines(Dialect.of_json(position["reader"]["dialect"]), known)
+    return JsonLines(RecordReader(wanted, known))
 
 
 def reader_for(head: bytes, wanted: Wanted, form: str | None) -> tuple[CsvLines | JsonLines, int]:
@@ -76,8 +78,8 @@ class FileSource:
     """The lines of a file, from the first to the last; with `follow` it goes on as the file grows.
 
     path: of a file of separated values, or of JSON, a record a line; .gz is unpacked. form: "csv" or "json", else told
-    by the name or the beginning. A file that is replaced while it is followed (as logs are) is read to its end, then
-    the new one from its beginning.
+    by the name or the beginning. at_once: bytes in a batch, about. A file that is replaced while it is followed (as
+    logs are) is read to its end, then the new one from its beginning.
     """
 
     def __init__(
@@ -87,8 +89,9 @@ class FileSource:
         *,
         form: str | None = None,
         follow: bool = False,
+        at_once: int = AT_ONCE,
     ) -> None:
-        self.path, self.wanted, self.follow = Path(path), wanted or Wanted(), follow
+        self.path, self.wanted, self.follow, self.at_once = Path(path), wanted or Wanted(), follow, at_once
         self.packed = self.path.suffix == ".gz"
         plain = Path(self.path.stem) if self.packed else self.path
         self.form = form or SUFFIXES.get(plain.suffix.lower())
@@ -101,15 +104,6 @@ class FileSource:
         """What was understood."""
         return None if self.reader is None else self.reader.columns
 
-    def understand(self) -> Columns:
-        """What the columns are, by the beginning of the file."""
-        if self.columns is None:
-            with self._open() as file:
-                self._begin(file)
-        if self.columns is None:
-            raise BadInputError(f"{self.path}: there is not one record that can be read")
-        return self.columns
-
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches from this position on."""
         while True:
@@ -120,9 +114,8 @@ class FileSource:
                     return
             log.info("%s was replaced: going on with the new one", self.path)
             position = None
-            if self.columns is not None:  # the same columns, wherever they are in the new file
-                known = self.columns
-                self.wanted = Wanted(known.values, known.key or "none", known.time or "none")
+            if self.columns is not None:
+                self.wanted = self.columns.wanted  # the same ones, wherever they are in the new file
 
     def _open(self) -> IO[bytes]:
         try:
@@ -156,11 +149,10 @@ class FileSource:
         if zlib.crc32(file.read(length)) != checksum or file.seek(0, os.SEEK_END) < position["offset"]:
             file.seek(0)
             log.warning("%s is not the file that it was at the last checkpoint: read from its beginning", self.path)
-            known = Columns.of_json(position["reader"]["columns"]) if position["reader"]["columns"] else None
-            if known is not None:
-                self.wanted = Wanted(known.values, known.key or "none", known.time or "none")
+            known = columns_at(position)
+            self.wanted = self.wanted if known is None else known.wanted
             return self._begin(file)
-        self.reader = reader_of(position["reader"], self.wanted)
+        self.reader = reader_of(position, self.wanted)
         return int(position["offset"])
 
     def _batches(self, file: IO[bytes], offset: int) -> Iterator[Batch]:
@@ -168,7 +160,8 @@ class FileSource:
         head = file.read(MARKED)
         file.seek(offset)
         size = 0 if self.packed else os.fstat(file.fileno()).st_size
-        for block in blocks(lambda n: self._more(file, n), offset, "leave" if self.follow else "take"):
+        at_end = "leave" if self.follow else "take"
+        for block in blocks(lambda n: self._more(file, n), offset, at_end, self.at_once):
             assert self.reader is not None
             if len(head) < min(MARKED, block.end):
                 head = os.pread(file.fileno(), MARKED, 0)  # it has grown
@@ -205,7 +198,8 @@ class FileSource:
 def batch_of(reader: CsvLines | JsonLines, block: Block, position: dict[str, Any]) -> Batch:
     """The points of a block. A line that was left out is one more record that could not be read."""
     batch = reader.batch(block.data, None) if block.data else Batch(np.zeros((0, 1)))
-    batch.position = position | {"reader": reader.as_json()}
+    columns = None if reader.columns is None else reader.columns.as_json()
+    batch.position = position | {"reader": reader.as_json(), "columns": columns}
     if block.too_long is not None:
         batch.refused.add(TOO_LONG, batch.n_records, block.too_long)
         batch.n_records += 1

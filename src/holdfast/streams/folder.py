@@ -13,7 +13,7 @@ import numpy as np
 
 from holdfast.errors import BadInputError, HoldfastError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
+from holdfast.streams.columns import Columns, Wanted, columns_at
 from holdfast.streams.source import Source
 
 log = logging.getLogger("holdfast.streams")
@@ -49,7 +49,7 @@ class Folder:
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches from this position on."""
         told = position or {"done": [], "current": None, "inner": None, "columns": None}
-        self.columns = None if told["columns"] is None else Columns.of_json(told["columns"])
+        self.columns = columns_at(told)
         done, current, inner = list(told["done"]), told["current"], told["inner"]
         while True:
             current = current or self._next(done)
@@ -64,8 +64,7 @@ class Folder:
             yield Batch(np.zeros((0, 1)), self._position(done, None, None))
 
     def _of_file(self, done: list[str], name: str, inner: Any) -> Iterator[Batch]:
-        known = self.columns
-        wanted = Wanted(known.values, known.key or "none", known.time or "none") if known else self.wanted
+        wanted = self.columns.wanted if self.columns else self.wanted
         try:
             source = self._opened(self.path / name, wanted)
             for batch in source.read(inner):

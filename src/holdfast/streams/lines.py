@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.streams.records import LONGEST
 
-AT_ONCE = 4 << 20  # bytes
+AT_ONCE = 1 << 18  # bytes, unless said otherwise: points that come together are told and made sure of together
 LONGEST_SHOWN = 400  # bytes of a line that is too long
 Read = Callable[[int], bytes | None]
 """Up to so many bytes: none at the end, None if nothing has come yet."""
@@ -23,10 +23,11 @@ class Block:
     too_long: bytes | None = None
 
 
-def blocks(read: Read, offset: int, at_end: str = "take") -> Iterator[Block]:
+def blocks(read: Read, offset: int, at_end: str = "take", at_once: int = AT_ONCE) -> Iterator[Block]:
     """Blocks of lines, the first of which begins at this offset; an empty one whenever nothing has come yet.
 
     at_end: what becomes of a last line without an end: "take", or "leave" it, since more of it may come.
+    at_once: how many bytes to read at a time.
 
     >>> pieces = iter([b"a\\nb", b"c\\n", None, b"d", b""])
     >>> [(block.data, block.end) for block in blocks(lambda n: next(pieces), 0)]
@@ -35,7 +36,7 @@ def blocks(read: Read, offset: int, at_end: str = "take") -> Iterator[Block]:
     waiting: list[bytes] = []  # pieces of a line whose end has not come
     size = 0  # of them
     too_long: bytes | None = None  # the beginning of a line of which no more is kept
-    while (piece := read(AT_ONCE)) != b"":
+    while (piece := read(at_once)) != b"":
         if piece is None:
             yield Block(b"", offset)
             continue

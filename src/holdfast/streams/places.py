@@ -12,6 +12,7 @@ from holdfast.streams.columns import Wanted
 from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
 from holdfast.streams.files import FileSource
 from holdfast.streams.folder import Folder
+from holdfast.streams.lines import AT_ONCE
 from holdfast.streams.sink import Sink
 from holdfast.streams.source import Source
 from holdfast.streams.sqlite import Sqlite
@@ -61,13 +62,15 @@ def source_at(
     return file_at(path, wanted, form, follow=bool(follow))
 
 
-def file_at(path: Path, wanted: Wanted, form: str | None = None, follow: bool = False) -> Source:
+def file_at(
+    path: Path, wanted: Wanted, form: str | None = None, follow: bool = False, at_once: int = AT_ONCE
+) -> Source:
     """The source of a file."""
     if path.suffix.lower() in PARQUET:
         from holdfast.streams.parquet import ParquetSource
 
         return ParquetSource(path, wanted)
-    return FileSource(path, wanted, form=form, follow=follow)
+    return FileSource(path, wanted, form=form, follow=follow, at_once=at_once)
 
 
 def sink_at(place: str, what: str = ALARMS, *, anew: bool = False) -> Sink:

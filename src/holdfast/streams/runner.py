@@ -60,6 +60,10 @@ class Runner:
         self.every, self.stop, self.record = every, stop or threading.Event(), record
         self.tally, self.lateness, self.position = Tally(), Lateness(late), None
         self.behind: tuple[int, str] | None = None
+        self.committed_at: float | None = None
+        self.ticks: list[Callable[..., None]] = []
+        """Are called again and again with the run, and at the end with last=True."""
+
         self.name = uuid.uuid4().hex[:12]
         self._seen = seen
         self._uncommitted = 0  # records
@@ -78,7 +82,11 @@ class Runner:
                 elif stopping:
                     break
                 self._commit_if_due(batch is not None and batch.urgent)
+                for tick in self.ticks:
+                    tick(self)
             self._commit()
+            for tick in self.ticks:
+                tick(self, last=True)
         finally:
             ahead.stop()
             for part in (self.source, self.sink):
@@ -165,7 +173,7 @@ class Runner:
             self.checkpoints.save(header, (state, self.lateness.to_bytes()))
         if self.position is not None:
             getattr(self.source, "committed", lambda _: None)(self.position)
-        self._uncommitted = 0
+        self._uncommitted, self.committed_at = 0, time.time()
         now = time.monotonic()
         self._next_commit = now + max(self.every, (now - began) / SHARE)
 

@@ -34,7 +34,7 @@ class StandardInput:
         """Batches of what comes; of a position only what the columns are matters."""
         head = b""
         if position:
-            self.reader = reader_of(position["reader"], self.wanted)
+            self.reader = reader_of(position, self.wanted)
         while self.reader is None or (position and b"\n" not in head):
             piece = _read(HEAD)
             if piece:

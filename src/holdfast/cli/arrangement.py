@@ -1,0 +1,68 @@
+"""Which streams there are and what learns them: by the columns that were understood, and by the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import BadInputError
+from holdfast.fleet import Fleet
+from holdfast.learners import SRA
+from holdfast.streams.columns import Columns, listed
+from holdfast.streams.runner import Model
+from holdfast.streams.separate import Separate
+from holdfast.streams.source import Source
+
+TOGETHER = 8  # columns that are watched jointly unless it is said otherwise
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """separate: whether each column is a stream of its own. model: what learns."""
+
+    columns: Columns
+    separate: bool
+    model: Model
+
+    @classmethod
+    def of(cls, columns: Columns, values: dict[str, Any]) -> Arrangement:
+        """How these columns are watched with these settings."""
+        joint = values["joint"]
+        separate = len(columns.values) > TOGETHER if joint is None else not joint
+        separate = separate and len(columns.values) > 1
+        learner = learner_of(values)
+        if not separate and columns.key is None:
+            if values["max_keys"] is not None:
+                raise BadInputError("--max-keys is for many streams: there is one only. Is there a --key?")
+            return cls(columns, separate, learner)
+        return cls(columns, separate, Fleet(learner, max_keys=values["max_keys"]))
+
+    def source(self, source: Source) -> Source:
+        """The source as it is learnt from."""
+        return Separate(source) if self.separate else source
+
+    def told(self) -> list[tuple[str, str]]:
+        """What was understood, in pairs of words."""
+        columns, n = self.columns, len(self.columns.values)
+        how = "" if n == 1 else ", each by itself" if self.separate else ", together"
+        pairs = [("watching", f"{listed(columns.values)}{how}")]
+        time = "none found" if columns.time is None else f"{columns.time} ({columns.time_kind})"
+        pairs.append(("time", time))
+        pairs.append(("key", "none: one stream" if columns.key is None else f"{columns.key}: one stream for each"))
+        if columns.left_out:
+            pairs.append(
+                ("left out", ", ".join(f"{name} ({why})" for name, why in list(columns.left_out.items())[:12]))
+            )
+        return pairs
+
+
+def learner_of(values: dict[str, Any]) -> SRA:
+    """The learner of one stream."""
+    components = values["components"]
+    return SRA(
+        n_components="auto" if components == "auto" else int(components),
+        far=values["far"],
+        lags=values["lags"],
+        season=values["season"],
+        memory=values["memory"],
+    )

@@ -1,0 +1,66 @@
+"""Configuration files, and settings that go together."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.settings import CHOICES, SETTINGS
+from holdfast.errors import BadInputError
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file, and the source."""
+    try:
+        kept = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path} is not TOML: {error}") from None
+    kept = {name.replace("-", "_"): value for name, value in kept.items()}
+    known = {one.name: one for one in SETTINGS}
+    for name, value in kept.items():
+        if name == "source":
+            if not isinstance(value, str):
+                raise BadInputError(f"{path}: source: expected a text, got {value!r}")
+        elif name not in known:
+            near = difflib.get_close_matches(name, [*known, "source"], 1)
+            raise BadInputError(f"{path}: there is no setting {name!r}" + (f"; is it {near[0]!r}?" if near else ""))
+        else:
+            kept[name] = _as_kind(f"{path}: {name}", value, known[name].kind)
+    return kept
+
+
+def _as_kind(where: str, value: Any, kind: Any) -> Any:
+    """A value of a file as the flag would have given it."""
+    if kind == list[str]:
+        value = [value] if isinstance(value, str) else value
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return value
+    elif kind is Path and isinstance(value, str):
+        return Path(value)
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    elif kind is str and isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+    elif kind in (bool, int) and type(value) is kind:
+        return value
+    expected = {list[str]: "a list of texts", float: "a number", int: "a whole number", bool: "true or false"}
+    raise BadInputError(f"{where}: expected {expected.get(kind, 'a text')}, got {value!r}")
+
+
+def checked(values: dict[str, Any]) -> dict[str, Any]:
+    """The values, lists with commas taken apart; an error for one that cannot be."""
+    for name, choices in CHOICES.items():
+        if values.get(name) is not None and values[name] not in choices:
+            raise BadInputError(
+                f"--{name.replace('_', '-')}: expected one of {', '.join(choices)}, got {values[name]!r}"
+            )
+    if values.get("columns"):
+        values["columns"] = [part.strip() for one in values["columns"] for part in one.split(",") if part.strip()]
+    components = values.get("components")
+    if components != "auto" and not (str(components).isdigit() and int(str(components)) > 0):
+        raise BadInputError(f"--components: expected a whole number or auto, got {components!r}")
+    return values

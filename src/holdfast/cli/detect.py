@@ -1,0 +1,162 @@
+"""The command `holdfast detect`: a file, and what is to be found in it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from holdfast.cli.arrangement import Arrangement
+from holdfast.cli.outputs import default_alarms, refuse_own_input, sinks_of
+from holdfast.errors import BadInputError
+from holdfast.fleet import Fleet
+from holdfast.streams.columns import Wanted
+from holdfast.streams.peeked import Peeked
+from holdfast.streams.places import file_at
+from holdfast.streams.results import Results
+from holdfast.streams.runner import Runner
+from holdfast.streams.sinks import Several
+from holdfast.streams.sketch import Sketch
+from holdfast.streams.source import Source
+from holdfast.streams.tally import Tally
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+AT_ONCE = 4 << 20  # bytes: nobody waits for the first results
+KEPT = 50_000  # alarms that are kept to be shown; sinks get all
+ALARMS_FOUND, INTERRUPTED = 1, 130
+
+
+@dataclass
+class Found:
+    """What came of a file: counts, alarms (the first of them), and if it is one stream a sketch of it."""
+
+    path: Path
+    arrangement: Arrangement
+    tally: Tally = field(default_factory=Tally)
+    alarms: list[dict[str, Any]] = field(default_factory=list)
+    sketch: Sketch | None = None
+
+    def see(self, results: Results) -> None:
+        """The results of a batch."""
+        if results.trace.alarms and len(self.alarms) < KEPT:
+            self.alarms += results.alarm_rows()
+        if not isinstance(self.arrangement.model, Fleet):
+            batch, trace = results.batch, results.trace
+            self.sketch = self.sketch or Sketch(batch.names or self.arrangement.columns.values)
+            self.sketch.add(batch.values, trace, trace.recorded.get("means"), batch.times)
+
+
+def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
+    """Detects, prints, writes; leaves with 1 if that is wanted for alarms."""
+    from holdfast.cli.detect_page import write_page
+    from holdfast.cli.detect_words import show_found, show_understood
+
+    path = Path(file)
+    _check_file(path)
+    report = None if str(values["report"]) == "none" else values["report"]
+    if report is not None:
+        from holdfast.plots.report import require_writable
+
+        require_writable(report)
+    machine = values["format"] == "json"
+    places = {name: values[name] for name in ("alarms", "points")}
+    if places["alarms"] is None and not machine:
+        places["alarms"] = default_alarms(console)
+    refuse_own_input(path, report, *(place for listed in places.values() for place in listed or ()))
+    try:
+        source = _source(path, values)
+        peeked = Peeked(source)
+        if not peeked.look(threading.Event()) or peeked.columns is None:
+            raise BadInputError(f"{path}: there is not one record that can be read{_why(peeked)}")
+        arrangement = Arrangement.of(peeked.columns, values)
+        if not machine:
+            show_understood(console, path, arrangement)
+        found = Found(path, arrangement)
+        sinks = sinks_of(places, anew=True)
+        with _progress(console, path, quiet=machine) as advance:
+            found.tally = _run(found, peeked, Several(sinks), values["late"], advance)
+        if report is not None:
+            write_page(report, found, values, lambda: _source(path, values), console, quiet=machine)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    written = [str(report)] * (report is not None) + [place for listed in places.values() for place in listed or ()]
+    if machine:
+        sys.stdout.write(json.dumps(_as_json(found, written), ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        show_found(console, found, values["show"], written)
+    if values["fail_on_alarm"] and found.tally.n_alarms:
+        raise typer.Exit(ALARMS_FOUND)
+
+
+def _run(found: Found, peeked: Peeked, sink: Several, late: str, advance: Any) -> Tally:
+    arrangement = found.arrangement
+
+    def see(results: Results) -> None:
+        found.see(results)
+        advance(results.batch.behind)
+
+    record = None if isinstance(arrangement.model, Fleet) else "means"
+    runner = Runner(arrangement.source(peeked), arrangement.model, sink, late=late, seen=see, record=record)
+    return runner.run()
+
+
+def _source(path: Path, values: dict[str, Any]) -> Source:
+    columns = None if not values["columns"] else tuple(values["columns"])
+    return file_at(path, Wanted(columns, values["key"], values["time"]), values["form"], at_once=AT_ONCE)
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise BadInputError(f"{path} is a folder: `holdfast watch {path} --once` reads the files in it")
+    if not path.exists():
+        raise BadInputError(f"there is no file {path}")
+
+
+def _why(peeked: Peeked) -> str:
+    """The first reason why records could not be read."""
+    first = next((one for batch in peeked.read() for one in batch.refused.first), None)
+    return "" if first is None else f" ({first})"
+
+
+@contextmanager
+def _progress(console: Console, path: Path, quiet: bool) -> Iterator[Any]:
+    """A bar that goes by the bytes that are left."""
+    if quiet or not console.is_terminal:
+        yield lambda behind: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        size = path.stat().st_size
+        task = bar.add_task("learning", total=size)
+        yield lambda behind: None if behind is None else bar.update(task, completed=size - behind)
+
+
+def _as_json(found: Found, written: list[str]) -> dict[str, Any]:
+    columns = found.arrangement.columns
+    tally = found.tally.as_json()
+    counts = {name: tally[name] for name in ("records", "points", "dropped", "anomalies", "late", "repeated")}
+    return {
+        "file": str(found.path),
+        "understood": {
+            "columns": list(columns.values),
+            "time": columns.time,
+            "key": columns.key,
+            "separate": found.arrangement.separate,
+            "left_out": columns.left_out,
+        },
+        "counts": counts | {"alarms": found.tally.n_alarms, "refused": found.tally.refused.total},
+        "refused": tally["refused"],
+        "alarms": found.alarms,
+        "written": written,
+    }

@@ -1,0 +1,49 @@
+"""A source whose first records have been looked at."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Columns
+from holdfast.streams.source import Source
+
+
+class Peeked:
+    """A source that is read from a position on, and says what its columns are before anything is learnt."""
+
+    def __init__(self, source: Source, position: Any = None) -> None:
+        self.source = source
+        self._batches, self._first = source.read(position), list[Batch]()
+
+    @property
+    def columns(self) -> Columns | None:
+        """What has been understood so far."""
+        return getattr(self.source, "columns", None)
+
+    def look(self, stop: threading.Event) -> bool:
+        """Waits for the first points; whether there were any before the end, or before somebody said stop."""
+        for batch in self._batches:
+            if batch.n_records:
+                self._first.append(batch)
+            if len(batch):
+                return True
+            if stop.is_set():
+                return False
+        return False
+
+    def read(self, position: Any = None) -> Iterator[Batch]:
+        """All batches from where it was opened."""
+        while self._first:
+            yield self._first.pop(0)
+        yield from self._batches
+
+    def committed(self, position: Any) -> None:
+        """All up to there has been learnt."""
+        getattr(self.source, "committed", lambda _: None)(position)
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        getattr(self.source, "close", lambda: None)()
