@@ -21,6 +21,7 @@ from holdfast.streams.sketch import Sketch
 FILL = "#d5d9dd"
 DOT: Style = {"color": PURPLE, "marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgewidth": 0}
 STRIPS = 60  # at most
+FINE = 800  # buckets that a strip shows, at most
 HIGH, FULL = 0.84, 0.92  # of a strip: the values, a bar
 
 
@@ -71,8 +72,11 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     ends = min(place.ends[0] for place in places), max(place.ends[1] for place in places)
     set_across(axes, kind, ends, 4 if narrow else 8)
     axes.set_xlabel({DATES: "", ROWS: "row of the stream"}.get(kind, kind))
+    _tell(axes, -0.85, "changes", "anomalies", size)
     for height, strip in enumerate(strips):
-        _tell(axes, strip, height, size)
+        counts = Counter(alarm.kind for alarm in strip.alarms)
+        changes, anomalies = (f"{counts[kind]:,}" if counts[kind] else "–" for kind in ("change", "anomaly"))
+        _tell(axes, height, changes, anomalies, size)
     legend_above(figure, [axes], width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
@@ -85,21 +89,21 @@ def _draw_values(axes: Any, strip: Strip, across: Any, height: int) -> None:
     counts = Counter(one for alarm in strip.alarms for one in carriers(alarm, sketch.names)[:1])
     variable = counts.most_common(1)[0][0] if counts else 0
     low, high = limits_of(sketch, variable)
-    bottom, top = (
-        height + HIGH * (0.5 - (np.clip(edge[variable], low, high) - low) / (high - low))
-        for edge in (sketch.least, sketch.greatest)
-    )
+    starts = np.arange(0, len(sketch), -(-len(sketch) // FINE))
+    edges = np.fmin.reduceat(sketch.least[variable], starts), np.fmax.reduceat(sketch.greatest[variable], starts)
+    bottom, top = (height + HIGH * (0.5 - (np.clip(edge, low, high) - low) / (high - low)) for edge in edges)
     axes.axhline(height + 0.5, color="#eceeef", linewidth=0.6, zorder=0)
     name = "range of the values"
-    axes.fill_between(across, bottom, top, where=np.isfinite(bottom), color=FILL, linewidth=1.0, zorder=1, label=name)
+    axes.fill_between(
+        across[starts], bottom, top, where=np.isfinite(bottom), color=FILL, linewidth=1.0, zorder=1, label=name
+    )
 
 
-def _tell(axes: Any, strip: Strip, height: int, size: float) -> None:
+def _tell(axes: Any, height: float, changes: str, anomalies: str, size: float) -> None:
     """How many alarms of each kind, at the right of the strip."""
-    counts = Counter(alarm.kind for alarm in strip.alarms)
-    for kind, colour, gap in (("change", RED, 26), ("anomaly", PURPLE, 58)):
+    for text, colour, gap in ((changes, RED, 48), (anomalies, PURPLE, 104)):
         axes.annotate(
-            f"{counts[kind]:,}" if counts[kind] else "–",
+            text,
             (1.0, height),
             (gap, 0),
             xycoords=axes.get_yaxis_transform(),
@@ -107,6 +111,6 @@ def _tell(axes: Any, strip: Strip, height: int, size: float) -> None:
             ha="right",
             va="center",
             fontsize=size,
-            color=colour if counts[kind] else "#b0b5ba",
+            color="#b0b5ba" if text == "–" else colour,
             annotation_clip=False,
         )

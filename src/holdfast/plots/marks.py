@@ -59,10 +59,10 @@ def draw_points(axes: Any, across: Any, values: FloatArray, limits: tuple[float,
     mark_beyond(axes, across, values, limits, POINTS, size=4.0)
 
 
-def draw_estimate(axes: Any, across: Any, means: FloatArray) -> None:
+def draw_estimate(axes: Any, across: Any, means: FloatArray, width: float = 1.9) -> None:
     """The estimate as it followed; one line or, for (T, K), several."""
-    axes.plot(across, means, color="white", linewidth=3.4, zorder=3)
-    axes.plot(across, means, color=BLUE, linewidth=1.9, zorder=4, label="estimate")
+    axes.plot(across, means, color="white", linewidth=width + 1.5, zorder=3)
+    axes.plot(across, means, color=BLUE, linewidth=width, zorder=4, label="estimate")
 
 
 def draw_anomalies(axes: Any, across: Any, values: FloatArray, limits: tuple[float, float]) -> None:

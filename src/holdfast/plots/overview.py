@@ -35,7 +35,13 @@ NEAR = 0.6  # of the usual range: a dropped point that is not further out than t
 
 
 def draw_overview(
-    sketch: Sketch, alarms: Sequence[Alarm], *, title: str = "", scores: bool = True, narrow: bool = False
+    sketch: Sketch,
+    alarms: Sequence[Alarm],
+    *,
+    title: str = "",
+    scores: bool = True,
+    legend: bool = True,
+    narrow: bool = False,
 ) -> bytes:
     """Draw a stream and what was found in it, and return the bytes of a PNG.
 
@@ -54,6 +60,8 @@ def draw_overview(
         Stands above all.
     scores : bool
         Whether there are panels for the score and the change score, below the others.
+    legend : bool
+        Whether the marks are named above the panels.
     narrow : bool
         For a narrow page.
     """
@@ -64,7 +72,7 @@ def draw_overview(
     below = ["score", "change score"][: (2 if sketch.watched else 1) * scores]
     heights = [_height(len(variables))] * len(variables) + [1.0] * len(below)
     width = NARROW if narrow else PAGE
-    figure = new_figure(width, 0.9 + sum(heights))
+    figure = new_figure(width, 0.4 + 0.5 * legend + sum(heights))
     figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, variable in zip(panels, variables, strict=False):
@@ -83,7 +91,8 @@ def draw_overview(
     set_across(panels[-1], axis.kind, axis.ends, 5 if narrow else 9)
     if axis.kind == DATES:
         panels[-1].set_xlabel("")
-    legend_above(figure, panels, width)
+    if legend:
+        legend_above(figure, panels, width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # names may be in any script; what cannot be drawn is a box
         return as_file(figure, "png", DOTS[width])
@@ -155,7 +164,7 @@ def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Al
     known = np.isfinite(estimate)
     if known.any():
         ends = axis(np.minimum(sketch.rows + sketch.width - 1, sketch.n_rows - 1))
-        draw_estimate(axes, ends[known], estimate[known])
+        draw_estimate(axes, ends[known], estimate[known], 1.9 if sketch.exact else 1.3)
     if sketch.n_bad.any():
         unusable = across[sketch.n_bad > 0]
         in_panel = {"transform": axes.get_xaxis_transform()}

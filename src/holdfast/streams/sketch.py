@@ -239,7 +239,7 @@ def _finite(columns: Vector) -> Vector:
 def _last_known(means: Vector, starts: Array) -> Vector:
     """(d, buckets): the last estimate that is a number in each bucket; NaN where there is none."""
     ends = np.append(starts[1:], len(means)) - 1
-    last = means[ends].T
+    last: Vector = means[ends].T
     unknown = np.flatnonzero(np.isnan(last).any(axis=0))
     for bucket in unknown:
         rows = means[starts[bucket] : ends[bucket] + 1]
