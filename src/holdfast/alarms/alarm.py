@@ -39,15 +39,31 @@ class Alarm:
         >>> print(Alarm("anomaly", 7, 7, 12.0, "down", (0,), 1e-5, "pump 3"))
         pump 3, row 7: anomaly, variable 0 down by 12 standard deviations
         """
-        which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
-        if math.isnan(self.size):
-            how = f"{which} {self.direction}"
-        elif math.isinf(self.size):
-            how = f"{which} {self.direction}, after values that were all the same"
-        elif self.direction in ("up", "down"):
-            how = f"{which} {self.direction} by {self.size:.3g} standard deviations"
-        else:
-            how = f"{which} {self.direction}, spread {self.size:.3g} times the old one"
         since = f" since row {self.onset}" if self.onset != self.row else ""
         whose = "" if self.key is None else f"{self.key}, "
-        return f"{whose}row {self.row}: {self.kind}{since}, {how}"
+        return f"{whose}row {self.row}: {self.kind}{since}, {self.what}"
+
+    @property
+    def what(self) -> str:
+        """What happened to which variables, in words.
+
+        >>> Alarm("change", 210, 201, 2.5, "wider", ("a", "b")).what
+        'a, b wider, spread 2.5 times the old one'
+        """
+        which = ", ".join(str(v) if isinstance(v, str) else f"variable {v}" for v in self.variables)
+        if math.isnan(self.size):
+            return f"{which} {self.direction}"
+        if math.isinf(self.size):
+            return f"{which} {self.direction}, after values that were all the same"
+        if self.direction in ("up", "down"):
+            return f"{which} {self.direction} by {_few_digits(self.size)} standard deviations"
+        return f"{which} {self.direction}, spread {_few_digits(self.size)} times the old one"
+
+
+def _few_digits(size: float) -> str:
+    """A size as people write it.
+
+    >>> _few_digits(3.217), _few_digits(1195.7), _few_digits(3e8)
+    ('3.22', '1,196', '3e+08')
+    """
+    return f"{size:,.0f}" if 1000.0 <= size < 1e6 else f"{size:.3g}"

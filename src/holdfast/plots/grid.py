@@ -51,21 +51,21 @@ class Grid:
         self.spare[0].legend(entries.values(), entries.keys(), loc="center", frameon=False, fontsize=LETTERS + 0.5)
 
 
-def legend_above(figure: Any, panels: Iterable[Any]) -> None:
+def legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE) -> None:
     """Put one legend above all panels, with one entry for all that bears the same name, in as few lines as will do."""
     entries = _entries(panels)
     if entries:
-        place = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries])}
+        place = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries], width)}
         figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=LETTERS, **place)
 
 
-def _columns(lengths: list[int]) -> int:
-    """Return how many columns of a legend fit on a page, for names of so many letters; it is filled column by column.
+def _columns(lengths: list[int], width: float = PAGE) -> int:
+    """Return how many columns of a legend fit in so many inches, for names of so many letters; it is filled by columns.
 
     >>> _columns([3, 4, 3]), _columns([15] * 9)
     (3, 5)
     """
-    room = 72.0 * PAGE / LETTERS  # in letters' heights: a letter is 0.6 wide, a mark and the gaps around it 5
+    room = 72.0 * width / LETTERS  # in letters' heights: a letter is 0.6 wide, a mark and the gaps around it 5
     for n_lines in range(1, len(lengths)):
         columns = [lengths[first : first + n_lines] for first in range(0, len(lengths), n_lines)]
         if sum(0.6 * max(column) + 5.0 for column in columns) <= room:

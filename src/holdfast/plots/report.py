@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
@@ -40,6 +40,9 @@ picture { display: block; padding: .6rem; background: #fff;
   border: 1px solid var(--rule); border-radius: .6rem; }
 img { display: block; width: 100%; height: auto; }
 .wide { overflow-x: auto; }
+.tall { max-height: 34rem; overflow-y: auto; border: 1px solid var(--rule); border-radius: .6rem; }
+.tall thead th { position: sticky; top: 0; background: var(--card); border-bottom: 0; box-shadow: 0 1px var(--rule); }
+.tall th:first-child { padding-left: 1rem; }
 details { margin: .75rem 0; }
 summary { cursor: pointer; color: var(--accent); }
 nav ul { columns: 2 20rem; column-gap: 2.5rem; list-style: none; margin: 1.5rem 0; padding: 0; line-height: 1.75; }
@@ -55,6 +58,13 @@ thead th { font-weight: 600; line-height: 1.3; vertical-align: bottom; color: va
 tbody th { font-weight: 400; color: var(--soft); }
 td { white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; }
+.text { text-align: left; white-space: normal; }
+.words th { white-space: nowrap; }
+td.text { min-width: 7rem; overflow-wrap: anywhere; }
+.mark { white-space: nowrap; }
+.mark::before { content: ""; display: inline-block; vertical-align: -.1em; margin-right: .5em; height: .9em; }
+.bar::before { width: .2em; margin: 0 .75em 0 .25em; background: #c8102e; }
+.dot::before { width: .7em; height: .7em; vertical-align: 0; border-radius: 50%; background: #cc79a7; }
 .aside td, .aside th { padding-top: 0; font-size: .875rem; color: var(--soft); }
 .aside th:first-child { padding-left: 1rem; }
 tr:has(+ .aside) > * { border-bottom: 0; padding-bottom: 0; }
@@ -79,7 +89,8 @@ class Table:
     """Rows of words; the first column names the row, the others hold its numbers.
 
     aside: places of rows that say something about the row above them, and are shown smaller. folded: what to click
-    on to see the table, which is shut until then.
+    on to see the table, which is shut until then. texts: places of columns that hold words, not numbers. marks: words
+    that have a mark before them, "bar" or "dot". tall: that it may be long, and is scrolled through by itself.
     """
 
     heading: Sequence[str]
@@ -87,6 +98,9 @@ class Table:
     caption: str = ""
     aside: Sequence[int] = ()
     folded: str = ""
+    texts: Sequence[int] = ()
+    marks: Mapping[str, str] = field(default_factory=dict)
+    tall: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,11 +199,7 @@ def _part(part: Part) -> str:
         tiles = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for value, name in part.pairs)
         return f'<dl class="facts">{"".join(tiles)}</dl>'
     if isinstance(part, Table):
-        head = "".join(f'<th scope="col">{escape(word)}</th>' for word in part.heading)
-        rows = "\n".join(_row(row, place in part.aside) for place, row in enumerate(part.rows))
-        table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
-        figure = f'<figure><div class="wide">{table}</div>{_caption(part.caption)}</figure>'
-        return f"<details><summary>{escape(part.folded)}</summary>{figure}</details>" if part.folded else figure
+        return _table(part)
     if isinstance(part, Terms):
         pairs = (f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in part.pairs)
         return f'<dl class="terms">{"".join(pairs)}</dl>'
@@ -201,10 +211,25 @@ def _part(part: Part) -> str:
     return f"<p>{escape(part)}</p>"
 
 
-def _row(words: Sequence[str], aside: bool) -> str:
-    cells = "".join(f"<td>{escape(word)}</td>" for word in words[1:])
+def _table(part: Table) -> str:
+    words = [' class="text"' if place in part.texts else "" for place in range(len(part.heading))]
+    head = "".join(f'<th scope="col"{kind}>{escape(word)}</th>' for word, kind in zip(part.heading, words, strict=True))
+    rows = "\n".join(_row(part, row, place in part.aside) for place, row in enumerate(part.rows))
+    opening = '<table class="words">' if part.texts else "<table>"
+    table = f"{opening}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    tall = " tall" if part.tall else ""
+    figure = f'<figure><div class="wide{tall}">{table}</div>{_caption(part.caption)}</figure>'
+    return f"<details><summary>{escape(part.folded)}</summary>{figure}</details>" if part.folded else figure
+
+
+def _row(table: Table, words: Sequence[str], aside: bool) -> str:
+    cells = []
+    for place, word in enumerate(words[1:], 1):
+        mark, kind = table.marks.get(word), ' class="text"' if place in table.texts else ""
+        shown = f'<span class="mark {escape(mark)}">{escape(word)}</span>' if mark else escape(word)
+        cells.append(f"<td{kind}>{shown}</td>")
     opening = '<tr class="aside">' if aside else "<tr>"
-    return f'{opening}<th scope="row">{escape(words[0])}</th>{cells}</tr>'
+    return f'{opening}<th scope="row">{escape(words[0])}</th>{"".join(cells)}</tr>'
 
 
 def _caption(text: str) -> str:

@@ -1,0 +1,144 @@
+"""The page about what was found in a file: alarms, pictures, what was understood and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.errors import MissingExtraError
+from holdfast.plots.alarm_map import STRIPS, Strip, draw_alarm_map
+from holdfast.plots.found import (
+    Detection,
+    Shown,
+    TimedAlarm,
+    alarm_table,
+    counted,
+    figures,
+    lead,
+    most_alarming,
+    promise,
+    refused_table,
+    stream_table,
+    understood,
+)
+from holdfast.plots.overview import PANELS, draw_overview
+from holdfast.plots.report import Part, Picture, Section, Terms, write_report
+
+__all__ = ["Detection", "Shown", "TimedAlarm", "write_detection"]
+
+PICTURES = 24  # of single streams, at most
+FEW = 4  # streams, at most, whose pictures show the scores too, and are drawn for narrow pages as well
+
+MARKS = (
+    (
+        "change",
+        "A line, shaded from the row where it began to the row where it was noticed: the stream is another one.",
+    ),
+    ("anomaly", "A circle: a point, or the first of several, that stands out. Most are single; the stream goes on."),
+    ("dropped", "A cross: so far out that nothing is learnt from it. A triangle stands for one beyond the edge."),
+    ("estimate", "Where the middle of the stream is, as it was known at that moment; outliers do not move it."),
+    ("score", "How surprising a point was when it came: −log of its probability density."),
+    ("change score", "How far the last points have left what a slow memory of the stream expects."),
+)
+
+
+def write_detection(
+    path: str | Path, found: Detection, drawing: Callable[[int, int], None] | None = None
+) -> str | None:
+    """Write the page to ``path``; return why it has no pictures, None if it has them.
+
+    drawing: is told how many pictures are done, and of how many; for a progress bar.
+    """
+    streams = most_alarming([stream for stream in found.streams if stream.size[0]])
+    without: str | None = None
+    overview: list[Part] = []
+    single: list[Part] = []
+    try:
+        overview, single = _pictures(streams, found, drawing or (lambda done, of: None))
+    except MissingExtraError as error:
+        without = f"No pictures: {error}"
+    top: list[Part] = [figures(found), *([without] if without else []), *overview]
+    sections = [Section("", top)]
+    if found.alarms:
+        sections.append(Section("Alarms", [alarm_table(found)]))
+    if found.far is not None:
+        sections.append(Section("How far to trust them", [promise(found)]))
+    if found.total_streams > 1:
+        sections.append(Section("Stream by stream", [*single, stream_table(streams, found.total_streams)]))
+    sections.append(Section("What was understood", [understood(found)]))
+    if found.refused.total:
+        of = "" if found.n_records is None else f" of {found.n_records:,}"
+        text = f"{counted(found.refused.total, 'record')}{of} could not be read. The others are not affected."
+        sections.append(Section("What could not be read", [text, *refused_table(found.refused)]))
+    if not without:
+        sections.append(Section("How to read the pictures", [Terms(MARKS)]))
+    from holdfast import __version__
+
+    footer = " · ".join(part for part in (f"holdfast {__version__}", found.settings, found.command) if part)
+    write_report(path, found.title, lead(found), sections, footer)
+    return without
+
+
+def _pictures(
+    streams: Sequence[Shown], found: Detection, drawing: Callable[[int, int], None]
+) -> tuple[list[Part], list[Part]]:
+    """The picture of all streams, and those of the most alarming ones."""
+    strips = [Strip(one.name, one.sketch, one.alarms) for one in streams if one.sketch is not None and len(one.sketch)]
+    alarming = [strip for strip in strips if strip.alarms] or strips[:1]
+    several = found.total_streams > 1
+    chosen = alarming[:PICTURES]
+    total = len(chosen) + several
+    overview: list[Part] = []
+    single: list[Part] = []
+    if several and strips:
+        drawing(0, total)
+        overview.append(_map(strips, found))
+    for nth, strip in enumerate(chosen):
+        drawing(nth + several, total)
+        single.append(_picture(strip, several, detailed=len(chosen) <= FEW, first=nth == 0))
+    drawing(total, total)
+    if not several:
+        return single, []
+    if len(alarming) > len(chosen):
+        more = (
+            f"Pictures of the {len(chosen)} streams with most alarms; {len(alarming) - len(chosen):,} more have some."
+        )
+        single.insert(0, more)
+    return overview, single
+
+
+def _map(strips: Sequence[Strip], found: Detection) -> Picture:
+    """All streams, or the most alarming ones, in the order of their names as they came."""
+    kept = {id(strip.sketch) for strip in strips[:STRIPS]}
+    order = {id(stream.sketch): place for place, stream in enumerate(found.streams)}
+    shown = sorted((strip for strip in strips if id(strip.sketch) in kept), key=lambda strip: order[id(strip.sketch)])
+    which = (
+        "" if len(shown) == found.total_streams else f"The {len(shown)} with most alarms of {found.total_streams:,}. "
+    )
+    return Picture(
+        draw_alarm_map(shown),
+        f"One strip for each of {counted(len(shown), 'stream')}, with its change alarms and anomalies over time.",
+        f"{which}Each strip is a stream; a red bar is a change alarm, a dot an anomaly. Alarms one above the other "
+        "happened at the same time.",
+        narrow=draw_alarm_map(shown, narrow=True),
+    )
+
+
+def _picture(strip: Strip, several: bool, detailed: bool, first: bool) -> Picture:
+    """One stream; the marks are named in the first picture only, and at the end of the page."""
+    kinds = [sum(alarm.kind == kind for alarm in strip.alarms) for kind in ("change", "anomaly")]
+    what = f"{counted(kinds[0], 'change')}, {counted(kinds[1], 'anomaly', 'anomalies')}"
+    names = strip.sketch.names
+    left_out = f" {PANELS} of {len(names)} variables are shown, those with alarms first." if len(names) > PANELS else ""
+    rows = "" if strip.sketch.exact else f" The grey is the range of the points, {strip.sketch.width:,} rows at a time."
+    title = strip.name if several else ""
+
+    def drawn(narrow: bool) -> bytes:
+        return draw_overview(strip.sketch, strip.alarms, title=title, scores=detailed, legend=first, narrow=narrow)
+
+    return Picture(
+        drawn(narrow=False),
+        f"{strip.name}: {counted(strip.sketch.n_rows, 'point')} over time, with {what}.",
+        f"{f'{strip.name}: ' if several else ''}{what} in {counted(strip.sketch.n_rows, 'point')}.{rows}{left_out}",
+        narrow=drawn(narrow=True) if detailed else None,
+    )

@@ -1,0 +1,168 @@
+"""Counters and gauges as Prometheus reads them, and a small server that tells them."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import re
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from holdfast.errors import BadInputError
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+PATH = "/metrics"
+LOOPBACK = "127.0.0.1"
+KINDS = ("counter", "gauge")
+NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*"
+log = logging.getLogger("holdfast.streams")
+
+
+class Metric(NamedTuple):
+    """kind: "counter" or "gauge". about: a line of help. values: a number, or one for each set of labels."""
+
+    kind: str
+    about: str
+    values: float | Sequence[tuple[Mapping[str, Any], float]]
+
+
+def exposition(metrics: Mapping[str, Metric]) -> str:
+    r"""The text format, version 0.0.4.
+
+    >>> refused = Metric("counter", "Records that could not be read.", [({"reason": "not JSON"}, 2)])
+    >>> print(exposition({"holdfast_refused_total": refused, "holdfast_lag_records": Metric("gauge", "Lag.", 17)}))
+    # HELP holdfast_refused_total Records that could not be read.
+    # TYPE holdfast_refused_total counter
+    holdfast_refused_total{reason="not JSON"} 2
+    # HELP holdfast_lag_records Lag.
+    # TYPE holdfast_lag_records gauge
+    holdfast_lag_records 17
+    <BLANKLINE>
+    """
+    lines = []
+    for name, (kind, about, values) in metrics.items():
+        if not re.fullmatch(NAME, name) or kind not in KINDS:
+            raise BadInputError(f"a metric is a counter or a gauge with a name of [a-zA-Z0-9_:], got {kind} {name!r}")
+        lines.append(f"# HELP {name} {_escaped(about)}")
+        lines.append(f"# TYPE {name} {kind}")
+        samples: Sequence[tuple[Mapping[str, Any], float]] = values if isinstance(values, Sequence) else [({}, values)]
+        told = [f"{name}{_labels(labels)}" for labels, _ in samples]
+        if len(set(told)) < len(told):
+            raise BadInputError(f"metric {name!r}: each set of labels once, got {told}")
+        lines += [f"{one} {_number(value)}" for one, (_, value) in zip(told, samples, strict=True)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+class Serving:
+    """A server that tells metrics until it is closed."""
+
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        self._server = server
+        self.port: int = server.server_address[1]
+        self._thread = threading.Thread(target=server.serve_forever, args=(0.1,), name="holdfast-metrics", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The port is free again."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def serve(address: str, text: Callable[[], str]) -> Serving:
+    """Answers GET /metrics at this address, host:port, with the text of that moment; port 0 is any that is free.
+
+    A port alone is one of this machine only; 0.0.0.0:9464 is reached from everywhere.
+    """
+    host, port = host_and_port(address)
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return Serving(_server(family, (str(where[0]), port), text))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BadInputError(f"the port {port} of {host} is in use: stop what uses it, or take another") from None
+        raise BadInputError(f"metrics cannot be told at {host}:{port}: {error.strerror or error}") from None
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """An address as it is written.
+
+    >>> host_and_port("localhost:9464"), host_and_port("[::1]:9464"), host_and_port("9464")
+    (('localhost', 9464), ('::1', 9464), ('127.0.0.1', 9464))
+    """
+    found = re.fullmatch(r"(?:(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):)?(?P<port>[0-9]{1,5})", address)
+    if found is None or int(found["port"]) > 65535:
+        raise BadInputError(f"expected an address such as {LOOPBACK}:9464, got {address!r}")
+    return found["six"] or found["host"] or LOOPBACK, int(found["port"])
+
+
+def _server(family: int, where: tuple[str, int], text: Callable[[], str]) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 10.0  # seconds for a request to come
+        server_version, sys_version = "holdfast", ""
+
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != PATH:
+                self.send_error(404)
+                return
+            try:
+                body = text().encode("utf-8", "replace")
+            except Exception:
+                log.exception("the metrics could not be told")
+                self.send_error(500)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def not_found(self) -> None:
+            self.send_error(404)
+
+        do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = not_found
+
+        def log_message(self, format: str, *args: Any) -> None:  # the scrapes of every few seconds are no news
+            pass
+
+    class Server(ThreadingHTTPServer):
+        address_family = family
+        daemon_threads = True
+
+        def server_bind(self) -> None:
+            socketserver.TCPServer.server_bind(self)  # without asking for the name of this machine, which may take long
+            self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+        def handle_error(self, request: Any, client_address: Any) -> None:  # those who hang up are no news, either
+            pass
+
+    return Server(where, Handler)
+
+
+def _labels(labels: Mapping[str, Any]) -> str:
+    for name in labels:
+        if not re.fullmatch(LABEL, name):
+            raise BadInputError(f"a label has a name of [a-zA-Z0-9_], got {name!r}")
+    pairs = (f'{name}="{_escaped(str(value), quotes=True)}"' for name, value in sorted(labels.items()))
+    return "{" + ",".join(pairs) + "}" if labels else ""
+
+
+def _escaped(text: str, quotes: bool = False) -> str:
+    told = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return told.replace('"', '\\"') if quotes else told
+
+
+def _number(value: float) -> str:
+    """As Go reads it.
+
+    >>> [_number(one) for one in (3, 3.0, 0.1, float("nan"), float("-inf"), 1e300)]
+    ['3', '3', '0.1', 'NaN', '-Inf', '1e+300']
+    """
+    number = float(value)
+    if number != number or number in (float("inf"), float("-inf")):
+        return "NaN" if number != number else "+Inf" if number > 0 else "-Inf"
+    return str(int(number)) if number == int(number) and abs(number) < 2.0**53 else repr(number)

@@ -1,0 +1,405 @@
+"""Parquet as a source, from any row on, and as a sink that can be killed."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.alarms.alarm import Alarm
+from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.learners.trace import Trace
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Wanted
+from holdfast.streams.parquet import ParquetFile, ParquetParts, ParquetSource
+from holdfast.streams.records import NO_KEY, NO_TIME
+from holdfast.streams.results import ALARM_COLUMNS, Results, texts_of
+from holdfast.streams.source import Source
+
+N = 1000
+
+
+def written(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def keyed(path: Path) -> tuple[Path, dict[str, Any]]:
+    """A file with a time, a key, two values and more, in row groups of 130."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "when": pa.array(np.arange(N) * 1_500_000_000).cast(pa.timestamp("ns", "UTC")),
+        "sensor": pa.array([f"s{i}" for i in rng.integers(0, 7, N)]),
+        "a": pa.array(rng.normal(size=N)),
+        "b": pa.array([None if i % 10 == 3 else i for i in range(N)], pa.int32()),
+        "ok": pa.array(rng.random(N) < 0.5),
+        "note": pa.array(["x"] * N),
+    }
+    return written(path / "keyed.parquet", columns, row_group_size=130), columns
+
+
+def joined(batches: list[Batch]) -> tuple[Any, ...]:
+    return (
+        np.concatenate([one.values for one in batches]),
+        np.concatenate([one.times for one in batches if one.times is not None]),
+        [key for one in batches if one.keys is not None for key in texts_of(one.keys)],
+    )
+
+
+def test_a_file_is_understood_and_read(tmp_path: Path) -> None:
+    path, columns = keyed(tmp_path)
+    source = ParquetSource(path, Wanted(), at_once=64)
+    assert isinstance(source, Source)
+    found = source.columns
+    assert (found.time, found.key, found.values) == ("when", "sensor", ("a", "b"))
+    assert found.left_out == {"ok": "holds no numbers", "note": "holds texts"}
+    batches = list(source.read(None))
+    values, times, keys = joined(batches)
+    assert max(map(len, batches)) <= 64
+    np.testing.assert_array_equal(values[:, 0], columns["a"].to_numpy())
+    np.testing.assert_array_equal(values[:, 1], columns["b"].to_numpy(zero_copy_only=False))
+    assert times.dtype == "datetime64[ns]"
+    np.testing.assert_array_equal(times.astype(np.int64), np.arange(N) * 1_500_000_000)
+    assert keys == columns["sensor"].to_pylist()
+    assert batches[-1].position["row"] == N
+    assert batches[-1].behind == 0
+    assert batches[0].names == ("a", "b")
+
+
+def test_from_any_position(tmp_path: Path) -> None:
+    path, _ = keyed(tmp_path)
+    source = ParquetSource(path, Wanted(), at_once=64)
+    batches = list(source.read(None))
+    for i in range(0, len(batches), 3):
+        position = json.loads(json.dumps(batches[i].position))
+        other = ParquetSource(path, Wanted(columns=("b",)), at_once=50)  # the position knows the columns
+        rest = joined(list(other.read(position))) if i + 1 < len(batches) else None
+        for one, two in zip(rest or (), joined(batches[i + 1 :]) if rest else (), strict=True):
+            np.testing.assert_array_equal(one, two)
+    for row in (0, 1, 129, 130, 131, 999, 1000):
+        position = batches[0].position | {"row": row}
+        read = list(source.read(position))
+        assert sum(map(len, read)) == N - row
+        if read:
+            np.testing.assert_array_equal(read[0].values[0], joined(batches)[0][row])
+    with pytest.raises(BadInputError, match="has 1000 rows, but 1001 had been read"):
+        list(source.read(batches[0].position | {"row": 1001}))
+
+
+TYPES = {
+    "i8": pa.array([1, None], pa.int8()),
+    "u64": pa.array([2**63, 1], pa.uint64()),
+    "half": pa.array([1.5, 2.5], pa.float16()),
+    "dec": pa.array([decimal.Decimal("1.25"), None]),
+    "coded": pa.array([1.5, None]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_numbers_of_any_width(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path / "x.parquet", {name: TYPES[name]})
+    [batch] = ParquetSource(path, Wanted()).read(None)
+    expected = [np.nan if one is None else float(one) for one in TYPES[name].to_pylist()]
+    np.testing.assert_array_equal(batch.values[:, 0], expected)
+
+
+def test_yes_and_no_are_numbers_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", {"a": [1.0, 2.0, 3.0], "ok": [True, None, False]})
+    assert ParquetSource(path, Wanted()).columns.values == ("a",)
+    [batch] = ParquetSource(path, Wanted(columns=("ok",))).read(None)
+    np.testing.assert_array_equal(batch.values[:, 0], [1.0, np.nan, 0.0])
+    for name, kind in (("t", pa.string()), ("t", pa.list_(pa.float64())), ("t", pa.time64("ns")), ("t", pa.binary())):
+        path = written(tmp_path / "y.parquet", {"a": [1.0], name: pa.nulls(1, kind)})
+        with pytest.raises(BadInputError, match=r"column 't' holds .* not numbers"):
+            ParquetSource(path, Wanted(columns=("a", "t")))
+
+
+def test_types_count_where_the_first_rows_are_null(tmp_path: Path) -> None:
+    nulls = [None] * 150
+    columns = {
+        "time": pa.array([*nulls, 17], pa.timestamp("us")),
+        "machine": pa.array([*nulls, "m"]),
+        "a": pa.array([*nulls, 1.5]),
+        "b": pa.nulls(151),
+    }
+    source = ParquetSource(written(tmp_path / "x.parquet", columns), Wanted())
+    found = source.columns
+    assert (found.time, found.time_kind, found.key, found.values) == ("time", "ISO 8601", "machine", ("a",))
+    assert found.left_out == {"b": "is empty"}
+    [batch] = source.read(None)
+    assert (len(batch), batch.n_records, batch.refused.counts) == (1, 151, {NO_KEY: 150})
+    empty = ParquetSource(written(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), Wanted())
+    assert empty.columns == found
+    assert list(empty.read(None)) == []
+
+
+TIMES = {
+    "seconds": (pa.array([0, 1], pa.timestamp("s")), [0, 1_000_000_000]),
+    "zone": (pa.array([0, 1], pa.timestamp("us", "Europe/Berlin")), [0, 1000]),
+    "date": (pa.array([0, 1], pa.date32()), [0, 86_400_000_000_000]),
+    "date64": (pa.array([0, 86_400_000], pa.date64()), [0, 86_400_000_000_000]),
+    "texts": (pa.array(["1970-01-01", "1970-01-01T00:00:01Z"]), [0, 1_000_000_000]),
+    "numbers": (pa.array([3, 4]), [3.0, 4.0]),
+    "other": (pa.array(["Mon", "Tue"]), ["Mon", "Tue"]),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_any_type(tmp_path: Path, name: str) -> None:
+    column, expected = TIMES[name]
+    path = written(tmp_path / "x.parquet", {"time": column, "a": [1.0, 2.0]})
+    [batch] = ParquetSource(path, Wanted(time="time")).read(None)
+    assert batch.times is not None
+    times = batch.times.astype(np.int64) if batch.times.dtype.kind == "M" else batch.times
+    assert times.tolist() == expected
+
+
+KEYS = {
+    "texts": (pa.array(["a", None, "", "b", "a"]), ["a", "b", "a"], 2),
+    "large": (pa.array(["a", "b"], pa.large_string()), ["a", "b"], 0),
+    "coded": (pa.array(["a", None, "b"]).dictionary_encode(), ["a", "b"], 1),
+    "numbers": (pa.array([7, None, -1]), ["7", "-1"], 1),
+    "floats": (pa.array([7.0, np.nan, 1.5, None, 8]), ["7", "8"], 3),
+    "bytes": (
+        pa.Array.from_buffers(
+            pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+        ),
+        ["a"],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_any_type(tmp_path: Path, name: str) -> None:
+    column, expected, n_refused = KEYS[name]
+    path = written(tmp_path / "x.parquet", {"k": column, "a": np.arange(len(column))})
+    [batch] = ParquetSource(path, Wanted(key="k")).read(None)
+    assert batch.keys is not None
+    assert texts_of(batch.keys) == expected
+    assert batch.refused.counts == ({NO_KEY: n_refused} if n_refused else {})
+    assert batch.n_records == len(column)
+
+
+def test_rows_without_a_key_or_a_time_are_refused(tmp_path: Path) -> None:
+    far = 2**62  # a number of microseconds that nanoseconds cannot count
+    columns = {
+        "time": pa.array([0, None, 2, far, 4, None], pa.timestamp("us")),
+        "key": pa.array(["a", "a", None, "b", "b", None]),
+        "a": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+    }
+    [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), Wanted()).read(None)
+    assert batch.refused.counts == {NO_KEY: 2, NO_TIME: 2}
+    assert [one.place for one in batch.refused.first] == [1, 2, 3, 5]
+    assert (
+        str(batch.refused.first[1])
+        == f"record 2: {NO_KEY}: {{'a': 2.0, 'key': None, 'time': '1970-01-01T00:00:00.000002Z'}}"
+    )
+    assert batch.places is not None
+    assert batch.places.tolist() == [0, 4]
+    assert batch.values[:, 0].tolist() == [0.0, 4.0]
+
+
+def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
+    path, _ = keyed(tmp_path)
+    with pytest.raises(BadInputError, match="there is no column 'x'; there are when, sensor, a, b, ok, note"):
+        ParquetSource(path, Wanted(columns=("x",)))
+    with pytest.raises(BadInputError, match=r"missing\.parquet cannot be read: No such file"):
+        ParquetSource(tmp_path / "missing.parquet", Wanted())
+    (tmp_path / "text.parquet").write_text("a,b\n1,2\n" * 10)
+    with pytest.raises(BadInputError, match=r"text\.parquet cannot be read: Parquet magic bytes not found"):
+        ParquetSource(tmp_path / "text.parquet", Wanted())
+    whole = path.read_bytes()
+    (tmp_path / "hole.parquet").write_bytes(whole[:9000] + b"\xff" * 4000 + whole[13000:])
+    with pytest.raises(BadInputError, match=r"hole\.parquet cannot be read from row"):
+        list(ParquetSource(tmp_path / "hole.parquet", Wanted()).read(None))
+    with pytest.raises(BadInputError, match="holds bool: keys are texts or whole numbers"):
+        ParquetSource(path, Wanted(key="ok"))
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for make in (lambda: ParquetSource(tmp_path), lambda: ParquetParts(tmp_path, "points")):
+        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[files\]'"):
+            make()
+
+
+def results(first: int, n: int = 10, kind: str = "times") -> Results:
+    """n points of two streams; each tenth raises an alarm, whose size and p-value are not known."""
+    rng = np.random.default_rng(first)
+    rows = [i for i in range(first, first + n) if i % 10 == 4]
+    alarms = [Alarm("change", i, i - 2, np.nan, "up", ("a", "b"), None, "k1") for i in rows]
+    times = {
+        "times": (1_000_000_000 * np.arange(first, first + n)).view("datetime64[ns]"),
+        "numbers": np.arange(first, first + n) * 1.5,
+        "texts": np.array([f"no {i}" for i in range(first, first + n)], object),
+        "none": None,
+    }[kind]
+    trace = Trace(
+        rng.normal(size=n),
+        rng.integers(0, 3, n).astype(np.int8),
+        watched=(np.full(n, np.nan), rng.random(n)),
+        alarms=alarms,
+        points_of_alarms=[i - first for i in rows],
+    )
+    keys = [f"k{i % 2}" for i in range(n)]
+    return Results(Batch(rng.normal(size=(n, 2)), first + n, ("a", "b"), keys, times), trace, first, first, first // 10)
+
+
+@pytest.mark.parametrize("kind", ["times", "numbers", "texts", "none"])
+def test_one_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "points.parquet"
+    sinks = [ParquetFile(path, "points"), ParquetFile(tmp_path / "alarms.parquet", "alarms")]
+    told = [results(first, 10, kind) for first in range(0, 50, 10)]
+    for sink in sinks:
+        sink.rewind(None)
+        sink.write(results(0, 0, "none"))  # a source that has nothing to say yet
+        for one in told:
+            sink.write(one)
+        assert not path.exists() or sink is sinks[1]
+        sink.close()
+        sink.close()
+    points = pq.read_table(path)
+    time = {"times": pa.timestamp("ns", "UTC"), "numbers": pa.float64(), "texts": pa.string()}.get(kind)
+    expected = {"record": pa.int64()} | ({"time": time} if time else {}) | {"key": pa.string()}
+    expected |= dict.fromkeys(("a", "b", "score", "change_score", "p_value"), pa.float64())
+    expected |= dict.fromkeys(("dropped", "anomaly", "change", "bad"), pa.bool_())
+    assert points.schema.equals(pa.schema(expected))
+    for name in points.schema.names:
+        meant = [x for one in told for x in one.point_columns()[name]]
+        if name == "time":
+            meant = [x for one in told for x in one.batch.times]
+            meant = np.array(meant).tolist()
+            got = points[name].cast(pa.int64()).to_pylist() if kind == "times" else points[name].to_pylist()
+            assert got == meant
+        else:
+            np.testing.assert_array_equal(np.array(points[name].to_pylist()), np.array(meant))
+    alarms = pq.read_table(tmp_path / "alarms.parquet")
+    assert tuple(alarms.schema.names) == ALARM_COLUMNS
+    assert alarms.schema.field("time").type == (time or pa.timestamp("ns", "UTC"))
+    rows = [row for one in told for row in one.alarm_rows()]
+    for row, got in zip(rows, alarms.drop_columns(["time"]).to_pylist(), strict=True):
+        assert {name: value for name, value in row.items() if name != "time"} == got
+    assert polars.read_parquet(path).height == 50
+    assert polars.read_parquet(tmp_path / "alarms.parquet")["variables"].to_list() == [["a", "b"]] * 5
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["alarms.parquet", "points.parquet"]
+
+
+def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
+    sink = ParquetFile(tmp_path / "x.parquet", "alarms")
+    sink.close()
+    assert pq.read_table(tmp_path / "x.parquet").num_rows == 0
+    sink = ParquetFile(tmp_path / "x.parquet", "alarms")
+    sink.rewind(0)
+    sink.write(results(0))
+    with pytest.raises(BadInputError, match="cannot be gone on with"):
+        ParquetFile(tmp_path / "x.parquet", "alarms").rewind(sink.flush())
+    with pytest.raises(BadInputError, match="'points' or 'alarms', got 'all'"):
+        ParquetFile(tmp_path / "x.parquet", "all")
+    with pytest.raises(BadInputError, match="cannot be written"):
+        ParquetFile(tmp_path / "none" / "x.parquet", "points")
+
+
+def records(folder: Path) -> list[int]:
+    one: list[int] = pq.read_table(folder)["record"].to_pylist()
+    assert polars.read_parquet(folder)["record"].to_list() == one
+    return one
+
+
+def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    sink = ParquetParts(folder, "points")
+    sink.rewind(None)
+    marks = [sink.flush()]
+    for first in range(0, 40, 10):
+        sink.write(results(first))
+        marks.append(sink.flush())
+        assert sink.flush() == marks[-1]  # nothing to write, no part
+    assert marks == [0, 1, 2, 3, 4]
+    sink.write(results(40))  # begun, and not flushed
+    assert records(folder) == list(range(40))
+    again = ParquetParts(folder, "points")
+    again.rewind(2)
+    assert records(folder) == list(range(20))
+    assert sorted(one.name for one in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
+    again.write(results(20))
+    again.write(results(30))
+    assert again.flush() == 3
+    new = ParquetParts(folder, "points")
+    new.rewind(None)  # a new run goes on after what is there
+    new.write(results(0, 0))
+    new.write(results(40))
+    new.close()
+    assert records(folder) == list(range(50))
+    assert pq.read_table(folder / "part-000003.parquet").num_rows == 10
+    ParquetParts(folder, "points").rewind(0)
+    assert list(folder.iterdir()) == []
+
+
+def test_parts_keep_their_columns(tmp_path: Path) -> None:
+    sink = ParquetParts(tmp_path, "alarms")
+    for first in range(0, 30, 5):  # every other batch has no alarm
+        sink.write(results(first, 5))
+        sink.flush()
+    schemas = [pq.read_schema(path) for path in sorted(tmp_path.iterdir())]
+    assert len(schemas) == 3
+    assert all(one.equals(schemas[0]) for one in schemas)
+    other = ParquetParts(tmp_path, "points")
+    with pytest.raises(BadInputError, match=r"have the columns record .* give another folder"):
+        other.write(results(0))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInputError, match="cannot be a folder of parts"):
+        ParquetParts(tmp_path / "file", "points")
+
+
+KILLED = """
+import os, sys
+from test_parquet import results
+from holdfast.streams.parquet import ParquetParts
+from holdfast.streams import parquet_sinks
+sink, stop = ParquetParts(sys.argv[1], "points"), int(sys.argv[2])
+real, done = os.fsync, []
+def fsync(handle):
+    real(handle)
+    done.append(handle)
+    if len(done) == stop:
+        os.kill(os.getpid(), 9)
+os.fsync = fsync
+sink.rewind(None)
+for first in range(0, 100, 10):
+    sink.write(results(first))
+    print(first + 10, sink.flush(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_killed_between_parts(tmp_path: Path, stop: int) -> None:
+    """After the file was synced and before it had its name; after it had; and later."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(stop)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    checkpoints = [(0, 0), *(tuple(map(int, line.split())) for line in done.stdout.splitlines())]
+    row, mark = checkpoints[-1]
+    assert len(checkpoints) == 1 + (stop - 1) // 2
+    sink = ParquetParts(tmp_path, "points")
+    sink.rewind(mark)
+    for first in range(row, 50, 10):
+        sink.write(results(first))
+        sink.flush()
+    assert records(tmp_path) == list(range(50))
+    assert len(list(tmp_path.iterdir())) == 5

@@ -1,0 +1,270 @@
+"""Alarms that are POSTed to a real server, which fails, is away and comes back."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.alarms.alarm import Alarm
+from holdfast.learners.trace import Trace
+from holdfast.streams import webhook
+from holdfast.streams.batch import Batch
+from holdfast.streams.results import ALARM_COLUMNS, Results
+from holdfast.streams.webhook import Webhook
+
+SOON = (0.02, 0.1)  # seconds to wait before trying again
+
+
+class Receiver:
+    """A server that answers as `answers` say, one after the other, then 200; what it took is kept."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.taken: list[dict[str, Any]] = []
+        self.seen: list[tuple[float, str, str, dict[str, str]]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.seen.append((time.monotonic(), self.path, self.command, dict(self.headers)))
+                status, headers = receiver.answers.pop(0) if receiver.answers else (200, {})
+                if status == 200:
+                    receiver.taken.append(json.loads(body))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_GET = do_POST
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.port: int = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def ids(self) -> list[str]:
+        return [alarm["id"] for post in self.taken for alarm in post["alarms"]]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setenv("no_proxy", "*")
+    there = Receiver()
+    yield there
+    there.close()
+
+
+def results(n: int, first: int = 0) -> Results:
+    """n points, each of which raises an alarm."""
+    alarms = [Alarm("anomaly", first + i, first + i, 5.0, "up", ("a",), 1e-5) for i in range(n)]
+    trace = Trace(np.zeros(n), np.zeros(n, np.int8), alarms=alarms, first_row=first)
+    return Results(Batch(np.zeros(n), first + n, ("a",)), trace, first, first, first, "run")
+
+
+def until(done: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if done():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it has not come to that in ten seconds")
+
+
+def names(first: int, end: int) -> list[str]:
+    return [f"run-{i}" for i in range(first, end)]
+
+
+def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
+    sink = Webhook(f"http://me:p%40ss@127.0.0.1:{receiver.port}/hook?x=1")
+    sink.rewind(None)
+    y = np.random.default_rng(0).normal(size=3000)
+    y[1500:] += 8
+    model = hf.SRA()
+    first = 0
+    rows: list[dict[str, Any]] = []
+    for begin in range(0, 3000, 1000):
+        part = y[begin : begin + 1000]
+        when = np.arange(begin, begin + 1000).astype("datetime64[s]")
+        told = Results(Batch(part, times=when, names=("a",)), model.process(part), begin, begin, first, "r")
+        first += len(told.alarms)
+        rows += told.alarm_rows()
+        sink.write(told)
+    sink.close()
+    assert rows
+    assert [alarm for post in receiver.taken for alarm in post["alarms"]] == [
+        {"id": f"r-{i}", **row} for i, row in enumerate(rows)
+    ]
+    assert {post["run"] for post in receiver.taken} == {"r"}
+    assert set(receiver.taken[0]["alarms"][0]) == {"id", *ALARM_COLUMNS}
+    _, path, _, headers = receiver.seen[0]
+    assert path == "/hook?x=1"
+    assert headers["Authorization"] == "Basic bWU6cEBzcw=="
+    assert headers["Content-Type"] == "application/json"
+    assert sink.delivered == len(rows)
+    assert sink.flush() == {"undelivered": []}
+
+
+def test_alarms_that_come_together_go_together(receiver: Receiver) -> None:
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    sink.write(results(250))
+    sink.close()
+    assert [len(post["alarms"]) for post in receiver.taken] == [100, 100, 50]
+    assert receiver.ids == names(0, 250)
+
+
+def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "holdfast.streams")
+    receiver.answers = [(500, {}), (503, {}), (408, {}), (429, {})]
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}/secret", waits=SOON)
+    sink.write(results(3))
+    until(lambda: len(receiver.taken) == 1)
+    sink.write(results(3, 3))
+    sink.close()
+    assert receiver.ids == names(0, 6)
+    keys = [headers["Idempotency-Key"] for *_, headers in receiver.seen]
+    assert len(set(keys[:5])) == 1
+    assert keys[5] not in keys[:5]
+    down, back = caplog.records
+    assert (down.levelname, back.levelname) == ("WARNING", "INFO")
+    assert "is down (it answered 500): 3 alarms wait" in down.getMessage()
+    assert "is back" in back.getMessage()
+    assert "secret" not in caplog.text
+
+
+def test_it_waits_longer_each_time(receiver: Receiver) -> None:
+    receiver.answers = [(500, {})] * 4
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=(0.1, 0.4))
+    sink.write(results(1))
+    until(lambda: len(receiver.seen) == 5)
+    sink.close()
+    pauses = np.diff([moment for moment, *_ in receiver.seen])
+    assert (pauses >= [0.05, 0.1, 0.2, 0.2]).all()
+
+
+def test_it_waits_as_long_as_it_is_asked_to(receiver: Receiver) -> None:
+    receiver.answers = [(429, {"Retry-After": "1"})]
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    sink.write(results(1))
+    until(lambda: len(receiver.seen) == 2)
+    assert receiver.seen[1][0] - receiver.seen[0][0] >= 1.0
+    sink.close()
+
+
+def test_what_is_refused_is_not_sent_again(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    receiver.answers = [(400, {}), (200, {}), (301, {"Location": "/other"}), (302, {"Location": "/other"})]
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    for i in range(5):
+        sink.write(results(2, 2 * i))
+        until(lambda: not sink.flush()["undelivered"])
+    sink.close()
+    assert receiver.ids == ["run-2", "run-3", "run-8", "run-9"]
+    assert (sink.delivered, sink.refused) == (4, 6)
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
+    assert "refuses 2 alarms: it answered 400" in caplog.text
+    assert {path for _, path, *_ in receiver.seen} == {"/"}
+
+
+def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> None:
+    elsewhere = Receiver()
+    receiver.answers = [(307, {"Location": "/there"}), (200, {}), (308, {"Location": "/there"}), (200, {})]
+    sink = Webhook(f"http://me:pass@127.0.0.1:{receiver.port}", waits=SOON)
+    sink.write(results(1))
+    until(lambda: sink.delivered == 1)
+    sink.write(results(1, 1))
+    until(lambda: sink.delivered == 2)
+    assert receiver.ids == names(0, 2)
+    assert [(path, command) for _, path, command, _ in receiver.seen] == [("/", "POST"), ("/there", "POST")] * 2
+    assert len({headers["Authorization"] for *_, headers in receiver.seen}) == 1
+    receiver.answers = [(307, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})]
+    sink.write(results(1, 2))
+    until(lambda: sink.refused == 1)
+    assert not elsewhere.seen
+    sink.close()
+    elsewhere.close()
+
+
+def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "holdfast.streams")
+    sink = Webhook(f"http://me:geheim@127.0.0.1:{receiver.port}", waits=SOON)
+    sink.write(results(1))
+    until(lambda: sink.delivered == 1)
+    receiver.close()
+    begin = time.monotonic()
+    for i in range(1, 40):
+        sink.write(results(1, i))
+    assert time.monotonic() - begin < 1.0  # the stream does not wait
+    until(lambda: len(caplog.records) > 0)
+    again = Receiver(receiver.port)
+    sink.close()
+    again.close()
+    assert again.ids == names(1, 40)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "geheim" not in caplog.text
+
+
+def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    port = receiver.port
+    receiver.close()
+    sink = Webhook(f"http://127.0.0.1:{port}", waits=SOON, patience=0.05)
+    sink.write(results(5))
+    mark = json.loads(json.dumps(sink.flush()))
+    sink.write(results(2, 5))  # after the checkpoint: written again after the restart
+    sink.close()
+    assert "7 alarms were not delivered" in caplog.text
+    assert len(sink.flush()["undelivered"]) == 7
+    back = Receiver(port)
+    resumed = Webhook(f"http://127.0.0.1:{port}", waits=SOON)
+    resumed.rewind(mark)
+    resumed.write(results(2, 5))
+    resumed.close()
+    back.close()
+    assert back.ids == names(0, 7)
+
+
+def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "MOST", 10)
+    receiver.answers = [(503, {})] * 10_000
+    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON, patience=0.0)
+    sink.write(results(12))
+    waiting = threading.Thread(target=sink.write, args=(results(3, 12),), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    assert len(sink.flush()["undelivered"]) == 12
+    receiver.answers.clear()
+    waiting.join(5)
+    assert not waiting.is_alive()
+    until(lambda: receiver.ids == names(0, 15))
+    receiver.answers = [(503, {})] * 10_000
+    sink.write(results(12, 15))
+    sink.hurry()
+    sink.write(results(1, 27))  # does not wait any more
+    assert len(sink.flush()["undelivered"]) == 13
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://me:secret@host", "http://", "me:secret@host", "http://me:se/secret@host:x", "http://[::1", "http://a b"],
+)
+def test_a_wrong_address_is_told_at_once(url: str) -> None:
+    with pytest.raises(hf.errors.BadInputError, match="a webhook is http") as error:
+        Webhook(url)
+    assert "secret" not in str(error.value)
