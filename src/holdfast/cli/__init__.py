@@ -39,25 +39,11 @@ def options(
     """Options that stand before a command."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="The report to write.")] = Path("report.html"),
-    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0)] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Also keep the picture, as .png or .svg.")] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-) -> None:
-    """Run the paper's stream: what is learnt, what is dropped, where it changed; writes report.html."""
-    from rich.console import Console
-
-    from holdfast.cli.demo import run_demo
-
-    run_demo(out, seed, Console(), open_report=show, picture=picture)
-
-
+# A paragraph is one line; \b: the lines of a paragraph stay as they are.
 DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, and report.html.
 
-FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. Columns of
-numbers are found by themselves, and so are the column of the time and that of the key, if they are called so.
+FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. \
+Columns of numbers are found by themselves, and so are the columns of time and key, if they are called so.
 
 \b
 Examples:
@@ -65,7 +51,7 @@ Examples:
   holdfast detect pump.csv --columns pressure,flow --far 1e-5
   holdfast detect fleet.parquet --key sensor --points scored.parquet
 
-Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 something is wrong with the input, 130 interrupted.
+Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 something is wrong with input or settings, 130 interrupted.
 """
 
 
@@ -82,16 +68,16 @@ def detect(source: str, values: dict[str, Any]) -> None:
 
 WATCH_HELP = """Watch a live source, for days and through crashes: alarms as they come.
 
-SOURCE is a file that grows, a folder that files are dropped into, - for standard input, nats://host:4222/subject
+SOURCE is a file that grows, a folder that files are dropped into, - for standard input, nats://host:4222/subject \
 (JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
 
-With --checkpoint nothing is lost when the process, the machine or the network dies: the same command goes on where it
+With --checkpoint nothing is lost when the process, the machine or the network dies: the same command goes on where it \
 was. Nothing is told twice in files, SQLite and JetStream; other sinks may get the last alarms again.
 
 \b
 Examples:
   tail -f pump.csv | holdfast watch -
-  holdfast watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state --alarms alarms.jsonl
+  holdfast watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state
   holdfast watch --config holdfast.toml
 
 SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
@@ -136,6 +122,21 @@ def init(
     except OSError as error:
         raise BadInputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
     typer.echo(f"Written: {path}. Then: holdfast watch --config {path}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The report to write.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0)] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also keep the picture, as .png or .svg.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+) -> None:
+    """Run the paper's stream: what is learnt, what is dropped, where it changed; writes report.html."""
+    from rich.console import Console
+
+    from holdfast.cli.demo import run_demo
+
+    run_demo(out, seed, Console(), open_report=show, picture=picture)
 
 
 @app.command()

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from holdfast.alarms.alarm import Alarm
 from holdfast.cli.arrangement import Arrangement
+from holdfast.cli.detect_page import middle, write_page
 from holdfast.cli.outputs import default_alarms, refuse_own_input, sinks_of
 from holdfast.errors import BadInputError
 from holdfast.fleet import Fleet
@@ -37,27 +39,31 @@ ALARMS_FOUND, INTERRUPTED = 1, 130
 
 @dataclass
 class Found:
-    """What came of a file: counts, alarms (the first of them), and if it is one stream a sketch of it."""
+    """What came of a file: counts, alarms (the first of them, as rows, as they were raised, and with the names of their
+    streams), and if it is one stream a sketch of it."""
 
     path: Path
     arrangement: Arrangement
     tally: Tally = field(default_factory=Tally)
     alarms: list[dict[str, Any]] = field(default_factory=list)
+    raised: list[Alarm] = field(default_factory=list)
+    streams: list[Any] = field(default_factory=list)
     sketch: Sketch | None = None
 
     def see(self, results: Results) -> None:
         """The results of a batch."""
         if results.trace.alarms and len(self.alarms) < KEPT:
             self.alarms += results.alarm_rows()
+            self.raised += results.alarms
+            self.streams += [alarm.key for alarm in results.trace.alarms]
         if not isinstance(self.arrangement.model, Fleet):
             batch, trace = results.batch, results.trace
             self.sketch = self.sketch or Sketch(batch.names or self.arrangement.columns.values)
-            self.sketch.add(batch.values, trace, trace.recorded.get("means"), batch.times)
+            self.sketch.add(batch.values, trace, middle(trace), batch.times)
 
 
 def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     """Detects, prints, writes; leaves with 1 if that is wanted for alarms."""
-    from holdfast.cli.detect_page import write_page
     from holdfast.cli.detect_words import show_found, show_understood
 
     path = Path(file)

@@ -89,7 +89,8 @@ def how_much(alarm: dict[str, Any]) -> str:
     direction, size = alarm["direction"], alarm["size"]
     if size is None:
         return str(direction)
-    return f"{direction} by {size:.2g} sd" if direction in ("up", "down") else f"{direction}, × {size:.2g}"
+    shown = f"{size:,.0f}" if size >= 99.5 else f"{size:.2g}"
+    return f"{direction} by {shown} sd" if direction in ("up", "down") else f"{direction}, × {shown}"
 
 
 def show_troubles(console: Console, tally: Tally) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from holdfast.cli.config import checked, read_config
-from holdfast.cli.settings import CHOICES, RUNNING, settings_of
+from holdfast.cli.settings import settings_of
 from holdfast.errors import BadInputError
 
 
@@ -23,38 +22,37 @@ def with_settings(command: str, what: str, metavar: str) -> Callable[[Callable[.
 
     def decorate(body: Callable[[str, dict[str, Any]], None]) -> Callable[..., None]:
         def run(**given: Any) -> None:
-            context = click.get_current_context()
-            by_hand = {
-                name for name in given if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
-            }
             values = {one.name: one.default for one in settings_of(command)}
             source = given["source"]
             if given["config"] is not None:
                 kept = read_config(given["config"])
                 source = source or kept.pop("source", None)
                 values |= {name: value for name, value in kept.items() if name in values}
-            values |= {name: value for name, value in given.items() if name in values and name in by_hand}
+            values |= {name: value for name, value in given.items() if name in values and value is not None}
             if not source:
-                raise BadInputError(f"give {what}, on the command line or as `source` in the file of --config")
+                raise BadInputError(f"{metavar} is missing: name it, or give a --config that has a `source`")
             body(source, checked(values))
 
         parameters = [
             _parameter("source", str | None, None, typer.Argument(help=what, metavar=metavar, show_default=False))
         ]
         for one in settings_of(command):
-            kind = one.kind if isinstance(one.default, bool) else one.kind | None
-            choices = f" [{'|'.join(CHOICES[one.name])}]" if one.name in CHOICES and "or" not in one.told else ""
+            default = f" (default: {one.default})" if one.default not in (None, False) else ""
             option = typer.Option(
                 *(one.flags or (f"--{one.name.replace('_', '-')}",)),
-                help=one.told + choices,
+                help=one.told + default,
                 rich_help_panel=one.group,
-                show_default=one.default is not None and not isinstance(one.default, bool),
+                show_default=False,
+                metavar=None if one.kind is bool else one.metavar,
             )
-            parameters.append(_parameter(one.name, kind, one.default, option))
+            parameters.append(_parameter(one.name, one.kind | None, None, option))  # None: not said
         told = "Read settings from a TOML file; `holdfast init` writes one."
         parameters.append(
             _parameter(
-                "config", Path | None, None, typer.Option(help=told, rich_help_panel=RUNNING, show_default=False)
+                "config",
+                Path | None,
+                None,
+                typer.Option(help=told, rich_help_panel="Running", metavar="FILE", show_default=False),
             )
         )
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ class Setting:
     """One setting.
 
     name: of the flag, with - for _, and of the key in a file. kind: its type. told: in the help and in the file.
-    example: what the file shows in a comment. group: the heading it stands under. flags: where they are not the name.
+    example: what the file shows in a comment. metavar: what the help calls it. flags: where they are not the name.
     """
 
     name: str
@@ -25,109 +25,61 @@ class Setting:
     default: Any
     told: str
     example: Any
-    group: str
+    metavar: str = ""
     commands: Sequence[str] = BOTH
     flags: Sequence[str] = ()
-    metavar: str | None = None
+    group: str = ""
 
 
-ALARMS_GO = (
-    "Where alarms go, several times if need be: .jsonl, .csv, .parquet, .db, -, nats://, mqtt://, kafka://, http://."
-)
-INPUT, LEARNING, OUTPUT, RUNNING = "Input", "Learning", "Output", "Running"
-SETTINGS = (
-    Setting(
-        "columns",
-        list[str],
-        None,
-        "Columns to watch, with commas; by default all that hold numbers.",
-        ["pressure", "flow"],
-        INPUT,
-    ),
-    Setting("key", str, None, "The column that names the stream of each row, or 'none'.", "sensor", INPUT),
-    Setting("time", str, None, "The column with the times, or 'none'.", "time", INPUT),
-    Setting("form", str, None, "Of a file or of standard input: csv or json, if its name does not tell.", "csv", INPUT),
-    Setting(
-        "late",
-        str,
-        "skip",
-        "Points older than the last one of their stream, or equal to it: skip or learn.",
-        "learn",
-        INPUT,
-    ),
-    Setting(
-        "joint",
-        bool,
-        None,
-        "Watch the columns together, or each by itself; by default together up to 8.",
-        True,
-        LEARNING,
-        flags=("--joint/--separate",),
-    ),
-    Setting("far", float, 1e-4, "False alarms: at most one in 1/far points of a stable stream.", 1e-5, LEARNING),
-    Setting("components", str, "1", "Gaussians of the mixture, or 'auto' for 1 to 3.", "auto", LEARNING),
-    Setting(
-        "season",
-        int,
-        0,
-        "Rows after which things repeat themselves, such as 288 for a day of 5 minutes.",
-        288,
-        LEARNING,
-    ),
-    Setting("lags", int, 0, "How many rows back a point depends on.", 2, LEARNING),
-    Setting(
-        "memory",
-        str,
-        "full",
-        "What is kept of a stream: full (3 KB for one variable) or lean (0.5 KB).",
-        "lean",
-        LEARNING,
-    ),
-    Setting(
-        "max_keys", int, None, "Streams kept at most; those not seen for longest are forgotten.", 100_000, LEARNING
-    ),
-    Setting(
-        "report", Path, Path("report.html"), "The page to write; 'none' for no page.", "report.html", OUTPUT, (DETECT,)
-    ),
-    Setting("alarms", list[str], None, ALARMS_GO, ["alarms.jsonl"], OUTPUT),
-    Setting(
-        "points", list[str], None, "Where each point goes with its score: the same but http://.", ["points.db"], OUTPUT
-    ),
-    Setting("format", str, "text", "What is printed: text, or json for machines.", "json", OUTPUT),
-    Setting("show", int, 20, "Alarms to print, at most.", 50, OUTPUT, (DETECT,)),
+INPUT = [
+    Setting("columns", list[str], None, "Columns to watch, with commas; all that hold numbers.", ["flow"], "NAMES"),
+    Setting("key", str, None, "The column that names the stream of each row, or 'none'.", "sensor", "NAME"),
+    Setting("time", str, None, "The column with the times, or 'none'.", "time", "NAME"),
+    Setting("form", str, None, "csv or json, where the name of the source does not tell.", "csv", "csv|json"),
+    Setting("late", str, "skip", "Points older than the last of their stream, or equal to it.", "learn", "skip|learn"),
+]
+JOINT = "Watch the columns together, or each by itself; by default together up to 8."
+SEASON = "Rows after which things repeat themselves: 288 for a day in steps of 5 minutes."
+LEARNING = [
+    Setting("joint", bool, None, JOINT, True, flags=("--joint/--separate",)),
+    Setting("far", float, 1e-4, "False alarms: at most one in 1/far points of a stable stream.", 1e-5, "RATE"),
+    Setting("components", str, "1", "Gaussians of the mixture, or 'auto' for 1 to 3.", "auto", "K"),
+    Setting("season", int, 0, SEASON, 288, "ROWS"),
+    Setting("lags", int, 0, "How many rows back a point depends on.", 2, "ROWS"),
+    Setting("memory", str, "full", "Kept of a stream: full (3 KB a variable) or lean (0.5 KB).", "lean", "full|lean"),
+    Setting("max_keys", int, None, "Streams kept at most; those not seen for longest leave.", 100_000, "N"),
+]
+ALARMS_GO = "Where alarms go; may be said several times. .jsonl .csv .parquet .db - nats:// mqtt:// kafka:// http://"
+POINTS_GO = "Where each point goes with its score: the same but http://."
+REPORT = "The page to write; 'none' for no page."
+OUTPUT = [
+    Setting("report", Path, Path("report.html"), REPORT, "report.html", "FILE", (DETECT,)),
+    Setting("alarms", list[str], None, ALARMS_GO, ["alarms.jsonl"], "PLACE"),
+    Setting("points", list[str], None, POINTS_GO, ["points.db"], "PLACE"),
+    Setting("format", str, "text", "What is printed: json is for machines.", "json", "text|json"),
+    Setting("show", int, 20, "Alarms to print, at most.", 50, "N", (DETECT,)),
     Setting(
         "fail_on_alarm",
         bool,
         False,
         "Leave with exit code 1 if there were alarms.",
         True,
-        OUTPUT,
+        "",
         (DETECT,),
         ("--fail-on-alarm",),
     ),
-    Setting("checkpoint", Path, None, "A folder to go on from after a crash or a restart.", "state", RUNNING, (WATCH,)),
-    Setting("every", float, 5.0, "Seconds between checkpoints.", 10.0, RUNNING, (WATCH,)),
-    Setting(
-        "once",
-        bool,
-        False,
-        "Stop at the end of what is there, instead of waiting for more.",
-        True,
-        RUNNING,
-        (WATCH,),
-        ("--once",),
-    ),
-    Setting(
-        "metrics",
-        str,
-        None,
-        "Serve metrics for Prometheus here, such as 127.0.0.1:9464.",
-        "127.0.0.1:9464",
-        RUNNING,
-        (WATCH,),
-    ),
-    Setting("log_format", str, "text", "Log lines on standard error: text or json.", "json", RUNNING, (WATCH,)),
-)
+]
+ONCE = "Stop at the end of what is there, instead of waiting for more."
+METRICS = "Serve metrics for Prometheus here, such as 127.0.0.1:9464."
+RUNNING = [
+    Setting("checkpoint", Path, None, "A folder to go on from after a crash or a restart.", "state", "DIR", (WATCH,)),
+    Setting("every", float, 5.0, "Seconds between checkpoints.", 10.0, "SECONDS", (WATCH,)),
+    Setting("once", bool, False, ONCE, True, "", (WATCH,), ("--once",)),
+    Setting("metrics", str, None, METRICS, "127.0.0.1:9464", "ADDRESS", (WATCH,)),
+    Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", (WATCH,)),
+]
+GROUPS = {"Input": INPUT, "Learning": LEARNING, "Output": OUTPUT, "Running": RUNNING}
+SETTINGS = tuple(replace(one, group=group) for group, settings in GROUPS.items() for one in settings)
 CHOICES = {
     "form": ("csv", "json"),
     "late": ("skip", "learn"),

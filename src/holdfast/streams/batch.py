@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Batch:
         each point is one.
     refused: the records that could not be read.
     behind: how much is still waiting to be read, as far as is known, in records or, with `behind_in`, something else.
+    zoned: whether times have a zone; they are those of UTC then.
     urgent: that the source cannot go on for long before what it has given has been committed.
 
     >>> batch = Batch([1.0, 2.0], position=2)
@@ -50,6 +51,7 @@ class Batch:
     refused: Refusals = field(default_factory=Refusals)
     behind: int | None = None
     behind_in: str = "records"
+    zoned: bool = False
     urgent: bool = False
 
     def __post_init__(self) -> None:
@@ -76,19 +78,13 @@ class Batch:
         """The same with some of its points."""
         assert self.places is not None
         chosen = np.flatnonzero(which)
-        return Batch(
-            self.values[which],
-            self.position,
-            self.names,
-            None if self.keys is None else self.keys.take(chosen),
-            None if self.times is None else self.times[which],
-            None if self.channels is None else self.channels.take(chosen),
-            self.n_records,
-            self.places[which],
-            self.refused,
-            self.behind,
-            self.behind_in,
-            self.urgent,
+        return replace(
+            self,
+            values=self.values[which],
+            keys=None if self.keys is None else self.keys.take(chosen),
+            times=None if self.times is None else self.times[which],
+            channels=None if self.channels is None else self.channels.take(chosen),
+            places=self.places[which],
         )
 
 

@@ -16,7 +16,7 @@ from holdfast.streams.columns import Columns, Wanted, understand
 from holdfast.streams.dialect import MISSING, Dialect, dialect_of, fields_of, number_of
 from holdfast.streams.records import ENOUGH, LONGEST, NO_KEY, NO_TIME, NOT_UTF8, TOO_LONG
 from holdfast.streams.refusals import SHOWN, Refusals
-from holdfast.streams.times import ISO, NUMBER, Times, as_time, as_times, nanoseconds
+from holdfast.streams.times import ISO, NUMBER, ZONED, Times, as_time, as_times, nanoseconds
 
 NEWLINE, QUOTE = ord("\n"), ord('"')
 
@@ -68,8 +68,8 @@ class CsvLines:
         if self.columns.key is not None:
             types[self.columns.key] = pa.dictionary(pa.int32(), pa.string())
         time, kinds = self.columns.time, [pa.float64() if self._has_numbers else pa.string()]
-        if self.columns.time_kind == ISO:
-            kinds = [pa.timestamp("ns"), pa.timestamp("ns", tz="UTC")]
+        if self.columns.time_kind in (ISO, ZONED):
+            kinds = [pa.timestamp("ns"), pa.timestamp("ns", tz="UTC")][:: -1 if self.columns.time_kind == ZONED else 1]
         separator, decimal = self.dialect.separator, self.dialect.decimal
         for kind in kinds:
             try:
@@ -111,7 +111,8 @@ class CsvLines:
             times, timeless = _times(table.column(columns.time))
             self._refuse(NO_TIME, timeless & good, table, refused)
             good &= ~timeless
-        batch = Batch(values, position, columns.values, keys, times, n_records=n, refused=refused)
+        zoned = columns.time_kind == ZONED
+        batch = Batch(values, position, columns.values, keys, times, n_records=n, refused=refused, zoned=zoned)
         return batch if good.all() else batch.only(good)
 
     def _refuse(self, reason: str, which: Any, table: Any, refused: Refusals) -> None:
@@ -151,6 +152,7 @@ class CsvLines:
             n_records=n,
             places=np.array(places, np.int64),
             refused=refused,
+            zoned=columns.time_kind == ZONED,
         )
 
     def _point(self, line: bytes) -> tuple[list[float], Any, str] | str:
@@ -184,7 +186,7 @@ class CsvLines:
         if self._has_numbers:
             number = number_of(field, self.dialect.decimal)
             return None if number is None or number != number else as_time(number, NUMBER)
-        if self.columns.time_kind == ISO:
+        if self.columns.time_kind in (ISO, ZONED):
             return nanoseconds(field.strip())
         return None if _is_broken(field) else field
 

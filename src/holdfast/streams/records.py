@@ -14,7 +14,7 @@ from holdfast.fleet.keys import Texts, is_writable
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns, Wanted, understand
 from holdfast.streams.refusals import Refusals
-from holdfast.streams.times import as_time, as_times
+from holdfast.streams.times import ZONED, as_time, as_times
 
 ENOUGH = 100  # records to look at before deciding what the columns are
 VALUE = "value"  # the name of a number that has none
@@ -124,6 +124,7 @@ class RecordReader:
             n_records=n,
             places=np.array(places, np.int64),
             refused=refused,
+            zoned=kind == ZONED,
         )
 
 

@@ -48,7 +48,7 @@ class Results:
     @cached_property
     def times(self) -> list[Any] | None:
         """The times of the points, as they are written."""
-        return None if self.batch.times is None else told(self.batch.times)
+        return None if self.batch.times is None else told(self.batch.times, self.batch.zoned)
 
     def point_columns(self) -> dict[str, Any]:
         """The table of points by its columns: lists and arrays."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,19 +59,14 @@ def apart(batch: Batch) -> Batch:
     if keys is not None:
         codes = np.arange(n) if keys.codes is None else keys.codes
         keys = Texts(keys.values, np.repeat(codes, width))
-    return Batch(
-        batch.values.reshape(-1, 1),
-        batch.position,
-        ("value",),
-        keys,
-        None if batch.times is None else np.repeat(batch.times, width),
-        Texts(names, np.tile(np.arange(width), n)),
-        batch.n_records,
-        np.repeat(batch.places, width),
-        batch.refused,
-        batch.behind,
-        batch.behind_in,
-        batch.urgent,
+    return replace(
+        batch,
+        values=batch.values.reshape(-1, 1),
+        names=("value",),
+        keys=keys,
+        times=None if batch.times is None else np.repeat(batch.times, width),
+        channels=Texts(names, np.tile(np.arange(width), n)),
+        places=np.repeat(batch.places, width),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-NUMBER, ISO, TEXT = "number", "ISO 8601", "text"
+NUMBER, ISO, ZONED, TEXT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
 Times = npt.NDArray[Any]
 """datetime64[ns] in UTC, float64, or texts (object)."""
 
@@ -17,8 +17,10 @@ Times = npt.NDArray[Any]
 def kind_of(samples: Sequence[Any]) -> str | None:
     """What times are given as, most of them; None if these are none.
 
-    >>> kind_of(["2024-05-01 10:00", "2024-05-01T10:01:00Z"]), kind_of(["5/1/24"]), kind_of([17.5, 18]), kind_of([True])
-    ('ISO 8601', 'text', 'number', None)
+    >>> kind_of(["2024-05-01 10:00"]), kind_of(["2024-05-01T10:01:00Z"])
+    ('ISO 8601', 'ISO 8601 with a zone')
+    >>> kind_of(["5/1/24"]), kind_of([17.5, 18]), kind_of([True])
+    ('text', 'number', None)
     """
     if not samples:
         return None
@@ -26,7 +28,15 @@ def kind_of(samples: Sequence[Any]) -> str | None:
         return NUMBER
     if not all(isinstance(one, str) for one in samples):
         return None
-    return ISO if 2 * sum(nanoseconds(one) is not None for one in samples) > len(samples) else TEXT
+    read = [one for one in samples if nanoseconds(one) is not None]
+    if 2 * len(read) <= len(samples):
+        return TEXT
+    return ZONED if 2 * sum(map(has_zone, read)) > len(read) else ISO
+
+
+def has_zone(text: str) -> bool:
+    """Whether a time in ISO 8601 says of which zone it is."""
+    return text.endswith(("Z", "z")) or "+" in text or text.count("-") > 2
 
 
 def is_number(value: Any) -> bool:
@@ -56,7 +66,7 @@ def nanoseconds(text: Any) -> int | None:
 
 def as_time(value: Any, kind: str) -> Any:
     """One time of this kind: nanoseconds, a float or a text; None for what is none."""
-    if kind == ISO:
+    if kind in (ISO, ZONED):
         return nanoseconds(value)
     if kind == NUMBER:
         return float(value) if is_number(value) and abs(value) < 1e300 else None
@@ -65,7 +75,7 @@ def as_time(value: Any, kind: str) -> Any:
 
 def as_times(values: Sequence[Any], kind: str) -> Times:
     """Times, each of which `as_time` has read, as an array."""
-    if kind == ISO:
+    if kind in (ISO, ZONED):
         return np.array(values, np.int64).view("datetime64[ns]")
     if kind == NUMBER:
         return np.array(values, np.float64)
@@ -74,14 +84,14 @@ def as_times(values: Sequence[Any], kind: str) -> Times:
     return texts
 
 
-def told(times: Times) -> list[Any]:
-    """As they are written: ISO 8601 with Z, numbers (whole ones without a point), texts.
+def told(times: Times, zoned: bool = False) -> list[Any]:
+    """As they are written: ISO 8601, with Z if they had a zone, numbers (whole ones without a point), texts.
 
-    >>> told(np.array([1500000000], "datetime64[ns]")), told(np.array([3.0, 3.5]))
+    >>> told(np.array([1500000000], "datetime64[ns]"), True), told(np.array([3.0, 3.5]))
     (['1970-01-01T00:00:01.500Z'], [3, 3.5])
     """
     if times.dtype.kind == "M":
-        return [f"{one}Z" for one in shortest(times)]
+        return [f"{one}Z" for one in shortest(times)] if zoned else list(shortest(times))
     if times.dtype.kind == "f":
         return [int(one) if one == one // 1 and abs(one) < 2.0**53 else one for one in times.tolist()]
     return list(times)
