@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.learners.trace import Trace
-from holdfast.streams.arrow_columns import arrow
+from holdfast.streams.arrow_columns import arrow, holds_texts
 from holdfast.streams.arrow_tables import as_what, table_of
 from holdfast.streams.batch import Batch
 from holdfast.streams.results import Results
@@ -154,7 +154,8 @@ class _Growing:
     def add(self, table: Any) -> None:
         """Further rows: many at a time, for it takes as long to write a few."""
         if self._writer is None:
-            self._writer = arrow().parquet.ParquetWriter(self._handle, table.schema)
+            repeated = [one.name for one in table.schema if holds_texts(one.type)]  # numbers hardly ever come again
+            self._writer = arrow().parquet.ParquetWriter(self._handle, table.schema, use_dictionary=repeated)
         self._waiting.append(table)
         self.n_rows += len(table)
         if self.n_rows - self._n_written >= GROUP:

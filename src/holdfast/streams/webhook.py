@@ -121,7 +121,7 @@ class Webhook(Sink):
 
     def _send_until_settled(self, run: str, alarms: list[dict[str, Any]]) -> Outcome | None:
         """The outcome, once it is final; None if this was closed before."""
-        body = json.dumps({"run": run, "alarms": alarms}).encode()
+        body = json.dumps({"run": run, "alarms": alarms}, default=str).encode()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "holdfast",
