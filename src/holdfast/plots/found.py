@@ -14,7 +14,7 @@ from holdfast.plots.report import Facts, Table, Terms
 from holdfast.streams.columns import Columns, listed
 from holdfast.streams.refusals import Refusals
 from holdfast.streams.sketch import Sketch
-from holdfast.streams.times import ISO, told
+from holdfast.streams.times import ISO, ZONED, told
 
 ROWS = 200  # alarms in the table, at most
 LISTED = 1000  # streams in the table, at most
@@ -225,7 +225,7 @@ def _alarm_row(one: TimedAlarm, found: Detection, timed: bool, several: bool) ->
     what = replace(alarm, variables=variables).what.strip()
     since = f"{alarm.onset:,}" if alarm.kind == "change" else ""
     p_value = "" if alarm.p_value is None else f"{alarm.p_value:.1g}"
-    time = one.time.replace("T", " ").removesuffix("Z") if found.columns.time_kind == ISO else one.time
+    time = one.time.replace("T", " ").removesuffix("Z") if found.columns.time_kind in (ISO, ZONED) else one.time
     return [
         *([time] if timed else []),
         f"{alarm.row:,}",

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from holdfast.errors import BadInputError, MissingExtraError
 from holdfast.fleet.keys import Texts
 from holdfast.scheme.state import Vector
-from holdfast.streams.times import ISO, NUMBER, Times, as_time, as_times, told
+from holdfast.streams.times import ISO, NUMBER, ZONED, Times, as_time, as_times, told
 
 Flags = npt.NDArray[np.bool_]
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -99,7 +99,7 @@ def times_of(column: Any, kind: str) -> tuple[Times, Flags]:
     texts = _texts(column if holds_texts(column.type) else column.cast(pa.string()))
     read = [as_time(text, kind) for text in texts]
     missing = np.array([one is None for one in read], np.bool_)
-    return as_times([0 if one is None and kind == ISO else one for one in read], kind), missing
+    return as_times([0 if one is None and kind in (ISO, ZONED) else one for one in read], kind), missing
 
 
 def _listed(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
@@ -115,8 +115,10 @@ def _listed(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
         return [None if one != one else one for one in numbers_of(column).tolist()], 0.0
     if types.is_timestamp(kind) or types.is_date(kind):
         times, missing = _moments(column)
-        values = [None if gone else one for one, gone in zip(told(times), missing.tolist(), strict=True)]
-        return values, "1970-01-01T00:00:00Z"
+        zone = getattr(kind, "tz", None)  # which a date has not
+        texts = told(times, zone is not None)
+        values = [None if gone else one for one, gone in zip(texts, missing.tolist(), strict=True)]
+        return values, "1970-01-01T00:00:00" + "Z" * (zone is not None)
     if holds_texts(kind):
         return _texts(column), ""
     usual = [] if types.is_nested(kind) else False if types.is_boolean(kind) else kind

@@ -25,6 +25,7 @@ from holdfast.streams.columns import Columns, Wanted, understand
 from holdfast.streams.parquet_sinks import ParquetFile, ParquetParts
 from holdfast.streams.records import ENOUGH, NO_KEY, NO_TIME
 from holdfast.streams.refusals import SHOWN, Refusals
+from holdfast.streams.times import ZONED
 
 __all__ = ["ParquetFile", "ParquetParts", "ParquetSource"]
 AT_ONCE = 1 << 16  # rows of a batch
@@ -139,6 +140,7 @@ class ParquetSource:
             times,
             refused=_refusals(bad, rows),
             behind=self.n_rows - end,
+            zoned=columns.time_kind == ZONED,
         )
         return batch if not batch.refused.total else batch.only(~np.logical_or.reduce(list(bad.values())))
 

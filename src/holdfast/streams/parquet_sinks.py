@@ -12,10 +12,11 @@ import numpy as np
 from holdfast.errors import BadInputError
 from holdfast.learners.trace import Trace
 from holdfast.streams.arrow_columns import arrow, holds_texts
-from holdfast.streams.arrow_tables import as_what, table_of
+from holdfast.streams.arrow_tables import table_of
 from holdfast.streams.batch import Batch
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
+from holdfast.streams.tables import check_what
 
 PART = re.compile(r"part-([0-9]{6,})\.parquet")
 WRITING = ".writing"  # at the end of the name of a file that is not whole
@@ -30,7 +31,7 @@ class ParquetFile(Sink):
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
         arrow()
-        self.path, self.what = Path(path), as_what(what)
+        self.path, self.what = Path(path), check_what(what)
         if self.path.is_dir() or not self.path.parent.is_dir():
             raise BadInputError(f"{path} cannot be written: it is a folder, or in none that is there")
         self._file: _Growing | None = None
@@ -74,7 +75,7 @@ class ParquetParts(Sink):
 
     def __init__(self, folder: str | os.PathLike[str], what: str) -> None:
         arrow()
-        self.folder, self.what = Path(folder), as_what(what)
+        self.folder, self.what = Path(folder), check_what(what)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

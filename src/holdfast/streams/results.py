@@ -45,17 +45,12 @@ class Results:
         assert self.batch.places is not None
         return self.first_record + self.batch.places
 
-    @cached_property
-    def times(self) -> list[Any] | None:
-        """The times of the points, as they are written."""
-        return None if self.batch.times is None else told(self.batch.times, self.batch.zoned)
-
-    def point_columns(self) -> dict[str, Any]:
-        """The table of points by its columns: lists and arrays."""
+    def point_columns(self, times_as_texts: bool = True) -> dict[str, Any]:
+        """The table of points by its columns: lists and arrays. Times as texts take longer than all else."""
         batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
         columns: dict[str, Any] = {"record": self.records}
-        if self.times is not None:
-            columns["time"] = self.times
+        if batch.times is not None:
+            columns["time"] = told(batch.times, batch.zoned) if times_as_texts else batch.times
         if batch.keys is not None:
             columns["key"] = texts_of(batch.keys)
         if batch.channels is not None:
@@ -70,23 +65,26 @@ class Results:
     @cached_property
     def alarms(self) -> list[Alarm]:
         """The alarms, with the keys and the variables that the user knows."""
-        channels = None if self.batch.channels is None else texts_of(self.batch.channels)
-        if channels is None:
+        if self.batch.channels is None:
             return self.trace.alarms
-        keys = None if self.batch.keys is None else texts_of(self.batch.keys)
+        raised_at = np.array(self.trace.raised_at, np.int64)
+        channels = texts_of(self.batch.channels.take(raised_at))
+        keys = [None] * len(raised_at) if self.batch.keys is None else texts_of(self.batch.keys.take(raised_at))
         return [
-            replace(alarm, key=None if keys is None else keys[at], variables=(channels[at],))
-            for at, alarm in zip(self.trace.raised_at, self.trace.alarms, strict=True)
+            replace(alarm, key=key, variables=(channel,))
+            for alarm, key, channel in zip(self.trace.alarms, keys, channels, strict=True)
         ]
 
     def alarm_rows(self) -> list[dict[str, Any]]:
         """The table of alarms, a dict a row."""
         rows = []
-        for at, alarm in zip(self.trace.raised_at, self.alarms, strict=True):
+        raised_at = self.trace.raised_at
+        times = None if self.batch.times is None else told(self.batch.times[raised_at], self.batch.zoned)
+        for nth, (at, alarm) in enumerate(zip(raised_at, self.alarms, strict=True)):
             rows.append(
                 {
                     "record": int(self.records[at]),
-                    "time": None if self.times is None else self.times[at],
+                    "time": None if times is None else times[nth],
                     "key": alarm.key,
                     "kind": alarm.kind,
                     "row": alarm.row,
@@ -102,8 +100,8 @@ class Results:
 
 
 def texts_of(keys: Texts) -> list[Any]:
-    """Each key as a text."""
+    """Each key as a text; None where it is missing."""
     if keys.codes is None:
         return list(keys.values)
-    values = list(keys.values)
+    values = [*keys.values, None]  # which is the one of code −1
     return [values[code] for code in keys.codes.tolist()]
