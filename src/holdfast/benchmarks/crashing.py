@@ -17,6 +17,8 @@ from holdfast.learners.checkpoint import unsealed
 
 STARTING = 0.2  # share of the kills that come while it is still starting
 STARTS_IN = 2.0  # seconds, about
+FURTHER = (1, 1, 1, 2, 3)  # checkpoints until the others come
+LATER = 0.1  # seconds, and up to so much later
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,22 @@ class Watch:
         if code != 0:
             raise RuntimeError(f"the watch ended with {code}: {self.log.read_text()[-2000:]}")
 
-    def run_with_kills(self, kills: int, longest: float, seed: int = 0) -> int:
+    def run_with_kills(self, kills: int, seed: int = 0) -> int:
         """Kills it so many times, then lets it come to its end; how many times it could be killed.
 
-        Most kills come within `longest` seconds of its having got to work, the others while it is still starting.
+        Most kills come some checkpoints after it has got to work, and a random time later; the others while it is
+        still starting.
         """
         rng, killed = random.Random(seed), 0
         while killed < kills:
-            before, process = self.progress(), self.start()
+            before, process = self.n_checkpoints(), self.start()
             if rng.random() < STARTING:
                 time.sleep(rng.uniform(0.0, STARTS_IN))
             else:
-                while process.poll() is None and self.progress() == before:
+                enough = before + rng.choice(FURTHER)
+                while process.poll() is None and self.n_checkpoints() < enough:
                     time.sleep(0.002)
-                time.sleep(rng.uniform(0.0, longest))
+                time.sleep(rng.uniform(0.0, LATER))
             if process.poll() is not None:
                 break  # it had come to its end
             process.send_signal(signal.SIGKILL)
@@ -73,11 +77,11 @@ class Watch:
         self.run()
         return killed
 
-    def progress(self) -> Any:
-        """Something that changes as soon as it has done something."""
-        state, written = self.folder / "state", self.folder / "out.db-wal"
-        names = sorted(os.listdir(state)) if state.is_dir() else []
-        return [name for name in names if name.endswith(".hf")], written.stat().st_size if written.exists() else 0
+    def n_checkpoints(self) -> int:
+        """How many it has written."""
+        state = self.folder / "state"
+        newest = max((name for name in os.listdir(state) if name.endswith(".hf")), default="") if state.is_dir() else ""
+        return int(newest[11:20]) if newest else -1
 
     def rows(self) -> dict[str, list[Any]]:
         """All that it wrote, in order."""

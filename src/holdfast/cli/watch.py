@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,9 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
     set_up_logs(values["log_format"])
     refuse_own_input(Path(place), *(one for name in ("alarms", "points") for one in values[name] or ()))
     stop = threading.Event()
+    on_stop: list[Callable[[], None]] = [stop.set]
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda *_: [one() for one in on_stop])
     with ExitStack() as open_ones:
         checkpoints = None
         if values["checkpoint"] is not None:
@@ -70,6 +72,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
             late=values["late"],
             stop=stop,
         )
+        on_stop.append(runner.sink.hurry)
         if checkpoints is not None:
             runner.ticks.append(StatusFile(checkpoints.folder, without_password(place)).tick)
         if values["metrics"]:

@@ -84,6 +84,7 @@ class Runner:
                 self._commit_if_due(batch is not None and batch.urgent)
                 for tick in self.ticks:
                     tick(self)
+            self.sink.drain()
             self._commit()
             for tick in self.ticks:
                 tick(self, last=True)

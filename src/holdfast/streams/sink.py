@@ -16,6 +16,8 @@ class Sink:
     rewind(mark): called once before the first `write`. Takes back all that was written after this mark, so that it
         can be written again; None: nothing has been written yet. A sink that cannot take anything back will tell some
         results twice after a crash.
+    drain(): nothing more will be written. A sink that still has something to deliver may wait a little, before the last
+        `flush`. hurry(): somebody wants to stop, so `write` must not wait any more; may be called at any moment.
     close(): at the end.
     """
 
@@ -29,6 +31,12 @@ class Sink:
 
     def rewind(self, mark: Any) -> None:
         """Goes back to a mark."""
+
+    def drain(self) -> None:
+        """Delivers what can be delivered soon."""
+
+    def hurry(self) -> None:
+        """Waits for nobody from now on."""
 
     def close(self) -> None:
         """Nothing more will come."""

@@ -33,6 +33,16 @@ class Several(Sink):
         for sink, own in zip(self.sinks, marks, strict=True):
             sink.rewind(own)
 
+    def drain(self) -> None:
+        """Drains all."""
+        for sink in self.sinks:
+            sink.drain()
+
+    def hurry(self) -> None:
+        """Hurries all."""
+        for sink in self.sinks:
+            sink.hurry()
+
     def close(self) -> None:
         """Closes all."""
         for sink in self.sinks:

@@ -34,7 +34,7 @@ class Webhook(Sink):
     the host; any other is final, too.
 
     url: may hold user:password@, which is sent as Basic authorization and never logged. timeout: seconds an answer may
-    take. patience: seconds that `close` waits for what has not been delivered yet.
+    take. patience: seconds that `drain` waits for what has not been delivered yet.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Webhook(Sink):
         self._woken = threading.Event()
         self._opener = opener()
         self._thread: threading.Thread | None = None
-        self._closed = self._hurried = self._is_down = False
+        self._closed = self._hurried = self._drained = self._is_down = False
 
     def write(self, results: Results) -> None:
         """The alarms are put into the outbox. Waits only if it is full."""
@@ -78,13 +78,20 @@ class Webhook(Sink):
         """From now on `write` does not wait: for a stream that has to stop. A signal's handler may call it."""
         self._hurried = True
 
+    def drain(self) -> None:
+        """Waits a while for the outbox to become empty."""
+        with self._changed:
+            self._woken.set()  # tried at once, however long it would have waited
+            self._changed.wait_for(lambda: not self._outbox, self.patience)
+            self._drained = True
+
     def close(self) -> None:
-        """Waits a while for the outbox to become empty, and logs what is left. `flush` still tells what that is."""
+        """The same, unless that has been done, and logs what is left. `flush` still tells what that is."""
+        if not self._drained:
+            self.drain()
         with self._changed:
             if self._closed:
                 return
-            self._woken.set()  # tried at once, however long it would have waited
-            self._changed.wait_for(lambda: not self._outbox, self.patience)
             self._closed = True
             left = len(self._outbox)
             self._changed.notify_all()
