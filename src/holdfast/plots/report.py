@@ -60,7 +60,7 @@ tbody th { font-weight: 400; color: var(--soft); }
 td { white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; }
 .text { text-align: left; white-space: normal; }
-td.text { min-width: 7rem; }
+td.text { min-width: 7.5rem; }
 .mark { white-space: nowrap; }
 .mark::before { content: ""; display: inline-block; vertical-align: -.1em; margin-right: .5em; height: .9em; }
 .bar::before { width: .2em; margin: 0 .75em 0 .25em; background: #c8102e; }

@@ -76,8 +76,10 @@ def alarm_table(found: Detection) -> Table:
     chosen = _most_important(found.alarms)
     timed, several = any(one.time for one in chosen), found.total_streams > 1
     heading = [*(["time"] if timed else []), "row", "kind", *(["stream"] if several else []), "what", "since row"]
-    heading.append("p-value")
     rows = [_alarm_row(one, found, timed, several) for one in chosen]
+    if any(one.alarm.p_value is not None for one in chosen):
+        heading.append("p-value")
+        rows = [[*row, _p_value(one.alarm.p_value)] for row, one in zip(rows, chosen, strict=True)]
     total = sum(found.found)
     caption = ""
     if total > len(chosen):
@@ -143,7 +145,6 @@ def _alarm_row(one: TimedAlarm, found: Detection, timed: bool, several: bool) ->
         variables = ("",) if several else names[:1]  # the variable is the stream
     what = replace(alarm, variables=variables).what.strip().replace("standard deviations", "sd")
     since = f"{alarm.onset:,}" if alarm.kind == "change" else ""
-    p_value = "" if alarm.p_value is None else f"{alarm.p_value:.1g}"
     time = one.time.replace("T", " ").removesuffix("Z") if found.columns.time_kind == ISO else one.time
     return [
         *([time] if timed else []),
@@ -152,8 +153,11 @@ def _alarm_row(one: TimedAlarm, found: Detection, timed: bool, several: bool) ->
         *([stream] if several else []),
         what,
         since,
-        p_value,
     ]
+
+
+def _p_value(value: float | None) -> str:
+    return "" if value is None else f"{value:.1g}"
 
 
 def _most_important(alarms: Sequence[TimedAlarm]) -> list[TimedAlarm]:
