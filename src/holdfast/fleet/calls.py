@@ -40,7 +40,7 @@ class Calls:
         self.names: tuple[str, ...] | None = None
         self.n_keyless = 0
         self._model, self._roster = model, roster
-        self._teller = FleetTeller()
+        self.teller = FleetTeller()
         self._latest: Latest | None = None
         if roster.spill is not None and (width := roster.spill.width) is not None:
             self.open(width, None)
@@ -134,7 +134,7 @@ class Calls:
     def _told(self, answers: Answers) -> Trace:
         assert self.crew is not None
         trace = self.crew.trace(answers)
-        self._teller.look_at(answers.fates, self.crew.engine.rescues, self._roster)
+        self.teller.look_at(answers.fates, self.crew.engine.rescues, self._roster)
         return trace
 
     def open(self, width: int, names: tuple[str, ...] | None) -> None:

@@ -102,6 +102,10 @@ class Fleet:
             result, self.alarms = process_frame(self._calls, frame, key, values, time, prefix)
             return result
 
+    def _is_told_elsewhere(self, topic: str) -> None:
+        """No warning on this topic: the caller tells of it himself."""
+        self._calls.teller.is_told_elsewhere(topic)
+
     # The streams
 
     def __len__(self) -> int:

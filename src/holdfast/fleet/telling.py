@@ -20,6 +20,10 @@ class FleetTeller:
         self._teller = Teller()
         self._dropped = 0  # points, since the streams were looked at
 
+    def is_told_elsewhere(self, topic: str) -> None:
+        """No warning on this topic."""
+        self._teller.told.add(topic)
+
     def look_at(self, fates: npt.NDArray[np.int8], rescues: bool, roster: Roster) -> None:
         """What there is to say about a call, and about the streams. rescues: whether they get out of a lock-out."""
         n_bad = int(np.count_nonzero(fates == UNUSABLE))

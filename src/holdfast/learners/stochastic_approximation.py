@@ -213,6 +213,10 @@ class StochasticApproximation(Parameters, Estimates):
             raise BadInputError(f"{type(self.model).__name__} learns from points alone: {method}(x), without y")
         return self.model.supervised
 
+    def _is_told_elsewhere(self, topic: str) -> None:
+        """No warning on this topic: the caller tells of it himself."""
+        self._teller.told.add(topic)
+
     # The state
 
     def _make_engine(self, width: int) -> Engine:

@@ -72,11 +72,12 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     ends = min(place.ends[0] for place in places), max(place.ends[1] for place in places)
     set_across(axes, kind, ends, 4 if narrow else 8)
     axes.set_xlabel({DATES: "", ROWS: "row of the stream"}.get(kind, kind))
-    _tell(axes, -0.85, "changes", "anomalies", size)
+    if not narrow:
+        _tell(axes, -0.85, "changes", "anomalies", size)
     for height, strip in enumerate(strips):
         counts = Counter(alarm.kind for alarm in strip.alarms)
         changes, anomalies = (f"{counts[kind]:,}" if counts[kind] else "–" for kind in ("change", "anomaly"))
-        _tell(axes, height, changes, anomalies, size)
+        _tell(axes, height, changes, anomalies, size, (18, 38) if narrow else (48, 104))
     legend_above(figure, [axes], width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
@@ -99,9 +100,11 @@ def _draw_values(axes: Any, strip: Strip, across: Any, height: int) -> None:
     )
 
 
-def _tell(axes: Any, height: float, changes: str, anomalies: str, size: float) -> None:
-    """How many alarms of each kind, at the right of the strip."""
-    for text, colour, gap in ((changes, RED, 48), (anomalies, PURPLE, 104)):
+def _tell(
+    axes: Any, height: float, changes: str, anomalies: str, size: float, gaps: tuple[int, int] = (48, 104)
+) -> None:
+    """How many alarms of each kind, so many points to the right of the strip."""
+    for text, colour, gap in ((changes, RED, gaps[0]), (anomalies, PURPLE, gaps[1])):
         axes.annotate(
             text,
             (1.0, height),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from holdfast import __version__
 from holdfast.errors import MissingExtraError
 from holdfast.plots.alarm_map import STRIPS, Strip, draw_alarm_map
-from holdfast.plots.found import (
-    Detection,
-    Shown,
-    TimedAlarm,
+from holdfast.plots.found import Detection, Shown, TimedAlarm
+from holdfast.plots.overview import PANELS, draw_overview
+from holdfast.plots.report import Part, Picture, Section, Terms, write_report
+from holdfast.plots.telling import (
     alarm_table,
     counted,
     figures,
@@ -21,8 +22,6 @@ from holdfast.plots.found import (
     stream_table,
     understood,
 )
-from holdfast.plots.overview import PANELS, draw_overview
-from holdfast.plots.report import Part, Picture, Section, Terms, write_report
 
 __all__ = ["Detection", "Shown", "TimedAlarm", "write_detection"]
 
@@ -72,8 +71,6 @@ def write_detection(
         sections.append(Section("What could not be read", [text, *refused_table(found.refused)]))
     if not without:
         sections.append(Section("How to read the pictures", [Terms(MARKS)]))
-    from holdfast import __version__
-
     footer = " · ".join(part for part in (f"holdfast {__version__}", found.settings, found.command) if part)
     write_report(path, found.title, lead(found), sections, footer)
     return without

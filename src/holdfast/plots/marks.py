@@ -25,7 +25,7 @@ ANOMALY: Style = {
     "markerfacecolor": "none",
     "markeredgewidth": 1.6,
 }
-APART = 0.13  # of the width: change alarms that are nearer to each other are not told in words
+APART = 0.13  # of the width: what the words of a change alarm take
 THINNER = ((60, 0.6), (12, 0.9))  # more than so many change alarms are drawn so thin
 
 Across = Callable[[npt.ArrayLike], npt.NDArray[Any]]
@@ -80,10 +80,12 @@ def draw_changes(
     told: bool,
     place: Across = as_they_are,
     faint: bool = False,
+    apart: float = APART,
 ) -> None:
     """Change alarms, each with a shade from its onset on, and if they are few in words.
 
     ends: the first and last place of the axis. place: where a row stands. faint: these belong to another panel.
+    apart: where alarms are nearer to each other than this share of the width, there are no words.
     """
     shown = [alarm for alarm in alarms if alarm.kind == "change"]
     places = place([alarm.row for alarm in shown]).astype(np.float64)
@@ -102,10 +104,10 @@ def draw_changes(
     spans = list(zip(onsets, places - onsets, strict=True))
     axes.broken_barh(spans, (0.0, 1.0), label="from its onset to the alarm", zorder=1, **ONSET, **in_panel)
     length = ends[1] - ends[0]
-    if not told or any(after - before <= APART * length for before, after in pairwise(places)):
+    if not told or any(after - before <= apart * length for before, after in pairwise(places)):
         return
     for alarm, at in zip(shown, places, strict=True):
-        near_the_end = at > ends[0] + 0.85 * length
+        near_the_end = at > ends[1] - (apart + 0.02) * length
         axes.annotate(
             in_short(alarm),
             (at, 1.0),

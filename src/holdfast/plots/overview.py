@@ -15,6 +15,7 @@ from holdfast.plots.across import DATES, Axis, axis_of, in_digits, set_across
 from holdfast.plots.grid import legend_above
 from holdfast.plots.limits import mark_beyond, usual_range
 from holdfast.plots.marks import (
+    APART,
     draw_anomalies,
     draw_changes,
     draw_dropped,
@@ -76,7 +77,7 @@ def draw_overview(
     figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, variable in zip(panels, variables, strict=False):
-        _draw_variable(axes, sketch, variable, alarms, axis)
+        _draw_variable(axes, sketch, variable, alarms, axis, APART * PAGE / width)
         _name(axes, sketch.names[variable] if many or not title else title)
     if many and title:
         panels[0].set_title(letters(title), loc="right", fontsize=LETTERS, pad=3, color=INK)
@@ -147,7 +148,7 @@ def limits_of(sketch: Sketch, variable: int) -> tuple[float, float]:
     return min(usual[0], lowest), max(usual[1], highest)
 
 
-def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Alarm], axis: Axis) -> None:
+def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Alarm], axis: Axis, apart: float) -> None:
     """One panel: what came, what was dropped, the estimate, and the alarms."""
     across, limits = axis(sketch.rows), limits_of(sketch, variable)
     low, high = sketch.least[variable], sketch.greatest[variable]
@@ -171,7 +172,7 @@ def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Al
         axes.plot(unusable, np.full(len(unusable), 0.03), label="cannot be used", **GAP, **in_panel)
     own = [alarm for alarm in alarms if variable in carriers(alarm, sketch.names)]
     others = [alarm for alarm in alarms if variable not in carriers(alarm, sketch.names)]
-    draw_changes(axes, own, ends=axis.ends, told=True, place=axis)
+    draw_changes(axes, own, ends=axis.ends, told=True, place=axis, apart=apart)
     draw_changes(axes, others, ends=axis.ends, told=False, place=axis, faint=True)
     odd = [alarm for alarm in own if alarm.kind == "anomaly" and 0 <= alarm.row < sketch.n_rows]
     heights = np.array([_height_of(alarm, sketch, variable) for alarm in odd])

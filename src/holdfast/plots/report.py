@@ -22,6 +22,7 @@ STYLE = """
 body { margin: 0; background: var(--page); color: var(--ink); -webkit-text-size-adjust: 100%;
   font: 1.0625rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 main { max-width: 62rem; margin: 0 auto; padding: clamp(1.5rem, 5vw, 4rem) clamp(1rem, 4vw, 2.5rem); }
+h1, .lead, td, dd, figcaption { overflow-wrap: break-word; }
 h1 { font-size: clamp(1.75rem, 5vw, 2.6rem); line-height: 1.15; letter-spacing: -.02em; margin: 0 0 .75rem; }
 h2 { font-size: 1.3rem; line-height: 1.3; margin: 3rem 0 .5rem; }
 p { max-width: 44rem; margin: .75rem 0; }
@@ -59,8 +60,7 @@ tbody th { font-weight: 400; color: var(--soft); }
 td { white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; }
 .text { text-align: left; white-space: normal; }
-.words th { white-space: nowrap; }
-td.text { min-width: 7rem; overflow-wrap: anywhere; }
+td.text { min-width: 7.5rem; }
 .mark { white-space: nowrap; }
 .mark::before { content: ""; display: inline-block; vertical-align: -.1em; margin-right: .5em; height: .9em; }
 .bar::before { width: .2em; margin: 0 .75em 0 .25em; background: #c8102e; }
@@ -68,6 +68,7 @@ td.text { min-width: 7rem; overflow-wrap: anywhere; }
 .aside td, .aside th { padding-top: 0; font-size: .875rem; color: var(--soft); }
 .aside th:first-child { padding-left: 1rem; }
 tr:has(+ .aside) > * { border-bottom: 0; padding-bottom: 0; }
+@media (min-width: 40rem) { .words th { white-space: nowrap; } }
 @media (max-width: 40rem) {
   th, td { padding: .4rem .5rem; } table { width: 100%; }
   .scrolls { overflow-x: auto; } .scrolls img { width: 48rem; }

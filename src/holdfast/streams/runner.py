@@ -101,6 +101,7 @@ class Runner:
         mark = None
         if found is not None:
             mark = self._resume(*found)
+        self.model._is_told_elsewhere("bad")  # in the tally, with reasons
         self.sink.rewind(mark)
         self._next_commit = time.monotonic() + self.every
         if found is None and self.checkpoints is not None:

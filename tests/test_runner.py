@@ -1,0 +1,275 @@
+"""Runs that end too soon, and go on: what is learnt, read and told moves together."""
+
+import itertools
+import json
+import logging
+import sqlite3
+import threading
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.errors import BadInputError, CheckpointError
+from holdfast.learners.checkpoint import unsealed
+from holdfast.streams import Batch, Separate, sink_at
+from holdfast.streams.ahead import DEPTH
+
+N = 600
+rng = np.random.default_rng(0)
+VALUES = rng.normal(20.0, 0.5, (N, 2)).round(3)
+VALUES[300:, 0] += 3.0
+VALUES[[150, 450]] = 90.0
+VALUES[200] = np.nan
+KEYS = [f"pump {i % 3}" for i in range(N)]
+TIMES = np.arange(N) - 40.0 * (np.arange(N) % 50 == 7)  # some come late
+
+
+class Crash(Exception):
+    """In place of a kill: nothing is written down any more."""
+
+
+class Rows:
+    """Rows in batches of any size; breaks off after some of them."""
+
+    def __init__(self, sizes=(37,), crash_after=None, keyed=False, width=1):
+        self.sizes, self.crash_after, self.keyed, self.width, self.committed_at = sizes, crash_after, keyed, width, []
+
+    def read(self, position):
+        first = position or 0
+        for nth, size in enumerate(itertools.cycle(self.sizes)):
+            if nth == self.crash_after:
+                raise Crash
+            if first >= N:
+                return
+            rows = slice(first, first + size)
+            first = min(first + size, N)
+            keys = KEYS[rows] if self.keyed else None
+            values, names = VALUES[rows, : self.width], ("a", "b")[: self.width]
+            yield Batch(values, position=first, names=names, keys=keys, times=TIMES[rows])
+
+    def committed(self, position):
+        self.committed_at.append(position)
+
+
+def sinks(folder):
+    places = [("points.csv", "points"), ("all.db", "points"), ("all.db", "alarms"), ("alarms.jsonl", "alarms")]
+    return [sink_at(str(folder / name), what) for name, what in places]
+
+
+def written(folder):
+    texts = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".jsonl")}
+    with sqlite3.connect(folder / "all.db") as database:
+        tables = {name: database.execute(f"select * from {name}").fetchall() for name in ("points", "alarms")}
+    return texts, tables
+
+
+def kept(folder):
+    header, body = unsealed(max((folder / "state").glob("*.hf")).read_bytes())
+    return {**header["tally"], "checkpoints": None}, header["position"], bytes(body)
+
+
+MODELS = {
+    "one stream": (lambda: hf.SRA(), Rows, {}),
+    "plain": (lambda: hf.SRA(gamma=4.0, rho=0.02), Rows, {"width": 2}),
+    "fleet": (lambda: hf.Fleet(hf.SRA()), Rows, {"keyed": True}),
+    "separate": (lambda: hf.Fleet(hf.SRA()), lambda **how: Separate(Rows(**how)), {"keyed": True, "width": 2}),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What comes of each model when nothing happens."""
+    found = {}
+    for name, (model, source, how) in MODELS.items():
+        folder = tmp_path_factory.mktemp("whole")
+        outcome = hf.run(source(**how), model(), sinks(folder), folder / "state", every=0.0)
+        found[name] = written(folder), kept(folder), outcome
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+@given(
+    crashes=st.lists(st.integers(0, 8), min_size=1, max_size=4),
+    sizes=st.lists(st.integers(1, 90), min_size=1, max_size=3),
+    every=st.sampled_from([0.0, 1000.0]),
+)
+def test_it_goes_on_as_if_nothing_had_happened(name, crashes, sizes, every, whole, tmp_path_factory):
+    model, source, how = MODELS[name]
+    folder = tmp_path_factory.mktemp("broken")
+    for crash_after in crashes:
+        broken = source(sizes=sizes, crash_after=crash_after, **how)
+        with suppress(Crash):  # unless it had come to its end
+            hf.run(broken, model(), sinks(folder), folder / "state", every=every)
+    outcome = hf.run(source(sizes=sizes, **how), model(), sinks(folder), folder / "state", every=every)
+    assert written(folder) == whole[name][0]
+    assert kept(folder) == whole[name][1]
+    assert outcome.tally.alarms == whole[name][2].tally.alarms
+    assert outcome.model.to_bytes() == whole[name][2].model.to_bytes()
+
+
+def test_what_came_of_it_is_what_the_learner_says(whole):
+    (_, tables), _, outcome = whole["one stream"]
+    taken = np.maximum.accumulate(TIMES) <= TIMES
+    model = hf.SRA()
+    trace = model.process(VALUES[taken, 0])
+    assert outcome.tally.late == (~taken).sum() == 12
+    assert outcome.tally.points == taken.sum() == len(tables["points"])
+    assert [row[4] for row in tables["points"]] == [None if s != s else s for s in trace.score.tolist()]
+    assert [row[1] for row in tables["alarms"]] == np.flatnonzero(taken)[trace.raised_at].tolist()
+    assert outcome.tally.refused.counts == {"no value": 1}
+    assert outcome.tally.n_alarms == len(trace.alarms) > 2
+
+
+# Checkpoints
+
+
+def a_broken_run(folder):
+    with pytest.raises(Crash):
+        hf.run(Rows(crash_after=6), hf.SRA(), sinks(folder), folder / "state", every=0.0)
+    return sorted((folder / "state").glob("*.hf"))
+
+
+@pytest.mark.parametrize("damage", ["torn", "altered", "empty"])
+def test_a_damaged_checkpoint_is_passed_over(damage, whole, tmp_path, caplog):
+    *_, before, newest = a_broken_run(tmp_path)
+    data = bytearray(newest.read_bytes())
+    if damage == "altered":
+        data[len(data) // 2] ^= 1
+    newest.write_bytes(data if damage == "altered" else data[: len(data) // 2] if damage == "torn" else b"")
+    with caplog.at_level(logging.WARNING, "holdfast.streams"):
+        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state", every=0.0)
+    assert f"{newest} cannot be used" in caplog.text
+    assert f"going on from the checkpoint before: {before}" in caplog.text
+    assert written(tmp_path) == whole["one stream"][0]
+
+
+def test_if_all_are_damaged_it_does_not_begin_anew_by_itself(tmp_path):
+    checkpoints = a_broken_run(tmp_path)
+    before = written(tmp_path)
+    for path in checkpoints:
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="none of the 3 checkpoints"):
+        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state")
+    assert written(tmp_path) == before
+
+
+def test_the_last_three_are_kept(tmp_path):
+    assert [path.name for path in a_broken_run(tmp_path)] == [f"checkpoint-{i:09d}.hf" for i in (4, 5, 6)]
+
+
+def test_other_settings_are_refused(tmp_path):
+    a_broken_run(tmp_path)
+    for model in (hf.SRA(far=1e-3), hf.Fleet(hf.SRA())):
+        with pytest.raises(CheckpointError, match="was made with SRA"):
+            hf.run(Rows(), model, sinks(tmp_path), tmp_path / "state")
+
+
+def test_results_that_are_gone_are_noticed(tmp_path):
+    a_broken_run(tmp_path)
+    (tmp_path / "points.csv").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="lines are gone"):
+        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state")
+
+
+def test_a_folder_is_used_by_one_run_at_a_time(tmp_path):
+    class Meanwhile(Rows):
+        def read(self, position):
+            with pytest.raises(BadInputError, match="in use by another run"):
+                hf.run(Rows(), hf.SRA(), (), tmp_path)
+            yield from super().read(position)
+
+    assert hf.run(Meanwhile(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path).tally.records == N
+
+
+def test_the_source_may_forget_only_what_has_been_made_sure_of(tmp_path):
+    source = Rows(crash_after=6)
+    with pytest.raises(Crash):
+        hf.run(source, hf.SRA(), (), tmp_path, every=0.0)
+    assert source.committed_at[-1] <= unsealed(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"]
+    assert source.committed_at == sorted(source.committed_at)
+
+
+# Ends and mistakes
+
+
+def test_stop_learns_what_has_been_read_and_writes_it_down(tmp_path):
+    stop = threading.Event()
+
+    class Endless:
+        def read(self, position):
+            for first in itertools.count(position or 0, 10):
+                yield Batch(np.full(10, 1.0 + first % 7), position=first + 10)
+                if first == 500:
+                    stop.set()
+
+    outcome = hf.run(Endless(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path, stop=stop, every=1000.0)
+    assert 500 <= outcome.tally.records < 500 + 10 * (DEPTH + 20)
+    assert unsealed(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"] == outcome.tally.records
+
+
+def test_a_source_that_is_too_fast_waits():
+    ahead, given_out, most = [0], [0], [0]
+
+    class Fast:
+        def read(self, position):
+            for _ in range(60):
+                ahead[0] += 1
+                yield Batch(np.zeros(3))
+
+    def slow(results):
+        given_out[0] += 1
+        most[0] = max(most[0], ahead[0] - given_out[0])
+        time.sleep(0.005)
+
+    hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), slow)
+    assert given_out[0] == 60
+    assert most[0] <= DEPTH + 2
+
+
+def test_a_mistake_of_the_source_is_raised_where_it_was_called():
+    class Wrong:
+        def read(self, position):
+            yield Batch(np.zeros(3))
+            raise OSError("the cable is out")
+
+    with pytest.raises(OSError, match="the cable is out"):
+        hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02))
+
+
+def test_a_sink_of_ten_lines(tmp_path):
+    class Alarms:
+        def __init__(self):
+            self.lines = []
+
+        def write(self, results):
+            self.lines += [json.dumps(row) for row in results.alarm_rows()]
+
+    sink = Alarms()
+    outcome = hf.run(Rows(), hf.SRA(), sink)
+    assert len(sink.lines) == outcome.tally.n_alarms > 2
+
+
+@pytest.mark.parametrize(
+    ("source", "model", "sink", "message"),
+    [
+        (Rows(), hf.Fleet(hf.SRA()), (), "needs the key of each point"),
+        (Rows(keyed=True), hf.SRA(), (), "for many streams give a Fleet"),
+        (Rows(), "SRA", (), "expected a learner"),
+        (17, hf.SRA(), (), "read\\(position\\)"),
+        (Rows(), hf.SRA(), 17, "write\\(results\\)"),
+        ("nowhere.csv", hf.SRA(), (), "there is no file nowhere.csv"),
+        ("gopher://x/y", hf.SRA(), (), "there is no source gopher://"),
+        (Rows(), hf.SRA(), "gopher://x/y", "there is no sink gopher://"),
+        (Rows(), hf.SRA(), "results.xls", "ends in .jsonl, .csv, .parquet or .db"),
+        (Rows(), hf.SRA(), "nowhere/results.csv", "there is no folder"),
+    ],
+)
+def test_mistakes_are_told(source, model, sink, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInputError, match=message):
+        hf.run(source, model, sink)
