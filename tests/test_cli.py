@@ -2,15 +2,13 @@
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
 from rich.console import Console
 
+from commands import holdfast
 from holdfast import __version__
 from holdfast.benchmarks import NAMES, USUAL, speed
 from holdfast.benchmarks.figure import Figure
@@ -19,15 +17,10 @@ from holdfast.benchmarks.running import run_benchmarks
 from scripts import ROOT
 
 
-def holdfast(*words, cwd=None):
-    command, narrow = [sys.executable, "-m", "holdfast", *words], os.environ | {"COLUMNS": "80"}
-    return subprocess.run(command, cwd=cwd, env=narrow, capture_output=True, text=True, check=False)
-
-
 def test_help_names_the_commands():
     result = holdfast("--help")
     assert result.returncode == 0
-    for command in ("demo", "tradeoff", "bench"):
+    for command in ("detect", "watch", "status", "init", "demo", "tradeoff", "bench"):
         assert command in result.stdout
     assert holdfast("--version").stdout == f"holdfast {__version__}\n"
 

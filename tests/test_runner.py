@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import BadInputError, CheckpointError, HoldfastWarning
 from holdfast.learners.checkpoint import unsealed
 from holdfast.streams import Batch, Separate, sink_at
 from holdfast.streams.ahead import DEPTH
@@ -116,13 +116,14 @@ def test_what_came_of_it_is_what_the_learner_says(whole):
     (_, tables), _, outcome = whole["one stream"]
     taken = np.maximum.accumulate(TIMES) <= TIMES
     model = hf.SRA()
-    trace = model.process(VALUES[taken, 0])
+    with pytest.warns(HoldfastWarning, match="1 of 588 rows"):  # which a run has in its tally instead
+        trace = model.process(VALUES[taken, 0])
     assert outcome.tally.late == (~taken).sum() == 12
     assert outcome.tally.points == taken.sum() == len(tables["points"])
     assert [row[4] for row in tables["points"]] == [None if s != s else s for s in trace.score.tolist()]
     assert [row[1] for row in tables["alarms"]] == np.flatnonzero(taken)[trace.raised_at].tolist()
     assert outcome.tally.refused.counts == {"no value": 1}
-    assert outcome.tally.n_alarms == len(trace.alarms) > 2
+    assert outcome.tally.n_alarms == len(trace.alarms) > 1
 
 
 # Checkpoints
@@ -251,7 +252,7 @@ def test_a_sink_of_ten_lines(tmp_path):
 
     sink = Alarms()
     outcome = hf.run(Rows(), hf.SRA(), sink)
-    assert len(sink.lines) == outcome.tally.n_alarms > 2
+    assert len(sink.lines) == outcome.tally.n_alarms > 1
 
 
 @pytest.mark.parametrize(

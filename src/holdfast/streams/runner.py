@@ -40,7 +40,8 @@ class Runner:
     after the sink has made sure of what it was given. So after a crash the sink is never behind the checkpoint; what it
     has got beyond is taken back, the source is read again from there, and the same comes again to the last bit.
 
-    seen: is called with the results of each batch. record: the name of an estimate to keep in their traces.
+    every: seconds between checkpoints, 0 for one after each batch. seen: is called with the results of each batch.
+    record: the name of an estimate to keep in their traces.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class Runner:
             getattr(self.source, "committed", lambda _: None)(self.position)
         self._uncommitted, self.committed_at = 0, time.time()
         now = time.monotonic()
-        self._next_commit = now + max(self.every, (now - began) / SHARE)
+        self._next_commit = now + (max(self.every, (now - began) / SHARE) if self.every else 0.0)
 
 
 def _told(model: Model) -> str:

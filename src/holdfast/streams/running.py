@@ -47,7 +47,8 @@ def run(
     sink: a Sink, the name of one, a function that is called with the `Results` of each batch, or a list of these.
     checkpoint: a folder. State, position of the source and position of the sink are written there every `every`
         seconds, together; after a crash the same call goes on, and nothing is lost. Nothing is told twice if the
-        sink can take back what it was told after the last checkpoint: files, SQLite and JetStream can.
+        sink can take back what it was told after the last checkpoint: files, SQLite and JetStream can. With 0 there is
+        one after each batch; more than a tenth of the time is not spent on them otherwise.
     late: "skip" points that are older than the last one of their stream or repeat it, or "learn" them as they come.
     stop: to end the run from another thread: what has been read is learnt, then all is written down.
 

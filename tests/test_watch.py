@@ -1,0 +1,183 @@
+"""`holdfast watch`, `status` and `init`, in processes of their own: kills, signals, pipes."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from commands import here, holdfast
+from holdfast.benchmarks.crashing import Watch, same
+from holdfast.cli.config import read_config
+from holdfast.cli.settings import SETTINGS, template
+from holdfast.errors import BadInputError
+from holdfast.learners.checkpoint import unsealed
+
+LEVEL = np.random.default_rng(6).normal(20.0, 0.5, 1200).round(3)
+LEVEL[800:] += 3.0
+LEVEL[400] = 90.0
+ALARMS = [(alarm.kind, alarm.row) for alarm in hf.SRA().process(LEVEL).alarms]
+
+
+def lines(first=0, last=1200):
+    return "".join(f"{i},{LEVEL[i]}\n" for i in range(first, last))
+
+
+def start(*words, cwd, **more):
+    command = [sys.executable, "-m", "holdfast", "watch", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def wait_for(happened, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def alarms_in(text):
+    return [(one["kind"], one["row"]) for one in map(json.loads, text.splitlines())]
+
+
+def test_kill_9_changes_nothing(tmp_path):
+    values = np.random.default_rng(1).normal(size=60_000).round(4) + (np.arange(60_000) // 9000) % 2
+    values[::499] += 30.0
+    source = tmp_path / "x.csv"
+    source.write_text("time,level,remark\n" + "".join(f"{i},{v},{'-' * 20}\n" for i, v in enumerate(values.tolist())))
+    whole, killed = Watch(str(source), tmp_path / "whole"), Watch(str(source), tmp_path / "killed", every=0.01)
+    whole.run()
+    assert killed.run_with_kills(3) > 0
+    assert all(same(whole, killed).values()), same(whole, killed)
+    assert len(whole.rows()["points"]) == len(values)
+    assert len(whole.rows()["alarms"]) > 5
+
+
+def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path):
+    source, state, out = tmp_path / "x.csv", tmp_path / "state", tmp_path / "alarms.jsonl"
+    source.write_text("time,level\n" + lines(0, 500))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ["--checkpoint", state, "--alarms", out, "--metrics", f"127.0.0.1:{port}", "--log-format", "json"]
+    process = start(source, *flags, cwd=tmp_path)
+    try:
+        wait_for(lambda: out.exists() and len(out.read_text().splitlines()) == 1)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            metrics = answer.read().decode()
+        assert "holdfast_points_total 500" in metrics
+        assert 'holdfast_alarms_total{kind="anomaly"} 1' in metrics
+        with source.open("a") as file:
+            file.write(lines(500, 1200))
+        wait_for(lambda: len(out.read_text().splitlines()) == len(ALARMS))
+        status = holdfast("status", state)
+        assert "running, process" in status.stdout
+        assert re.search(r"points +[\d,]+", status.stdout)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert alarms_in(out.read_text()) == ALARMS
+    told = [json.loads(line) for line in errors.splitlines()]
+    assert all({"time", "level", "message"} <= one.keys() for one in told)
+    assert told[-1]["message"] == f"stopped after 1200 records, {len(ALARMS)} alarms"
+    header, _ = unsealed(max(state.glob("*.hf")).read_bytes())
+    assert header["tally"]["records"] == 1200
+    assert "ended, process" in holdfast("status", state).stdout
+    assert json.loads(holdfast("status", state, "--format", "json").stdout)["points"] == 1200
+
+
+def test_what_is_piped_in(tmp_path):
+    result = holdfast("watch", "-", "--format", "json", cwd=tmp_path, input="time,level\n" + lines())
+    assert result.returncode == 0, result.stderr
+    assert alarms_in(result.stdout) == ALARMS
+    records = "".join(json.dumps({"time": i, "level": value}) + "\n" for i, value in enumerate(LEVEL.tolist()))
+    result = holdfast("watch", "-", cwd=tmp_path, input=records)
+    assert len(result.stdout.splitlines()) == len(ALARMS)
+    assert "level up by" in result.stdout
+
+
+def test_a_folder_that_files_are_dropped_into(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for nth, first in enumerate(range(0, 1200, 300)):
+        (folder / f"{nth}.csv").write_text("time,level\n" + lines(first, first + 300))
+        os.utime(folder / f"{nth}.csv", (nth, nth))
+    result = holdfast("watch", folder, "--once", "--format", "json", "--checkpoint", "state", cwd=tmp_path)
+    assert alarms_in(result.stdout) == ALARMS
+    again = holdfast("watch", folder, "--once", "--format", "json", "--checkpoint", "state", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+MISTAKES = [
+    (["nowhere.csv"], "there is no file nowhere.csv"),
+    (["gopher://host/x"], "there is no source gopher://"),
+    (["x.csv", "--columns", "preasure"], "there is no column 'preasure'"),
+    (["x.csv", "--once", "--alarms", "gopher://host/x"], "there is no sink gopher://"),
+    (["x.csv", "--once", "--points", "http://127.0.0.1:1/x"], "a web hook is called for alarms"),
+    (["x.csv", "--alarms", "x.csv"], "is the file that is read"),
+    (["x.csv", "--checkpoint", "x.csv"], "checkpoints cannot be kept in x.csv"),
+    (["--config", "wrong.toml"], "there is no setting 'colums'; is it 'columns'?"),
+    (["--config", "none.toml"], "none.toml cannot be read"),
+    ([], "SOURCE is missing"),
+]
+
+
+def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    (tmp_path / "wrong.toml").write_text('colums = ["a"]\n')
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        mistakes = [*MISTAKES, (["x.csv", "--once", "--metrics", address], "is in use")]
+        for words, message in mistakes:
+            code, _, errors = here(["watch", *words], capsys, monkeypatch)
+            assert code == 2, (words, errors)
+            told = errors.splitlines()
+            assert message in told[-1], (words, errors)
+            assert told[-1].startswith("holdfast: ")
+    code, _, errors = here(["status", "."], capsys, monkeypatch)
+    assert (code, "it has no status.json" in errors) == (2, True)
+
+
+# The configuration file
+
+
+def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert here(["init"], capsys, monkeypatch)[0] == 0
+    code, _, errors = here(["init"], capsys, monkeypatch)
+    assert (code, "is there already" in errors) == (2, True)
+    text = (tmp_path / "holdfast.toml").read_text(encoding="utf-8")
+    assert text == template()
+    assert tomllib.loads(text) == {}
+    every = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
+    (tmp_path / "every.toml").write_text(every, encoding="utf-8")
+    assert read_config(tmp_path / "every.toml").keys() == {"source", *(one.name for one in SETTINGS)}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('far = "small"', "far: expected a number"),
+        ("columns = [1]", "columns: expected a list of texts"),
+        ("season = 1.5", "season: expected a whole number"),
+        ('once = "yes"', "once: expected true or false"),
+        ("source = 7", "source: expected a text"),
+        ("far = ", "is not TOML"),
+    ],
+)
+def test_wrong_configurations_are_told(line, message, tmp_path):
+    (tmp_path / "x.toml").write_text(line)
+    with pytest.raises(BadInputError, match=message):
+        read_config(tmp_path / "x.toml")
