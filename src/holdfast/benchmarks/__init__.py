@@ -20,6 +20,9 @@ LONG = {
     "delays": "points until a change alarm, against CUSUM and rivals",
     "lean": 'SRA(memory="lean") beside SRA(): bytes, times, alarms, delays',
     "fleet": "many streams: updates a second, bytes, dataframes, files; 4 GB",
+    "detect": "`holdfast detect` on 10^7 rows: rows a second, memory",
+    "crash": "kill -9 at 50 moments of a watch, from a file and JetStream",
+    "jetstream": "from JetStream to alarms: points a second, latency, memory",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
 NAMES = USUAL | LONG

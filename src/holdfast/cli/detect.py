@@ -120,6 +120,12 @@ def _source(path: Path, values: dict[str, Any]) -> Source:
     return file_at(path, Wanted(columns, values["key"], values["time"]), values["form"], at_once=AT_ONCE)
 
 
+def read_alone(file: str) -> int:
+    """Reads a file as `detect` does and learns nothing, for the benchmark to compare with; the number of points."""
+    everything = {"columns": None, "key": None, "time": None, "form": None}
+    return sum(len(batch) for batch in _source(Path(file), everything).read(None))
+
+
 def _check_file(path: Path) -> None:
     if path.is_dir():
         raise BadInputError(f"{path} is a folder: `holdfast watch {path} --once` reads the files in it")
