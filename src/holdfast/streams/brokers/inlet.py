@@ -17,6 +17,7 @@ from holdfast.streams.records import ENOUGH, SUBJECTS, RecordReader
 log = logging.getLogger("holdfast.streams")
 TICK = 0.5  # seconds after which an empty batch is given
 LOOK = 1.0  # seconds that the first messages are kept back for, unless there are enough of them
+ANY = Wanted()  # nothing is said about the columns
 MESSAGES, BYTES = 1000, 4 << 20  # what one batch takes at most
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
 from holdfast.streams.brokers.addresses import joined, read_address
-from holdfast.streams.brokers.inlet import MESSAGES, Inlet, part_of
+from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet, part_of
 from holdfast.streams.brokers.nats_publish import IN_FLIGHT, Publish
 from holdfast.streams.brokers.nats_pull import Pull
 from holdfast.streams.brokers.outlet import messages_of, require_what
@@ -23,9 +23,9 @@ PORTS = {"nats": 4222}
 class NatsSource:
     """Reads the messages of a JetStream stream, each once: where it is is a sequence of the stream, not of a consumer.
 
-    servers: one address or several. subject: may have wildcards; as the key it is called "subject". stream: its name; by
-    default the one that has the subject. follow: waits for more; else what is there is read. batch_size: messages that
-    one batch is made of at most. user, password, creds: a login, or the file of one.
+    servers: one address or several. subject: may have wildcards; as the key it is called "subject". stream: its name;
+    by default the one that has the subject. follow: waits for more; else what is there is read. batch_size: messages
+    that one batch is made of at most. user, password, creds: a login, or the file of one.
 
     A server that goes away is waited for; nothing is lost or read twice, as long as the stream keeps it.
     """
@@ -34,7 +34,7 @@ class NatsSource:
         self,
         servers: str | Sequence[str],
         subject: str,
-        wanted: Wanted = Wanted(),
+        wanted: Wanted = ANY,
         *,
         stream: str | None = None,
         follow: bool = True,
@@ -138,7 +138,7 @@ class NatsSink(Sink):
             self._publish.close()
 
 
-def source_of(url: str, wanted: Wanted = Wanted(), follow: bool = True) -> Source:
+def source_of(url: str, wanted: Wanted = ANY, follow: bool = True) -> Source:
     """The source that an address names."""
     address = read_address(url, PORTS, "subject", ("stream", "creds"))
     return NatsSource(

@@ -48,6 +48,7 @@ class Connection:
         self.failure: Exception | None = None
         self._settled = threading.Event()
         self._thread = LoopThread(f"holdfast {purpose}")
+        self._last_error: Exception | None = None
         self._lost = False
         self._pause = FIRST_PAUSE
         self.broken: asyncio.Future[None] | None = None
@@ -115,13 +116,14 @@ class Connection:
         self.failed()
 
     async def _one(self) -> None:
-        self.broken = asyncio.get_running_loop().create_future()
+        broken = self.broken = asyncio.get_running_loop().create_future()
         client = await self._dial()
         try:
             await self.session(client, client.jetstream(timeout=REPLY))
         finally:
-            if self.broken.done() and not self.broken.cancelled():
-                self.broken.exception()  # it has been told already
+            self.broken = None
+            if broken.done() and not broken.cancelled():
+                broken.exception()  # it has been told already
             await _quietly(client.close())
 
     async def _dial(self) -> Client:
@@ -134,24 +136,26 @@ class Connection:
                         server if "://" in server else f"nats://{server}",
                         name=f"holdfast {self._purpose}",
                         allow_reconnect=False,
+                        max_reconnect_attempts=1,
+                        reconnect_time_wait=0,
                         connect_timeout=2,
                         ping_interval=5,
-                        error_cb=_ignored,
+                        error_cb=self._noticed,
                         closed_cb=self._closed,
                         **self._login,
                     ),
                     REPLY,
                 )
             except (OSError, TimeoutError, ValueError, self._nats.errors.Error) as error:
-                reason = error
+                reason = self._last_error if isinstance(error, self._nats.errors.NoServersError) else error
         raise Lost(f"cannot connect: {_reason(reason)}") from reason
+
+    async def _noticed(self, error: Exception) -> None:
+        """Errors are told where they end a session; the client would print each of them."""
+        self._last_error = error
 
     async def _closed(self) -> None:
         self.is_lost("connection lost")
-
-
-async def _ignored(error: Exception) -> None:
-    """Errors are told where they end a session; the client would print each of them."""
 
 
 async def _quietly(task: Any) -> None:

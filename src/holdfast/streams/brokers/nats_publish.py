@@ -84,7 +84,8 @@ class Publish(Connection):
                 await client.publish(self.subject, payload, reply=f"{inbox}.{n}", headers={ID: f"{self._prefix}{n}"})
             self._wake.clear()
             waiting = asyncio.ensure_future(self._wake.wait())
-            await asyncio.wait([self.broken, waiting], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
+            either: list[asyncio.Future[Any]] = [self.broken, waiting]
+            await asyncio.wait(either, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
             if self.broken.done():
                 self.broken.result()

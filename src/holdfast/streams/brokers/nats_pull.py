@@ -67,8 +67,6 @@ class Pull(Connection):
         self._heard = 0.0
         self._client: Client | None = None
 
-    # the side of the one who reads
-
     def take(self, most: int) -> list[Message]:
         """What has arrived, or, if nothing does for a while, nothing."""
         waiting = self._waiting
@@ -102,8 +100,6 @@ class Pull(Connection):
         """Wakes who waits."""
         self._some.set()
 
-    # the side of the loop
-
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
         """Makes a consumer and takes its messages, until it is lost."""
         assert self.broken is not None
@@ -125,17 +121,17 @@ class Pull(Connection):
             nonlocal expected
             self._heard = time.monotonic()
             if message.headers and "Status" in message.headers:
-                self._answered(message.headers)
+                self._answered(message.headers["Status"], message.headers)
                 return
             tokens = message.reply.split(".")
             at = 5 if len(tokens) == 9 else 7  # with a domain there are two more
-            if int(tokens[at + 1]) != expected:
-                return self.is_lost(f"message {expected} of the consumer is missing")
+            sequence, count, pending = int(tokens[at]), int(tokens[at + 1]), int(tokens[at + 3])
+            if count != expected:
+                self.is_lost(f"message {expected} of the consumer is missing")
+                return
             expected += 1
             self._asked -= 1
-            self._accept(
-                Message(int(tokens[at]), message.subject, message.data, int(tokens[at + 3]), self.created or "")
-            )
+            self._accept(Message(sequence, message.subject, message.data, pending, self.created or ""))
 
         await client.subscribe(inbox, cb=arrived, pending_msgs_limit=0, pending_bytes_limit=0)
         self._client, self._inbox, self._asked = client, inbox, 0
@@ -165,10 +161,8 @@ class Pull(Connection):
                 self.stream = await jetstream.find_stream_name_by_subject(self.subject)
             return await jetstream.stream_info(self.stream)
         except NotFoundError as error:
-            missing = (
-                f"no stream has the subject {self.subject!r}" if self.stream is None else f"no stream {self.stream!r}"
-            )
-            raise Lost(f"there is {missing}") from error
+            missing = f"that has the subject {self.subject!r}" if self.stream is None else repr(self.stream)
+            raise Lost(f"there is no stream {missing}") from error
         except ServiceUnavailableError as error:
             raise Lost("JetStream is not switched on, or not ready") from error
 
@@ -208,7 +202,8 @@ class Pull(Connection):
 
     def _accept(self, message: Message) -> None:
         if self._end is not None and message.sequence > self._end:
-            return self._finish()
+            self._finish()
+            return
         self.sequence = message.sequence
         self._bytes_in += len(message.payload)
         self._waiting.append(message)
@@ -223,17 +218,15 @@ class Pull(Connection):
         if self.broken is not None and not self.broken.done():
             self.broken.set_result(None)
 
-    def _answered(self, headers: dict[str, str]) -> None:
+    def _answered(self, status: str, headers: dict[str, str]) -> None:
         """Something other than a message: a sign of life, or the end of a request."""
-        status, words = headers["Status"], headers.get("Description", "")
-        if status == "100":
-            return
-        if status == "503" or words in GONE:
-            return self.is_lost((words or "the consumer is gone").lower())
-        if "Nats-Pending-Messages" not in headers:
-            return self.is_lost(words.lower() or f"status {status}")
-        self._asked = max(0, self._asked - int(headers["Nats-Pending-Messages"]))
-        self._task = asyncio.get_running_loop().create_task(self._ask())
+        words = headers.get("Description", "")
+        left = headers.get("Nats-Pending-Messages")
+        if status != "100" and (left is None or words in GONE):
+            self.is_lost(words.lower() or f"the consumer is gone, status {status}")
+        elif left is not None and status != "100":
+            self._asked = max(0, self._asked - int(left))
+            self._thread.start(self._ask())
 
     async def _ask(self) -> None:
         """Asks for as much as there is room for."""
