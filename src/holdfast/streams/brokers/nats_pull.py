@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.streams.brokers.inlet import BYTES, TICK, log
+from holdfast.streams.brokers.arrivals import Arrivals
+from holdfast.streams.brokers.inlet import log
 from holdfast.streams.brokers.nats_connection import Again, Connection, Lost
 
 if TYPE_CHECKING:
@@ -58,9 +57,7 @@ class Pull(Connection):
         self.subject, self.stream, self.follow = subject, stream, follow
         self.sequence, self.created = sequence, created
         self.first: int | None = None  # the sequence after which it began
-        self._waiting: deque[Message] = deque()
-        self._some = threading.Event()
-        self._bytes_in = self._bytes_out = 0  # each is written by one thread only
+        self._waiting: Arrivals[Message] = Arrivals()
         self._end: int | None = None
         self._all_here = False
         self._asked = 0
@@ -69,27 +66,12 @@ class Pull(Connection):
 
     def take(self, most: int) -> list[Message]:
         """What has arrived, or, if nothing does for a while, nothing."""
-        waiting = self._waiting
-        if not waiting and not self._all_here and self.failure is None:
-            self._some.clear()
-            if not waiting:
-                self._some.wait(TICK)
-        taken: list[Message] = []
-        size = 0
-        while waiting and len(taken) < most and size < BYTES:
-            taken.append(waiting.popleft())
-            size += len(taken[-1].payload)
-        self._bytes_out += size
+        taken = self._waiting.take(most)
         if not taken and self.failure is not None:
             raise self.failure
-        if taken and self._asked + len(waiting) <= AHEAD // 2:
+        if taken and self._asked + len(self._waiting) <= AHEAD // 2:
             self._thread.start(self._ask())
         return taken
-
-    @property
-    def n_waiting(self) -> int:
-        """How many have arrived and have not been taken."""
-        return len(self._waiting)
 
     @property
     def at_end(self) -> bool:
@@ -98,7 +80,7 @@ class Pull(Connection):
 
     def failed(self) -> None:
         """Wakes who waits."""
-        self._some.set()
+        self._waiting.wake()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
         """Makes a consumer and takes its messages, until it is lost."""
@@ -205,16 +187,13 @@ class Pull(Connection):
             self._finish()
             return
         self.sequence = message.sequence
-        self._bytes_in += len(message.payload)
-        self._waiting.append(message)
+        self._waiting.put(message)
         if self._end is not None and (message.pending == 0 or message.sequence == self._end):
             self._finish()
-        if not self._some.is_set():
-            self._some.set()
 
     def _finish(self) -> None:
         self._all_here = True
-        self._some.set()
+        self._waiting.wake()
         if self.broken is not None and not self.broken.done():
             self.broken.set_result(None)
 
@@ -231,7 +210,7 @@ class Pull(Connection):
     async def _ask(self) -> None:
         """Asks for as much as there is room for."""
         room = AHEAD - self._asked - len(self._waiting)
-        if self._client is None or room < AHEAD // 2 or self._bytes_in - self._bytes_out > AHEAD_BYTES:
+        if self._client is None or room < AHEAD // 2 or self._waiting.n_bytes > AHEAD_BYTES:
             return
         self._asked += room
         self._heard = time.monotonic()
