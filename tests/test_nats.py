@@ -5,8 +5,8 @@ import threading
 import time
 
 import pytest
-from brokers import NATS_SERVER, free_port, gather, nats_server, points, values
 
+from brokers import NATS_SERVER, free_port, gather, nats_server, points, values
 from holdfast.errors import BadInputError, HoldfastError
 from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
@@ -79,8 +79,10 @@ def test_reads_once_from_the_beginning_and_from_a_position(server):
     url = f"{address(server)}/once.x"
     batches = list(source_of(url, follow=False).read(None))
     assert values(batches) == list(range(3000))
-    assert batches[-1].position["sequence"] == 3001 and batches[-1].behind == 0
-    assert batches[-1].times is not None and batches[-1].names == ("a",)
+    assert batches[-1].position["sequence"] == 3001
+    assert batches[-1].behind == 0
+    assert batches[-1].times is not None
+    assert batches[-1].names == ("a",)
     batch = next(batch for batch in batches if len(batch))
     middle = json.loads(json.dumps(batch.position))
     assert values(list(source_of(url, follow=False).read(middle))) == list(range(len(batch), 3000))
@@ -94,7 +96,8 @@ def test_follows_and_ticks(server):
     batches = source.read(None)
     assert values(gather(batches, 5)) == [0, 1, 2, 3, 4]  # decided by five, after a second
     begun = time.monotonic()
-    assert len(next(batches)) == 0 and time.monotonic() - begun < 1
+    assert len(next(batches)) == 0
+    assert time.monotonic() - begun < 1
     threading.Timer(0.1, publish, (server, *numbered("live.x", 5, 6))).start()
     assert values(gather(batches, 1)) == [5]
     source.close()
@@ -111,7 +114,8 @@ def test_subject_as_key_and_what_cannot_be_read(server):
     assert sum(batch.refused.total for batch in batches) == 5
     assert sum(batch.n_records for batch in batches) == 85
     keys = batches[-1].keys
-    assert keys is not None and set(keys.values) == {"keys.p", "keys.q"}
+    assert keys is not None
+    assert set(keys.values) == {"keys.p", "keys.q"}
 
 
 def test_goes_on_after_the_server_was_killed(tmp_path, caplog):
@@ -157,7 +161,8 @@ def test_what_was_deleted_is_told(server, caplog):
     with_jetstream(server, lambda js: js.delete_stream("short"))
     make(server, "short")
     publish(server, *numbered("short.x", 0, 7))
-    assert values(list(read(more[-1].position))) == list(range(7)) and "made anew" in caplog.text
+    assert values(list(read(more[-1].position))) == list(range(7))
+    assert "made anew" in caplog.text
 
 
 def test_what_is_told_twice_is_stored_once(server):
@@ -187,9 +192,13 @@ def test_what_is_told_twice_is_stored_once(server):
     assert sorted(int(name.rpartition("-")[2]) for _, name in found if "points" in name) == list(range(3500))
     assert [name for _, name in found if "alarms" in name] == ["r-alarms-0", "r-alarms-1"]
     alarm = next(payload for payload, name in found if name == "r-alarms-1")
-    assert alarm["id"] == "r-alarms-1" and alarm["record"] == 20 and alarm["variables"] == ["a"]
+    assert alarm["id"] == "r-alarms-1"
+    assert alarm["record"] == 20
+    assert alarm["variables"] == ["a"]
     point = next(payload for payload, name in found if name == "r-points-0")
-    assert point["score"] is None and point["a"] == 0 and point["change"] is False
+    assert point["score"] is None
+    assert point["a"] == 0
+    assert point["change"] is False
 
 
 def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
