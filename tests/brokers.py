@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shutil
 import socket
 import subprocess
@@ -44,6 +45,7 @@ class Server:
                 return
             except OSError:
                 time.sleep(0.02)
+        self.kill()
         raise RuntimeError(f"{self.command[0]} does not listen on {self.port}")
 
     def kill(self) -> None:
@@ -62,6 +64,7 @@ def mosquitto(folder: Path, *lines: str) -> Server:
     """Writes what it holds to disk every second, so that it can be killed after that."""
     port = free_port()
     config = [
+        f"user {getpass.getuser()}",
         f"listener {port} 127.0.0.1",
         "persistence true",
         f"persistence_location {folder}/",
