@@ -1,12 +1,13 @@
 """With the brokers that librdkafka has for tests: they speak Kafka's protocol, and are no full brokers."""
 
 import json
+import sys
 import time
 
 import pytest
 
 from brokers import free_port, gather, points, values
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
 from holdfast.streams.brokers.kafka import KafkaSink, KafkaSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
 
@@ -129,3 +130,13 @@ def test_wrong_addresses(url, told):
     with pytest.raises(BadInputError, match=told) as error:
         source_of(url)
     assert "secret" not in str(error.value)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    for begin in (
+        lambda: next(iter(source_of("kafka://host/a").read(None))),
+        lambda: sink_of("kafka://host/a").rewind(None),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[kafka\]'"):
+            begin()

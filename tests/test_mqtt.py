@@ -1,11 +1,12 @@
 import json
 import logging
+import sys
 import time
 
 import pytest
 
 from brokers import MOSQUITTO, free_port, gather, mosquitto, points, values
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
 from holdfast.streams.brokers.mqtt import MqttSink, MqttSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
 
@@ -196,3 +197,13 @@ def test_wrong_addresses(url, told):
 def test_wildcards_cannot_be_told_anything():
     with pytest.raises(BadInputError, match="not a topic"):
         sink_of("mqtt://host/a/#")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
+    for begin in (
+        lambda: next(iter(source_of("mqtt://host/a").read(None))),
+        lambda: sink_of("mqtt://host/a").rewind(None),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mqtt\]'"):
+            begin()

@@ -1,13 +1,14 @@
 import asyncio
 import json
 import logging
+import sys
 import threading
 import time
 
 import pytest
 
 from brokers import NATS_SERVER, free_port, gather, nats_server, points, values
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
 from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
 
@@ -287,3 +288,13 @@ def test_patience(tmp_path):
     with pytest.raises(HoldfastError, match="has not confirmed 10 messages"):
         sink.flush()
     sink.close()
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nats", None)
+    for begin in (
+        lambda: next(iter(source_of("nats://host/a").read(None))),
+        lambda: sink_of("nats://host/a").rewind(None),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[nats\]'"):
+            begin()
