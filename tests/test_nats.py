@@ -214,7 +214,7 @@ def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
         sink.write(points(2000, first=2000))
         mark = sink.flush()
         sink.close()
-        assert mark["told"] == 4000
+        assert mark == {"told": 4000, "sequence": 4000}
         assert [name for _, name in stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
         server.kill()
         sink = NatsSink(address(server), "out.x", "points", patience=0.5)

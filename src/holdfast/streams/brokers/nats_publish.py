@@ -40,6 +40,7 @@ class Publish(Connection):
         self._sent: dict[int, bytes] = {}  # published, and not confirmed
         self._already: dict[int, int] = {}  # in the stream, and not told again yet: where they are
         self._highest = sequence or 0
+        self._last = -1  # number that was put
         self._wake = asyncio.Event()
         self._heard = 0.0
 
@@ -56,6 +57,7 @@ class Publish(Connection):
     def _put(self, prefix: str, messages: list[tuple[int, bytes]]) -> None:
         self._prefix = prefix
         self._queue.extend(messages)
+        self._last = messages[-1][0]
         self._wake.set()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
@@ -71,7 +73,11 @@ class Publish(Connection):
         looked = False
         while True:
             if self._queue and not looked:
-                self._already = await self._ids_stored(client, jetstream, stream)
+                found = await self._ids_stored(client, jetstream, stream)
+                open_ones = {
+                    n for n, _ in self._queue
+                }  # of those so far; all others are confirmed, and do not come again
+                self._already = {n: at for n, at in found.items() if n in open_ones or n > self._last}
                 looked = True
             while self._queue and len(self._sent) < IN_FLIGHT and not self.broken.done():
                 n, payload = self._queue.popleft()
