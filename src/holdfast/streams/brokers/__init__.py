@@ -1,0 +1,1 @@
+"""Sources and sinks at message brokers: NATS JetStream, MQTT, Kafka."""

@@ -1,0 +1,70 @@
+"""The client of Kafka: made with options of the user's, and its errors in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.streams.brokers.inlet import log
+
+OURS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enable.idempotence")
+
+
+def kafka_library() -> Any:
+    """The package, if it is there."""
+    try:
+        import confluent_kafka
+    except ImportError as missing:
+        raise MissingExtraError("Kafka needs the package confluent-kafka: pip install 'holdfast[kafka]'") from missing
+    return confluent_kafka
+
+
+def require_allowed(options: dict[str, str]) -> dict[str, str]:
+    """Options that are not decided here."""
+    for name in OURS:
+        if name in options:
+            raise BadInputError(f"kafka:// takes no option {name!r}: it is decided by the address and by holdfast")
+    return options
+
+
+def made(kind: Any, settings: dict[str, Any]) -> Any:
+    """A consumer or a producer, which is silent: what is to be told is told here."""
+    try:
+        return kind({"log_level": 0, **settings})
+    except kafka_library().KafkaException as error:
+        raise BadInputError(f"kafka://{settings['bootstrap.servers']}: {in_words(error)}") from error
+
+
+def in_words(error: Any) -> str:
+    """Why, without the codes."""
+    inner = error.args[0] if getattr(error, "args", None) else error
+    words = inner.str() if hasattr(inner, "str") else str(inner)
+    return "no answer" if "timed out" in words.lower() or "transport failure" in words.lower() else words
+
+
+class Watch:
+    """Hears of errors: brokers that are gone are waited for by the client, and told once."""
+
+    def __init__(self, servers: str) -> None:
+        self._servers, self._lost = servers, False
+        self.failure: Exception | None = None
+
+    def __call__(self, error: Any) -> None:
+        """An error that the client has noticed."""
+        kafka = kafka_library()
+        if error.fatal():
+            self.failure = HoldfastError(f"{self._servers}: {error.str()}")
+        elif error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and not self._lost:
+            self._lost = True
+            log.warning("%s: connection lost; trying again for ever", self._servers)
+
+    def works(self) -> None:
+        """Something has come."""
+        if self._lost:
+            self._lost = False
+            log.info("%s is back", self._servers)
+
+    def raise_if_fatal(self) -> None:
+        """If it cannot go on."""
+        if self.failure is not None:
+            raise self.failure

@@ -1,0 +1,173 @@
+"""A connection to a NATS server that is made anew whenever it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.streams.brokers.addresses import without_password
+from holdfast.streams.brokers.inlet import log
+from holdfast.streams.brokers.loops import LoopThread
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds before the next attempt
+REPLY = 3.0  # seconds in which a server answers
+
+
+class Lost(Exception):
+    """The connection is of no use any more, for this reason."""
+
+
+class Again(Exception):
+    """A new session is wanted, although nothing is wrong."""
+
+
+class Connection:
+    """Keeps a session with a server going: `session` is what those who inherit from this do with it.
+
+    The client's own reconnecting is not used: what was asked for on the old connection is lost with it, so that a
+    consumer has to be made anew in any case, and one way is easier to get right than two.
+    """
+
+    def __init__(self, servers: str | Sequence[str], login: dict[str, Any], purpose: str) -> None:
+        try:
+            import nats
+        except ImportError as missing:
+            raise MissingExtraError("NATS needs the package nats-py: pip install 'holdfast[nats]'") from missing
+        self._nats = nats
+        self.servers = [servers] if isinstance(servers, str) else list(servers)
+        self.label = ", ".join(without_password(server) for server in self.servers)
+        self._login, self._purpose = login, purpose
+        self.failure: Exception | None = None
+        self._settled = threading.Event()
+        self._thread = LoopThread(f"holdfast {purpose}")
+        self._last_error: Exception | None = None
+        self._lost = False
+        self._pause = FIRST_PAUSE
+        self.broken: asyncio.Future[None] | None = None
+
+    async def session(self, client: Client, jetstream: JetStreamContext) -> None:
+        """What is done while there is a connection; returns when all has been done."""
+        raise NotImplementedError
+
+    def failed(self) -> None:
+        """Called when there is a `failure`."""
+
+    def open(self) -> None:
+        """Begins; waits until the first session has been set up, and raises if it cannot be."""
+        self._thread.start(self._keep())
+        self._settled.wait(4 * REPLY)
+        if self.failure is not None:
+            self.close()
+            raise self.failure
+        if not self._settled.is_set():
+            self.close()
+            raise BadInputError(f"{self.label}: no answer within {4 * REPLY:g} s")
+
+    def close(self) -> None:
+        """Ends."""
+        self._thread.close()
+
+    def is_up(self) -> None:
+        """Called by a session that has been set up."""
+        if self._lost:
+            log.info("%s is back", self.label)
+        self._lost, self._pause = False, FIRST_PAUSE
+        self._settled.set()
+
+    def is_lost(self, reason: str) -> None:
+        """Ends the session."""
+        if self.broken is not None and not self.broken.done():
+            self.broken.set_exception(Lost(reason))
+
+    def is_wrong(self, reason: str) -> None:
+        """Ends all: trying again would not help."""
+        if self.broken is not None and not self.broken.done():
+            self.broken.set_exception(BadInputError(f"{self.label}: {reason}"))
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                await self._one()
+                return
+            except Again:
+                continue
+            except Exception as error:
+                if not self._settled.is_set() or isinstance(error, HoldfastError):
+                    self._fail(error)
+                    return
+                if not self._lost:
+                    log.warning("%s: %s; trying again for ever", self.label, _reason(error))
+                self._lost = True
+            await asyncio.sleep(self._pause)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def _fail(self, error: Exception) -> None:
+        known = isinstance(error, HoldfastError)
+        self.failure = error if known else BadInputError(f"{self.label}: {_reason(error)}")
+        self._settled.set()
+        self.failed()
+
+    async def _one(self) -> None:
+        broken = self.broken = asyncio.get_running_loop().create_future()
+        client = await self._dial()
+        try:
+            await self.session(client, client.jetstream(timeout=REPLY))
+        finally:
+            self.broken = None
+            if broken.done() and not broken.cancelled():
+                broken.exception()  # it has been told already
+            await _quietly(client.close())
+
+    async def _dial(self) -> Client:
+        """A connection to the first server that takes it."""
+        reason: Exception | None = None
+        for server in self.servers:
+            try:
+                return await asyncio.wait_for(
+                    self._nats.connect(
+                        server if "://" in server else f"nats://{server}",
+                        name=f"holdfast {self._purpose}",
+                        allow_reconnect=False,
+                        max_reconnect_attempts=1,
+                        reconnect_time_wait=0,
+                        connect_timeout=2,
+                        ping_interval=5,
+                        error_cb=self._noticed,
+                        closed_cb=self._closed,
+                        **self._login,
+                    ),
+                    REPLY,
+                )
+            except (OSError, TimeoutError, ValueError, self._nats.errors.Error) as error:
+                reason = self._last_error if isinstance(error, self._nats.errors.NoServersError) else error
+        raise Lost(f"cannot connect: {_reason(reason)}") from reason
+
+    async def _noticed(self, error: Exception) -> None:
+        """Errors are told where they end a session; the client would print each of them."""
+        self._last_error = error
+
+    async def _closed(self) -> None:
+        self.is_lost("connection lost")
+
+
+async def _quietly(task: Any) -> None:
+    with contextlib.suppress(Exception, asyncio.CancelledError):
+        await asyncio.wait_for(task, 1.0)
+
+
+def _reason(error: BaseException | None) -> str:
+    """In a few words; some errors of the client have none, and some are many."""
+    words = str(error).strip()
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in words:
+        return "connection refused"
+    if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
+        return "no answer"
+    return words.removeprefix("nats: ") or type(error).__name__

@@ -1,0 +1,113 @@
+"""Real brokers for the tests, each on a free port of this machine."""
+
+from __future__ import annotations
+
+import getpass
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.alarms.alarm import Alarm
+from holdfast.learners.trace import Trace
+from holdfast.streams.batch import Batch
+from holdfast.streams.results import Results
+
+NATS_SERVER = shutil.which("nats-server") or shutil.which("nats-server", path=str(Path(sys.executable).parent))
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Server:
+    """A program that listens on a port, can be killed, and can be started again with what it has stored."""
+
+    def __init__(self, command: list[str], port: int) -> None:
+        self.command, self.port = command, port
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 0.2).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        self.kill()
+        raise RuntimeError(f"{self.command[0]} does not listen on {self.port}")
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def nats_server(folder: Path, *options: str) -> Server:
+    port = free_port()
+    return Server([str(NATS_SERVER), "-js", "-sd", str(folder), "-a", "127.0.0.1", "-p", str(port), *options], port)
+
+
+def mosquitto(folder: Path, *lines: str) -> Server:
+    """Writes what it holds to disk every second, so that it can be killed after that."""
+    port = free_port()
+    config = [
+        f"user {getpass.getuser()}",
+        f"listener {port} 127.0.0.1",
+        "persistence true",
+        f"persistence_location {folder}/",
+        "autosave_interval 1",
+        "max_queued_messages 0",
+    ]
+    if not any("password_file" in line for line in lines):
+        config.append("allow_anonymous true")
+    path = folder / "mosquitto.conf"
+    path.write_text("\n".join([*config, *lines]) + "\n")
+    folder.chmod(0o777)
+    return Server([str(MOSQUITTO), "-c", str(path)], port)
+
+
+def points(n: int, *, alarms: tuple[int, ...] = (), first: int = 0, first_alarm: int = 0, run: str = "r") -> Results:
+    """Results of n points 0, 1, 2, …, some of which raise an alarm; the first could not be used."""
+    score = np.arange(float(n))
+    score[:1] = np.nan
+    raised = [Alarm("anomaly", first + i, first + i, 5.0, "up", ("a",), 1e-5) for i in alarms]
+    trace = Trace(
+        score,
+        np.zeros(n, np.int8),
+        watched=(score, score),
+        alarms=raised,
+        first_row=first,
+        points_of_alarms=list(alarms),
+    )
+    batch = Batch(first + np.arange(float(n)), None, ("a",))
+    return Results(batch, trace, first, first, first_alarm, run)
+
+
+def gather(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> list[Batch]:
+    """Batches until there are this many points."""
+    found: list[Batch] = []
+    until = time.monotonic() + seconds
+    for batch in batches:
+        found.append(batch)
+        if on_batch is not None:
+            on_batch(batch)
+        if sum(map(len, found)) >= n or time.monotonic() > until:
+            break
+    return found
+
+
+def values(batches: list[Batch]) -> list[float]:
+    return [float(value) for batch in batches for value in batch.values[:, 0]]

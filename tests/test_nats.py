@@ -1,0 +1,300 @@
+import asyncio
+import json
+import logging
+import sys
+import threading
+import time
+
+import pytest
+
+from brokers import NATS_SERVER, free_port, gather, nats_server, points, values
+from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
+from holdfast.streams.columns import Wanted
+
+nats = pytest.importorskip("nats")
+pytestmark = pytest.mark.skipif(NATS_SERVER is None, reason="nats-server is not installed")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    one = nats_server(tmp_path_factory.mktemp("nats"))
+    yield one
+    one.kill()
+
+
+def with_jetstream(server, what):
+    """Does something with a client of its own."""
+
+    async def run():
+        client = await nats.connect(address(server))
+        try:
+            return await what(client.jetstream())
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def address(server):
+    return f"nats://127.0.0.1:{server.port}"
+
+
+def make(server, name, **settings):
+    with_jetstream(server, lambda js: js.add_stream(name=name, subjects=[f"{name}.>"], **settings))
+
+
+def publish(server, *messages):
+    """Messages are (subject, payload)."""
+
+    async def run(js):
+        for future in [await js.publish_async(subject, payload) for subject, payload in messages]:
+            await future
+
+    with_jetstream(server, run)
+
+
+def numbered(subject, first, last):
+    return [(subject, json.dumps({"time": i, "a": float(i)}).encode()) for i in range(first, last)]
+
+
+def stored(server, name):
+    """The payloads and ids in a stream."""
+
+    async def run(js):
+        left = (await js.stream_info(name)).state.messages
+        all_of_it = await js.pull_subscribe(
+            f"{name}.>", stream=name, config=nats.js.api.ConsumerConfig(ack_policy=nats.js.api.AckPolicy.NONE)
+        )
+        found = []
+        while len(found) < left:
+            found += await all_of_it.fetch(1000, timeout=1)
+        return [(json.loads(one.data), (one.headers or {}).get("Nats-Msg-Id")) for one in found]
+
+    return with_jetstream(server, run)
+
+
+def test_reads_once_from_the_beginning_and_from_a_position(server):
+    make(server, "once")
+    publish(server, *numbered("once.x", 0, 500), ("once.y", b'{"time": 1, "a": -1}'), *numbered("once.x", 500, 3000))
+    url = f"{address(server)}/once.x"
+    batches = list(source_of(url, follow=False).read(None))
+    assert values(batches) == list(range(3000))
+    assert batches[-1].position["sequence"] == 3001
+    assert batches[-1].behind == 0
+    assert batches[-1].times is not None
+    assert batches[-1].names == ("a",)
+    batch = next(batch for batch in batches if len(batch))
+    middle = json.loads(json.dumps(batch.position))
+    assert values(list(source_of(url, follow=False).read(middle))) == list(range(len(batch), 3000))
+    assert values(list(source_of(url, follow=False).read(batches[-1].position))) == []
+
+
+def test_follows_and_ticks(server):
+    make(server, "live")
+    source = source_of(f"{address(server)}/live.x")
+    publish(server, *numbered("live.x", 0, 5))
+    batches = source.read(None)
+    assert values(gather(batches, 5)) == [0, 1, 2, 3, 4]  # decided by five, after a second
+    begun = time.monotonic()
+    assert len(next(batches)) == 0
+    assert time.monotonic() - begun < 1
+    threading.Timer(0.1, publish, (server, *numbered("live.x", 5, 6))).start()
+    assert values(gather(batches, 1)) == [5]
+    source.close()
+
+
+def test_subject_as_key_and_what_cannot_be_read(server):
+    make(server, "keys")
+    good = [(f"keys.{name}", json.dumps({"a": i}).encode()) for i in range(40) for name in ("p", "q")]
+    bad = [("keys.p", b"{"), ("keys.q", b"\xff\xff"), ("keys.q", b'"text"'), ("keys.p", b'{"a": "x"}'), ("keys.p", b"")]
+    publish(server, *good[:40], *bad, *good[40:])
+    source = NatsSource(address(server), "keys.*", Wanted(key="subject"), follow=False, stream="keys")
+    batches = list(source.read(None))
+    assert sum(map(len, batches)) == 80
+    assert sum(batch.refused.total for batch in batches) == 5
+    assert sum(batch.n_records for batch in batches) == 85
+    keys = batches[-1].keys
+    assert keys is not None
+    assert set(keys.values) == {"keys.p", "keys.q"}
+
+
+def test_goes_on_after_the_server_was_killed(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "holdfast.streams")
+    server = nats_server(tmp_path)
+    try:
+        make(server, "kept")
+        publish(server, *numbered("kept.x", 0, 20_000))
+        source = NatsSource(address(server), "kept.x", batch_size=200)
+        batches = source.read(None)
+        found = gather(batches, 6_000)
+        server.kill()
+        time.sleep(0.3)
+        server.start()
+        found += gather(batches, 20_000 - sum(map(len, found)))
+        publish(server, *numbered("kept.x", 20_000, 20_010))
+        found += gather(batches, 10)
+        assert values(found) == list(range(20_010))
+        with_jetstream(server, _delete_consumers)
+        publish(server, *numbered("kept.x", 20_010, 20_020))
+        assert values(gather(batches, 10)) == list(range(20_010, 20_020))
+        source.close()
+        told = [record.getMessage() for record in caplog.records]
+        assert sum("is back" in text for text in told) == sum("trying again" in text for text in told) == 2
+    finally:
+        server.kill()
+
+
+async def _delete_consumers(js):
+    for one in await js.consumers_info("kept"):
+        await js.delete_consumer("kept", one.name)
+
+
+def test_what_was_deleted_is_told(server, caplog):
+    make(server, "short", max_msgs=100)
+    publish(server, *numbered("short.x", 0, 50))
+    read = NatsSource(address(server), "short.x", follow=False).read
+    *_, batch = read(None)
+    publish(server, *numbered("short.x", 50, 250))
+    more = list(read(batch.position))
+    assert values(more) == list(range(150, 250))
+    assert "up to 100 messages were deleted" in caplog.text
+    with_jetstream(server, lambda js: js.delete_stream("short"))
+    make(server, "short")
+    publish(server, *numbered("short.x", 0, 7))
+    assert values(list(read(more[-1].position))) == list(range(7))
+    assert "made anew" in caplog.text
+
+
+def test_what_is_told_twice_is_stored_once(server):
+    make(server, "out", duplicate_window=0.1)  # the server itself forgets at once
+    first = points(3000, alarms=(10, 20))
+    second = points(500, first=3000)
+    for what, n in (("points", 3000), ("alarms", 2)):
+        url = f"{address(server)}/out.{what}"
+        sink = sink_of(url, what)
+        sink.rewind(None)
+        assert sink.flush() is None
+        sink.write(first)
+        mark = sink.flush()
+        assert mark["told"] == n
+        sink.write(second)
+        sink.close()
+        time.sleep(0.3)
+        for before in (None, mark):  # as after a crash before the first checkpoint, and after it
+            again = sink_of(url, what)
+            again.rewind(json.loads(json.dumps(before)))
+            if before is None:
+                again.write(first)
+            again.write(second)
+            assert again.flush()["told"] == (n + 500 if what == "points" else n)
+            again.close()
+    found = stored(server, "out")
+    assert sorted(int(name.rpartition("-")[2]) for _, name in found if "points" in name) == list(range(3500))
+    assert [name for _, name in found if "alarms" in name] == ["r-alarms-0", "r-alarms-1"]
+    alarm = next(payload for payload, name in found if name == "r-alarms-1")
+    assert alarm["id"] == "r-alarms-1"
+    assert alarm["record"] == 20
+    assert alarm["variables"] == ["a"]
+    point = next(payload for payload, name in found if name == "r-points-0")
+    assert point["score"] is None
+    assert point["a"] == 0
+    assert point["change"] is False
+
+
+def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
+    server = nats_server(tmp_path)
+    try:
+        make(server, "out")
+        sink = NatsSink(address(server), "out.x", "points")
+        sink.rewind(None)
+        sink.write(points(2000))
+        server.kill()
+        threading.Timer(0.3, server.start).start()
+        sink.write(points(2000, first=2000))
+        mark = sink.flush()
+        sink.close()
+        assert mark == {"told": 4000, "sequence": 4000}
+        assert [name for _, name in stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
+        server.kill()
+        sink = NatsSink(address(server), "out.x", "points", patience=0.5)
+        with pytest.raises(BadInputError, match="connection refused"):
+            sink.rewind(mark)
+    finally:
+        server.kill()
+
+
+def test_mistakes_are_told_at_once(server, tmp_path):
+    begun = time.monotonic()
+    make(server, "some")
+    with pytest.raises(BadInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
+        next(source_of(f"nats://me:secret@127.0.0.1:{free_port()}/a").read(None))
+    with pytest.raises(BadInputError, match=r"no stream that has the subject 'nothing'"):
+        next(source_of(f"{address(server)}/nothing").read(None))
+    with pytest.raises(BadInputError, match=r"no stream 'other'"):
+        next(source_of(f"{address(server)}/some.x?stream=other").read(None))
+    with pytest.raises(BadInputError, match=r"no stream takes the subject 'nothing'"):
+        sink_of(f"{address(server)}/nothing").rewind(None)
+    with pytest.raises(BadInputError, match="not one of this source"):
+        next(source_of(f"{address(server)}/some.x").read({"offsets": {}}))
+    assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("nats://host", "no subject"),
+        ("nats://host/", "no subject"),
+        ("nats://host:x/a", "port"),
+        ("nats://host:99999/a", "port"),
+        ("nats:///a", "no host"),
+        ("nats://me:secret@host/a?streem=b", "no option 'streem'"),
+        ("nats://me:secret@host/a..b", "not a subject"),
+        ("http://me:secret@host/a", "expected an address like nats://"),
+    ],
+)
+def test_wrong_addresses(url, told):
+    with pytest.raises(BadInputError, match=told) as error:
+        source_of(url)
+    assert "secret" not in str(error.value)
+
+
+def test_wildcards_cannot_be_told_anything():
+    with pytest.raises(BadInputError, match=r"'a.\*' is not a subject"):
+        sink_of("nats://host/a.*")
+    with pytest.raises(BadInputError, match="alarms or points"):
+        sink_of("nats://host/a", "everything")
+
+
+def test_users_and_passwords(tmp_path):
+    server = nats_server(tmp_path, "--user", "me", "--pass", "s@crt")
+    try:
+        with pytest.raises(BadInputError, match=r"(?i)authorization violation") as error:
+            next(source_of(f"nats://me:wrong@127.0.0.1:{server.port}/a").read(None))
+        assert "wrong" not in str(error.value)
+        with pytest.raises(BadInputError, match="no stream"):
+            next(source_of(f"nats://me:s%40crt@127.0.0.1:{server.port}/a").read(None))
+    finally:
+        server.kill()
+
+
+def test_patience(tmp_path):
+    server = nats_server(tmp_path)
+    make(server, "out")
+    sink = NatsSink(address(server), "out.x", "points", patience=0.3)
+    sink.rewind(None)
+    server.kill()
+    sink.write(points(10))
+    with pytest.raises(HoldfastError, match="has not confirmed 10 messages"):
+        sink.flush()
+    sink.close()
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nats", None)
+    for begin in (
+        lambda: next(iter(source_of("nats://host/a").read(None))),
+        lambda: sink_of("nats://host/a").rewind(None),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[nats\]'"):
+            begin()
