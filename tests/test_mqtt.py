@@ -96,8 +96,12 @@ def test_goes_on_after_the_broker_was_killed(tmp_path, caplog):
         next(read)
         publish(server, *numbered("kept/x", 0, 400))
         found = gather(read, 200)
-        time.sleep(1.2)  # until the broker has written it all down
+        now, written = time.time(), tmp_path / "mosquitto.db"
+        while not written.exists() or written.stat().st_mtime <= now:  # until the broker has written it all down
+            time.sleep(0.05)
         server.kill()
+        while "connection lost" not in caplog.text:
+            time.sleep(0.01)
         source.committed(found[-1].position)  # cannot be told to the broker before it is back
         server.start()
         publish(server, *numbered("kept/x", 400, 410))  # before the source is back

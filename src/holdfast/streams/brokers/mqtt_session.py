@@ -42,7 +42,8 @@ class Session(MqttConnection):
     """Messages of a topic filter with QoS 1.
 
     When a connection breaks, the broker sends again what was not acknowledged, by the numbers it had: what has come
-    before is known by these, and is not given twice as long as this session lives.
+    before is known by these, and is not given twice as long as this session lives. Only what was acknowledged just
+    then, and never heard of by the broker, is: it may use such a number for another message, and none is to be lost.
     """
 
     def __init__(self, address: Address, client_id: str, topic: str, number: int) -> None:
@@ -124,7 +125,9 @@ class Session(MqttConnection):
             with self._lock:
                 if message.dup and self._has_come(message, payload):
                     return
-                self._held[self._number + 1] = Unacknowledged(message.mid, self._connection, hash(payload))
+                self._held[self._number + 1] = Unacknowledged(
+                    message.mid, self._connection, hash((message.topic, payload))
+                )
                 self._by_mid[message.mid] = self._number + 1
             while self._waiting.n_bytes > MOST_BYTES and not self._closing:
                 time.sleep(0.005)  # nothing is read meanwhile, and the broker has to wait
@@ -135,7 +138,9 @@ class Session(MqttConnection):
         """Whether this is a message of an earlier connection that is sent again."""
         number = self._by_mid.get(message.mid)
         held = None if number is None else self._held.get(number)
-        if number is None or held is None or held.connection == self._connection or held.content != hash(payload):
+        if number is None or held is None or held.connection == self._connection:
+            return False
+        if held.content != hash((message.topic, payload)):
             return False
         held.connection = self._connection
         if held.done:
