@@ -61,6 +61,8 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
             try:
                 publish(url, [_payload(together, 0)])
                 while not (state / "status.json").exists():
+                    if watch.poll() is not None:
+                        raise RuntimeError(f"the watch ended with {watch.returncode}")
                     time.sleep(0.05)
                 pace = points_a_second / together
                 flow = _start(publish_in_pace, url, pace, seconds, partial(_payload, together))

@@ -13,7 +13,6 @@ from typing import Any
 from holdfast.cli.arrangement import Arrangement
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.outputs import refuse_own_input, sinks_of
-from holdfast.errors import BadInputError
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
@@ -51,11 +50,9 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         )
         peeked = Peeked(source, None if found is None else found[0]["position"])
         log.info("watching %s", without_password(place))
-        there = peeked.look(stop)
+        peeked.look(stop)
         if peeked.columns is None:
-            if not there and not stop.is_set() and not values["once"]:
-                raise BadInputError(f"{without_password(place)}: there is not one record that can be read")
-            log.info("nothing came")
+            log.info("stopped before anything had come" if stop.is_set() else "ended: not one record could be read")
             return
         arrangement = Arrangement.of(peeked.columns, values)
         for word, meaning in arrangement.told():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns
+from holdfast.streams.columns import Columns, columns_at
 from holdfast.streams.source import Source
 
 
@@ -17,11 +17,8 @@ class Peeked:
     def __init__(self, source: Source, position: Any = None) -> None:
         self.source = source
         self._batches, self._first = source.read(position), list[Batch]()
-
-    @property
-    def columns(self) -> Columns | None:
-        """What has been understood so far."""
-        return getattr(self.source, "columns", None)
+        self.columns: Columns | None = columns_at(position)
+        """What has been understood."""
 
     def look(self, stop: threading.Event) -> bool:
         """Waits for the first points; whether there were any before the end, or before somebody said stop."""
@@ -29,6 +26,7 @@ class Peeked:
             if batch.n_records:
                 self._first.append(batch)
             if len(batch):
+                self.columns = self.columns or columns_at(batch.position)
                 return True
             if stop.is_set():
                 return False
