@@ -88,11 +88,10 @@ def channel_functions(sizes: Sizes) -> Channel:
     @kernel
     def roll(own: Vector, pay: Vector, radius: bool) -> float:
         """R ← (1 + R)·e for every bet, and the same weighted by age; Σ w·R."""
-        wagers, weights = own[wagers_at:ages_at], all_weights[1 if radius else 0]
+        wagers, weights = own[wagers_at:], all_weights[1 if radius else 0]
         if whole:
-            ages = own[ages_at:end]
             for k in range(n):
-                ages[k] = (ages[k] + wagers[k]) * pay[k]
+                wagers[n + k] = (wagers[n + k] + wagers[k]) * pay[k]
                 wagers[k] = (wagers[k] + weights[k]) * pay[k]
         else:
             for k in range(n):

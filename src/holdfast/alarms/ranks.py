@@ -36,7 +36,7 @@ def uniform(memory: Vector, at: int, short: bool) -> float:
     if short:
         count = count if count < PERIOD else 1.0
     memory[at + COUNTER] = count
-    mixed = np.uint64(count) * WEYL
+    mixed = np.uint64(np.int64(count)) * WEYL  # by way of a signed number: processors have no other way
     mixed = (mixed ^ (mixed >> S30)) * FIRST
     mixed = (mixed ^ (mixed >> S27)) * SECOND
     return np.int64((mixed ^ (mixed >> S31)) >> S11) * TO_UNIT
@@ -84,8 +84,8 @@ def histogram(sizes: Sizes) -> Histogram:
     @kernel
     def rank(counts: Counts, b: int, u: float) -> float:
         block = b >> 3
-        before = int(counts[BLOCKS + block - 1]) if block > 0 else 0
-        within = int(counts[bins_at + b - 1]) if b & 7 else 0
+        before, within = int(counts[BLOCKS + block - 1]), int(counts[bins_at + b - 1])  # read first: no branch
+        before, within = before if block > 0 else 0, within if b & 7 else 0
         here = float(int(counts[bins_at + b]) - within)
         return (float(before + within) + u * (here + 1.0)) / (float(inliers(counts)) + 1.0)
 
