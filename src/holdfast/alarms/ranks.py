@@ -94,16 +94,19 @@ def histogram(sizes: Sizes) -> Histogram:
         within = int(counts[bins_at + b - 1]) if b & 7 else 0
         return int(counts[bins_at + b]) - within == inliers(counts)
 
+    # What is added to the counts of blocks and of the bins of a block, two of them at once as a whole number of twice the
+    # bits: none ever overflows into its neighbour. Two counts take the place of one number, and so none is cut in two.
+    pair = np.int32 if sizes.short else np.int64
+    for_blocks = np.triu(np.ones((n_blocks, n_blocks), sizes.count)).view(pair)
+    for_bins = np.triu(np.ones((8, 8), sizes.count)).view(pair)
+
     @kernel
     def add(counts: Counts, b: int) -> None:
-        block = b >> 3
-        blocks = counts[BLOCKS : BLOCKS + n_blocks]
-        bins = counts[bins_at + 8 * block : bins_at + 8 * block + 8]
-        b &= 7
-        for j in range(n_blocks):
-            blocks[j] += 1 if j >= block else 0
-        for j in range(8):
-            bins[j] += 1 if j >= b else 0
+        pairs, block = counts.view(pair), b >> 3
+        for j in range(n_blocks // 2):
+            pairs[BLOCKS // 2 + j] += for_blocks[block, j]
+        for j in range(4):
+            pairs[bins_at // 2 + 4 * block + j] += for_bins[b & 7, j]
 
     @kernel
     def halve(counts: Counts) -> None:

@@ -210,8 +210,9 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        if len(state) < theta_end or len(work) < work_size:
+        if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
             return 0
+        work = work[:work_size]
         for i in range(len(rows)):
             fate = take(state, rows[i], settings, work, results[0 if held else i], held)
             if held:
