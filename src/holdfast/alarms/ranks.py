@@ -94,8 +94,8 @@ def histogram(sizes: Sizes) -> Histogram:
         within = int(counts[bins_at + b - 1]) if b & 7 else 0
         return int(counts[bins_at + b]) - within == inliers(counts)
 
-    # What is added to the counts of blocks and of the bins of a block, two of them at once as a whole number of twice the
-    # bits: none ever overflows into its neighbour. Two counts take the place of one number, and so none is cut in two.
+    # What is added to the counts of blocks, and to those of a block's bins: to two at once, as a whole number of twice
+    # the bits. None overflows into its neighbour, and none is cut off from it: two take the place of one number.
     pair = np.int32 if sizes.short else np.int64
     for_blocks = np.triu(np.ones((n_blocks, n_blocks), sizes.count)).view(pair)
     for_bins = np.triu(np.ones((8, 8), sizes.count)).view(pair)

@@ -159,7 +159,7 @@ def bank_functions(
             rho = step_of(theta[counts + e], least_step)
             advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
         reviews = theta[counts + SLOW] * (1.0 / REVIEW)
-        if reviews == math.floor(reviews):  # a remainder of floats is a call, and takes as long as all experts' steps
+        if reviews == math.floor(reviews):  # whole: a remainder of floats would be a call of the C library
             renew(theta)
         ahead = work[losses + SLOW] - work[losses + quick]
         ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)

@@ -36,10 +36,8 @@ class MixtureFunctions(Functions):
     """Algorithm 1's functions for a mixture, and its M-step."""
 
     weigh: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
-    """(theta, y, hyper, work, missing) → (a, b): `evaluate` but for the logarithm, −log f = a − log_share·log b. Who has
-    several to evaluate takes their logarithms at once."""
-
     log_share: float
+    """`evaluate` but for a logarithm: (theta, y, hyper, work, missing) → (a, b) with −log f = a − log_share·log b."""
 
     maximise: Callable[[Vector, Vector, Vector], None]
     """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
@@ -97,6 +95,7 @@ def mixture_functions(
     component_evaluate, component_complete = component.evaluate, component.complete
     component_advance, component_maximise = component.advance, component.maximise
     further_statistics, elliptical = component.further_statistics, component.elliptical
+    log_share = 0.5 if K == 1 else 1.0
 
     @kernel
     def maximise(theta: Vector, hyper: Vector, out: Vector) -> None:
@@ -107,11 +106,9 @@ def mixture_functions(
             out[weights + k] = (w + a) / (1.0 + K * a)
             component_maximise(theta, at, w, d, penalty, theta, out, at)
 
-    log_share = 0.5 if K == 1 else 1.0
-
     @kernel
     def weigh(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
-        """Leaves shares and distances in `work`: the responsibilities r are share/total."""
+        """Of f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
         unit = d * log_unit if bare else theta[logs]
         for i in range(d):
             work[point + i] = y[i] if bare else limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
@@ -137,9 +134,8 @@ def mixture_functions(
             work[share] = work[total] = work[inverse] = 1.0
             return unit - best, work[precision]
         sum_of_shares = NOTHING
-        behind = (
-            exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
-        )  # of two, one is the best: exp(0) = 1
+        # Of two, one is the best: exp(0) = 1.
+        behind = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
         for k in range(K):
             relative = where(work[exponent + k] < best, behind, 1.0) if K == 2 else exp(work[exponent + k] - best)
             s = source[weights + k] * math.sqrt(work[precision + k]) * relative
