@@ -140,6 +140,9 @@ def test_every_bet_is_fair(sizes):
     assert [cell_of(v) for v in (0.0, *EDGES, 1.0)] == [0, *range(1, 64), 63]
     middles = (edges[1:] + edges[:-1]) / 2
     assert [cell_of(v) for v in middles] == list(range(64))
+    anywhere = np.concatenate([np.nextafter(EDGES, 0.0), np.arange(2049) / 2048, np.geomspace(1e-6, 0.5, 500)])
+    anywhere = np.concatenate([anywhere, 1.0 - anywhere])
+    assert [cell_of(v) for v in anywhere] == np.searchsorted(EDGES, anywhere, side="right").tolist()
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -3,6 +3,7 @@
 import numpy as np
 from numba import njit
 
+from holdfast.scheme.abreast import gathered, lanes_at, put_lanes, three_logs
 from holdfast.scheme.elementary import EXP_LARGEST, EXP_SMALLEST, exp, fma, log
 
 TOLERANCE = 4e-16
@@ -21,6 +22,13 @@ def each_log(x):
 @njit
 def one_fma(a, b, c):
     return fma(a, b, c)
+
+
+@njit
+def logs_side_by_side(x):
+    put_lanes(x, 8, log(gathered(x, 0)))
+    put_lanes(x, 16, lanes_at(x, 8))
+    return three_logs(x[0], x[1], x[2])
 
 
 def relative(ours, exact):
@@ -50,3 +58,11 @@ def test_log_is_right_to_the_last_place():
 def test_fma_rounds_once():
     a = 1.0 + 2.0**-30
     assert one_fma(a, a, -1.0 - 2.0**-29) == 2.0**-60  # a·a rounded first would leave 0
+
+
+def test_side_by_side_has_the_same_bits():
+    x = np.concatenate([np.random.default_rng(1).lognormal(0.0, 30.0, 8), np.zeros(16)])
+    three = logs_side_by_side(x)
+    assert np.array_equal(x[8:16], each_log(x[:8]))
+    assert np.array_equal(x[16:], x[8:16])
+    assert np.array_equal(three, x[8:11])

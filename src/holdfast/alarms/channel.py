@@ -24,7 +24,9 @@ from holdfast.alarms.layout import (
 from holdfast.alarms.ranks import histogram
 from holdfast.alarms.reference import LITTLE
 from holdfast.autopilot.sizes import Sizes
+from holdfast.scheme.abreast import lanes_at, put_lanes
 from holdfast.scheme.compiling import kernel
+from holdfast.scheme.lanes import LANES
 from holdfast.scheme.state import Vector
 
 CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
@@ -86,17 +88,27 @@ def channel_functions(sizes: Sizes) -> Channel:
                 limit_inside(own, r, pay)
 
     @kernel
+    def roll_with_ages(own: Vector, pay: Vector, weights: Vector) -> None:
+        """R ← (1 + R)·e for every bet, and the same weighted by age; the first of them side by side."""
+        wagers, paid = lanes_at(own, wagers_at), lanes_at(pay, 0)
+        put_lanes(own, ages_at, (lanes_at(own, ages_at) + wagers) * paid)
+        put_lanes(own, wagers_at, (wagers + lanes_at(weights, 0)) * paid)
+        for k in range(LANES, n):
+            own[ages_at + k] = (own[ages_at + k] + own[wagers_at + k]) * pay[k]
+            own[wagers_at + k] = (own[wagers_at + k] + weights[k]) * pay[k]
+
+    @kernel
+    def roll_alone(own: Vector, pay: Vector, weights: Vector) -> None:
+        for k in range(n):
+            own[wagers_at + k] = (own[wagers_at + k] + weights[k]) * pay[k]
+
+    roll_each = roll_with_ages if whole else roll_alone
+
+    @kernel
     def roll(own: Vector, pay: Vector, radius: bool) -> float:
-        """R ← (1 + R)·e for every bet, and the same weighted by age; Σ w·R."""
-        wagers, weights = own[wagers_at:ages_at], all_weights[1 if radius else 0]
-        if whole:
-            ages = own[ages_at:end]
-            for k in range(n):
-                ages[k] = (ages[k] + wagers[k]) * pay[k]
-                wagers[k] = (wagers[k] + weights[k]) * pay[k]
-        else:
-            for k in range(n):
-                wagers[k] = (wagers[k] + weights[k]) * pay[k]
+        """R ← (1 + R)·e for every bet; Σ w·R."""
+        roll_each(own, pay, all_weights[1 if radius else 0])
+        wagers = own[wagers_at:]
         first = (wagers[0] + wagers[1]) + (wagers[2] + wagers[3])
         second = (wagers[4] + wagers[5]) + (wagers[6] + wagers[7])
         third, k = 0.0, 8

@@ -36,7 +36,7 @@ def uniform(memory: Vector, at: int, short: bool) -> float:
     if short:
         count = count if count < PERIOD else 1.0
     memory[at + COUNTER] = count
-    mixed = np.uint64(count) * WEYL
+    mixed = np.uint64(np.int64(count)) * WEYL  # by way of a signed number: processors have no other way
     mixed = (mixed ^ (mixed >> S30)) * FIRST
     mixed = (mixed ^ (mixed >> S27)) * SECOND
     return np.int64((mixed ^ (mixed >> S31)) >> S11) * TO_UNIT
@@ -84,8 +84,8 @@ def histogram(sizes: Sizes) -> Histogram:
     @kernel
     def rank(counts: Counts, b: int, u: float) -> float:
         block = b >> 3
-        before = int(counts[BLOCKS + block - 1]) if block > 0 else 0
-        within = int(counts[bins_at + b - 1]) if b & 7 else 0
+        before, within = int(counts[BLOCKS + block - 1]), int(counts[bins_at + b - 1])  # read first: no branch
+        before, within = before if block > 0 else 0, within if b & 7 else 0
         here = float(int(counts[bins_at + b]) - within)
         return (float(before + within) + u * (here + 1.0)) / (float(inliers(counts)) + 1.0)
 
@@ -94,16 +94,19 @@ def histogram(sizes: Sizes) -> Histogram:
         within = int(counts[bins_at + b - 1]) if b & 7 else 0
         return int(counts[bins_at + b]) - within == inliers(counts)
 
+    # What is added to the counts of blocks, and to those of a block's bins: to two at once, as a whole number of twice
+    # the bits. None overflows into its neighbour, and none is cut off from it: two take the place of one number.
+    pair = np.int32 if sizes.short else np.int64
+    for_blocks = np.triu(np.ones((n_blocks, n_blocks), sizes.count)).view(pair)
+    for_bins = np.triu(np.ones((8, 8), sizes.count)).view(pair)
+
     @kernel
     def add(counts: Counts, b: int) -> None:
-        block = b >> 3
-        blocks = counts[BLOCKS : BLOCKS + n_blocks]
-        bins = counts[bins_at + 8 * block : bins_at + 8 * block + 8]
-        b &= 7
-        for j in range(n_blocks):
-            blocks[j] += 1 if j >= block else 0
-        for j in range(8):
-            bins[j] += 1 if j >= b else 0
+        pairs, block = counts.view(pair), b >> 3
+        for j in range(n_blocks // 2):
+            pairs[BLOCKS // 2 + j] += for_blocks[block, j]
+        for j in range(4):
+            pairs[bins_at // 2 + 4 * block + j] += for_bins[b & 7, j]
 
     @kernel
     def halve(counts: Counts) -> None:

@@ -95,7 +95,9 @@ def lag_one(own: Vector) -> float:
 def residual(own: Vector, z: float, phi: float) -> float:
     """r of a point, and what the next one is predicted from."""
     predicted = phi * own[PREDICTED_FROM]
-    r = ((z - predicted) / math.sqrt(1.0 - phi * phi) - own[RESIDUAL_CENTRE]) / own[RESIDUAL_SPREAD]
+    r = z - predicted
+    if phi != 0.0 or own[RESIDUAL_CENTRE] != 0.0 or own[RESIDUAL_SPREAD] != 1.0:  # or else all of it comes to r
+        r = (r / math.sqrt(1.0 - phi * phi) - own[RESIDUAL_CENTRE]) / own[RESIDUAL_SPREAD]
     own[PREDICTED_FROM] = z if abs(r) < FAR_OUT else predicted
     return r
 

@@ -19,8 +19,10 @@ from holdfast.autopilot.sizes import Sizes
 from holdfast.models.component import Component
 from holdfast.models.gaussian_full import SMALLEST_VARIANCE
 from holdfast.models.mixture import MixtureFunctions
+from holdfast.scheme.abreast import gathered, lanes_at, put_lanes
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, exp, step_of
+from holdfast.scheme.elementary import at_least, exp, log, step_of
+from holdfast.scheme.lanes import LANES
 from holdfast.scheme.state import Layout, Vector
 
 SLOW = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
@@ -87,10 +89,13 @@ def bank_functions(
     steps, n_experts, quick, short = sizes.steps, len(sizes.steps), sizes.quick, sizes.short
     expert_size, area = mixture.layout.size, mixture.work_size
     experts, counts, trust, lead, tail = (layout.at(name) for name in FIELDS)
-    evaluate, advance, whitened = mixture.evaluate, mixture.advance, mixture.norms["whitened"]
+    weigh, advance, whitened, log_share = mixture.weigh, mixture.advance, mixture.norms["whitened"], mixture.log_share
     weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
     size, spread_of = mixture.layout.fields["components"][1], component.spread
-    losses, contamination = n_experts * area, layout.at("rescue") + CONTAMINATION
+    contamination = layout.at("rescue") + CONTAMINATION
+    losses = n_experts * area  # one an expert, as many as there are lanes; some are of nobody
+    gains = losses + LANES
+    assert n_experts <= LANES
 
     @kernel
     def rejects(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[bool, float]:
@@ -98,10 +103,11 @@ def bank_functions(
         against, distance = 0.0, 0.0
         for e in range(n_experts):
             own, scratch = theta[experts + e * expert_size :], work[e * area :]
-            work[losses + e] = evaluate(own, point, settings, scratch, missing)
+            work[losses + e], work[gains + e] = weigh(own, point, settings, scratch, missing)
             q = whitened(own, point, settings, scratch, missing)
             distance += theta[trust + e] * q
             against += theta[trust + e] if q > gamma_squared else 0.0
+        put_lanes(work, losses, gathered(work, losses) - log_share * log(gathered(work, gains)))
         seen = distance if distance < gamma_squared else gamma_squared
         theta[tail] += TAILS_STEP * (seen * (2.0 / d) - theta[tail])
         return against > 0.5, distance
@@ -139,9 +145,10 @@ def bank_functions(
         least = work[losses]
         for e in range(1, n_experts):
             least = work[losses + e] if work[losses + e] < least else least
+        put_lanes(work, gains, exp(at_least(least - lanes_at(work, losses), -LIMIT)))
         total = 0.0
         for e in range(n_experts):
-            theta[trust + e] *= exp(at_least(least - work[losses + e], -LIMIT))
+            theta[trust + e] *= work[gains + e]
             total += theta[trust + e]
         scaling = (1.0 - SHARE) / total
         for e in range(n_experts):
@@ -151,7 +158,8 @@ def bank_functions(
             least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else steps[e]
             rho = step_of(theta[counts + e], least_step)
             advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
-        if theta[counts + SLOW] % REVIEW == 0.0:
+        reviews = theta[counts + SLOW] * (1.0 / REVIEW)
+        if reviews == math.floor(reviews):  # whole: a remainder of floats would be a call of the C library
             renew(theta)
         ahead = work[losses + SLOW] - work[losses + quick]
         ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
@@ -193,4 +201,4 @@ def bank_functions(
             spread += theta[own + weights + k] * (work[i] + off * off)
         return centre, math.sqrt(at_least(spread, SMALLEST_VARIANCE))
 
-    return Bank(losses + n_experts, rejects, learn, means, best_of, frame)
+    return Bank(gains + LANES, rejects, learn, means, best_of, frame)

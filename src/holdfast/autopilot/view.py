@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
+from holdfast.scheme.abreast import three_logs
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import at_least, exp, log, step_of
 from holdfast.scheme.state import Layout, Vector
@@ -94,7 +95,8 @@ def view_functions(covariance: str, K: int, d: int) -> View:
         outside = math.sqrt(area[precision_one]) * fall(area[distance_one])
         share = own[tally + SHARE]
         both = (1.0 - share) * inside + share * outside
-        return -(1.0 - UNFORGOTTEN) * log(both) - UNFORGOTTEN * log(inside), log(top)
+        log_of_both, log_of_inside, log_of_top = three_logs(both, inside, top)
+        return -(1.0 - UNFORGOTTEN) * log_of_both - UNFORGOTTEN * log_of_inside, log_of_top
 
     @kernel
     def student(height: float, q: float, observed: int) -> float:

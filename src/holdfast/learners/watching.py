@@ -183,8 +183,10 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
         pass_by(theta, work)
 
     @kernel
-    def take(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, held: bool) -> int:
-        """One row, whatever it is: what became of it."""
+    def take(
+        state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, held: bool
+    ) -> int:
+        """One row, whatever it is: what became of it. threshold: that of the settings, read once for all rows."""
         theta = state[HEADER:theta_end].view(number)
         missing = missing_coordinates(y)
         if missing < 0:
@@ -202,7 +204,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
             take_note(theta, y, settings, work, missing)
         else:
             fate = watch(state, y, settings, work, results, missing)
-        if observe(theta, changes, work, watched_at, settings[THRESHOLD], work, detector_work) > 0.0:
+        if observe(theta, changes, work, watched_at, threshold, work, detector_work) > 0.0:
             fate |= CHANGED
         if not held:
             finish(theta, settings, work, results)
@@ -210,8 +212,11 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
 
     def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
+        if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
+            return 0
+        work, threshold = work[:work_size], settings[THRESHOLD]
         for i in range(len(rows)):
-            fate = take(state, rows[i], settings, work, results[0 if held else i], held)
+            fate = take(state, rows[i], settings, threshold, work, results[0 if held else i], held)
             if held:
                 continue
             fates[i] = fate
@@ -223,6 +228,9 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
 
     def run_many(states, streams, begins, counts, order, points, settings, work, results, fates, done, held):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
+        if states.shape[1] < theta_end or len(work) < work_size:  # as above
+            return
+        work, threshold = work[:work_size], settings[THRESHOLD]
         for s in range(len(streams)):
             if s + 1 < len(streams):
                 ask_for_row(states, streams[s + 1])
@@ -230,7 +238,7 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
             while j < counts[s] and fate < CHANGED:
                 at = order[begins[s] + j]
                 answer = 0 if held else at
-                fate = take(state, points[at], settings, work, results[answer], held)
+                fate = take(state, points[at], settings, threshold, work, results[answer], held)
                 fates[answer] = fate
                 fate = LEARNT if held else fate
                 j += 1

@@ -35,6 +35,10 @@ SMOOTHING, PENALTY = 0, 1
 class MixtureFunctions(Functions):
     """Algorithm 1's functions for a mixture, and its M-step."""
 
+    weigh: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
+    log_share: float
+    """`evaluate` but for a logarithm: (theta, y, hyper, work, missing) → (a, b) with −log f = a − log_share·log b."""
+
     maximise: Callable[[Vector, Vector, Vector], None]
     """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
 
@@ -91,6 +95,7 @@ def mixture_functions(
     component_evaluate, component_complete = component.evaluate, component.complete
     component_advance, component_maximise = component.advance, component.maximise
     further_statistics, elliptical = component.further_statistics, component.elliptical
+    log_share = 0.5 if K == 1 else 1.0
 
     @kernel
     def maximise(theta: Vector, hyper: Vector, out: Vector) -> None:
@@ -102,8 +107,8 @@ def mixture_functions(
             component_maximise(theta, at, w, d, penalty, theta, out, at)
 
     @kernel
-    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        """−log f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
+    def weigh(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
+        """Of f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
         unit = d * log_unit if bare else theta[logs]
         for i in range(d):
             work[point + i] = y[i] if bare else limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
@@ -127,11 +132,10 @@ def mixture_functions(
             best = e if k == 0 else at_least(e, best)
         if K == 1:  # there is nothing to share
             work[share] = work[total] = work[inverse] = 1.0
-            return unit - best - 0.5 * log(work[precision])
+            return unit - best, work[precision]
         sum_of_shares = NOTHING
-        behind = (
-            exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
-        )  # of two, one is the best: exp(0) = 1
+        # Of two, one is the best: exp(0) = 1.
+        behind = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
         for k in range(K):
             relative = where(work[exponent + k] < best, behind, 1.0) if K == 2 else exp(work[exponent + k] - best)
             s = source[weights + k] * math.sqrt(work[precision + k]) * relative
@@ -139,11 +143,19 @@ def mixture_functions(
             sum_of_shares += s
         work[total] = sum_of_shares
         work[inverse] = 1.0 / sum_of_shares
-        return unit - best - log(sum_of_shares)
+        return unit - best, sum_of_shares
+
+    @kernel
+    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """−log f(y; θ̄(ŝ)); leaves in `work` what `weigh` does."""
+        rest, of_log = weigh(theta, y, hyper, work, missing)
+        return rest - log_share * log(of_log)
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
         """Σ_k r_k q_k: the squared distance, in standard deviations, from the components that claim the point."""
+        if K == 1:
+            return work[distance]
         result = 0.0
         for k in range(K):
             result += work[share + k] * work[distance + k]
@@ -229,6 +241,8 @@ def mixture_functions(
         handles_missing=gaps,
         trouble_at=starved,
         fixed=0 if bare else starved,
+        weigh=weigh,
+        log_share=log_share,
         maximise=maximise,
         precision_at=precision,
         factor_at=factor,
