@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import getpass
 import shutil
-import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,50 +11,14 @@ from typing import Any
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
+from holdfast.benchmarks.nats_server import Server, free_port, nats_server
 from holdfast.learners.trace import Trace
 from holdfast.streams.batch import Batch
 from holdfast.streams.results import Results
 
-NATS_SERVER = shutil.which("nats-server") or shutil.which("nats-server", path=str(Path(sys.executable).parent))
+__all__ = ["MOSQUITTO", "Server", "free_port", "gather", "mosquitto", "nats_server", "points", "values"]
+
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-class Server:
-    """A program that listens on a port, can be killed, and can be started again with what it has stored."""
-
-    def __init__(self, command: list[str], port: int) -> None:
-        self.command, self.port = command, port
-        self.process: subprocess.Popen[bytes] | None = None
-        self.start()
-
-    def start(self) -> None:
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 0.2).close()
-                return
-            except OSError:
-                time.sleep(0.02)
-        self.kill()
-        raise RuntimeError(f"{self.command[0]} does not listen on {self.port}")
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-def nats_server(folder: Path, *options: str) -> Server:
-    port = free_port()
-    return Server([str(NATS_SERVER), "-js", "-sd", str(folder), "-a", "127.0.0.1", "-p", str(port), *options], port)
 
 
 def mosquitto(folder: Path, *lines: str) -> Server:

@@ -7,13 +7,12 @@ import time
 
 import pytest
 
-from brokers import NATS_SERVER, free_port, gather, nats_server, points, values
+from brokers import free_port, gather, nats_server, points, values
 from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
 from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
 
 nats = pytest.importorskip("nats")
-pytestmark = pytest.mark.skipif(NATS_SERVER is None, reason="nats-server is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.cli.arrangement import Arrangement
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.outputs import refuse_own_input, sinks_of
+from holdfast.streams.brokers.addresses import without_password
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
@@ -49,7 +50,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
             form=values["form"],
         )
         peeked = Peeked(source, None if found is None else found[0]["position"])
-        log.info("watching %s", without_password(place))
+        log.info("watching %s", shown(place))
         peeked.look(stop)
         if peeked.columns is None:
             log.info("stopped before anything had come" if stop.is_set() else "ended: not one record could be read")
@@ -71,7 +72,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         )
         on_stop.append(runner.sink.hurry)
         if checkpoints is not None:
-            runner.ticks.append(StatusFile(checkpoints.folder, without_password(place)).tick)
+            runner.ticks.append(StatusFile(checkpoints.folder, shown(place)).tick)
         if values["metrics"]:
             server = serve(values["metrics"], lambda: exposition(metrics_of(runner)))
             open_ones.callback(server.close)
@@ -80,14 +81,10 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
     log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", tally.records, tally.n_alarms)
 
 
-def without_password(place: str) -> str:
-    """A URL as it may be shown.
+def shown(place: str) -> str:
+    """A source as it may be shown.
 
-    >>> without_password("nats://me:secret@host:4222/a")
-    'nats://me:…@host:4222/a'
+    >>> shown("nats://me:secret@host:4222/a"), shown("what?.csv")
+    ('nats://host:4222/a', 'what?.csv')
     """
-    scheme, mark, rest = place.partition("://")
-    before, at, after = rest.rpartition("@")
-    if not mark or not at:
-        return place
-    return f"{scheme}://{before.partition(':')[0]}:…@{after}"
+    return without_password(place) if "://" in place else place

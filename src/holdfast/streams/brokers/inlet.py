@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
+from holdfast.streams.columns import Wanted, columns_at
 from holdfast.streams.records import ENOUGH, SUBJECTS, RecordReader
 
 log = logging.getLogger("holdfast.streams")
@@ -30,7 +30,7 @@ class Inlet:
 
     def __init__(self, wanted: Wanted, position: Any, place: dict[str, Any]) -> None:
         """place: where the source begins, if nothing more is known than `position`."""
-        columns = _columns_of(position)
+        columns = columns_at(position)
         self._reader = RecordReader(wanted, columns)
         self._place = place
         self._kept: list[tuple[bytes, str]] = []
@@ -72,8 +72,3 @@ def part_of(position: Any, name: str, kind: type) -> Any:
     if not isinstance(position, dict) or not isinstance(position.get(name), kind):
         raise BadInputError(f"the position {position!r:.80} is not one of this source: it has no {name!r}")
     return position[name]
-
-
-def _columns_of(position: Any) -> Columns | None:
-    kept = position.get("columns") if isinstance(position, dict) else None
-    return None if kept is None else Columns.of_json(kept)

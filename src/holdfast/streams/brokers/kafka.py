@@ -14,11 +14,12 @@ from holdfast.streams.brokers.addresses import joined, read_address
 from holdfast.streams.brokers.inlet import ANY, MESSAGES, TICK, Inlet, log, part_of
 from holdfast.streams.brokers.kafka_client import Watch, in_words, kafka_library, made, require_allowed
 from holdfast.streams.brokers.kafka_partitions import Partitions
-from holdfast.streams.brokers.outlet import messages_of, require_what
+from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
 from holdfast.streams.source import Source
+from holdfast.streams.tables import check_what
 
 PORTS = {"kafka": 9092}
 REPLY = 5.0  # seconds in which a broker answers
@@ -132,7 +133,7 @@ class KafkaSink(Sink):
         options: dict[str, str] | None = None,
         patience: float = float("inf"),
     ) -> None:
-        self._servers, self._topic, self._what = servers, topic, require_what(what)
+        self._servers, self._topic, self._what = servers, topic, check_what(what)
         self._options, self.patience = require_allowed(options or {}), patience
         self._producer: Any = None
         self._failure: Exception | None = None
@@ -183,6 +184,10 @@ class KafkaSink(Sink):
                 raise HoldfastError(f"{self._servers} has not confirmed {left} messages within {self.patience:g} s")
         self._raise_failure()
         return {"told": self._told}
+
+    def hurry(self) -> None:
+        """A broker that has gone away is not waited for much longer."""
+        self.patience = min(self.patience, HURRIED)
 
     def close(self) -> None:
         """Ends; what has not been flushed may be lost."""

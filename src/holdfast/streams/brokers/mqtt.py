@@ -17,11 +17,12 @@ from holdfast.streams.brokers.addresses import Address, read_address
 from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet
 from holdfast.streams.brokers.mqtt_connection import PORTS, MqttConnection
 from holdfast.streams.brokers.mqtt_session import RECEIVE, Session
-from holdfast.streams.brokers.outlet import Unconfirmed, messages_of, require_what
+from holdfast.streams.brokers.outlet import HURRIED, Unconfirmed, messages_of
 from holdfast.streams.columns import Wanted
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
 from holdfast.streams.source import Source
+from holdfast.streams.tables import check_what
 
 IN_FLIGHT = 1000  # messages that a sink has not seen confirmed, at most
 QUIET = 1.0  # seconds without a message after which all that was there has been read
@@ -100,7 +101,7 @@ class MqttSink(Sink):
     ) -> None:
         if isinstance(address, str):
             address = read_address(f"{address.rstrip('/')}/-", PORTS, "topic", ("ca",))
-        self._address, self._topic, self._what = address, _topic(topic, wildcards=False), require_what(what)
+        self._address, self._topic, self._what = address, _topic(topic, wildcards=False), check_what(what)
         self.patience = patience
         self._connection: _Telling | None = None
         self._told = 0
@@ -127,6 +128,10 @@ class MqttSink(Sink):
         if self._connection is not None:
             self._connection.unconfirmed.wait(0, self.patience)
         return {"told": self._told}
+
+    def hurry(self) -> None:
+        """A broker that has gone away is not waited for much longer."""
+        self.patience = min(self.patience, HURRIED)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""

@@ -11,11 +11,12 @@ from holdfast.streams.brokers.addresses import joined, read_address
 from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet, part_of
 from holdfast.streams.brokers.nats_publish import IN_FLIGHT, Publish
 from holdfast.streams.brokers.nats_pull import Pull
-from holdfast.streams.brokers.outlet import messages_of, require_what
+from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
 from holdfast.streams.source import Source
+from holdfast.streams.tables import check_what
 
 PORTS = {"nats": 4222}
 
@@ -97,7 +98,7 @@ class NatsSink(Sink):
         patience: float = float("inf"),
     ) -> None:
         self._servers, self._login = servers, _login(user, password, creds)
-        self._subject, self._what = _subject(subject, wildcards=False), require_what(what)
+        self._subject, self._what = _subject(subject, wildcards=False), check_what(what)
         self.patience = patience
         self._publish: Publish | None = None
         self._mark: Any = None
@@ -131,6 +132,10 @@ class NatsSink(Sink):
         if self._publish.sequence is not None:
             self._mark = {"told": self._told, "sequence": self._publish.sequence}
         return self._mark
+
+    def hurry(self) -> None:
+        """A broker that has gone away is not waited for much longer."""
+        self.patience = min(self.patience, HURRIED)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""

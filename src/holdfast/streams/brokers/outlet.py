@@ -2,52 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import math
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
-import numpy as np
-
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.streams.results import Results
+from holdfast.streams.tables import first_of, json_line, records_of
 
-WHATS = ("alarms", "points")
-
-
-def require_what(what: str) -> str:
-    """What is told: alarms or points."""
-    if what not in WHATS:
-        raise BadInputError(f"a broker is told {' or '.join(WHATS)}, got {what!r}")
-    return what
+HURRIED = 5.0  # seconds to wait for a broker that has gone away, once somebody wants to stop
 
 
 def messages_of(results: Results, what: str) -> Iterator[tuple[int, str, bytes, str | None]]:
-    """The number in the run, the id, the JSON and the key of each message; missing and infinite numbers are null."""
-    if what == "alarms":
-        first, rows = results.first_alarm, iter(results.alarm_rows())
-    else:
-        columns = {name: _plain_column(column) for name, column in results.point_columns().items()}
-        first = results.first_point
-        rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    for n, row in enumerate(rows, first):
-        name = f"{results.run}-{what}-{n}"
-        key = row.get("key")
-        told = json.dumps({"id": name} | {at: _plain(value) for at, value in row.items()}, ensure_ascii=False)
+    """The number in the run, the id, the JSON and the key of each message."""
+    for n, row in enumerate(records_of(results, what), first_of(results, what)):
+        name, key = f"{results.run}-{what}-{n}", row.get("key")
+        told = json_line({"id": name} | row)
         yield n, name, told.encode("utf-8", "replace"), None if key is None else str(key)
-
-
-def _plain_column(column: Any) -> list[Any]:
-    return column.tolist() if isinstance(column, np.ndarray) else list(column)
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it, which knows neither NaN nor numbers of numpy."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Unconfirmed:
