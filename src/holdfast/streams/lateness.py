@@ -50,13 +50,17 @@ class Lateness:
             if self._known.any():
                 raise BadInputError("times are given as numbers and as dates in turn")
             self._times = self._times.astype(moments.dtype)
-        order = np.argsort(rows, kind="stable") if rows.any() else np.arange(len(rows))
+        order = np.flatnonzero(~np.isnan(batch.times))  # those that have no time are taken as they come
+        if rows.any():
+            order = order[np.argsort(rows[order], kind="stable")]
+        if not len(order):
+            return batch, 0, 0
         late, repeated = self._look(rows[order], moments[order], batch.values[order])
         kept = ~(late | repeated)
         self._note(rows[order][kept], moments[order][kept], batch.values[order][kept])
         if kept.all():
             return batch, 0, 0
-        there = np.empty(len(rows), np.bool_)
+        there = np.ones(len(rows), np.bool_)
         there[order] = kept
         return batch.only(there), int(late.sum()), int(repeated.sum())
 

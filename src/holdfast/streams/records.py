@@ -80,7 +80,10 @@ class RecordReader:
     def _decide(self, sample: list[dict[str, Any]]) -> None:
         """What the columns are; where a message came from is one only if it is asked for."""
         asked = self.wanted.key
-        plain = [{k: v for k, v in record.items() if k not in SUBJECTS or k == asked} for record in sample]
+        plain = [
+            {k: v for k, v in record.items() if (k not in SUBJECTS or k == asked) and is_writable(k)}
+            for record in sample
+        ]
         if asked in SUBJECTS and not any(asked in record for record in plain):
             raise BadInputError(f"there is no column {asked!r}: only messages of a broker come from one")
         found = understand(plain, self.wanted)
