@@ -188,7 +188,7 @@ def test_what_cannot_be_understood_is_told(tmp_path: Path) -> None:
         read(tmp_path / "x.csv", "just\nsome\ntext\n")
     with pytest.raises(BadInputError, match="is empty"):
         read(tmp_path / "x.csv", " \n\n")
-    with pytest.raises(BadInputError, match="is no text: .* in UTF-8"):
+    with pytest.raises(BadInputError, match=r"is no text: .* in UTF-8"):
         read(tmp_path / "x.csv", "time,a\n1,2\n".encode("utf-16"))
 
 

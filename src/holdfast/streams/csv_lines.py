@@ -28,7 +28,8 @@ class CsvLines:
 
     def __init__(self, dialect: Dialect, columns: Columns) -> None:
         self.dialect, self.columns = dialect, columns
-        self._places = {name: dialect.names.index(name) for name in columns.needed}
+        places = {name: i for i, name in enumerate(dialect.names)}
+        self._places = {name: places[name] for name in columns.needed}
         self._quickly = _quick_reader(dialect, columns)
 
     @classmethod

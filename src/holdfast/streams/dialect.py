@@ -150,12 +150,12 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
     >>> _unique(["a", "b", "a"])
     ('a', 'b', 'a_2')
     """
-    taken: list[str] = []
+    taken: dict[str, None] = {}
     for name in names:
         again = 1
         unique = name
         while unique in taken:
             again += 1
             unique = f"{name}_{again}"
-        taken.append(unique)
+        taken[unique] = None
     return tuple(taken)

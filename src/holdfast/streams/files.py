@@ -116,7 +116,9 @@ class FileSource:
         """The offset to go on at; None if this is another file than it was."""
         length, checksum = position["head"]
         with self._told():
-            same = zlib.crc32(file.read(length)) == checksum and file.seek(0, os.SEEK_END) >= position["offset"]
+            same = zlib.crc32(file.read(length)) == checksum
+            size = file.seek(position["offset"]) if self.packed else os.fstat(file.fileno()).st_size
+            same &= size >= position["offset"]
             file.seek(0)
         if not same:
             log.warning("%s is not the file that it was at the last checkpoint: read from its beginning", self.path)
