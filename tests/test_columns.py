@@ -75,6 +75,13 @@ def test_moments_go_before_days_and_what_is_not_called_time() -> None:
     assert of_csv("installed,time,a\n2020-01-01 10:00,1714550400,1\n").time == "time"
 
 
+def test_times_of_which_some_are_late_or_broken() -> None:
+    times = [*range(50), 44, *range(50, 99), 1e999, 100]
+    assert of_csv("time,a\n" + "".join(f"{one},1.5\n" for one in times)).time == "time"
+    sorted_by_sensor = "".join(f"{time},s{sensor},1.5\n" for sensor in range(5) for time in range(20))
+    assert of_csv("time,sensor,a\n" + sorted_by_sensor).time == "time"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

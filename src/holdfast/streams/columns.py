@@ -233,7 +233,10 @@ def _is_even(values: Sequence[float]) -> bool:
 
 
 def _rises(values: Sequence[float]) -> bool:
-    return all(after >= before for before, after in pairwise(values))
+    """Whether values rise; of many, a few may be late, or there may be several streams one after another."""
+    usual = [one for one in values if abs(one) < 1e300]
+    falls = sum(after < before for before, after in pairwise(usual))
+    return falls <= (len(usual) // 5 if len(usual) > 10 else 0)
 
 
 def _counts(values: Sequence[float]) -> bool:
