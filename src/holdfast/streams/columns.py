@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from holdfast.errors import BadInputError
 from holdfast.streams.refusals import shortened
-from holdfast.streams.times import NUMBER, TEXT, is_number, kind_of
+from holdfast.streams.times import ISO, TEXT, ZONED, is_number, kind_of
 
 NONE = "none"  # said in place of a name: there is no such column
-TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "epoch", "when", "date_time", "time_stamp", "zeit", "t"}
+WORD = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name: also of one like sensorId
+TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "epoch", "when", "zeit", "zeitstempel", "datum", "t"}
+BESIDE_TIME = {"stamp", "s", "sec", "seconds", "ms", "us", "ns", "min", "h", "utc", "gmt", "unix", "local", "iso"}
 KEY_NAMES = {
     *("key", "sensor", "device", "machine", "host", "station", "series", "unit", "symbol", "ticker", "tag", "metric"),
     *("channel", "customer", "account", "meter", "asset", "pump", "engine", "node", "instance", "source", "stream"),
+    "hostname",
 }
+BESIDE_KEY = {"id", "uid", "uuid", "no", "nr", "number", "code", "name"}
 COUNTER_NAMES = {"", "index", "row", "id", "n", "no", "nr", "#", "unnamed: 0", "line"}
 
 
@@ -46,12 +52,21 @@ class Columns:
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
+        return self._as_json
+
+    @cached_property
+    def _as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def of_json(cls, kept: dict[str, Any]) -> Columns:
         """What `as_json` was called on."""
         return cls(**kept | {"values": tuple(kept["values"]), "hints": tuple(kept["hints"])})
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those that have to be read, values first."""
+        return tuple(dict.fromkeys([*self.values, *(one for one in (self.time, self.key) if one is not None)]))
 
     @property
     def wanted(self) -> Wanted:
@@ -128,25 +143,52 @@ def _time_column(kinds: dict[str, list[Any]], wanted: Wanted) -> str | None:
     if wanted.time is not None:
         return None if wanted.time == NONE else wanted.time
     free = [name for name in kinds if name not in (wanted.columns or ()) and name != wanted.key]
-    for name in free:
-        kind = kind_of(kinds[name])
-        if (
-            _plain(name) in TIME_NAMES
-            and kind is not None
-            and (kind != NUMBER or (len(kinds[name]) > 1 and _rises(kinds[name])))
-        ):
-            return name
-    return next((name for name in free if kind_of(kinds[name]) not in (None, NUMBER, TEXT)), None)
+    ranks = {name: _likeness_to_time(name, kinds[name]) for name in free}
+    return min(free, key=lambda name: ranks[name], default=None) if min(ranks.values(), default=NO) < NO else None
+
+
+def is_time_name(name: str) -> bool:
+    """Whether a column of this name may well be the time.
+
+    >>> [is_time_name(name) for name in ("Time (s)", "timestamp_ms", "Date/Time", "t [°C]", "uptime")]
+    [True, True, True, False, False]
+    """
+    words = words_of(name)
+    return bool(words & TIME_NAMES) and words <= TIME_NAMES | BESIDE_TIME
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name, in small letters."""
+    return {word.lower() for word in WORD.findall(name)}
+
+
+NO = 9
+
+
+def _likeness_to_time(name: str, values: Sequence[Any]) -> int:
+    """Small for what is surely the time: moments before numbers, these before days, and texts last; else `NO`."""
+    kind, named = kind_of(values), is_time_name(name)
+    if kind in (ISO, ZONED):
+        days = all(len(one) == len("2024-05-01") for one in values)
+        return (2 if days else 0) if named else 5
+    if not named or kind is None:
+        return NO
+    if kind == TEXT:
+        return 4
+    if "t" in words_of(name):  # which may be a temperature
+        return 3 if len(values) > 2 and _is_even(values) else NO
+    return 1 if _rises(values) else NO
 
 
 def _key_column(kinds: dict[str, list[Any]], wanted: Wanted, time: str | None) -> str | None:
     if wanted.key is not None:
         return None if wanted.key == NONE else wanted.key
     for name, values in kinds.items():
-        plain = _plain(name).removesuffix("_id").removesuffix("_name").removesuffix(" id")
-        if name != time and name not in (wanted.columns or ()) and plain in KEY_NAMES and values:
+        words = words_of(name)
+        named = len(words - BESIDE_KEY) == 1 and words - BESIDE_KEY <= KEY_NAMES
+        if name != time and name not in (wanted.columns or ()) and named and values:
             texts = all(isinstance(one, str) for one in values)
-            numbered = plain != _plain(name) and all(isinstance(one, int) for one in values)  # sensor_id: 17
+            numbered = bool(words & BESIDE_KEY) and all(type(one) is int for one in values)  # sensor_id: 17
             if texts or numbered:
                 return name
     return None
@@ -184,8 +226,17 @@ def _plain(name: str) -> str:
     return name.strip().lower()
 
 
+def _is_even(values: Sequence[float]) -> bool:
+    """Whether values grow by the same step, roundings aside."""
+    step = values[1] - values[0]
+    return step > 0 and all(abs(after - before - step) <= 1e-6 * step for before, after in pairwise(values))
+
+
 def _rises(values: Sequence[float]) -> bool:
-    return all(after >= before for before, after in pairwise(values))
+    """Whether values rise; of many, a few may be late, or there may be several streams one after another."""
+    usual = [one for one in values if abs(one) < 1e300]
+    falls = sum(after < before for before, after in pairwise(usual))
+    return falls <= (len(usual) // 5 if len(usual) > 10 else 0)
 
 
 def _counts(values: Sequence[float]) -> bool:

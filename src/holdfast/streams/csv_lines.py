@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.fleet.columns import read_key_column, series_of
+from holdfast.errors import BadInputError
 from holdfast.fleet.keys import Texts
+from holdfast.streams.arrow_csv import QuickLines
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted, understand
-from holdfast.streams.dialect import MISSING, Dialect, dialect_of, fields_of, number_of
+from holdfast.streams.columns import Columns, Wanted, listed, understand
+from holdfast.streams.dialect import MARK, MISSING, Dialect, dialect_of, fields_of, names_of, number_of
 from holdfast.streams.records import ENOUGH, LONGEST, NO_KEY, NO_TIME, NOT_UTF8, TOO_LONG
-from holdfast.streams.refusals import SHOWN, Refusals
-from holdfast.streams.times import ISO, NUMBER, ZONED, Times, as_time, as_times, nanoseconds
+from holdfast.streams.refusals import Refusals
+from holdfast.streams.times import ISO, NUMBER, ZONED, as_time, as_times, nanoseconds
 
-NEWLINE, QUOTE = ord("\n"), ord('"')
+NEWLINE = ord("\n")
+SURELY = np.array(["1679", "2261"], "datetime64[ns]").view(np.int64)  # between them, whatever the zone
 
 
 class CsvLines:
@@ -26,19 +28,27 @@ class CsvLines:
 
     def __init__(self, dialect: Dialect, columns: Columns) -> None:
         self.dialect, self.columns = dialect, columns
-        wanted = [*columns.values, *(one for one in (columns.time, columns.key) if one is not None)]
-        self._needed = tuple(dict.fromkeys(wanted))
-        self._places = {name: dialect.names.index(name) for name in self._needed}
-        self._quickly: Any = _quick_reader()
+        places = {name: i for i, name in enumerate(dialect.names)}
+        self._places = {name: places[name] for name in columns.needed}
+        self._quickly = _quick_reader(dialect, columns)
 
     @classmethod
-    def understood(cls, head: bytes, wanted: Wanted) -> CsvLines:
-        """By the beginning of a file, of which the last line may be cut."""
-        lines = [line.decode("utf-8", "replace") for line in head.splitlines()][: 10 * ENOUGH]
+    def understood(cls, head: bytes, wanted: Wanted, former: CsvLines | None = None) -> CsvLines:
+        """By the beginning of a file; the former reader again, if this one goes on without names where it ended."""
+        lines = [line.rstrip(b"\r").decode("utf-8", "replace") for line in head.split(b"\n")][: 10 * ENOUGH]
         dialect = dialect_of(lines)
+        if former is not None and not dialect.has_header and former.dialect.has_header:
+            goes_on = len(dialect.names) == len(former.dialect.names) and dialect.separator == former.dialect.separator
+            if goes_on:
+                return former
         body = [line for line in lines[dialect.comments :] if line.strip()][dialect.has_header :]
         width = len(dialect.names)
         rows = [row for line in body if len(row := fields_of(line, dialect.separator)) == width][:ENOUGH]
+        if body and not rows:
+            fields = len(fields_of(body[0], dialect.separator))
+            raise BadInputError(f"the first line names {listed(dialect.names)}, but the next one has {fields} fields")
+        if not body and wanted.columns is None and dialect.names:
+            raise BadInputError(f"there are no records after the names {listed(dialect.names)}")
         typed = [{name: _typed(one, dialect) for name, one in zip(dialect.names, row, strict=True)} for row in rows]
         return cls(dialect, understand(typed or [dict.fromkeys(dialect.names)], wanted))
 
@@ -48,79 +58,13 @@ class CsvLines:
 
     def is_header(self, line: bytes) -> bool:
         """Whether this line has the names of the columns."""
-        text = line.decode("utf-8", "replace").strip("\r\n\ufeff")
-        return [one.strip() for one in fields_of(text, self.dialect.separator)] == list(self.dialect.names)
+        text = line.decode("utf-8", "replace").strip("\r\n").removeprefix(MARK)
+        return self.dialect.has_header and names_of(text, self.dialect.separator) == self.dialect.names
 
     def batch(self, data: bytes, position: Any) -> Batch:
         """The points in some whole lines."""
-        if self._quickly is not None and is_plain(data):
-            table = self._table(data)
-            if table is not None:
-                return self._of_table(table, position)
-        return self._of_lines(data, position)
-
-    # Quickly
-
-    def _table(self, data: bytes) -> Any:
-        """The columns needed, or None where something is not as it should be."""
-        pa, csv = self._quickly
-        types = dict.fromkeys(self.columns.values, pa.float64())
-        if self.columns.key is not None:
-            types[self.columns.key] = pa.dictionary(pa.int32(), pa.string())
-        time, kinds = self.columns.time, [pa.float64() if self._has_numbers else pa.string()]
-        if self.columns.time_kind in (ISO, ZONED):
-            kinds = [pa.timestamp("ns"), pa.timestamp("ns", tz="UTC")][:: -1 if self.columns.time_kind == ZONED else 1]
-        separator, decimal = self.dialect.separator, self.dialect.decimal
-        for kind in kinds:
-            try:
-                return csv.read_csv(
-                    pa.BufferReader(data),
-                    csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=self.dialect.names),
-                    csv.ParseOptions(delimiter=separator),
-                    csv.ConvertOptions(
-                        column_types=types if time is None else types | {time: kind},
-                        include_columns=self._needed,
-                        null_values=MISSING,
-                        decimal_point=decimal,
-                    ),
-                )
-            except (pa.ArrowInvalid, pa.ArrowKeyError):
-                continue
-        return None
-
-    @property
-    def _has_numbers(self) -> bool:
-        return self.columns.time_kind == NUMBER
-
-    def _of_table(self, table: Any, position: Any) -> Batch:
-        columns, n = self.columns, len(table)
-        values = np.empty((n, len(columns.values)))
-        for i, name in enumerate(columns.values):
-            values[:, i] = table.column(name).to_numpy()  # what is null is NaN
-        keys, times, good = None, None, np.ones(n, bool)
-        refused = Refusals()
-        if columns.key is not None:
-            found = read_key_column(series_of(table.column(columns.key)))
-            assert isinstance(found, Texts)
-            keys = found
-            assert keys.codes is not None
-            nameless = np.isin(keys.codes, [-1, *(i for i, one in enumerate(keys.values) if not one)])
-            self._refuse(NO_KEY, nameless, table, refused)
-            good &= ~nameless
-        if columns.time is not None:
-            times, timeless = _times(table.column(columns.time))
-            self._refuse(NO_TIME, timeless & good, table, refused)
-            good &= ~timeless
-        zoned = columns.time_kind == ZONED
-        batch = Batch(values, position, columns.values, keys, times, n_records=n, refused=refused, zoned=zoned)
-        return batch if good.all() else batch.only(good)
-
-    def _refuse(self, reason: str, which: Any, table: Any, refused: Refusals) -> None:
-        for place in np.flatnonzero(which).tolist():
-            shown = table.slice(place, 1).to_pylist()[0].values() if len(refused.first) < SHOWN else ()
-            refused.add(reason, place, self.dialect.separator.join("" if one is None else str(one) for one in shown))
-
-    # One after another
+        quick = None if self._quickly is None else self._quickly.batch(data, position)
+        return self._of_lines(data, position) if quick is None else quick
 
     def _of_lines(self, data: bytes, position: Any) -> Batch:
         columns, refused = self.columns, Refusals()
@@ -183,7 +127,7 @@ class CsvLines:
         return point, moment, key
 
     def _time(self, field: str) -> Any:
-        if self._has_numbers:
+        if self.columns.time_kind == NUMBER:
             number = number_of(field, self.dialect.decimal)
             return None if number is None or number != number else as_time(number, NUMBER)
         if self.columns.time_kind in (ISO, ZONED):
@@ -191,43 +135,12 @@ class CsvLines:
         return None if _is_broken(field) else field
 
 
-def is_plain(data: bytes) -> bool:
-    """Whether lines are lines to everyone: none too long, quotes closed in each, no other kind of line end."""
-    if data.count(b"\r") != data.count(b"\r\n"):
-        return False
-    array = np.frombuffer(data, np.uint8)
-    ends = np.append(np.flatnonzero(array == NEWLINE), len(data))
-    if np.diff(ends, prepend=-1).max() > LONGEST:
-        return False
-    if QUOTE not in data:
-        return True
-    before = np.searchsorted(np.flatnonzero(array == QUOTE), ends)
-    return not (np.diff(before, prepend=0) % 2).any()
-
-
-def _quick_reader() -> Any:
-    """pyarrow and its reader, None without them."""
+def _quick_reader(dialect: Dialect, columns: Columns) -> QuickLines | None:
+    """The quick way, None without pyarrow."""
     try:
-        import pyarrow
-        import pyarrow.csv
+        return QuickLines(dialect, columns)
     except ImportError:
         return None
-    return pyarrow, pyarrow.csv
-
-
-def _times(column: Any) -> tuple[Times, Any]:
-    """The times of a column, and which rows have none."""
-    missing = column.is_null().to_numpy()
-    if str(column.type) == "double":
-        numbers = column.to_numpy()
-        return numbers, missing | ~(np.abs(numbers) < 1e300)
-    if str(column.type).startswith("timestamp"):
-        import pyarrow
-
-        return column.cast(pyarrow.int64()).fill_null(0).to_numpy().view("datetime64[ns]"), missing
-    texts = np.empty(len(column), object)
-    texts[:] = column.to_pylist()
-    return texts, missing
 
 
 def _typed(field: str, dialect: Dialect) -> Any:

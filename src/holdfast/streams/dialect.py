@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
+
+from holdfast.streams.columns import is_time_name
 
 SEPARATORS = ",;\t|"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
@@ -28,6 +30,10 @@ class Dialect:
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
+        return self._as_json
+
+    @cached_property
+    def _as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
@@ -44,12 +50,14 @@ def dialect_of(lines: Sequence[str]) -> Dialect:
     >>> dialect_of(["1.5", "2.5"]).names
     ('value',)
     """
+    lines = [line.removeprefix(MARK) if i == 0 else line for i, line in enumerate(lines)]
     comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     lines = [line for line in lines[comments:] if line.strip()]
     if not lines:
         return Dialect(",", ".", (), False, comments)
-    lines[0] = lines[0].removeprefix(MARK)
     separator = max(SEPARATORS, key=lambda one: _agreement(lines, one))
+    if separator == "," and "," not in lines[0] and all(WITH_COMMA.fullmatch(line.strip()) for line in lines[1:]):
+        separator = ";"  # one column of numbers with commas
     rows = [fields_of(line, separator) for line in lines]
     body = rows[1:]
     commas = sum(bool(WITH_COMMA.fullmatch(one.strip())) for row in body for one in row)
@@ -57,18 +65,48 @@ def dialect_of(lines: Sequence[str]) -> Dialect:
     decimal = "," if separator != "," and commas > points else "."
     has_header = _is_header(rows[0], body, decimal)
     if has_header:
-        names = _unique([one.strip() for one in rows[0]])
+        names = names_of(lines[0], separator)
     else:
         width = len(rows[0])
         names = ("value",) if width == 1 else tuple(f"column_{i}" for i in range(width))
     return Dialect(separator, decimal, names, has_header, comments)
 
 
+def names_of(line: str, separator: str) -> tuple[str, ...]:
+    """The names in the first line; those that come again get a number."""
+    return _unique([one.strip() for one in fields_of(line, separator)])
+
+
 def fields_of(line: str, separator: str) -> list[str]:
-    """The fields of one line; quotes are heeded, and end with the line."""
+    """The fields of one line; quotes are heeded, and end with the line.
+
+    >>> fields_of('a,"b,""c"" ",d', ",")
+    ['a', 'b,"c" ', 'd']
+    """
     if '"' not in line:
         return line.split(separator)
-    return next(csv.reader([line], delimiter=separator), [])
+    fields, begin = [], 0
+    while True:
+        before, after = "", begin
+        if line.startswith('"', begin):
+            before, after = _quoted(line, begin + 1)
+        end = line.find(separator, after)
+        fields.append(before + (line[after:] if end < 0 else line[after:end]))
+        if end < 0:
+            return fields
+        begin = end + 1
+
+
+def _quoted(line: str, begin: int) -> tuple[str, int]:
+    """What stands in quotes that were opened before this place, and the place after them."""
+    pieces = []
+    while (end := line.find('"', begin)) >= 0:
+        pieces.append(line[begin:end])
+        if not line.startswith('"', end + 1):
+            return "".join(pieces), end + 1
+        pieces.append('"')
+        begin = end + 2
+    return "".join(pieces) + line[begin:], len(line)
 
 
 def number_of(text: str, decimal: str) -> float | None:
@@ -97,7 +135,9 @@ def _agreement(lines: Sequence[str], separator: str) -> tuple[int, int]:
 
 
 def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the first line has no number, although a later one has."""
+    """Whether the first line has no number, although a later one has, or names a time."""
+    if any(is_time_name(one) and len(one.strip()) > 1 for one in first):  # and not "t", which may be a yes
+        return True
     numbers = [i for i, one in enumerate(first) if number_of(one, decimal) is not None and one.strip()]
     if numbers:
         return False
@@ -110,12 +150,12 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
     >>> _unique(["a", "b", "a"])
     ('a', 'b', 'a_2')
     """
-    taken: list[str] = []
+    taken: dict[str, None] = {}
     for name in names:
         again = 1
         unique = name
         while unique in taken:
             again += 1
             unique = f"{name}_{again}"
-        taken.append(unique)
+        taken[unique] = None
     return tuple(taken)

@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.streams.results import Results
@@ -23,16 +23,21 @@ class LinesFile(Sink):
         if not self.path.absolute().parent.is_dir():
             raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
         try:
-            self._file: IO[bytes] = open(self.path, "wb" if anew else "ab")  # noqa: SIM115
+            self._file = open(self.path, "wb" if anew else "ab", buffering=0)  # noqa: SIM115
         except OSError as error:
-            raise BadInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+            raise self._error(error) from None
 
     def write(self, results: Results) -> None:
         """Adds lines; others can read them at once."""
-        text = self.lines(results)
-        if text:
-            self._file.write(text.encode("utf-8", "replace"))
-            self._file.flush()
+        rest = memoryview(self.lines(results).encode("utf-8", "replace"))
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise self._error(error) from None
+
+    def _error(self, error: OSError) -> BadInputError:
+        return BadInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}")
 
     def lines(self, results: Results) -> str:
         """The results as lines."""
@@ -40,8 +45,10 @@ class LinesFile(Sink):
 
     def flush(self) -> int:
         """How many bytes the file has, all of them on the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._error(error) from None
         return self._file.tell()
 
     def rewind(self, mark: Any) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from holdfast.errors import BadInputError, HoldfastError
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns, Wanted, columns_at
 from holdfast.streams.source import Source
+from holdfast.streams.times import ISO, ZONED
 
 log = logging.getLogger("holdfast.streams")
 LOOK = 0.4  # seconds until one looks again whether a file has come
@@ -51,8 +53,10 @@ class Folder:
         told = position or {"done": [], "current": None, "inner": None, "columns": None}
         self.columns = columns_at(told)
         done, current, inner = list(told["done"]), told["current"], told["inner"]
+        waiting: list[str] = []
         while True:
-            current = current or self._next(done)
+            waiting = waiting or self._new([*done, current])
+            current = current or (waiting.pop(0) if waiting else None)
             if current is None:
                 if not self.follow:
                     return
@@ -68,25 +72,35 @@ class Folder:
         try:
             source = self._opened(self.path / name, wanted)
             for batch in source.read(inner):
-                self.columns = self.columns or getattr(source, "columns", None)
+                self._agree(getattr(source, "columns", None))
                 batch.position = self._position(done, name, batch.position)
                 yield batch
         except (HoldfastError, OSError) as error:
             log.error("%s is passed over: %s", self.path / name, error)
-            bad = Batch(np.zeros((0, 1)), self._position(done, name, None), n_records=1)
+            bad = Batch(np.zeros((0, 1)), self._position([*done, name], None, None), n_records=1)
             bad.refused.add(WRONG_FILE, 0, f"{name}: {error}")
             yield bad
 
-    def _next(self, done: list[str]) -> str | None:
-        """The file that came first of those not read yet."""
+    def _agree(self, found: Columns | None) -> None:
+        """What the columns are; times must be numbers, dates or texts in all files."""
+        if self.columns is None:
+            self.columns = found
+            return
+        kinds = [None if one is None else one.time_kind for one in (self.columns, found)]
+        if found is not None and len({ISO if kind == ZONED else kind for kind in kinds}) > 1:
+            raise BadInputError(f"its times are given as {kinds[1]}, those of the files before as {kinds[0]}")
+
+    def _new(self, done: list[str]) -> list[str]:
+        """The files not read yet, those that came first first."""
         known = set(done)
         there = []
         for entry in os.scandir(self.path):
             if entry.name in known or entry.name.startswith(".") or entry.name.endswith(UNFINISHED):
                 continue
-            if entry.is_file():
-                there.append((entry.stat().st_mtime_ns, entry.name))
-        return min(there)[1] if there else None
+            with suppress(FileNotFoundError):  # it has gone again
+                if entry.is_file():
+                    there.append((entry.stat().st_mtime_ns, entry.name))
+        return [name for _, name in sorted(there)]
 
     def _position(self, done: list[str], current: str | None, inner: Any) -> dict[str, Any]:
         columns = None if self.columns is None else self.columns.as_json()

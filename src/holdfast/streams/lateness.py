@@ -42,21 +42,26 @@ class Lateness:
 
     def sift(self, batch: Batch) -> tuple[Batch, int, int]:
         """The batch without them; how many were late, and how many repeated."""
-        moments = None if batch.times is None or self.policy == LEARN else comparable(batch.times)
-        if moments is None or not len(batch):
+        times = batch.times
+        moments = None if times is None or self.policy == LEARN else comparable(times)
+        if times is None or moments is None or not len(batch):
             return batch, 0, 0
         rows = self._rows_of(stream_keys(batch) or Texts([""], np.zeros(len(batch), np.int64)), batch.values.shape[1])
         if self._times.dtype != moments.dtype:
             if self._known.any():
                 raise BadInputError("times are given as numbers and as dates in turn")
             self._times = self._times.astype(moments.dtype)
-        order = np.argsort(rows, kind="stable") if rows.any() else np.arange(len(rows))
+        order = np.flatnonzero(~np.isnan(times))  # those that have no time are taken as they come
+        if rows.any():
+            order = order[np.argsort(rows[order], kind="stable")]
+        if not len(order):
+            return batch, 0, 0
         late, repeated = self._look(rows[order], moments[order], batch.values[order])
         kept = ~(late | repeated)
         self._note(rows[order][kept], moments[order][kept], batch.values[order][kept])
         if kept.all():
             return batch, 0, 0
-        there = np.empty(len(rows), np.bool_)
+        there = np.ones(len(rows), np.bool_)
         there[order] = kept
         return batch.only(there), int(late.sum()), int(repeated.sum())
 

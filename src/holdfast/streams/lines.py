@@ -23,15 +23,17 @@ class Block:
     too_long: bytes | None = None
 
 
-def blocks(read: Read, offset: int, at_end: str = "take", at_once: int = AT_ONCE) -> Iterator[Block]:
-    """Blocks of lines, the first of which begins at this offset; an empty one whenever nothing has come yet.
+def blocks(
+    read: Read, offset: int, ends_whole: Callable[[], bool] = lambda: True, at_once: int = AT_ONCE
+) -> Iterator[Block]:
+    """Blocks of lines, the first of which begins at this offset; an empty one whenever no line has come yet.
 
-    at_end: what becomes of a last line without an end: "take", or "leave" it, since more of it may come.
-    at_once: how many bytes to read at a time.
+    ends_whole: is asked at the end whether a last line without an end is all of it. at_once: how many bytes to read at
+    a time.
 
     >>> pieces = iter([b"a\\nb", b"c\\n", None, b"d", b""])
     >>> [(block.data, block.end) for block in blocks(lambda n: next(pieces), 0)]
-    [(b'a\\n', 2), (b'bc\\n', 5), (b'', 5), (b'd', 6)]
+    [(b'a\\n', 2), (b'bc\\n', 5), (b'', 5), (b'', 5), (b'd', 6)]
     """
     waiting: list[bytes] = []  # pieces of a line whose end has not come
     size = 0  # of them
@@ -44,6 +46,7 @@ def blocks(read: Read, offset: int, at_end: str = "take", at_once: int = AT_ONCE
             end = piece.find(b"\n") + 1
             size += end or len(piece)
             if not end:
+                yield Block(b"", offset)
                 continue
             offset += size
             yield Block(b"", offset, too_long)
@@ -54,6 +57,8 @@ def blocks(read: Read, offset: int, at_end: str = "take", at_once: int = AT_ONCE
             waiting, size = [], 0
             offset += len(data)
             yield Block(data, offset)
+        else:
+            yield Block(b"", offset)
         waiting.append(piece[cut:])
         size += len(piece) - cut
         if size > LONGEST:
@@ -61,5 +66,5 @@ def blocks(read: Read, offset: int, at_end: str = "take", at_once: int = AT_ONCE
     rest = b"".join(waiting)
     if too_long is not None:
         yield Block(b"", offset + size, too_long)
-    elif rest and at_end == "take":
+    elif rest and ends_whole():
         yield Block(rest, offset + len(rest))

@@ -57,6 +57,8 @@ def source_at(
     path = Path(urlsplit(text).path if scheme == "file" else text)
     if path.is_dir():
         return Folder(path, lambda one, its: file_at(one, its, form), wanted, follow=follow is not False)
+    if path.is_fifo() or path.is_char_device():
+        return StandardInput(wanted, form=form, path=path, follow=bool(follow))
     if not path.exists():
         raise BadInputError(f"there is no file {path}")
     return file_at(path, wanted, form, follow=bool(follow))

@@ -36,24 +36,16 @@ class RecordReader:
 
     def batch(self, payloads: Sequence[bytes], position: Any, subjects: Sequence[str] | None = None) -> Batch:
         """The points in some payloads. subjects: where each came from, which can be the key."""
-        refused = Refusals()
-        records: list[tuple[int, Any]] = []
-        n = 0
+        records: list[tuple[dict[str, Any] | str, bytes]] = []
         for i, payload in enumerate(payloads):
             for record in self._records(payload):
-                if isinstance(record, str):
-                    refused.add(record, n, payload)
-                else:
-                    records.append((n, record))
-                    if subjects is not None:
-                        for name in SUBJECTS:
-                            record.setdefault(name, subjects[i])
-                n += 1
-        if self.columns is None and records:
-            self._decide([record for _, record in records[:ENOUGH]])
-        if self.columns is None:
-            return Batch(np.zeros((0, 1)), position, n_records=n, refused=refused)
-        return self._points(self.columns, records, n, refused, position)
+                if subjects is not None and isinstance(record, dict):
+                    for name in SUBJECTS:
+                        record.setdefault(name, subjects[i])
+                records.append((record, payload))
+        if self.columns is None and (sample := [record for record, _ in records if isinstance(record, dict)]):
+            self._decide(sample[:ENOUGH])
+        return self._points(self.columns or Columns((VALUE,)), records, position)
 
     def _records(self, payload: bytes) -> Iterator[dict[str, Any] | str]:
         """The records in a payload, or in place of one the reason why it is none."""
@@ -80,35 +72,37 @@ class RecordReader:
     def _decide(self, sample: list[dict[str, Any]]) -> None:
         """What the columns are; where a message came from is one only if it is asked for."""
         asked = self.wanted.key
-        plain = [{k: v for k, v in record.items() if k not in SUBJECTS or k == asked} for record in sample]
+        plain = [
+            {k: v for k, v in record.items() if (k not in SUBJECTS or k == asked) and is_writable(k)}
+            for record in sample
+        ]
         if asked in SUBJECTS and not any(asked in record for record in plain):
             raise BadInputError(f"there is no column {asked!r}: only messages of a broker come from one")
         found = understand(plain, self.wanted)
         self.columns = replace(found, hints=())
 
-    def _points(
-        self, columns: Columns, records: Sequence[tuple[int, Any]], n: int, refused: Refusals, position: Any
-    ) -> Batch:
+    def _points(self, columns: Columns, records: Sequence[tuple[dict[str, Any] | str, bytes]], position: Any) -> Batch:
+        refused = Refusals()
         values: list[list[float]] = []
         places: list[int] = []
         keys: list[str] = []
         times: list[Any] = []
         names, key, time, kind = columns.values, columns.key, columns.time, columns.time_kind
-        for place, record in records:
-            point = _numbers(record, names)
-            if isinstance(point, str):
-                refused.add(point, place, repr(record))
+        for place, (record, payload) in enumerate(records):
+            point = record if isinstance(record, str) else _numbers(record, names)
+            if isinstance(record, str) or isinstance(point, str):
+                refused.add(str(point), place, payload)
                 continue
             if key is not None:
                 told = record.get(key)
                 if not (isinstance(told, str) and told and is_writable(told)) and type(told) is not int:
-                    refused.add(NO_KEY, place, repr(record))
+                    refused.add(NO_KEY, place, payload)
                     continue
                 keys.append(str(told))
             if time is not None and kind is not None:
                 moment = as_time(record.get(time), kind)
                 if moment is None:
-                    refused.add(NO_TIME, place, repr(record))
+                    refused.add(NO_TIME, place, payload)
                     if key is not None:
                         keys.pop()
                     continue
@@ -121,7 +115,7 @@ class RecordReader:
             names,
             None if key is None else Texts(keys),
             None if time is None or kind is None else as_times(times, kind),
-            n_records=n,
+            n_records=len(records),
             places=np.array(places, np.int64),
             refused=refused,
             zoned=kind == ZONED,

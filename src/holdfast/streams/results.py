@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -55,9 +56,8 @@ class Results:
             columns["key"] = texts_of(batch.keys)
         if batch.channels is not None:
             columns["variable"] = texts_of(batch.channels)
-        taken = {*columns, *WATCHED}
-        for i, name in enumerate(names):
-            columns[f"{name}_" if name in taken else name] = batch.values[:, i]
+        for i, name in enumerate(free_names(names, [*columns, *WATCHED])):
+            columns[name] = batch.values[:, i]
         for name in WATCHED if self.trace.watched is not None else PLAIN:
             columns[name] = getattr(self.trace, name)
         return columns
@@ -97,6 +97,26 @@ class Results:
                 }
             )
         return rows
+
+
+def free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Names that differ from each other and from those taken; to many readers small and large letters are the same.
+
+    >>> free_names(["a", "A", "Score", "score_"], ["score"])
+    ['a', 'A_', 'Score__', 'score_']
+    """
+    free: list[str] = []
+    before = {name.lower() for name in taken}
+    all_of_them = before | {name.lower() for name in names}
+    for name in names:
+        unique = name
+        if name.lower() in before:
+            while unique.lower() in all_of_them:
+                unique += "_"
+        before.add(unique.lower())
+        all_of_them.add(unique.lower())
+        free.append(unique)
+    return free
 
 
 def texts_of(keys: Texts) -> list[Any]:

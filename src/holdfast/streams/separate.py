@@ -78,6 +78,7 @@ def stream_keys(batch: Batch) -> Texts | None:
     if not len(batch):
         return Texts([])
     assert channels.codes is not None
-    known, codes = np.unique(texts_of(keys), return_inverse=True)
-    both = [f"{key}{BETWEEN}{name}" for key in known.tolist() for name in channels.values]
+    places: dict[Any, int] = {}
+    codes = np.array([places.setdefault(key, len(places)) for key in texts_of(keys)], np.int64)
+    both = [f"{key}{BETWEEN}{name}" for key in places for name in channels.values]
     return Texts(both, codes * len(channels.values) + channels.codes)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
-from holdfast.streams.results import Results
+from holdfast.streams.results import Results, free_names
 from holdfast.streams.sink import Sink
 from holdfast.streams.tables import ALARMS, POINTS, check_what, columns_of, rows_of
 from holdfast.transactions import at_once
+
+NUMBER = "n"  # the column that has the number of a row
 
 
 class Sqlite(Sink):
@@ -28,7 +30,7 @@ class Sqlite(Sink):
         self.what = tuple(map(check_what, (what,) if isinstance(what, str) else what))
         if not self.path.absolute().parent.is_dir():
             raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._made: set[str] = set()  # tables that are known to be right
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
@@ -43,12 +45,8 @@ class Sqlite(Sink):
         if not len(results):
             return
         with self._told(), at_once(self._database):
-            for name in self.what:
-                rows = rows_of(results, name)
-                if name not in self._columns:
-                    self._make(name, columns_of(results, name))
-                if rows:
-                    self._insert(name, rows)
+            counts = {name: self._add(name, results) for name in self.what}
+        self._next |= counts
 
     def flush(self) -> dict[str, int]:
         """How many rows each table has had; they are on the disk."""
@@ -81,25 +79,29 @@ class Sqlite(Sink):
     def _counted(self, name: str) -> int:
         return int(self._database.execute("select next from holdfast where name = ?", (name,)).fetchone()[0])
 
+    def _add(self, name: str, results: Results) -> int:
+        """Adds the rows of one table; how many it has had then."""
+        rows, first = rows_of(results, name), self._next[name]
+        if name not in self._made:
+            self._make(name, free_names([_name(one) for one in columns_of(results, name)], [NUMBER]))
+        if rows:
+            numbered = ((first + i, *map(_value, row)) for i, row in enumerate(rows))
+            marks = ", ".join("?" * (1 + len(rows[0])))
+            self._database.executemany(f"insert into {name} values ({marks})", numbered)
+            self._database.execute("update holdfast set next = ? where name = ?", (first + len(rows), name))
+        return first + len(rows)
+
     def _make(self, name: str, columns: Sequence[str]) -> None:
         """The table, if it is not there; one that is there must have these columns."""
         listed = ", ".join(map(_quoted, columns))
-        self._database.execute(f"create table if not exists {name} (n integer primary key, {listed})")
+        self._database.execute(f"create table if not exists {name} ({NUMBER} integer primary key, {listed})")
         found = [row[1] for row in self._database.execute(f"pragma table_info({name})")][1:]
         if found != list(columns):
             raise BadInputError(
                 f"the table {name} of {self.path} has other columns: {', '.join(found)}; expected "
                 f"{', '.join(columns)}. Give the name of another file"
             )
-        self._columns[name] = tuple(columns)
-
-    def _insert(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
-        marks = ", ".join("?" * (1 + len(self._columns[name])))
-        first = self._next[name]
-        numbered = ((first + i, *map(_value, row)) for i, row in enumerate(rows))
-        self._database.executemany(f"insert into {name} values ({marks})", numbered)
-        self._next[name] = first + len(rows)
-        self._database.execute("update holdfast set next = ? where name = ?", (self._next[name], name))
+        self._made.add(name)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -121,4 +123,16 @@ def _quoted(name: str) -> str:
 
 def _value(value: Any) -> Any:
     """A value as a column holds it."""
-    return " ".join(value) if isinstance(value, list) else value
+    if isinstance(value, list):
+        value = " ".join(value)
+    return _text(value) if isinstance(value, str) else value
+
+
+def _name(text: str) -> str:
+    """A name that SQL can hold, which ends at a zero."""
+    return _text(text).replace("\0", "?")
+
+
+def _text(text: str) -> str:
+    """A text that UTF-8 can write."""
+    return text if text.isascii() else text.encode(errors="replace").decode()

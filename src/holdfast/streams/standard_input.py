@@ -1,29 +1,43 @@
-"""Standard input as a source: `tail -f x.csv | holdfast watch -`."""
+"""Standard input, or a pipe that has a name, as a source: `tail -f x.csv | holdfast watch -`."""
 
 from __future__ import annotations
 
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns, Wanted
 from holdfast.streams.csv_lines import CsvLines
-from holdfast.streams.files import HEAD, JsonLines, batch_of, reader_for, reader_of
 from holdfast.streams.lines import blocks
+from holdfast.streams.readers import HEAD, LinesReader, batch_of, is_enough, reader_for, reader_of
 
-PATIENCE = 0.25  # seconds
+PATIENCE = 0.25  # seconds until one looks whether there is something else to do
+PAUSE = 0.05  # seconds after which what has come is looked at
 
 
 class StandardInput:
-    """What is piped in. It cannot be read again: what had come since the last checkpoint is lost in a crash."""
+    """What is piped in. It cannot be read again: what had come since the last checkpoint is lost in a crash.
 
-    def __init__(self, wanted: Wanted | None = None, *, form: str | None = None) -> None:
-        self.wanted, self.form = wanted or Wanted(), form
-        self.reader: CsvLines | JsonLines | None = None
+    path: of a named pipe (`mkfifo`) in place of standard input; with `follow` other writers may come after the first.
+    """
+
+    def __init__(
+        self,
+        wanted: Wanted | None = None,
+        *,
+        form: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        follow: bool = False,
+    ) -> None:
+        self.wanted, self.form, self.path, self.follow = wanted or Wanted(), form, path, follow
+        self.reader: LinesReader | None = None
 
     @property
     def columns(self) -> Columns | None:
@@ -32,44 +46,58 @@ class StandardInput:
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches of what comes; of a position only what the columns are matters."""
-        head = b""
-        if position:
-            self.reader = reader_of(position, self.wanted)
-        while self.reader is None or (position and b"\n" not in head):
-            piece = _read(HEAD)
-            if piece:
-                head += piece
-            if piece == b"" or (b"\n" in head and self.reader is not None):
+        pipe = self._opened()
+        try:
+            yield from self._batches(pipe, position)
+        finally:
+            if self.path is not None:
+                os.close(pipe)
+
+    def _batches(self, pipe: int, position: Any) -> Iterator[Batch]:
+        self.reader = reader_of(position, self.wanted) if position else None
+        head, until = b"", None  # when to look at what has come
+        while len(head) < HEAD and (until is None or time.monotonic() < until):
+            piece = _read(pipe, HEAD, PATIENCE if until is None else PAUSE)
+            if piece == b"" or (piece is None and until is not None):
                 break
-            if self.reader is None and b"\n" in head.strip() and not _more_is_waiting():
-                self._begin(head)
-        if self.reader is None:
-            self._begin(head)
+            head += piece or b""
+            if until is None:
+                yield Batch(np.zeros((0, 1)), position)
+                if b"\n" in head if position else is_enough(head, self.form):
+                    until = time.monotonic() + PATIENCE
+        begin = self._begin(head)
+        pieces = iter([head[begin:]] if head[begin:] else [])
         assert self.reader is not None
-        head = head[self._skipped(head, bool(position)) :]
-        pieces = iter([head] if head else [])
-        for block in blocks(lambda n: next(pieces, None) or _read(n), 0):
+        for block in blocks(lambda n: next(pieces, None) or _read(pipe, n, PATIENCE), 0):
             yield batch_of(self.reader, block, {})
 
-    def _begin(self, head: bytes) -> None:
+    def _begin(self, head: bytes) -> int:
+        """Understands what comes; how many bytes there are before the first record: names may come again."""
+        if self.reader is not None:
+            first = head[: head.find(b"\n") + 1]
+            return len(first) if isinstance(self.reader, CsvLines) and self.reader.is_header(first) else 0
         if not head.strip():
-            raise BadInputError("standard input is empty")
-        self.reader, self._begins = reader_for(head, self.wanted, self.form)
+            raise BadInputError(f"{self.path or 'standard input'} is empty")
+        whole = head[: head.rfind(b"\n") + 1] or head
+        self.reader, begin = reader_for(whole, self.wanted, self.form)
+        return begin
 
-    def _skipped(self, head: bytes, resumed: bool) -> int:
-        """How many bytes come before the first record; a header that comes again is passed over."""
-        if not resumed:
-            return self._begins
-        first = head[: head.find(b"\n") + 1]
-        return len(first) if isinstance(self.reader, CsvLines) and self.reader.is_header(first) else 0
+    def _opened(self) -> int:
+        if self.path is None:
+            if sys.stdin is None:
+                raise BadInputError("there is no standard input")
+            return sys.stdin.fileno()
+        try:  # one that may write itself never sees the end
+            return os.open(self.path, (os.O_RDWR if self.follow else os.O_RDONLY) | os.O_NONBLOCK)
+        except OSError as error:
+            raise BadInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
-def _more_is_waiting() -> bool:
-    return bool(select.select([sys.stdin], [], [], 0.05)[0])
-
-
-def _read(n: int) -> bytes | None:
+def _read(pipe: int, n: int, patience: float) -> bytes | None:
     """What has come, None if nothing has."""
-    if not select.select([sys.stdin], [], [], PATIENCE)[0]:
+    if not select.select([pipe], [], [], patience)[0]:
         return None
-    return os.read(sys.stdin.fileno(), n)
+    try:
+        return os.read(pipe, n)
+    except BlockingIOError:  # another one was faster
+        return None

@@ -26,5 +26,8 @@ class StandardOutput(Sink):
         else:
             lines = [json_line(record) for record in records]
         if lines:
-            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            if self.form == "text":
+                lines = ["".join(c if c.isprintable() else "?" for c in line) for line in lines]
+            text, encoding = "".join(f"{line}\n" for line in lines), getattr(sys.stdout, "encoding", None) or "utf-8"
+            sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
             sys.stdout.flush()

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.fleet.keys import is_writable
+
 NUMBER, ISO, ZONED, TEXT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
 Times = npt.NDArray[Any]
 """datetime64[ns] in UTC, float64, or texts (object)."""
@@ -63,6 +65,8 @@ def nanoseconds(text: Any) -> int | None:
         moment = int(np.datetime64(f"{date}T{clock or '00:00'}", "ns").astype(np.int64))
     except ValueError:  # such as the 31st of February
         return None
+    if hours and not (int(hours) < 24 and int(minutes or 0) < 60):
+        return None
     ahead = 0 if sign is None else (60 * int(hours) + int(minutes or 0)) * (-1 if sign == "-" else 1)
     return moment - ahead * 60_000_000_000
 
@@ -73,7 +77,7 @@ def as_time(value: Any, kind: str) -> Any:
         return nanoseconds(value)
     if kind == NUMBER:
         return float(value) if is_number(value) and abs(value) < 1e300 else None
-    return value if isinstance(value, str) else None
+    return value if isinstance(value, str) and (value.isascii() or is_writable(value)) else None
 
 
 def as_times(values: Sequence[Any], kind: str) -> Times:
@@ -94,9 +98,14 @@ def told(times: Times, zoned: bool = False) -> list[Any]:
     (['1970-01-01T00:00:01.500Z'], [3, 3.5])
     """
     if times.dtype.kind == "M":
-        return [f"{one}Z" for one in shortest(times)] if zoned else list(shortest(times))
+        texts = [f"{one}Z" for one in shortest(times)] if zoned else list(shortest(times))
+        return [None if missing else one for one, missing in zip(texts, np.isnat(times).tolist(), strict=True)]
     if times.dtype.kind == "f":
-        return [int(one) if one == one // 1 and abs(one) < 2.0**53 else one for one in times.tolist()]
+        whole = (times == np.floor(times)) & (np.abs(times) < 2.0**53)
+        return [
+            int(one) if integer else one if abs(one) < np.inf else None
+            for one, integer in zip(times.tolist(), whole.tolist(), strict=True)
+        ]
     return list(times)
 
 

@@ -1,0 +1,119 @@
+"""Lines of separated values as points, quickly, by pyarrow."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from holdfast.fleet.columns import read_key_column, series_of
+from holdfast.fleet.keys import Texts
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Columns
+from holdfast.streams.dialect import MARK, MISSING, Dialect
+from holdfast.streams.records import LONGEST
+from holdfast.streams.times import ISO, NUMBER, ZONED, Times
+
+NEWLINE = ord("\n")
+SURELY = np.array(["1679", "2261"], "datetime64[ns]").view(np.int64)  # between them, whatever the zone
+
+
+class QuickLines:
+    """Makes batches of lines in which all is well, exactly as `CsvLines` does, and leaves the others to it."""
+
+    def __init__(self, dialect: Dialect, columns: Columns) -> None:
+        import pyarrow
+        import pyarrow.csv
+
+        self._pyarrow, self._csv = pyarrow, pyarrow.csv
+        self.dialect, self.columns = dialect, columns
+
+    def batch(self, data: bytes, position: Any) -> Batch | None:
+        """The points in some whole lines, where nothing is out of the ordinary; else None."""
+        if not is_plain(data):
+            return None
+        table = self._table(data)
+        if table is None or len(table) != data.count(b"\n") + (not data.endswith(b"\n")):  # quotes over several lines
+            return None
+        columns, n = self.columns, len(table)
+        values = np.empty((n, len(columns.values)))
+        for i, name in enumerate(columns.values):
+            column = table.column(name)
+            values[:, i] = column.to_numpy()  # what is null is NaN
+            if np.count_nonzero(np.isnan(values[:, i])) != column.null_count:  # such as nan(1)
+                return None
+        keys, times = None, None
+        if columns.key is not None:
+            found = read_key_column(series_of(table.column(columns.key)))
+            assert isinstance(found, Texts)
+            assert found.codes is not None
+            keys, last = found, found.values[found.codes[-1]]
+            if "" in keys.values or "\n" in last:  # a quote that the last line does not close
+                return None
+        if columns.time is not None and (times := _times(table.column(columns.time))) is None:
+            return None
+        return Batch(values, position, columns.values, keys, times, n_records=n, zoned=columns.time_kind == ZONED)
+
+    def _table(self, data: bytes) -> Any:
+        """The columns needed, or None where something is not as it should be."""
+        pa, csv = self._pyarrow, self._csv
+        for options in self._options:
+            try:
+                return csv.read_csv(pa.BufferReader(data), *options)
+            except (pa.ArrowInvalid, pa.ArrowKeyError):
+                continue
+        return None
+
+    @cached_property
+    def _options(self) -> list[Any]:
+        """How pyarrow is to read, one way after another: a column of times has a zone in all lines or in none."""
+        pa, csv = self._pyarrow, self._csv
+        types = dict.fromkeys(self.columns.values, pa.float64())
+        if self.columns.key is not None:
+            types[self.columns.key] = pa.dictionary(pa.int32(), pa.string())
+        time, kinds = self.columns.time, [pa.float64() if self.columns.time_kind == NUMBER else pa.string()]
+        if self.columns.time_kind in (ISO, ZONED):
+            kinds = [pa.timestamp("ns"), pa.timestamp("ns", tz="UTC")][:: -1 if self.columns.time_kind == ZONED else 1]
+        return [
+            (
+                csv.ReadOptions(use_threads=False, block_size=1 << 30, column_names=self.dialect.names),
+                csv.ParseOptions(delimiter=self.dialect.separator),
+                csv.ConvertOptions(
+                    column_types=types if time is None else types | {time: kind},
+                    include_columns=self.columns.needed,
+                    null_values=MISSING,
+                    decimal_point=self.dialect.decimal,
+                ),
+            )
+            for kind in kinds
+        ]
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether lines are lines to everyone: none too long, no other kind of line end, no mark before them."""
+    if data.startswith(MARK.encode()):
+        return False
+    if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
+        return False
+    if len(data) <= LONGEST:
+        return True
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)
+    return bool(np.diff(ends, prepend=-1, append=len(data)).max() <= LONGEST)
+
+
+def _times(column: Any) -> Times | None:
+    """The times of a column; None if there is one that has to be looked at."""
+    if column.null_count:
+        return None
+    if str(column.type) == "double":
+        numbers: Times = column.to_numpy()
+        return numbers if (np.abs(numbers) < 1e300).all() else None
+    if str(column.type).startswith("timestamp"):
+        import pyarrow
+
+        moments = column.cast(pyarrow.int64()).to_numpy()
+        return moments.view("datetime64[ns]") if SURELY[0] < moments.min() and moments.max() < SURELY[1] else None
+    texts = np.empty(len(column), object)
+    texts[:] = column.to_pylist()
+    return None if "\n" in texts[-1] else texts

@@ -1,0 +1,194 @@
+"""Separated values: the quick way and the slow way are the same, and no line depends on those around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.streams import csv_lines
+from holdfast.streams.arrow_csv import QuickLines
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Columns, Wanted
+from holdfast.streams.csv_lines import CsvLines
+from holdfast.streams.dialect import Dialect
+from holdfast.streams.records import LONGEST, NO_KEY, NO_TIME, NOT_UTF8, TOO_LONG
+from holdfast.streams.results import texts_of
+from holdfast.streams.times import ISO, NUMBER, TEXT, ZONED
+
+NUMBERS = (
+    *("1.5", "-2", "+1.5", "1e400", "-1e400", "1e-400", "nan(abc)", "nan()", "-nan", "+nan", "inf", "Infinity", "-inf"),
+    *("1_0", "0x10", "1.", ".5", "", "NA", " NA", "na", "NaN", "-", "?", " 1.5 ", "\t2", "1E+5", "1d5", "1e", "007"),
+    *("123456789012345678901234567890", "9007199254740993", "0.1000000000000000055511151231257827", "1,5", "1.5.5"),
+    *("--1", "５", "\xa01", "1\x002", "true", "None", "null", "N/A", '"1.5"', '" 2"', '"NA"', '""', '"1""5"', '1"5"'),
+    *('"1"5', "1.0f", "+", ".", "e5", "-0", "4.9e-324", "1.7976931348623159e308", "\x0b1", "1\x1f", "1\x85"),
+)
+TIMES = (
+    *("2024-05-01", "2024-05-01 10:00", "2024-05-01T10", "2024-05-01T10:00:00.5", "2024-05-01T10:00:00."),
+    *("2024-05-01T10:00:00.123456789", "2024-05-01T10:00:00.1234567891", "1677-10-01", "1677-12-31T23:00-05:00"),
+    *("2262-01-01T00:00+05:00", "2261-12-31T23:59-05:00", "0001-01-01", "9999-01-01", "2024-02-30", "2023-02-29"),
+    *("2024-05-01T24:00", "2024-05-01T23:59:60", "2024-05-01T10:00:00Z", "2024-05-01T10:00:00+01:00"),
+    *("2024-05-01T10:00:00+0100", "2024-05-01T10:00:00-01", "2024-05-01T10:00:00-25:00", "2024-05-01T10:00+23:60"),
+    *("2024-05-01T100000", "20240501", " 2024-05-01", "2024-05-01 ", "2024-05-01Z", "2024-05-01t10:00", "2024-5-1"),
+    *("soon", "", "NA", "null", "-", '"2024-05-01"', "17", "17.5", "1e301", "-5", "nan", "inf", "2024-13-01", "+17"),
+)
+KEYS = (
+    "a",
+    "b",
+    "",
+    "NA",
+    " a",
+    '"a"',
+    '"a,b"',
+    '"a""b"',
+    '"a"b',
+    '""',
+    'a"',
+    'x"y',
+    '"',
+    '"x',
+    "é",
+    "a\x00",
+    "a\rb",
+    "\r",
+)
+KINDS = (None, NUMBER, ISO, ZONED, TEXT)
+GOOD = {NUMBER: "17", ISO: "2024-05-01T10:00:00", ZONED: "2024-05-01T10:00:00Z", TEXT: "x"}
+
+
+@st.composite
+def cases(draw: Any) -> tuple[CsvLines, list[bytes], bytes]:
+    """A reader, some lines, and what they end in."""
+    separator = draw(st.sampled_from(",;\t|"))
+    decimal = "." if separator == "," else draw(st.sampled_from(".,"))
+    kind, keyed = draw(st.sampled_from(KINDS)), draw(st.booleans())
+    names = ["a", "b", *(["t"] if kind else []), *(["k"] if keyed else []), "rest"]
+    columns = Columns(("a", "b"), "t" if kind else None, kind, "k" if keyed else None)
+    odd = {"a": NUMBERS, "b": NUMBERS, "t": TIMES, "k": KEYS, "rest": (*NUMBERS, *KEYS)}
+    good = {"a": f"1{decimal}5", "b": "2", "t": GOOD.get(kind or "", ""), "k": "a", "rest": "z"}
+    lines = []
+    for _ in range(draw(st.integers(1, 4))):
+        which = draw(st.sampled_from([*names, "", "short", "long"]))
+        fields = [draw(st.sampled_from(odd[name])) if name == which else good[name] for name in names]
+        fields = fields[:-1] if which == "short" else [*fields, "x"] if which == "long" else fields
+        broken = draw(st.booleans()) and separator.join(fields).isprintable()
+        lines.append(separator.join(fields).encode("latin-1" if broken else "utf-8", "ignore"))
+    return (
+        CsvLines(Dialect(separator, decimal, tuple(names), True), columns),
+        lines,
+        draw(st.sampled_from([b"\n", b"\r\n"])),
+    )
+
+
+def told(batch: Batch) -> list[Any]:
+    """All that a batch says, in a form that can be compared."""
+    assert batch.places is not None
+    values = np.where(np.isnan(batch.values), np.nan, batch.values)  # one NaN is as good as another
+    times = None if batch.times is None else (batch.times.dtype, batch.times.tolist())
+    keys = None if batch.keys is None else texts_of(batch.keys)
+    refused = (dict(batch.refused.counts), batch.refused.first)
+    return [values.tobytes(), times, keys, batch.n_records, batch.places.tolist(), refused, batch.names, batch.zoned]
+
+
+def together(batches: Sequence[Batch]) -> list[Any]:
+    """The same of several batches, one after another."""
+    values, times, keys, places, counts, n = b"", [], [], [], {}, 0  # type: ignore[var-annotated]
+    for one in batches:
+        data, moments, own, n_own, where, (refused, _), _, _ = told(one)
+        values += data
+        times += [] if moments is None else moments[1]
+        keys += own or []
+        places += [n + place for place in where]
+        n += n_own
+        for reason, count in refused.items():
+            counts[reason] = counts.get(reason, 0) + count
+    return [values, times, keys, n, places, counts]
+
+
+@settings(max_examples=400)
+@given(cases(), st.booleans())
+def test_both_ways_are_the_same_and_lines_stand_alone(case: tuple[CsvLines, list[bytes], bytes], ended: bool) -> None:
+    reader, lines, end = case
+    data = end.join(lines) + (end if ended else b"")
+    assert told(reader.batch(data, None)) == told(reader._of_lines(data, None))
+    alone = [reader.batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
+    assert together([reader.batch(data, None)]) == together(alone)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(
+        st.sampled_from(
+            ['1,"a"\n', "1,a\n", "1,", "2", '"', '""', '"a', 'a"', ",", "\n", "\n1,", "\r\n", " ", '1,"x,y"\n', "\r"]
+        ),
+        max_size=9,
+    ),
+    st.booleans(),
+)
+def test_quotes_of_any_kind(pieces: list[str], keyed: bool) -> None:
+    columns = Columns(("a",), None, None, "k") if keyed else Columns(("a",), "k", TEXT)
+    reader = CsvLines(Dialect(",", ".", ("a", "k"), True), columns)
+    data = "".join(pieces).encode()
+    assert told(reader.batch(data, None)) == told(reader._of_lines(data, None))
+    alone = [reader.batch(line, None) for line in data.split(b"\n")]
+    assert together([reader.batch(data, None)]) == together(alone)
+
+
+def test_what_is_well_is_read_the_quick_way() -> None:
+    quick = QuickLines(Dialect(",", ".", ("t", "k", "a"), True), Columns(("a",), "t", ISO, "k"))
+    well = b'2024-05-01,x,1.5\n2024-05-01 10:00,"y, z",NA\n2024-05-01T10:00:00.5,x,-inf\n'
+    batch = quick.batch(well, 7)
+    assert batch is not None
+    assert batch.position == 7
+    assert batch.values.ravel().tolist()[::2] == [1.5, -np.inf]
+    assert quick.batch(b"2024-05-01T10:00Z,x,1.5\r\n2024-05-01T10:00+01,x,1.5\r\n", 0) is not None
+    assert quick.batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
+
+
+def test_without_pyarrow_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
+    quick = CsvLines.understood(head, Wanted())
+    monkeypatch.setattr(csv_lines, "_quick_reader", lambda dialect, columns: None)
+    slow = CsvLines.understood(head, Wanted())
+    assert (slow.columns, slow.dialect) == (quick.columns, quick.dialect)
+    assert slow._quickly is None
+    assert quick._quickly is not None
+    data = head.partition(b"\n")[2]
+    assert told(slow.batch(data, None)) == told(quick.batch(data, None))
+
+
+def test_reasons() -> None:
+    reader = CsvLines(Dialect(",", ".", ("t", "k", "a"), True), Columns(("a",), "t", ISO, "k"))
+    lines = {
+        b"2024-05-01,x": "not 3 fields",
+        b"2024-05-01,x,one": "'a' is not a number",
+        b"2024-05-01,x,1\xff": NOT_UTF8,
+        b"2024-05-01,\xff,1": NOT_UTF8,
+        b"2024-05-01,,1": NO_KEY,
+        b"soon,x,1": NO_TIME,
+        b"2024-05-01,x," + b" " * LONGEST + b"1": TOO_LONG,
+    }
+    batch = reader.batch(b"\n".join([*lines, b"2024-05-01,x,7"]), None)
+    assert batch.refused.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
+    assert [one.place for one in batch.refused.first] == [0, 1, 2, 3, 4]
+    assert [one.text for one in batch.refused.first][1] == "2024-05-01,x,one"
+    assert (batch.n_records, batch.values.tolist()) == (8, [[7.0]])
+
+
+def test_long_fields_in_quotes() -> None:
+    reader = CsvLines(Dialect(",", ".", ("a", "note"), True), Columns(("a",)))
+    long = b'1.5,"' + b"x" * 500_000 + b'"'
+    for data in (long + b"\n", long + b"\n2,one\rtwo\n", b'1.5,"a' + b"x" * 300_000):
+        assert reader.batch(data, None).values[0, 0] == 1.5
+
+
+def test_names_that_come_again_are_known() -> None:
+    reader = CsvLines.understood(b"a,a\n1,2\n", Wanted())
+    assert reader.is_header(b"a,a\r\n")
+    assert reader.is_header("\ufeffa, a\n".encode())
+    assert not reader.is_header(b"a,b\n")
+    assert not CsvLines.understood(b"1,2\n", Wanted()).is_header(b"column_0,column_1\n")

@@ -1,0 +1,486 @@
+"""Files, pipes and folders as sources: any cut, any position, any way they grow, are replaced or are broken."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import BadInputError
+from holdfast.streams.batch import Batch
+from holdfast.streams.columns import Wanted
+from holdfast.streams.files import FileSource
+from holdfast.streams.folder import WRONG_FILE, Folder
+from holdfast.streams.lines import blocks
+from holdfast.streams.places import file_at, source_at
+from holdfast.streams.records import LONGEST, NOT_JSON, TOO_LONG
+from holdfast.streams.refusals import Refusals
+from holdfast.streams.standard_input import StandardInput
+from holdfast.streams.times import told
+
+Told = tuple[list[list[float]], list[Any], int, Counter[str], list[tuple[int, str]]]
+
+
+def gathered(batches: list[Batch]) -> Told:
+    """Values, times, how many records, how many refused of each reason, the first ones; cuts do not show."""
+    values: list[list[float]] = []
+    times: list[Any] = []
+    refused = Refusals()
+    n = 0
+    for batch in batches:
+        values += batch.values.tolist()
+        times += [] if batch.times is None else told(batch.times)
+        refused.join(batch.refused, n)
+        n += batch.n_records
+    return values, times, n, refused.counts, [(one.place, one.text) for one in refused.first]
+
+
+def read(source: Any, position: Any = None) -> Told:
+    return gathered(list(source.read(position)))
+
+
+def until(batches: Iterator[Batch], enough: Callable[[list[Batch]], bool], seconds: float = 10.0) -> list[Batch]:
+    """Batches of a live source; they come, be they empty, twice a second."""
+    got: list[Batch] = []
+    end = time.monotonic() + seconds
+    while not enough(got):
+        assert time.monotonic() < end, got
+        before = time.monotonic()
+        got.append(next(batches))
+        assert time.monotonic() - before < 2.0  # half a second; machines that test are slow
+        json.dumps(got[-1].position)
+    return got
+
+
+def n_points(n: int) -> Callable[[list[Batch]], bool]:
+    return lambda got: sum(map(len, got)) >= n
+
+
+def values_of(batches: list[Batch]) -> list[float]:
+    return [row[0] for batch in batches for row in batch.values.tolist()]
+
+
+# Cuts and positions
+
+LINES = st.sampled_from(
+    [b"1,2.5", b"2,x", b"3", b"", b"4,-1e5", b'5,"7"', b"6,\xff", b"7,8\r", b"1,2,3", b'8,"9', b"9,\r1", b"nan,0"]
+)
+RECORDS = st.sampled_from(
+    [b'{"a":2}', b'{"time":2}', b"[", b"", b"  ", b'{"time":3,"a":"x"}', b'{"time":4,"a":1e5}\r', b"\xff", b"null"]
+)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@given(data=st.data(), n=st.integers(1, 40), ended=st.booleans())
+def test_any_cut_and_any_position(tmp_path_factory: Any, data: Any, n: int, ended: bool, form: str) -> None:
+    path = tmp_path_factory.mktemp("cut") / f"x.{form}"
+    begin = b"time,a\n0,1\n0,1\n" if form == "csv" else b'{"time":0,"a":1}\n' * 9
+    lines = data.draw(st.lists(LINES if form == "csv" else RECORDS, max_size=12))
+    path.write_bytes(begin + b"\n".join(lines) + (b"\n" if ended else b""))
+    check_cuts_and_positions(path, n)
+
+
+def check_cuts_and_positions(path: Path, n: int) -> None:
+    whole = read(FileSource(path))
+    batches = list(FileSource(path, at_once=n).read())
+    assert gathered(batches) == whole
+    for i, batch in enumerate(batches):
+        position = json.loads(json.dumps(batch.position))
+        for at_once in (n, 1 << 18):
+            assert gathered([*batches[: i + 1], *FileSource(path, at_once=at_once).read(position)]) == whole
+
+
+def test_packed_files(tmp_path: Path) -> None:
+    content = b"time,a\n" + b"".join(b"%d,%d\n" % (i, i % 13) for i in range(20_000))
+    (tmp_path / "x.csv").write_bytes(content)
+    (tmp_path / "x.csv.GZ").write_bytes(gzip.compress(content))
+    whole = read(FileSource(tmp_path / "x.csv"))
+    batches = list(FileSource(tmp_path / "x.csv.GZ", at_once=1 << 16).read())
+    assert gathered(batches) == whole
+    assert gathered([*batches[:2], *FileSource(tmp_path / "x.csv.GZ").read(batches[1].position)]) == whole
+    packed = gzip.compress("".join(f"{one}\n" for one in np.random.default_rng(0).normal(size=9000).tolist()).encode())
+    batches = []
+    for size in (0, 12, 20_000, len(packed) - 5):
+        (tmp_path / "y.csv.gz").write_bytes(packed[:size])
+        batches.clear()
+        with pytest.raises(BadInputError, match=r"y\.csv\.gz (cannot be read: compressed file ended|is empty)"):
+            batches.extend(FileSource(tmp_path / "y.csv.gz", at_once=1 << 14).read())
+    assert sum(map(len, batches)) > 5000  # what came before the break is there
+    (tmp_path / "y.csv.gz").write_bytes(packed[:20_000])
+    with pytest.raises(BadInputError, match="cannot be read: compressed file ended"):
+        read(FileSource(tmp_path / "y.csv.gz"), batches[-1].position)
+    (tmp_path / "z.csv.gz").write_bytes(content)
+    with pytest.raises(BadInputError, match="not a gzipped file"):
+        read(FileSource(tmp_path / "z.csv.gz"))
+    with pytest.raises(BadInputError, match="packed: it cannot be followed"):
+        FileSource(tmp_path / "x.csv.GZ", follow=True)
+
+
+# Lines that are too long
+
+
+@pytest.mark.parametrize("at_once", [1 << 12, 1 << 18, 1 << 24])
+def test_long_lines_are_counted(tmp_path: Path, at_once: int) -> None:
+    path = tmp_path / "x.csv"
+    edge = b"3," + b" " * (LONGEST - 3) + b"5"
+    assert len(edge) == LONGEST
+    lines = [b"time,a", b"1,2", b"x" * 10_000_000, edge, b"4,6", edge + b" ", b"y" * (LONGEST + 1)]
+    path.write_bytes(b"\n".join(lines))
+    values, times, n, counts, first = read(FileSource(path, at_once=at_once))
+    assert (values, times, n) == ([[2.0], [5.0], [6.0]], [1, 3, 4], 6)
+    assert counts == {TOO_LONG: 3}
+    assert [place for place, _ in first] == [1, 4, 5]
+    assert first[0][1] == "x" * 80 + "…"
+
+
+def test_memory_is_bounded_however_long_a_line_is() -> None:
+    pieces = iter([b"a\n", *[b"x" * (1 << 20)] * 3000, b"x\nb\n"])  # 3 GB
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    got = list(blocks(lambda n: next(pieces, b""), 0))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+    assert [block.data for block in got if block.data] == [b"a\n", b"b\n"]
+    assert [len(block.too_long) for block in got if block.too_long is not None] == [400]
+    assert got[-1].end == 2 + 3000 * (1 << 20) + 4
+
+
+# Files that grow
+
+
+def test_a_growing_file_is_followed(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.touch()
+    batches = FileSource(path, follow=True).read()
+    assert [len(next(batches)) for _ in range(2)] == [0, 0]  # an empty one is waited for
+    with open(path, "ab", buffering=0) as file:
+        file.write(b"# a logger\ntime,a\n")
+        assert next(batches).position is None  # names alone tell nothing
+        file.write(b"2024-05-01,1")
+        assert len(next(batches)) == 0
+        file.write(b".5\n")
+        began = time.monotonic()
+        got = until(batches, n_points(1))
+        assert time.monotonic() - began < 1.0
+        file.write(b"2024-05-02,2.5\n2024-05-03,3")
+        got += until(batches, n_points(1))
+        assert next(batches).behind == len(b"2024-05-03,3")
+        position = got[-1].position
+        file.write(b"0\n2024-05-04,4\n")
+    assert values_of([*got, *until(batches, n_points(2))]) == [1.5, 2.5, 30, 4]
+    assert values_of(until(FileSource(path, follow=True).read(position), n_points(2))) == [30, 4]
+    assert read(FileSource(path))[0] == [[1.5], [2.5], [30], [4]]
+
+
+def test_one_record_of_json_is_enough(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"time": 1714550400, "a": 1}\n')
+    source = FileSource(path, follow=True)
+    assert values_of(until(source.read(), n_points(1))) == [1]
+    assert source.columns is not None
+    assert (source.columns.time, source.columns.values) == ("time", ("a",))
+
+
+def test_a_beginning_without_an_end_does_not_wait_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"1.5," * 50_000)
+    batches = FileSource(path, follow=True).read()
+    assert [len(next(batches)) for _ in range(4)] == [0, 0, 0, 0]
+    with open(path, "ab") as file:
+        file.write(b"1.5\n")
+    assert gathered(until(batches, lambda got: bool(got and got[-1].n_records)))[2] == 1
+
+
+@pytest.mark.parametrize("names_again", [True, False])
+def test_a_file_that_is_replaced(tmp_path: Path, names_again: bool) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"time,a,b\n1,10,0\n2,20,0\n")
+    batches = FileSource(path, Wanted(columns=("a",)), follow=True).read()
+    got = until(batches, n_points(2))
+    with open(path, "ab") as old:
+        path.rename(tmp_path / "x.1")
+        path.write_bytes(b"b,a,time\n0,40,4\n" if names_again else b"4,40,0\n")
+        old.write(b"3,30,0")  # at the last moment, and its end does not come any more
+    got += until(batches, n_points(2))
+    assert values_of(got) == [10, 20, 30, 40]
+    assert [one for batch in got if batch.times is not None for one in batch.times.tolist()] == [1, 2, 3, 4]
+
+
+def test_a_file_that_is_emptied(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"time,a\n1,10\n2,20\n3,3")
+    batches = FileSource(path, follow=True).read()
+    got = until(batches, n_points(2))
+    os.truncate(path, 0)
+    waiting = [next(batches), next(batches)]
+    with open(path, "ab") as file:
+        file.write(b"4,40\n")
+    assert values_of([*got, *waiting, *until(batches, n_points(1))]) == [10, 20, 40]
+    again = FileSource(path, follow=True).read(waiting[-1].position)  # a stop while there was nothing
+    assert values_of(until(again, n_points(1))) == [40]
+
+
+def test_a_file_that_goes_and_comes_again(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"a": 1}\n')
+    batches = FileSource(path, follow=True).read()
+    got = until(batches, n_points(1))
+    path.unlink()
+    got += [next(batches), next(batches)]
+    path.write_text('{"b": 0, "a": 2}\n')
+    assert values_of([*got, *until(batches, n_points(1))]) == [1, 2]
+
+
+def test_another_file_at_a_resume_is_read_from_its_beginning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"time,a\n1,10\n2,20\n")
+    position = list(FileSource(path).read())[-1].position
+    assert read(FileSource(path), position)[0] == []
+    for content in (b"time,a\n7,70\n8,80\n9,90\n", b"time,a\n1,10\n", b"7,70\n8,80\n"):
+        path.write_bytes(content)
+        with caplog.at_level(logging.WARNING, "holdfast.streams"):
+            values = read(FileSource(path), position)[0]
+        assert values == [[float(line.split(b",")[1])] for line in content.splitlines() if b"time" not in line]
+        assert "is not the file that it was at the last checkpoint: read from its beginning" in caplog.text
+        caplog.clear()
+
+
+# What cannot be read
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"cannot be read: is a directory"):
+        read(FileSource(tmp_path))
+    with pytest.raises(BadInputError, match=r"nothing\.csv cannot be read: no such file"):
+        read(FileSource(tmp_path / "nothing.csv"))
+    for name in ("x.csv", "x.jsonl", "x.bin"):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(BadInputError, match="is empty"):
+            read(FileSource(tmp_path / name))
+    for data in (
+        os.urandom(5000),
+        b"\x7fELF" + bytes(500),
+        b"SQLite format 3\0" + bytes(4000),
+    ):
+        (tmp_path / "x.bin").write_bytes(data)
+        with pytest.raises(BadInputError, match="is no text"):
+            read(FileSource(tmp_path / "x.bin"))
+    (tmp_path / "x.csv").write_bytes(b"time,a\n1,2\n\x00\xff\xfe,3\n3,4\n")  # a broken record is not a broken file
+    assert read(FileSource(tmp_path / "x.csv"))[0] == [[2.0], [4.0]]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("1\n")
+    (tmp_path / "x.csv").chmod(0)
+    with pytest.raises(BadInputError, match="permission denied"):
+        read(FileSource(tmp_path / "x.csv"))
+
+
+def test_json_that_does_not_tell_its_columns_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"x" * 200_000 + b'\n{"a": 1}\n[[[\n{"a": 2}\n')
+    assert read(FileSource(path))[0] == [[1.0], [2.0]]
+    assert read(FileSource(path))[3] == {NOT_JSON: 2}
+    (tmp_path / "x.txt").write_text('{"a": 1}\n')  # told by what is in it
+    assert read(FileSource(tmp_path / "x.txt"))[0] == [[1.0]]
+
+
+# Pipes
+
+PIPED = """
+import json, sys
+from holdfast.streams.refusals import Refusals
+from holdfast.streams.standard_input import StandardInput
+position = json.loads(sys.argv[1])
+source = StandardInput()
+for batch in source.read(position):
+    for row, place in zip(batch.values.tolist(), batch.places.tolist()):
+        print(json.dumps([row, batch.refused.total]), flush=True)
+    last = batch.position
+    print("-" if not batch.n_records else "batch", flush=True)
+print("end", json.dumps(last), flush=True)
+"""
+
+
+class Piped:
+    """A process that reads standard input and says what comes."""
+
+    def __init__(self, position: Any = None) -> None:
+        command = [sys.executable, "-c", PIPED, json.dumps(position)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+
+    def line(self) -> str:
+        return self.stdout.readline().decode().strip()
+
+    def row(self) -> list[Any]:
+        """The next point, empty batches aside."""
+        while not (line := self.line()).startswith("["):
+            assert line in ("-", "batch")
+        return list(json.loads(line)[0])
+
+    def rest(self) -> tuple[list[list[float]], Any]:
+        self.stdin.close()
+        lines = self.stdout.read().decode().splitlines()
+        assert self.process.wait() == 0
+        rows = [json.loads(line)[0] for line in lines if line.startswith("[")]
+        return rows, json.loads(lines[-1].removeprefix("end "))
+
+
+def test_standard_input_as_it_comes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    one, two = Piped(), Piped()
+    assert one.line() == two.line() == "-"  # while nothing has come somebody may stop it
+    one.stdin.write(b"time,a\n")
+    one.stdin.write(b"1,1")
+    two.stdin.write(b'{"time": 1, "a": 5}\n')
+    began = time.monotonic()
+    assert two.row() == [5.0]
+    one.stdin.write(b".5\n")
+    assert one.row() == [1.5]
+    assert time.monotonic() - began < 2.0  # half a second each, at most
+    one.stdin.write(b"2,2.5\n3,3.")
+    assert one.row() == [2.5]
+    two.stdin.write(b'{"time": 2, "a": "x"}\n{"time": 3, "a": 7}\n')
+    rows, position = two.rest()
+    assert rows == [[7.0]]
+    one.stdin.write(b"75")
+    rows, position = one.rest()
+    assert rows == [[3.75]]
+    for begin, value in (("time,a\\n4,4\\n", 4.0), ("5,5\\n", 5.0)):  # the names may come again, or not
+        resumed = StandardInput(path=tmp_path / "pipe").read(position)
+        assert len(next(resumed)) == 0
+        subprocess.run(["/bin/sh", "-c", f"printf '{begin}' > {tmp_path}/pipe"], check=True)
+        assert values_of(list(resumed)) == [value]
+
+
+def test_a_pipe_that_is_always_full(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    line, n = b"1.5,2.5,3.5\n", 2_000_000
+
+    def write() -> None:
+        with open(path, "wb") as pipe:
+            pipe.write(b"a,b,c\n")
+            for _ in range(100):
+                pipe.write(line * (n // 100))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    points, largest = 0, 0
+    for batch in source_at(path).read(None):
+        points, largest = points + len(batch), max(largest, len(batch))
+    writer.join()
+    assert (points, largest <= (1 << 16)) == (n, True)  # and it does not wait for the end to begin
+
+
+def test_a_pipe_with_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    ending, live = source_at(path), source_at(path, follow=True)
+    assert isinstance(ending, StandardInput)
+    batches = live.read(None)
+    assert len(next(batches)) == 0  # before anybody writes
+    for value in (1, 2):  # one writer after another
+        subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
+        assert values_of(until(batches, n_points(1))) == [value]
+    batches.close()  # type: ignore[attr-defined]
+    batches = ending.read(None)
+    assert len(next(batches)) == 0
+    subprocess.run(["/bin/sh", "-c", f"printf 'a\\n3\\n4' > {path}"], check=True)
+    assert values_of(list(batches)) == [3, 4]
+
+
+def test_pipes_that_bring_nothing(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="/dev/null is empty"):
+        list(source_at("/dev/null").read(None))
+    with pytest.raises(BadInputError, match="pipe cannot be read: no such file"):
+        list(StandardInput(path=tmp_path / "pipe").read())
+
+
+# Folders
+
+
+def folder(path: Path, **options: Any) -> Folder:
+    return Folder(path, lambda one, wanted: file_at(one, wanted, at_once=16), **options)
+
+
+def dropped(path: Path, content: bytes, at: int) -> None:
+    path.write_bytes(content)
+    os.utime(path, (at, at))
+
+
+def test_a_folder_in_the_order_of_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dropped(tmp_path / "b.csv", b"time,a\n1,10\n2,20\n", 100)
+    dropped(tmp_path / "a.jsonl", b'{"a": 50, "time": 5}\n{"a": 60, "time": 6}\n', 300)
+    dropped(tmp_path / "c.csv", b"a;time\n30;3\n40;4\n", 200)
+    dropped(tmp_path / "bad.csv", b"time,x\n1,10\n", 210)
+    dropped(tmp_path / "worse.csv", bytes(100), 220)
+    dropped(tmp_path / "dates.csv", b"time,a\n2024-05-01,7\n", 230)
+    dropped(tmp_path / "names.csv", b"time,a\n", 240)
+    pq.write_table(pa.table({"time": [7.0], "a": [70.0], "z": ["?"]}), tmp_path / "d.parquet")
+    for name in (".hidden.csv", "e.csv.tmp", "e.csv.part", "e.swp"):
+        dropped(tmp_path / name, b"time,a\n0,0\n", 1)
+    (tmp_path / "in").mkdir()
+    batches = list(folder(tmp_path, follow=False).read())
+    values, times, n, counts, _ = gathered(batches)
+    assert [row[0] for row in values] == [10, 20, 30, 40, 50, 60, 70]
+    assert times == [1, 2, 3, 4, 5, 6, 7]
+    assert counts == {WRONG_FILE: 3}
+    assert n == 10
+    assert "there is no column 'a'" in caplog.text
+    assert "its times are given as ISO 8601, those of the files before as number" in caplog.text
+    for i, batch in enumerate(batches):  # and so from every position
+        position = json.loads(json.dumps(batch.position))
+        again = gathered([*batches[: i + 1], *folder(tmp_path, follow=False).read(position)])
+        assert again[:4] == (values, times, n, counts)
+
+
+def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
+    batches = source_at(tmp_path).read(None)
+    assert len(next(batches)) == 0
+    (tmp_path / "1.csv.tmp").write_text("a\n1\n")
+    assert len(next(batches)) == 0
+    (tmp_path / "1.csv.tmp").rename(tmp_path / "1.csv")
+    got = until(batches, n_points(1))
+    (tmp_path / "2.csv").write_text("a\n2\n")
+    (tmp_path / "3.csv").write_text("a\n3\n")
+    (tmp_path / "1.csv").unlink()
+    got += until(batches, n_points(2))
+    assert values_of(got) == [1, 2, 3]
+    again = source_at(tmp_path, follow=False)
+    assert read(again, got[-1].position)[0] in ([], [[3.0]])
+
+
+def test_a_file_that_breaks_in_the_middle_is_not_read_twice(tmp_path: Path) -> None:
+    content = "a\n" + "".join(f"{one}\n" for one in np.random.default_rng(0).normal(size=20_000).tolist())
+    (tmp_path / "1.csv.gz").write_bytes(gzip.compress(content.encode(), 1)[:-1000])
+    broken = Folder(tmp_path, lambda one, wanted: file_at(one, wanted, at_once=1 << 15), follow=False)
+    batches = list(broken.read())
+    values, _, n, counts, _ = gathered(batches)
+    assert counts == {WRONG_FILE: 1}
+    assert n == len(values) + 1
+    assert len(values) > 1000
+    numbers = [float(line) for line in content.splitlines()[1:]]
+    for i, batch in enumerate(batches):
+        got = values_of([*batches[: i + 1], *broken.read(batch.position)])
+        assert got == numbers[: len(got)]
+        assert len(got) > 1000

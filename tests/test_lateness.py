@@ -1,0 +1,119 @@
+"""Late and repeated points, against what one would do point by point."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import BadInputError
+from holdfast.fleet.keys import Texts
+from holdfast.streams.batch import Batch
+from holdfast.streams.lateness import Lateness
+from holdfast.streams.results import texts_of
+from holdfast.streams.separate import apart, stream_keys
+
+Point = tuple[str, float, tuple[float, ...]]
+
+
+def one_by_one(points: list[Point]) -> tuple[list[int], int, int]:
+    """Which points are taken; how many are late, and how many repeated."""
+    last: dict[str, tuple[float, tuple[float, ...]]] = {}
+    taken, late, repeated = [], 0, 0
+    for i, (key, moment, value) in enumerate(points):
+        if math.isnan(moment):
+            taken.append(i)
+            continue
+        if key in last and moment < last[key][0]:
+            late += 1
+        elif key in last and moment == last[key][0] and str(value) == str(last[key][1]):
+            repeated += 1
+        else:
+            last[key] = (moment, value)
+            taken.append(i)
+    return taken, late, repeated
+
+
+def batch_of(points: list[Point], whole: bool, keyed: str, n: int) -> Batch:
+    moments = [one[1] for one in points]
+    times = np.array(moments, np.float64)
+    if whole:
+        times = np.array(["NaT" if math.isnan(one) else int(one) for one in moments], "datetime64[ns]")
+    names = [one[0] for one in points]
+    keys = Texts(names)
+    if keyed == "by codes":
+        known = ["unused", *dict.fromkeys(reversed(names)), "unused too"]
+        keys = Texts(known, np.array([known.index(name) for name in names], np.int64))
+    values = np.array([one[2] for one in points]).reshape(len(points), 2)
+    return Batch(values, keys=None if keyed == "no" else keys, times=times, places=np.arange(n, n + len(points)))
+
+
+POINTS = st.lists(
+    st.tuples(
+        st.sampled_from("abcde"),
+        st.sampled_from([0.0, 1.0, 1.0, 2.0, 3.0, 5.0, math.nan]),
+        st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.sampled_from([0.0, math.inf])),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=300)
+@given(POINTS, st.lists(st.integers(0, 40), max_size=6), st.booleans(), st.sampled_from(["no", "by codes", "as texts"]))
+def test_any_points_in_any_cuts(points: list[Point], cuts: list[int], whole: bool, keyed: str) -> None:
+    points = [("", *one[1:]) for one in points] if keyed == "no" else points
+    sieve, got, counts = Lateness(), [], [0, 0]
+    bounds = sorted({0, len(points), *(cut for cut in cuts if cut < len(points))})
+    for begin, end in pairwise(bounds):
+        batch, late, repeated = sieve.sift(batch_of(points[begin:end], whole, keyed, begin))
+        assert batch.places is not None
+        got += batch.places.tolist()
+        counts = [counts[0] + late, counts[1] + repeated]
+        again = Lateness()  # it may be interrupted at any moment
+        again.restore(sieve.to_bytes())
+        assert again.to_bytes() == sieve.to_bytes()
+        sieve = again
+    assert (got, *counts) == one_by_one(points)
+
+
+def test_points_that_are_taken_keep_what_is_theirs() -> None:
+    batch = Batch([1.0, 2.0, 3.0], keys=["a", "b", "a"], times=[5, 1, 4], n_records=9, places=np.array([2, 4, 8]))  # type: ignore[arg-type]
+    taken, late, repeated = Lateness().sift(batch)
+    assert (late, repeated, taken.n_records) == (1, 0, 9)
+    assert taken.keys is not None
+    assert (texts_of(taken.keys), taken.values.ravel().tolist()) == (["a", "b"], [1.0, 2.0])
+    assert taken.places is not None
+    assert taken.places.tolist() == [2, 4]
+
+
+def test_variables_apart_are_streams_of_their_own() -> None:
+    keys = ["a", "a\0", "b", "a"]  # a zero at the end is part of a key
+    batch = apart(
+        Batch([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [1.0, 9.0]], names=("x", "y"), keys=keys, times=[1, 1, 1, 1])
+    )  # type: ignore[arg-type]
+    found = stream_keys(batch)
+    assert found is not None
+    assert texts_of(found) == ["a / x", "a / y", "a\0 / x", "a\0 / y", "b / x", "b / y", "a / x", "a / y"]
+    taken, late, repeated = Lateness().sift(batch)
+    assert (late, repeated, len(taken)) == (0, 1, 7)
+    long = apart(Batch([[1.0, 2.0]] * 4000, names=("x", "y"), keys=["k" * 500_000, *["a"] * 3999]))  # type: ignore[arg-type]
+    assert len(stream_keys(long) or ()) == 8000  # and does not take 16 GB
+
+
+def test_without_an_order_all_are_taken() -> None:
+    for times in (None, ["5/1/24", "4/1/24", "5/1/24"]):
+        batch = Batch([1.0, 1.0, 1.0], times=times)  # type: ignore[arg-type]
+        assert Lateness().sift(batch)[0] is batch
+    late: Any = Batch([1.0, 1.0, 1.0], times=[2, 1, 2])  # type: ignore[arg-type]
+    assert Lateness("learn").sift(late) == (late, 0, 0)
+    with pytest.raises(BadInputError, match="expected one of skip, learn, got 'sometimes'"):
+        Lateness("sometimes")
+    sieve = Lateness()
+    sieve.sift(late)
+    with pytest.raises(BadInputError, match="as numbers and as dates in turn"):
+        sieve.sift(Batch([1.0], times=["2024-05-01"]))  # type: ignore[arg-type]

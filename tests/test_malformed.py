@@ -1,0 +1,132 @@
+"""A hundred thousand broken records among good ones: the good ones do not notice, and each broken one is counted."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.streams import Results
+from holdfast.streams.records import LONGEST, NO_RECORD, NO_TIME, NOT_JSON, NOT_UTF8, TOO_LONG
+from holdfast.streams.refusals import SHOWN
+from holdfast.streams.tally import BEYOND, NO_VALUE
+
+# That some points could not be used is told, once.
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+
+N_GOOD, N_BAD, N_LONG = 30_000, 100_000, 2
+Maker = Callable[[int], bytes]
+"""A line, given a number to be its time."""
+
+BAD_JSON: list[tuple[str, Maker]] = [
+    (NOT_JSON, lambda i: b'{"time": %d, "a": ' % i),
+    (NOT_JSON, lambda i: b"time=%d a=1.5" % i),
+    (NOT_JSON, lambda i: b"[" * 5000),
+    (NOT_JSON, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 5000)),  # more digits than Python reads
+    (NOT_JSON, lambda i: b"\x00"),
+    (NO_RECORD, lambda i: b"null"),
+    (NO_RECORD, lambda i: b'"1.5"'),
+    (NO_RECORD, lambda i: b"[]"),
+    ("no column 'a'", lambda i: b'{"time": %d, "A": 1.5}' % i),
+    ("no column 'a'", lambda i: b"{}"),
+    ("no column 'a'", lambda i: b"[1.5, 2.5]"),
+    ("'a' is not a number", lambda i: b'{"time": %d, "a": "1.5"}' % i),
+    ("'a' is not a number", lambda i: b'{"time": %d, "a": true}' % i),
+    ("'a' is not a number", lambda i: b'{"time": %d, "a": {"b": [1]}}' % i),
+    (NO_TIME, lambda i: b'{"a": 1.5}'),
+    (NO_TIME, lambda i: b'{"time": "soon", "a": 1.5}'),
+    (NO_TIME, lambda i: b'{"time": 1e999, "a": 1.5}'),
+    (NOT_UTF8, lambda i: b'{"time": %d, "a": 1.5, "note": "\xff"}' % i),
+    (NO_VALUE, lambda i: b'{"time": %d, "a": NaN}' % i),
+    (NO_VALUE, lambda i: b'{"time": %d, "a": null}' % i),
+    (BEYOND, lambda i: b'{"time": %d, "a": 1e400}' % i),
+    (BEYOND, lambda i: b'{"time": %d, "a": -Infinity}' % i),
+    (BEYOND, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 400)),
+    (BEYOND, lambda i: b'{"time": %d, "a": 1e200}' % i),
+]
+BAD_CSV: list[tuple[str, Maker]] = [
+    ("not 3 fields", lambda i: b"%d" % i),
+    ("not 3 fields", lambda i: b"%d,1.5,x,y" % i),
+    ("not 3 fields", lambda i: b"\x00"),
+    ("not 3 fields", lambda i: b'%d,"1.5,x' % i),
+    ("not 3 fields", lambda i: b'{"time": %d}' % i),
+    ("'a' is not a number", lambda i: b"%d,one,x" % i),
+    ("'a' is not a number", lambda i: b'%d,"1,5",x' % i),
+    ("'a' is not a number", lambda i: b"%d,0x10,x" % i),
+    ("'a' is not a number", lambda i: b"%d,1\x00,x" % i),
+    ("'a' is not a number", lambda i: b"time,a,note"),
+    (NO_TIME, lambda i: b",1.5,x"),
+    (NO_TIME, lambda i: b"soon,1.5,x"),
+    (NO_TIME, lambda i: b"1e999,1.5,x"),
+    (NOT_UTF8, lambda i: b"%d,1\xff,x" % i),
+    (NO_VALUE, lambda i: b"%d,NaN,x" % i),
+    (NO_VALUE, lambda i: b"%d,,x" % i),
+    (BEYOND, lambda i: b"%d,1e400,x" % i),
+    (BEYOND, lambda i: b"%d,-inf,x" % i),
+    (BEYOND, lambda i: b"%d,%s,x" % (i, b"9" * 400)),
+    (BEYOND, lambda i: b"%d,1e200,x" % i),
+]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_broken_records_among_good_ones(tmp_path: Path, form: str) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(20.0, 0.5, N_GOOD) + 3.0 * (np.arange(N_GOOD) > N_GOOD // 2)
+    values[rng.integers(0, N_GOOD, 30)] = 40.0
+    bad = BAD_JSON if form == "jsonl" else BAD_CSV
+    plan: list[int] = [-1] * N_GOOD + [i % len(bad) for i in range(N_BAD - N_LONG)] + [len(bad)] * N_LONG
+    random.Random(0).shuffle(plan)
+    made: Counter[str] = Counter()
+    lines, good_lines, numbers, first = [], [], [], []
+    for i, kind in enumerate(plan):
+        if kind < 0:
+            value = values[len(numbers)].item()
+            line = b'{"time": %d, "a": %r}' % (i, value) if form == "jsonl" else b"%d,%r,x" % (i, value)
+            numbers.append(i)
+            good_lines.append(line)
+        else:
+            reason, line = (TOO_LONG, b"x" * 10_000_000) if kind == len(bad) else (bad[kind][0], bad[kind][1](i))
+            made[reason] += 1
+            first.append((reason, i))
+        lines.append(line)
+    names = [] if form == "jsonl" else [b"time,a,note"]
+    (tmp_path / f"all.{form}").write_bytes(b"\n".join([*names, *lines]))
+    (tmp_path / f"good.{form}").write_bytes(b"\n".join([*names, *good_lines]))
+
+    alone, among = heard(tmp_path / f"good.{form}"), heard(tmp_path / f"all.{form}")
+    assert among["tally"].refused.counts == made
+    assert sum(made.values()) == N_BAD
+    assert made[TOO_LONG] == N_LONG
+    assert among["tally"].records == N_GOOD + N_BAD
+    assert among["records"] == numbers
+    assert alone["records"] == list(range(N_GOOD))
+    for name in ("score", "change_score", "p_value", "dropped", "anomaly", "change"):
+        assert b"".join(among[name]) == b"".join(alone[name]), name
+    assert [numbers[record] for record in alone["alarms"]] == among["alarms"]
+    assert len(alone["alarms"]) > 5
+    shown = [(one.reason, one.place) for one in among["tally"].refused.first]
+    assert len(shown) == SHOWN
+    read = [one for one in first if one[0] not in (NO_VALUE, BEYOND)]  # those are found when they are learnt
+    assert [one for one in shown if one[0] not in (NO_VALUE, BEYOND)] == read[: len(shown)][:SHOWN]
+    assert LONGEST < 10_000_000
+
+
+def heard(path: Path) -> dict[str, Any]:
+    """What is said of the good points of a file."""
+    got: dict[str, Any] = {name: [] for name in ("records", "alarms")}
+
+    def hear(results: Results) -> None:
+        good = ~results.trace.bad
+        got["records"] += results.records[good].tolist()
+        got["alarms"] += [row["record"] for row in results.alarm_rows()]
+        for name in ("score", "change_score", "p_value", "dropped", "anomaly", "change"):
+            got.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[good].tobytes())
+
+    got["tally"] = hf.run(path, hf.SRA(), hear).tally
+    return got
