@@ -1,5 +1,6 @@
 """The documentation: it shows what it says, its links lead somewhere, it names all that users rely on."""
 
+import json
 import re
 import sys
 from functools import reduce
@@ -109,7 +110,7 @@ def scripts():
     """The scripts that write figures into pages."""
     sys.path.insert(0, str(ROOT / "benchmarks"))
     try:
-        return import_module("readme_table"), import_module("reproduction_page")
+        return tuple(map(import_module, ("readme_table", "reproduction_page", "streams_page")))
     finally:
         sys.path.pop(0)
 
@@ -124,3 +125,11 @@ def test_the_figures_of_the_reproduction_are_those_of_its_results():
     """After `holdfast reproduce --out DIR`: python benchmarks/reproduction_page.py DIR."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
     assert scripts()[1].page_with_figures(text) == text
+
+
+def test_the_figures_of_streams_are_those_of_the_benchmark():
+    """After `holdfast bench detect crash jetstream --json FILE`: python benchmarks/streams_page.py FILE."""
+    text = (GUIDE / "streams.md").read_text(encoding="utf-8")
+    assert scripts()[2].page_with_figures(text) == text
+    results = json.loads((ROOT / "benchmarks" / "streams.json").read_text(encoding="utf-8"))
+    assert not results["quick"]
