@@ -403,6 +403,8 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
         subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
         assert values_of(until(batches, n_points(1))) == [value]
     batches.close()  # type: ignore[attr-defined]
+    with pytest.raises(BadInputError, match="is a pipe, and can be read once only: `holdfast watch"):
+        read(FileSource(path))
     batches = ending.read(None)
     assert len(next(batches)) == 0
     subprocess.run(["/bin/sh", "-c", f"printf 'a\\n3\\n4' > {path}"], check=True)
