@@ -84,9 +84,7 @@ class FileSource:
 
     def _open(self) -> IO[bytes]:
         if self.path.is_fifo():
-            raise BadInputError(
-                f"{self.path} is a pipe, and can be read once only: `holdfast watch {self.path} --once`"
-            )
+            raise BadInputError(f"{self.path} is a pipe, which can be read once: `holdfast watch {self.path} --once`")
         with self._told():
             opener: Callable[..., Any] = gzip.open if self.packed else open
             file: IO[bytes] = opener(self.path, "rb")
