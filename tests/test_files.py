@@ -57,14 +57,12 @@ def read(source: Any, position: Any = None) -> Told:
 
 
 def until(batches: Iterator[Batch], enough: Callable[[list[Batch]], bool], seconds: float = 10.0) -> list[Batch]:
-    """Batches of a live source; they come, be they empty, twice a second."""
+    """Batches of a live source until there is enough; they come, be they empty, again and again."""
     got: list[Batch] = []
     end = time.monotonic() + seconds
     while not enough(got):
         assert time.monotonic() < end, got
-        before = time.monotonic()
         got.append(next(batches))
-        assert time.monotonic() - before < 2.0  # half a second; machines that test are slow
         json.dumps(got[-1].position)
     return got
 
@@ -174,9 +172,8 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
         file.write(b"2024-05-01,1")
         assert len(next(batches)) == 0
         file.write(b".5\n")
-        began = time.monotonic()
         got = until(batches, n_points(1))
-        assert time.monotonic() - began < 1.0
+        assert len(got) <= 2  # it comes at once, and not when there is more
         file.write(b"2024-05-02,2.5\n2024-05-03,3")
         got += until(batches, n_points(1))
         assert next(batches).behind == len(b"2024-05-03,3")
@@ -327,6 +324,8 @@ class Piped:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        self.watchdog = threading.Timer(60.0, self.process.kill)  # rather than to wait for ever
+        self.watchdog.start()
 
     def line(self) -> str:
         return self.stdout.readline().decode().strip()
@@ -340,6 +339,7 @@ class Piped:
     def rest(self) -> tuple[list[list[float]], Any]:
         self.stdin.close()
         lines = self.stdout.read().decode().splitlines()
+        self.watchdog.cancel()
         assert self.process.wait() == 0
         rows = [json.loads(line)[0] for line in lines if line.startswith("[")]
         return rows, json.loads(lines[-1].removeprefix("end "))
@@ -352,11 +352,9 @@ def test_standard_input_as_it_comes(tmp_path: Path) -> None:
     one.stdin.write(b"time,a\n")
     one.stdin.write(b"1,1")
     two.stdin.write(b'{"time": 1, "a": 5}\n')
-    began = time.monotonic()
     assert two.row() == [5.0]
     one.stdin.write(b".5\n")
     assert one.row() == [1.5]
-    assert time.monotonic() - began < 2.0  # half a second each, at most
     one.stdin.write(b"2,2.5\n3,3.")
     assert one.row() == [2.5]
     two.stdin.write(b'{"time": 2, "a": "x"}\n{"time": 3, "a": 7}\n')
@@ -403,6 +401,8 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
         subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
         assert values_of(until(batches, n_points(1))) == [value]
     batches.close()  # type: ignore[attr-defined]
+    with pytest.raises(BadInputError, match="is a pipe, which can be read once: `holdfast watch"):
+        read(FileSource(path))
     batches = ending.read(None)
     assert len(next(batches)) == 0
     subprocess.run(["/bin/sh", "-c", f"printf 'a\\n3\\n4' > {path}"], check=True)

@@ -51,7 +51,8 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         )
         peeked = Peeked(source, None if found is None else found[0]["position"])
         log.info("watching %s", shown(place))
-        peeked.look(stop)
+        if peeked.columns is None:  # else they are those of the checkpoint
+            peeked.look(stop)
         if peeked.columns is None:
             log.info("stopped before anything had come" if stop.is_set() else "ended: not one record could be read")
             return

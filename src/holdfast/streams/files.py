@@ -83,6 +83,8 @@ class FileSource:
             position = None
 
     def _open(self) -> IO[bytes]:
+        if self.path.is_fifo():
+            raise BadInputError(f"{self.path} is a pipe, which can be read once: `holdfast watch {self.path} --once`")
         with self._told():
             opener: Callable[..., Any] = gzip.open if self.packed else open
             file: IO[bytes] = opener(self.path, "rb")

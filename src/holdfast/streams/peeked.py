@@ -23,14 +23,25 @@ class Peeked:
     def look(self, stop: threading.Event) -> bool:
         """Waits for the first points; whether there were any before the end, or before somebody said stop."""
         for batch in self._batches:
-            if batch.n_records:
-                self._first.append(batch)
             if len(batch):
+                self._first.append(batch)
                 self.columns = self.columns or columns_at(batch.position)
                 return True
+            if batch.n_records:
+                self._add_refused(batch)
             if stop.is_set():
                 return False
         return False
+
+    def _add_refused(self, batch: Batch) -> None:
+        """However many records are refused before the first good one, one batch tells of them."""
+        if not self._first:
+            self._first.append(batch)
+            return
+        before = self._first[0]
+        before.refused.join(batch.refused, before.n_records)
+        before.n_records += batch.n_records
+        before.position = batch.position
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """All batches from where it was opened."""

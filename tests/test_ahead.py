@@ -1,0 +1,89 @@
+"""Reading ahead is bounded and hides no error; looking first loses nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.streams.ahead import DEPTH, Ahead
+from holdfast.streams.batch import Batch
+from holdfast.streams.peeked import Peeked
+
+
+def test_no_more_is_read_than_is_taken() -> None:
+    given, closed = [], threading.Event()
+
+    def batches() -> Iterator[Batch]:
+        try:
+            for i in range(1000):
+                given.append(i)
+                yield Batch([float(i)], position=i)
+        finally:
+            closed.set()
+
+    ahead = Ahead(batches())
+    for i in range(5):
+        batch = ahead.take(5.0)
+        assert batch is not None
+        assert batch.position == i
+        time.sleep(0.02)
+        assert len(given) <= i + 1 + DEPTH + 1
+    ahead.stop()
+    assert closed.wait(5.0)
+    assert len(given) <= 5 + 2 * (DEPTH + 1)
+
+
+def test_the_end_and_errors_come_after_what_was_read() -> None:
+    def batches(error: Exception | None) -> Iterator[Batch]:
+        yield Batch([1.0])
+        if error is not None:
+            raise error
+
+    for error in (None, OSError("gone")):
+        ahead = Ahead(batches(error))
+        assert ahead.take(5.0) is not None
+        if error is None:
+            assert ahead.take(5.0) is None
+        else:
+            with pytest.raises(OSError, match="gone"):
+                ahead.take(5.0)
+        assert ahead.ended
+        ahead.stop()
+    slow = Ahead(iter(lambda: time.sleep(0.05) or Batch([1.0]), None))  # type: ignore[func-returns-value]
+    assert slow.take(0.0) is None
+    assert not slow.ended
+    slow.stop()
+
+
+class Rubbish:
+    """Refused records, then good ones."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def read(self, position: Any) -> Iterator[Batch]:
+        for i in range(position or 0, self.n):
+            batch = Batch([], position=i + 1, n_records=2)
+            batch.refused.add("rubbish", 1, f"{i}")
+            yield batch
+            yield Batch([], position=i + 1)
+        yield Batch([1.0], position=self.n + 1)
+        yield Batch([2.0], position=self.n + 2)
+
+
+def test_looking_first_loses_nothing_and_keeps_little() -> None:
+    peeked = Peeked(Rubbish(1000))
+    assert peeked.look(threading.Event())
+    assert len(peeked._first) == 2
+    batches = list(peeked.read())
+    assert [batch.n_records for batch in batches] == [2000, 1, 1]
+    assert batches[0].refused.total == 1000
+    assert [one.place for one in batches[0].refused.first] == [1, 3, 5, 7, 9]
+    assert [batch.position for batch in batches] == [1000, 1001, 1002]
+    stop = threading.Event()
+    stop.set()
+    assert not Peeked(Rubbish(10**9)).look(stop)

@@ -1,0 +1,344 @@
+"""Files of lines, SQLite and standard output as sinks: what is written, and that it can be taken back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from holdfast.alarms.alarm import Alarm
+from holdfast.errors import BadInputError, CheckpointError
+from holdfast.learners.trace import Trace
+from holdfast.streams.batch import Batch
+from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
+from holdfast.streams.places import sink_at
+from holdfast.streams.results import ALARM_COLUMNS, Results, free_names
+from holdfast.streams.sink import Sink
+from holdfast.streams.sqlite import Sqlite
+from holdfast.streams.standard_output import StandardOutput
+from holdfast.streams.tables import ALARMS, POINTS
+
+N = 10
+ODD = 'a "quoted", text\nof two lines; \r\t\x1b[2J é 東 \ud800 \0 end'
+SQL = 'x"; drop table points; --'
+NAMES = ("a", "A", "n", "N_", "record", "Score", "score_", SQL, "", "two\nlines", "half \ud800", "\0")
+
+
+def results(first: int, names: tuple[str, ...] = ("a", "b"), text: str = "k", n: int = N) -> Results:
+    """n points of two streams; one raises an alarm of infinite size, one has no value, one is infinite."""
+    rng = np.random.default_rng(first)
+    values = rng.normal(size=(n, len(names)))
+    values[1, 0], values[2, -1] = np.nan, -np.inf
+    score = rng.normal(size=n) * 1e-300
+    score[3] = np.nan
+    alarm = Alarm("change", first + 4, first + 2, np.inf, "up", (names[0],), 1e-7, text)
+    fates, watched = rng.integers(0, 3, n).astype(np.int8), (np.full(n, np.nan), rng.random(n))
+    trace = Trace(score, fates, watched=watched, alarms=[alarm], points_of_alarms=[4])
+    times = (1_500_000_000 * np.arange(first, first + n)).view("datetime64[ns]")
+    batch = Batch(values, first + n, names, [f"{text}{i % 2}" for i in range(n)], times, zoned=True)  # type: ignore[arg-type]
+    return Results(batch, trace, first, first, first // n)
+
+
+def rows_in(path: Path, table: str = POINTS) -> list[dict[str, Any]]:
+    with sqlite3.connect(path) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute(f"select * from {table} order by n")]
+
+
+def written(path: Path, what: str, *all_results: Results) -> Path:
+    sink = sink_at(str(path), what)
+    sink.rewind(None)
+    for one in all_results:
+        sink.write(one)
+    sink.flush()
+    sink.close()
+    return path
+
+
+# What is written
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    points = [json.loads(line) for line in written(tmp_path / "p.jsonl", POINTS, results(0)).read_text().splitlines()]
+    expected = results(0)
+    assert [row["record"] for row in points] == list(range(N))
+    assert points[1] | {"a": None} == points[1]
+    assert points[2]["b"] is None
+    assert points[3]["score"] is None
+    assert [row["a"] for row in points[4:]] == expected.batch.values[4:, 0].tolist()
+    assert points[0]["score"] == expected.trace.score[0]
+    assert (points[1]["time"], points[1]["key"], points[1]["bad"]) == (
+        "1970-01-01T00:00:01.500Z",
+        "k1",
+        bool(expected.trace.bad[1]),
+    )
+    (alarm,) = map(json.loads, written(tmp_path / "a.jsonl", ALARMS, results(20)).read_text().splitlines())
+    assert tuple(alarm) == ALARM_COLUMNS
+    assert (alarm["record"], alarm["size"], alarm["variables"], alarm["p_value"]) == (24, None, ["a"], 1e-7)
+    assert alarm["message"].startswith("k, row 24: change since row 22, a up")
+
+
+def test_separated_values(tmp_path: Path) -> None:
+    def rows(path: Path) -> list[dict[str, str]]:
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
+
+    points = rows(written(tmp_path / "p.csv", POINTS, results(0), results(N)))
+    expected = results(N)
+    assert [float(row["a"]) for row in points[N + 2 :]] == expected.batch.values[2:, 0].tolist()
+    assert (points[1]["a"], points[2]["b"], points[3]["score"]) == ("", "", "")
+    assert [row["bad"] for row in points[N:]] == [str(int(one)) for one in expected.trace.bad]
+    assert [int(row["record"]) for row in points] == list(range(2 * N))
+    (alarm,) = rows(written(tmp_path / "a.csv", ALARMS, results(0)))
+    assert (alarm["variables"], alarm["size"]) == ("a", "")
+    nothing = results(0)
+    nothing.trace.alarms.clear()
+    nothing.trace.points_of_alarms.clear()  # type: ignore[union-attr]
+    assert written(tmp_path / "b.csv", ALARMS, nothing).read_text() == ",".join(ALARM_COLUMNS) + "\n"
+
+
+def test_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    sink = Sqlite(path)
+    for first in (0, N):
+        sink.write(results(first))
+    points, alarms = rows_in(path), rows_in(path, ALARMS)
+    assert [row["n"] for row in points] == [row["record"] for row in points] == list(range(2 * N))
+    assert [row["a"] for row in points[4:N]] == results(0).batch.values[4:, 0].tolist()
+    assert (points[1]["a"], points[2]["b"], points[3]["score"]) == (None, None, None)
+    assert [row["bad"] for row in points[:N]] == results(0).trace.bad.astype(int).tolist()
+    assert [(row["n"], row["record"], row["size"], row["variables"]) for row in alarms] == [
+        (0, 4, None, "a"),
+        (1, 14, None, "a"),
+    ]
+    assert sink.flush() == {ALARMS: 2, POINTS: 2 * N}
+    sink.close()
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    StandardOutput().write(results(0, text=ODD))
+    shown = capsys.readouterr().out
+    assert shown.count("\n") == 1
+    assert "\x1b" not in shown  # a key does not clear the screen
+    assert shown.startswith('1970-01-01T00:00:06Z a "quoted", text?of two lines')
+    StandardOutput(form="json").write(results(0, text=ODD))
+    assert json.loads(capsys.readouterr().out)["key"] == ODD.replace("\ud800", "?")
+    StandardOutput(POINTS).write(results(0))
+    assert len(capsys.readouterr().out.splitlines()) == N
+    with open("/dev/null", "w", encoding="ascii") as old:
+        monkeypatch.setattr(sys, "stdout", old)
+        StandardOutput().write(results(0, text=ODD))
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.db"])
+def test_texts_and_names_of_any_kind(tmp_path: Path, name: str) -> None:
+    texts = written(tmp_path / name, POINTS, results(0, NAMES, ODD))
+    if name == "x.db":
+        rows = rows_in(texts)
+    elif name == "x.csv":
+        with open(texts, newline="") as file:
+            rows = list(csv.DictReader(file))  # type: ignore[arg-type]
+    else:
+        rows = [json.loads(line) for line in texts.read_text().split("\n")[:-1]]
+    assert len(rows) == N
+    assert rows[0]["key"] == ODD.replace("\ud800", "?") + "0"
+    begin = list(rows[5]).index("key") + 1
+    values = list(rows[5].values())[begin : begin + len(NAMES)]
+    assert [float(one) for one in values] == results(0, NAMES).batch.values[5].tolist()
+    assert [int(row["record"]) for row in rows] == list(range(N))
+    assert float(rows[4]["score"]) == results(0, NAMES).trace.score[4]
+    alarm = written(tmp_path / f"alarms{Path(name).suffix}", ALARMS, results(0, ("\ud800",), ODD))
+    assert alarm.stat().st_size > 0
+
+
+def test_names_that_are_free() -> None:
+    columns = results(0, NAMES).point_columns()
+    assert len(columns) == len(NAMES) + 10
+    assert len({name.lower() for name in columns}) == len(columns)
+    assert np.array_equal(columns["record"], np.arange(N))
+    assert free_names(["a", "a", "A"], []) == ["a", "a_", "A__"]
+    wide = [f"x{i}" for i in range(5000)]
+    assert free_names(wide, ["score"]) == wide
+
+
+def test_times_that_are_missing_are_told_as_nothing(tmp_path: Path) -> None:
+    for times in (np.array([1.0, np.nan, np.inf]), np.array(["2024", "NaT", "2025"], "datetime64[ns]")):
+        one = Results(Batch([1.0, 2.0, 3.0], times=times), Trace(np.zeros(3), np.zeros(3, np.int8)))
+        path = written(tmp_path / f"{times.dtype.kind}.jsonl", POINTS, one)
+        told = [json.loads(line)["time"] for line in path.read_text().splitlines()]
+        assert told[1] is None
+        assert told[0] in (1, "2024-01-01T00:00:00")
+
+
+# Taking back
+
+
+def content(path: Path) -> Any:
+    if path.suffix == ".db":
+        return rows_in(path), rows_in(path, ALARMS)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: JsonLinesFile(path / "x.jsonl", POINTS),
+        lambda path: CsvFile(path / "x.csv", POINTS),
+        lambda path: CsvFile(path / "x.csv", ALARMS),
+        lambda path: Sqlite(path / "x.db"),
+    ],
+)
+def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
+    all_results = [results(N * i) for i in range(5)]
+    whole = make(tmp_path)
+    path: Path = whole.path  # type: ignore[attr-defined]
+    whole.rewind(None)
+    marks = [whole.flush()]
+    for one in all_results:
+        whole.write(one)
+        marks.append(json.loads(json.dumps(whole.flush())))
+    whole.close()
+    expected = content(path)
+    for done, mark in enumerate(marks):
+        for beyond in range(done, len(all_results) + 1):  # how far it had come when it was killed
+            folder = tmp_path / f"{done} {beyond}"
+            folder.mkdir()
+            killed = make(folder)
+            killed.rewind(None)
+            for one in all_results[:beyond]:
+                killed.write(one)
+            again = make(folder)  # nothing was flushed or closed
+            again.rewind(mark)
+            for one in all_results[done:]:
+                again.write(one)
+            assert again.flush() == marks[-1]
+            again.close()
+            assert content(folder / path.name) == expected
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    with pytest.raises(CheckpointError, match="the checkpoint knows of"):
+        make(tmp_path).rewind(marks[2])
+
+
+def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    sink = JsonLinesFile(path, POINTS)
+    sink.write(results(0))
+    mark = sink.flush()
+    with open(path, "ab") as file:
+        file.write(b'{"record": 1')  # as a power failure leaves it
+    again = JsonLinesFile(path, POINTS)
+    again.rewind(mark)
+    again.write(results(N))
+    assert [json.loads(line)["record"] for line in path.read_text().splitlines()] == list(range(2 * N))
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.db"])
+def test_other_columns_are_refused(tmp_path: Path, name: str) -> None:
+    written(tmp_path / name, POINTS, results(0))
+    before = (tmp_path / name).read_bytes()
+    with pytest.raises(BadInputError, match=r"has other columns: .*, a, b, .*; expected .*, a, c, .* another file"):
+        written(tmp_path / name, POINTS, results(N, ("a", "c")))
+    if name == "x.csv":
+        assert (tmp_path / name).read_bytes() == before
+    written(tmp_path / name, POINTS, results(N))  # the same ones are added
+    rows = rows_in(tmp_path / name) if name == "x.db" else (tmp_path / name).read_text().splitlines()[1:]
+    assert len(rows) == 2 * N
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    for name in ("no/x.jsonl", "no/x.csv", "no/x.db"):
+        with pytest.raises(BadInputError, match=r"cannot be written: there is no folder .*no"):
+            sink_at(str(tmp_path / name), POINTS)
+    (tmp_path / "d.csv").mkdir()
+    (tmp_path / "d.db").mkdir()
+    with pytest.raises(BadInputError, match=r"d\.csv cannot be written: is a directory"):
+        CsvFile(tmp_path / "d.csv")
+    with pytest.raises(BadInputError, match=r"d\.db could not be written: unable to open"):
+        Sqlite(tmp_path / "d.db")
+    (tmp_path / "no.db").write_text("this is no database, although it is called one" * 99)
+    with pytest.raises(BadInputError, match="file is not a database"):
+        Sqlite(tmp_path / "no.db")
+    with pytest.raises(BadInputError, match="expected 'points' or 'alarms', got 'all'"):
+        JsonLinesFile(tmp_path / "x.jsonl", "all")
+
+
+def test_others_may_read_meanwhile(tmp_path: Path) -> None:
+    sink = Sqlite(tmp_path / "x.db")
+    sink.write(results(0))
+    reader = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    reader.execute("begin")
+    assert reader.execute("select count(*) from points").fetchone() == (N,)
+    for i in range(1, 20):  # one who reads for long does not hold it up
+        sink.write(results(N * i))
+        sink.flush()
+    assert reader.execute("select count(*) from points").fetchone() == (N,)
+    reader.execute("commit")
+    assert reader.execute("select count(*), max(n) from points").fetchone() == (20 * N, 20 * N - 1)
+    lines = JsonLinesFile(tmp_path / "x.jsonl")
+    lines.write(results(0))
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 1  # at once
+
+
+def test_a_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    sink = Sqlite(tmp_path / "x.db", (POINTS, ALARMS))
+    sink.write(results(0))
+    other = sqlite3.connect(tmp_path / "x.db")
+    other.execute("drop table alarms")
+    with pytest.raises(BadInputError, match="no such table: alarms"):
+        sink.write(results(N))
+    assert len(rows_in(tmp_path / "x.db")) == N
+    assert sink.flush() == {POINTS: N, ALARMS: 1}
+
+
+FULL = """
+import resource, signal, sys
+import numpy as np
+import holdfast as hf
+from holdfast.errors import HoldfastError
+from holdfast.streams import Batch, sink_at
+
+class Numbers:
+    def read(self, position):
+        values = np.random.default_rng(0).normal(size=8000)
+        for first in range(position or 0, 8000, 200):
+            yield Batch(values[first : first + 200], position=first + 200)
+
+def run(name):
+    return hf.run(Numbers(), hf.SRA(rho=0.01, gamma=4.0), sink_at(name, "points"), name + ".checkpoints", every=0.0)
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+for name in sys.argv[1:]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
+    try:
+        run(name)
+    except HoldfastError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print(run(name).tally.points)
+    hf.run(Numbers(), hf.SRA(rho=0.01, gamma=4.0), sink_at("whole_" + name, "points"))
+"""
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    names = ["x.jsonl", "x.csv", "x.db"]
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, *names], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    told = done.stdout.splitlines()
+    assert told[0] == "x.jsonl cannot be written: file too large"
+    assert told[2] == "x.csv cannot be written: file too large"
+    assert told[4].startswith("x.db could not be written: ")
+    assert told[1::2] == ["8000"] * 3
+    for name in names:  # after there is room again nothing is lost, and nothing is there twice
+        path, whole = tmp_path / name, tmp_path / f"whole_{name}"
+        assert (rows_in(path) == rows_in(whole)) if name == "x.db" else (path.read_bytes() == whole.read_bytes())
