@@ -163,7 +163,7 @@ MISTAKES = [
     (["."], "is a folder"),
     (["empty.csv"], "empty.csv is empty"),
     (["words.csv"], "no column holds numbers"),
-    (["header.csv"], "no column holds numbers"),
+    (["header.csv"], "there are no records after the names a, b"),
     (["picture.csv"], "is no text"),
     ([], "FILE is missing"),
 ]

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
@@ -93,6 +93,7 @@ def whole(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@settings(max_examples=4)
 @given(
     crashes=st.lists(st.integers(0, 8), min_size=1, max_size=4),
     sizes=st.lists(st.integers(1, 90), min_size=1, max_size=3),
