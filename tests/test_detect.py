@@ -131,6 +131,25 @@ def test_a_file_of_somebody_else_is_left_alone(pump):
     assert (pump.parent / "alarms.csv").read_text(encoding="utf-8") == "mine\n1\n"
 
 
+def test_files_of_others_are_not_written_over_when_named(pump):
+    other = pump.parent / "mine.csv"
+    other.write_text("a,b\n1,2\n", encoding="utf-8")
+    for settings in ({"alarms": ["mine.csv"]}, {"points": ["mine.csv"]}):
+        with pytest.raises(BadInputError, match="was not written by holdfast"):
+            detect(pump, **settings)
+    with pytest.raises(BadInputError, match="two kinds of results"):
+        detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
+    assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
+    for _ in range(2):  # what is ours may be
+        assert detect(pump, points=["p.csv"], report="none")[0] == 0
+
+
+def test_a_short_file_says_that_it_is_too_short(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "short.csv", ["level"], [(value,) for value in LEVEL[:60]])
+    assert "too short" in detect(path, report="none")[1]
+
+
 @pytest.mark.parametrize("setting", ["points", "alarms", "report"])
 def test_what_is_read_is_not_written_over(setting, pump):
     before = pump.read_bytes()

@@ -166,9 +166,18 @@ def test_the_last_three_are_kept(tmp_path):
 
 def test_other_settings_are_refused(tmp_path):
     a_broken_run(tmp_path)
-    for model in (hf.SRA(far=1e-3), hf.Fleet(hf.SRA())):
-        with pytest.raises(CheckpointError, match="was made with SRA"):
+    for model, told in ((hf.SRA(far=1e-3), "far = 0.0001, now it is 0.001"), (hf.Fleet(hf.SRA()), "fleet = False")):
+        with pytest.raises(CheckpointError, match=told):
             hf.run(Rows(), model, sinks(tmp_path), tmp_path / "state")
+
+
+def test_another_source_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("level\n" + "\n".join(map(str, VALUES[:100, 1])))
+    hf.run("a.csv", hf.SRA(gamma=4.0, rho=0.02), (), "state")
+    with pytest.raises(CheckpointError, match=r"made with source = a.csv, now it is b.csv"):
+        hf.run("b.csv", hf.SRA(gamma=4.0, rho=0.02), (), "state")
 
 
 def test_results_that_are_gone_are_noticed(tmp_path):
@@ -214,6 +223,37 @@ def test_stop_learns_what_has_been_read_and_writes_it_down(tmp_path):
     assert unsealed(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"] == outcome.tally.records
 
 
+def test_stop_is_heeded_however_much_is_waiting():
+    stop, given_out = threading.Event(), [0]
+
+    class Fast:
+        def read(self, position):
+            for _ in range(100_000):
+                yield Batch(np.zeros(3), position=0)
+
+    def told(results):
+        given_out[0] += 1
+        stop.set()
+        time.sleep(0.002)
+
+    hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), told, stop=stop)
+    assert given_out[0] <= DEPTH + 4
+
+
+def test_stop_hurries_a_sink_that_waits():
+    stop, hurried = threading.Event(), threading.Event()
+
+    class Waits:
+        def write(self, results):
+            stop.set()
+            assert hurried.wait(10.0)
+
+        def hurry(self):
+            hurried.set()
+
+    assert hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), Waits(), stop=stop).tally.records < N
+
+
 def test_a_source_that_is_too_fast_waits():
     ahead, given_out, most = [0], [0], [0]
 
@@ -241,6 +281,43 @@ def test_a_mistake_of_the_source_is_raised_where_it_was_called():
 
     with pytest.raises(OSError, match="the cable is out"):
         hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "gives batches, got NoneType"),
+        (np.zeros(3), "gives batches, got ndarray"),
+        (Batch(np.zeros(3)), "must have the position after it"),
+        (Batch(np.zeros(3), position=np.int64(3)), "a position is something that JSON can hold"),
+    ],
+)
+def test_mistakes_of_a_source_are_told(given, message, tmp_path):
+    class Wrong:
+        def read(self, position):
+            yield given
+
+    with pytest.raises(BadInputError, match=message):
+        hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path)
+
+
+def test_whatever_fails_all_is_closed_and_the_first_reason_told():
+    closed = []
+
+    class Fails:
+        def __init__(self, name):
+            self.name = name
+
+        def write(self, results):
+            raise OSError("the true reason")
+
+        def close(self):
+            closed.append(self.name)
+            raise OSError("not this one")
+
+    with pytest.raises(OSError, match="the true reason"):
+        hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), [Fails("a"), Fails("b")])
+    assert closed == ["a", "b"]
 
 
 def test_a_sink_of_ten_lines(tmp_path):

@@ -162,6 +162,39 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
     assert (code, "it has no status.json" in errors) == (2, True)
 
 
+def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    (tmp_path / "y.csv").write_text("time,level\n" + lines())
+    flags = ["--once", "--checkpoint", "state", "--alarms", "a.jsonl"]
+    assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+    before = (tmp_path / "a.jsonl").read_bytes()
+    for words, reason in (
+        (["y.csv", *flags], "source = "),
+        (["x.csv", *flags, "--columns", "level"], "columns = not given, now it is level"),
+        (["x.csv", *flags, "--time", "none"], "time = not given, now it is none"),
+        (["x.csv", *flags, "--far", "1e-3"], "far = 0.0001, now it is 0.001"),
+    ):
+        code, _, errors = here(["watch", *words], capsys, monkeypatch)
+        assert (code, reason in errors.splitlines()[-1]) == (2, True), errors
+    assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+    assert (tmp_path / "a.jsonl").read_bytes() == before
+
+
+def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    for words in (
+        ["watch", "natss://me:SECRET@host/x"],
+        ["watch", "nats://SECRET@127.0.0.1:1/x", "--once"],
+        ["watch", "x.csv", "--once", "--points", "https://me:SECRET@host/SECRET"],
+        ["detect", "x.csv", "--alarms", "http://me:SECRET@127.0.0.1:1/SECRET"],
+    ):
+        _, said, errors = here(words, capsys, monkeypatch)
+        assert "SECRET" not in said + errors, (words, said, errors)
+    assert "SECRET" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
 # The configuration file
 
 

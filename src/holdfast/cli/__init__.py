@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +13,8 @@ import typer
 from holdfast.benchmarks import LONG, USUAL, listed
 from holdfast.cli.flags import with_settings
 from holdfast.cli.settings import DETECT, WATCH
+
+BROKEN_PIPE = 141  # as shells have it
 
 app = typer.Typer(
     help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
@@ -40,7 +44,7 @@ def options(
 
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
-DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, and report.html.
+DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, alarms.csv and report.html.
 
 FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. \
 Columns of numbers are found by themselves, and so are the columns of time and key, if they are called so.
@@ -230,11 +234,30 @@ def bench(
 
 
 def main() -> None:
-    """The command `holdfast`. Errors of ours are told in one line, without a traceback; exit code 2."""
+    """The command `holdfast`. What is wrong is told in one line, without a traceback; exit code 2."""
     from holdfast.errors import HoldfastError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to stop
     try:
         app()
+        sys.stdout.flush()
     except HoldfastError as error:
-        sys.stderr.write(f"holdfast: {error}\n")
-        sys.exit(2)
+        _leave(f"holdfast: {error}")
+    except BrokenPipeError:  # of those who read: `holdfast … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(BROKEN_PIPE)
+    except OSError as error:
+        name = f" ({error.filename})" if error.filename else ""
+        _leave(f"holdfast: {(error.strerror or str(error)).lower()}{name}")
+
+
+def _leave(message: str) -> None:
+    """Ends with 2, although standard output may be full."""
+    sys.stderr.write(" ".join(message.splitlines()) + "\n")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(2)

@@ -9,7 +9,7 @@ from holdfast.errors import BadInputError
 from holdfast.fleet import Fleet
 from holdfast.learners import SRA
 from holdfast.streams.columns import Columns, listed
-from holdfast.streams.runner import Model
+from holdfast.streams.saving import Model
 from holdfast.streams.separate import Separate
 from holdfast.streams.source import Source
 

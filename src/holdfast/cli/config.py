@@ -60,6 +60,9 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
             )
     if values.get("columns"):
         values["columns"] = [part.strip() for one in values["columns"] for part in one.split(",") if part.strip()]
+    for name, least in (("show", 0), ("every", 0.0)):
+        if values.get(name) is not None and not values[name] >= least:
+            raise BadInputError(f"--{name}: expected a number from {least:g} on, got {values[name]}")
     components = values.get("components")
     if components != "auto" and not (str(components).isdigit() and int(str(components)) > 0):
         raise BadInputError(f"--components: expected a whole number or auto, got {components!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ import typer
 from holdfast.alarms.alarm import Alarm
 from holdfast.cli.arrangement import Arrangement
 from holdfast.cli.detect_page import middle, write_page
-from holdfast.cli.outputs import default_alarms, refuse_own_input, sinks_of
+from holdfast.cli.outputs import default_alarms, refuse_others_files, refuse_own_input, sinks_of
 from holdfast.errors import BadInputError
 from holdfast.fleet import Fleet
 from holdfast.streams.columns import Wanted
 from holdfast.streams.peeked import Peeked
-from holdfast.streams.places import file_at
+from holdfast.streams.places import file_at, shown
 from holdfast.streams.results import Results
 from holdfast.streams.runner import Runner
 from holdfast.streams.sinks import Several
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4 << 20  # bytes: nobody waits for the first results
 KEPT = 50_000  # alarms that are kept to be shown; sinks get all
+REFERENCE = 100  # points that a change is seen against
 ALARMS_FOUND, INTERRUPTED = 1, 130
 
 
@@ -50,6 +52,30 @@ class Found:
     streams: list[Any] = field(default_factory=list)
     sketch: Sketch | None = None
 
+    @property
+    def far(self) -> float:
+        """The false-alarm rate that was asked for."""
+        model = self.arrangement.model
+        return float((model.model if isinstance(model, Fleet) else model).far)  # type: ignore[attr-defined]
+
+    @property
+    def n_streams(self) -> int:
+        """How many there are."""
+        return len(self.arrangement.model) if isinstance(self.arrangement.model, Fleet) else 1
+
+    @property
+    def unlearnt(self) -> int:
+        """Streams that were too short to raise an alarm."""
+        model = self.arrangement.model
+        seen = model.counts()["n_seen"] if isinstance(model, Fleet) else [model.n_seen]
+        least = (model.model if isinstance(model, Fleet) else model).n_init
+        return sum(int(n) <= least + REFERENCE for n in seen)
+
+    def most_telling(self, most: int) -> list[dict[str, Any]]:
+        """So many alarms in the order in which they came: changes before anomalies, and the largest of them."""
+        by_weight = sorted(range(len(self.alarms)), key=lambda i: _weight(self.alarms[i]), reverse=True)
+        return [self.alarms[i] for i in sorted(by_weight[:most])]
+
     def see(self, results: Results) -> None:
         """The results of a batch."""
         if results.trace.alarms and len(self.alarms) < KEPT:
@@ -60,6 +86,12 @@ class Found:
             batch, trace = results.batch, results.trace
             self.sketch = self.sketch or Sketch(batch.names or self.arrangement.columns.values)
             self.sketch.add(batch.values, trace, middle(trace), batch.times)
+
+
+def _weight(alarm: dict[str, Any]) -> tuple[bool, float]:
+    size = math.inf if alarm["size"] is None else alarm["size"]
+    is_shift = alarm["direction"] in ("up", "down")
+    return alarm["kind"] == "change", size if is_shift else 2.0 * abs(math.log(max(size, 1e-9)))
 
 
 def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
@@ -77,7 +109,9 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     places = {name: values[name] for name in ("alarms", "points")}
     if places["alarms"] is None and not machine:
         places["alarms"] = default_alarms(console)
-    refuse_own_input(path, report, *(place for listed in places.values() for place in listed or ()))
+    written = [str(report)] * (report is not None) + [place for listed in places.values() for place in listed or ()]
+    refuse_own_input(path, *written)
+    refuse_others_files(*written)
     try:
         source = _source(path, values)
         peeked = Peeked(source)
@@ -94,7 +128,7 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
             write_page(report, found, values, lambda: _source(path, values), console, quiet=machine)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    written = [str(report)] * (report is not None) + [place for listed in places.values() for place in listed or ()]
+    written = list(map(shown, written))
     if machine:
         sys.stdout.write(json.dumps(_as_json(found, written), ensure_ascii=False, allow_nan=False) + "\n")
     else:
@@ -127,6 +161,8 @@ def read_alone(file: str) -> int:
 
 
 def _check_file(path: Path) -> None:
+    if str(path) == "-":
+        raise BadInputError("detect looks at a file: `holdfast watch - --once` reads what is piped in")
     if path.is_dir():
         raise BadInputError(f"{path} is a folder: `holdfast watch {path} --once` reads the files in it")
     if not path.exists():
@@ -170,5 +206,6 @@ def _as_json(found: Found, written: list[str]) -> dict[str, Any]:
         "counts": counts | {"alarms": found.tally.n_alarms, "refused": found.tally.refused.total},
         "refused": tally["refused"],
         "alarms": found.alarms,
+        "alarms_not_listed": found.tally.n_alarms - len(found.alarms),
         "written": written,
     }

@@ -19,9 +19,11 @@ from holdfast.learners.reading import NamedRows
 from holdfast.plots.alarm_map import STRIPS
 from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
 from holdfast.streams.lateness import Lateness
+from holdfast.streams.places import shown
 from holdfast.streams.separate import stream_keys
 from holdfast.streams.sketch import Sketch
 from holdfast.streams.source import Source
+from holdfast.streams.tally import BEYOND, NO_VALUE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +48,7 @@ def write_page(
             ],
             n_points=tally.points,
             n_dropped=tally.dropped,
-            n_bad=int(model.n_bad),
+            n_bad=tally.refused.counts[NO_VALUE] + tally.refused.counts[BEYOND],
             n_records=tally.records,
             late=tally.late + tally.repeated,
             refused=tally.refused,
@@ -54,7 +56,7 @@ def write_page(
             joint=not found.arrangement.separate,
             hints=found.arrangement.columns.hints,
             settings=repr(model.model if isinstance(model, Fleet) else model),
-            command=shlex.join(["holdfast", *sys.argv[1:]]),
+            command=shlex.join(["holdfast", *map(shown, sys.argv[1:])]),
             n_streams=len(model) if isinstance(model, Fleet) else 1,
             n_changes=tally.alarms["change"],
             n_anomalies=tally.alarms["anomaly"],

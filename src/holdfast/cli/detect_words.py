@@ -31,15 +31,35 @@ def show_understood(console: Console, path: Path, arrangement: Arrangement) -> N
 def show_found(console: Console, found: Found, most: int, written: list[str]) -> None:
     """Counts, the table of alarms, what could not be read, and where everything is."""
     tally = found.tally
-    console.print(Text(f"\n{in_words(tally)}\n"))
-    if found.alarms:
-        console.print(alarm_table(found.alarms[:most]))
-        if tally.n_alarms > most:
-            console.print(Text(f"… and {tally.n_alarms - most:,} more", style="dim"))
+    console.print(Text(f"\n{in_words(tally)}"))
+    for sentence in cautions(found):
+        console.print(Text(sentence, style="yellow"))
+    console.print()
+    if found.alarms and most:
+        shown = found.most_telling(most)
+        console.print(alarm_table(shown))
+        if tally.n_alarms > len(shown):
+            told = f"… the {len(shown)} that say most; {tally.n_alarms - len(shown):,} more are in the results"
+            console.print(Text(told, style="dim"))
         console.print()
     show_troubles(console, tally)
     if written:
         console.print(Text(f"Written: {', '.join(written)}"), soft_wrap=True)
+
+
+def cautions(found: Found) -> list[str]:
+    """What one should know before one trusts the alarms, or that there are none."""
+    tally, sentences = found.tally, []
+    if found.tally.n_alarms:
+        expected = found.far * tally.points
+        about = "less than one" if expected < 1.0 else f"about {expected:,.0f}"
+        sentences.append(f"At --far {found.far:g}, {about} of either kind would be raised if nothing had happened.")
+    if found.unlearnt:
+        several = f"{found.unlearnt:,} of {found.n_streams:,} streams are" if found.n_streams > 1 else "It is"
+        sentences.append(
+            f"{several} too short to raise all alarms: the first 50 points, for changes 150, are to learn from."
+        )
+    return sentences
 
 
 def in_words(tally: Tally) -> str:
@@ -58,25 +78,27 @@ def in_words(tally: Tally) -> str:
 
 
 def alarm_table(alarms: list[dict[str, Any]]) -> Table:
-    """One row an alarm."""
+    """One row an alarm. Rows are counted in each stream, from its first point on."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     timed, keyed = alarms[0]["time"] is not None, any(alarm["key"] is not None for alarm in alarms)
-    for heading in (
-        "when" if timed else "row",
+    headings = [
+        *(["when"] if timed else []),
         *(["stream"] if keyed else []),
+        "row",
         "what",
         "where",
         "how much",
         "since row",
-    ):
-        table.add_column(heading, justify="right" if heading in ("row", "since row") else "left")
+    ]
+    for heading in headings:
+        right = heading in ("row", "since row")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading in ("when", "row", "what"))
     for alarm in alarms:
-        moment = alarm["time"] if timed else alarm["record"]
-        which = ", ".join(alarm["variables"])
         since = f"{alarm['onset']:,}" if alarm["onset"] != alarm["row"] else ""
+        cells = [str(alarm["time"])] * timed + [str(alarm["key"])] * keyed + [f"{alarm['row']:,}"]
         style = "bold" if alarm["kind"] == "change" else ""
-        cells = [str(moment) if timed else f"{moment:,}", *([str(alarm["key"])] if keyed else [])]
-        table.add_row(*map(Text, cells), Text(alarm["kind"], style=style), Text(which), Text(how_much(alarm)), since)
+        which = Text(", ".join(alarm["variables"]))
+        table.add_row(*map(Text, cells), Text(alarm["kind"], style=style), which, Text(how_much(alarm)), since)
     return table
 
 
@@ -107,4 +129,5 @@ def show_troubles(console: Console, tally: Tally) -> None:
         )
         console.print(Text(told, style="yellow"))
     if tally.late > tally.points:
-        console.print(Text("Most points are older than those before them: sort the file by time.", style="yellow"))
+        told = "Most points are older than one before them: is the newest first, or is one time wrong?"
+        console.print(Text(f"{told} --late learn takes them as they come.", style="yellow"))

@@ -109,7 +109,8 @@ def template() -> str:
             group = one.group
             lines += ["", f"# --- {group} ---"]
         only = f" (`{one.commands[0]}` only)" if len(one.commands) == 1 else ""
-        lines += ["", f"# {one.told}{only}", f"# {one.name} = {_toml(one.example)}"]
+        default = f" Default: {one.default}." if one.default not in (None, False) else ""
+        lines += ["", f"# {one.told}{default}{only}", f"# {one.name} = {_toml(one.example)}"]
     return "\n".join(lines) + "\n"
 
 

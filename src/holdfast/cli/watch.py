@@ -5,21 +5,20 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.arrangement import Arrangement
+from holdfast.cli.arrangement import Arrangement, learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.outputs import refuse_own_input, sinks_of
-from holdfast.streams.brokers.addresses import without_password
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
-from holdfast.streams.places import source_at
+from holdfast.streams.places import shown, source_at
 from holdfast.streams.prometheus import exposition, serve
 from holdfast.streams.runner import Runner
+from holdfast.streams.sink import Sink
 from holdfast.streams.sinks import Several
 from holdfast.streams.standard_output import StandardOutput
 from holdfast.streams.status import StatusFile
@@ -30,12 +29,13 @@ log = logging.getLogger("holdfast.watch")
 def run_watch(place: str, values: dict[str, Any]) -> None:
     """Watches until the source ends, or somebody says stop."""
     set_up_logs(values["log_format"])
-    refuse_own_input(Path(place), *(one for name in ("alarms", "points") for one in values[name] or ()))
+    results = {name: values[name] for name in ("alarms", "points")}
+    places = [one for listed in results.values() for one in listed or ()]
+    refuse_own_input(Path(place), *places)
+    learner_of(values)  # which says what is wrong with the settings before anything is waited for
     stop = threading.Event()
-    on_stop: list[Callable[[], None]] = [stop.set]
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: [one() for one in on_stop])
     with ExitStack() as open_ones:
+        _stop_on_signals(stop)
         checkpoints = None
         if values["checkpoint"] is not None:
             checkpoints = Checkpoints(values["checkpoint"])
@@ -49,8 +49,15 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
             follow=not values["once"],
             form=values["form"],
         )
-        peeked = Peeked(source, None if found is None else found[0]["position"])
+        runners: list[Runner] = []
+        if values["metrics"]:
+            server = serve(values["metrics"], lambda: exposition(metrics_of(runners[0]) if runners else {}))
+            open_ones.callback(server.close)
+            log.info("metrics at http://%s/metrics", values["metrics"])
+        status = None if checkpoints is None else StatusFile(checkpoints.folder, shown(place))
+        sink = Several(_sinks(results, values["format"]))
         log.info("watching %s", shown(place))
+        peeked = Peeked(source, None if found is None else found[0]["position"])
         if peeked.columns is None:  # else they are those of the checkpoint
             peeked.look(stop)
         if peeked.columns is None:
@@ -59,33 +66,47 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         arrangement = Arrangement.of(peeked.columns, values)
         for word, meaning in arrangement.told():
             log.info("%s: %s", word, meaning)
-        sinks = sinks_of({name: values[name] for name in ("alarms", "points")}, anew=False)
-        if not values["alarms"] and not (values["points"] and "-" in values["points"]):
-            sinks.append(StandardOutput("alarms", values["format"]))
+        wanted = {name: values[name] for name in ("columns", "key", "time", "form")}
         runner = Runner(
             arrangement.source(peeked),
             arrangement.model,
-            Several(sinks),
+            sink,
             checkpoints,
             every=values["every"],
             late=values["late"],
             stop=stop,
+            about={"source": _as_known(place), "separate": arrangement.separate, **wanted},
         )
-        on_stop.append(runner.sink.hurry)
-        if checkpoints is not None:
-            runner.ticks.append(StatusFile(checkpoints.folder, shown(place)).tick)
-        if values["metrics"]:
-            server = serve(values["metrics"], lambda: exposition(metrics_of(runner)))
-            open_ones.callback(server.close)
-            log.info("metrics at http://%s/metrics", values["metrics"])
+        runners.append(runner)
+        if status is not None:
+            runner.ticks.append(status.tick)
         tally = runner.run()
     log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", tally.records, tally.n_alarms)
+    if tally.late > tally.points:
+        log.warning("%d of %d points came late and were skipped: is a time wrong?", tally.late, tally.records)
 
 
-def shown(place: str) -> str:
-    """A source as it may be shown.
+def _sinks(results: dict[str, Any], form: str) -> list[Sink]:
+    """Those that are named, and standard output where alarms would go nowhere."""
+    sinks = sinks_of(results, anew=False)
+    if not results["alarms"] and not (results["points"] and "-" in results["points"]):
+        sinks.append(StandardOutput("alarms", form))
+    return sinks
 
-    >>> shown("nats://me:secret@host:4222/a"), shown("what?.csv")
-    ('nats://host:4222/a', 'what?.csv')
-    """
-    return without_password(place) if "://" in place else place
+
+def _as_known(place: str) -> str:
+    """A source as a checkpoint knows it again: files by their whole paths."""
+    return shown(place) if "://" in place or place == "-" else str(Path(place).resolve())
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    """SIGTERM and Ctrl-C end it in order; who is in a hurry says it twice."""
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)

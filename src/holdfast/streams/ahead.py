@@ -6,17 +6,25 @@ import queue
 import threading
 from collections.abc import Iterator
 
+from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
 
 DEPTH = 2  # batches that wait at most: so memory stays bounded, however fast the source is
+
+
+class _End:
+    """That nothing more comes, and why, if it is not as it should be."""
+
+    def __init__(self, failure: BaseException | None = None) -> None:
+        self.failure = failure
 
 
 class Ahead:
     """A thread that takes batches from a source as long as somebody takes them from here."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
-        self._waiting: queue.Queue[Batch | BaseException | None] = queue.Queue(DEPTH)
-        self._stopped = threading.Event()
+        self._waiting: queue.Queue[Batch | _End] = queue.Queue(DEPTH)
+        self._finishing, self._stopped = threading.Event(), threading.Event()
         self.ended = False
         self._thread = threading.Thread(target=self._work, args=(batches,), name="holdfast source", daemon=True)
         self._thread.start()
@@ -24,41 +32,44 @@ class Ahead:
     def take(self, seconds: float) -> Batch | None:
         """The next batch; None if there is none within this time, or if there will be none (`ended`)."""
         try:
-            found = self._waiting.get(timeout=seconds) if seconds > 0.0 else self._waiting.get_nowait()
+            found = self._waiting.get(timeout=seconds)
         except queue.Empty:
             return None
         if isinstance(found, Batch):
             return found
         self.ended = True
-        if found is not None:
-            raise found
+        if found.failure is not None:
+            raise found.failure
         return None
 
+    def finish(self) -> None:
+        """What is being read is the last."""
+        self._finishing.set()
+
     def stop(self, patience: float = 2.0) -> None:
-        """No more is wanted."""
+        """No more is wanted, nor what has been read."""
         self._stopped.set()
         while self._thread.is_alive() and patience > 0.0:
-            self._empty()
+            while not self._waiting.empty():
+                self._waiting.get_nowait()
             self._thread.join(0.05)
             patience -= 0.05
-
-    def _empty(self) -> None:
-        while not self._waiting.empty():
-            self._waiting.get_nowait()
 
     def _work(self, batches: Iterator[Batch]) -> None:
         try:
             for batch in batches:
+                if not isinstance(batch, Batch):
+                    raise BadInputError(f"the read() of a source gives batches, got {type(batch).__name__}")
                 if not self._put(batch):
-                    close = getattr(batches, "close", None)
-                    if close is not None:
-                        close()
-                    return
-            self._put(None)
+                    break
+                if self._finishing.is_set():
+                    break
+            getattr(batches, "close", lambda: None)()
+            self._put(_End())
         except BaseException as error:  # it is raised where batches are taken
-            self._put(error)
+            self._put(_End(error))
 
-    def _put(self, one: Batch | BaseException | None) -> bool:
+    def _put(self, one: Batch | _End) -> bool:
         """Waits until there is room; False if no more is wanted."""
         while not self._stopped.is_set():
             try:

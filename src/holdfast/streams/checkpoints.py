@@ -35,6 +35,8 @@ class Checkpoints:
             self._lock.close()
             raise BadInputError(f"{self.folder} is in use by another run")
         self._last = max(self._numbers(), default=-1)
+        for left in self.folder.glob(".checkpoint-*"):  # by a crash in the middle of writing
+            left.unlink(missing_ok=True)
 
     def newest(self) -> tuple[dict[str, Any], memoryview] | None:
         """Header and body of the newest one that is whole; None if there is none at all."""
@@ -58,7 +60,11 @@ class Checkpoints:
     def save(self, header: dict[str, Any], body: Iterable[Bytes]) -> int:
         """Writes one more, and removes the oldest; its number."""
         self._last += 1
-        write(self.folder / _name(self._last), sealed(header, body))
+        try:
+            write(self.folder / _name(self._last), sealed(header, body))
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise CheckpointError(f"a checkpoint could not be written to {self.folder}: {why}") from None
         for number in self._numbers():
             if number <= self._last - KEPT:
                 (self.folder / _name(number)).unlink(missing_ok=True)
@@ -74,6 +80,15 @@ class Checkpoints:
 
 def _name(number: int) -> str:
     return f"checkpoint-{number:09d}.hf"
+
+
+def is_in_use(folder: Path) -> bool:
+    """Whether a run has this folder to itself just now."""
+    try:
+        with open(folder / "lock", "rb") as file:
+            return not _lock(file)
+    except OSError:
+        return False
 
 
 def _lock(file: IO[bytes]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.errors import BadInputError
+from holdfast.streams.brokers.addresses import without_password
 from holdfast.streams.columns import Wanted
 from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
 from holdfast.streams.files import FileSource
@@ -53,7 +54,9 @@ def source_at(
         source: Source = _broker(scheme).source_of(text, wanted, follow is not False)
         return source
     if scheme not in ("", "file"):
-        raise BadInputError(f"{text}: there is no source {scheme}://; there are {_known()}, files, folders and -")
+        raise BadInputError(
+            f"{shown(text)}: there is no source {scheme}://; there are {_known()}, files, folders and -"
+        )
     path = Path(urlsplit(text).path if scheme == "file" else text)
     if path.is_dir():
         return Folder(path, lambda one, its: file_at(one, its, form), wanted, follow=follow is not False)
@@ -90,14 +93,31 @@ def sink_at(place: str, what: str = ALARMS, *, anew: bool = False) -> Sink:
         return sink
     if scheme in ("http", "https"):
         if what != ALARMS:
-            raise BadInputError(f"{place}: a web hook is called for alarms, not for every point")
+            raise BadInputError(f"{shown(place)}: a web hook is called for alarms, not for every point")
         from holdfast.streams.webhook import Webhook
 
         return Webhook(place)
     if scheme not in ("", "file", "sqlite"):
-        raise BadInputError(f"{place}: there is no sink {scheme}://; there are {_known()}, http, sqlite, files and -")
+        raise BadInputError(
+            f"{shown(place)}: there is no sink {scheme}://; there are {_known()}, http, sqlite, files and -"
+        )
     text = place.partition(":")[2].removeprefix("//") if scheme else place
     return _file_sink(Path(text), what, anew, scheme == "sqlite", text.endswith("/"))
+
+
+def shown(place: str) -> str:
+    """A place as it may be shown: without logins, options, and what of a web hook may be a secret.
+
+    >>> shown("nats://me:secret@host:4222/a?x=y"), shown("https://hooks.host/services/secret"), shown("what?.csv")
+    ('nats://host:4222/a', 'https://hooks.host/…', 'what?.csv')
+    """
+    if "://" not in place:
+        return place
+    plain = without_password(place)
+    if place.lower().startswith(("http://", "https://")):
+        scheme, _, rest = plain.partition("://")
+        return f"{scheme}://{rest.partition('/')[0]}/…"
+    return plain
 
 
 def _file_sink(path: Path, what: str, anew: bool, database: bool, folder: bool) -> Sink:

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
-from holdfast.errors import BadInputError, CheckpointError
-from holdfast.fleet import Fleet, from_bytes
+from holdfast.errors import BadInputError
+from holdfast.fleet import Fleet
 from holdfast.learners.reading import NamedRows
-from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
 from holdfast.streams.ahead import Ahead
 from holdfast.streams.batch import Batch
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.lateness import Lateness
 from holdfast.streams.results import Results
+from holdfast.streams.saving import FORMAT, Model, require_position, require_same, restored, settings_of
 from holdfast.streams.separate import stream_keys
 from holdfast.streams.sink import Sink
+from holdfast.streams.sinks import closing
 from holdfast.streams.source import Source
 from holdfast.streams.tally import Tally
 
 log = logging.getLogger("holdfast.streams")
-FORMAT = 1
 EVERY = 5.0  # seconds between checkpoints
 SHARE = 0.1  # of the time, at most, that goes into checkpoints
+SELDOM = 12.0  # times as long as it should be, at most, between checkpoints that take long
 PATIENCE = 0.25  # seconds to wait for a batch before looking whether there is something else to do
-
-Model = StochasticApproximation | Fleet
+LAST = 1.5  # seconds that a source has for its last batch, when somebody wants to stop
 
 
 class Runner:
@@ -40,8 +42,9 @@ class Runner:
     after the sink has made sure of what it was given. So after a crash the sink is never behind the checkpoint; what it
     has got beyond is taken back, the source is read again from there, and the same comes again to the last bit.
 
-    every: seconds between checkpoints, 0 for one after each batch. seen: is called with the results of each batch.
-    record: the name of an estimate to keep in their traces.
+    every: seconds between checkpoints, 0 for one after each batch. late: see `Lateness`. stop: ends it from elsewhere.
+    about: what else must be the same for it to be resumed, such as the name of the source. seen: is called with the
+    results of each batch. record: the name of an estimate to keep in their traces.
     """
 
     def __init__(
@@ -54,12 +57,14 @@ class Runner:
         every: float = EVERY,
         late: str = "skip",
         stop: threading.Event | None = None,
+        about: Mapping[str, Any] | None = None,
         seen: Callable[[Results], None] | None = None,
         record: str | None = None,
     ) -> None:
         self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
         self.every, self.stop, self.record = every, stop or threading.Event(), record
         self.tally, self.lateness, self.position = Tally(), Lateness(late), None
+        self.about = dict(about or {})
         self.behind: tuple[int, str] | None = None
         self.committed_at: float | None = None
         self.ticks: list[Callable[..., None]] = []
@@ -72,15 +77,22 @@ class Runner:
 
     def run(self) -> Tally:
         """Runs until the source ends or `stop` is set; what has been read by then is learnt."""
-        self._begin()
-        ahead = Ahead(self.source.read(self.position))
-        try:
+        over = threading.Event()
+        with closing([self.source, self.sink]), ExitStack() as at_the_end:
+            self._begin()
+            ahead = Ahead(self.source.read(self.position))
+            at_the_end.callback(ahead.stop)
+            at_the_end.callback(over.set)
+            threading.Thread(target=self._hurry_on_stop, args=(over,), name="holdfast stop", daemon=True).start()
+            until = math.inf
             while not ahead.ended:
-                stopping = self.stop.is_set()
-                batch = ahead.take(0.0 if stopping else PATIENCE)
+                if until == math.inf and self.stop.is_set():
+                    ahead.finish()
+                    until = time.monotonic() + LAST
+                batch = ahead.take(PATIENCE)
                 if batch is not None:
                     self._learn(batch)
-                elif stopping:
+                elif time.monotonic() > until:
                     break
                 self._commit_if_due(batch is not None and batch.urgent)
                 for tick in self.ticks:
@@ -89,11 +101,14 @@ class Runner:
             self._commit()
             for tick in self.ticks:
                 tick(self, last=True)
-        finally:
-            ahead.stop()
-            for part in (self.source, self.sink):
-                getattr(part, "close", lambda: None)()
         return self.tally
+
+    def _hurry_on_stop(self, over: threading.Event) -> None:
+        """Sinks do not wait any more when somebody wants to stop, although they may be waiting just now."""
+        while not over.is_set():
+            if self.stop.wait(PATIENCE):
+                self.sink.hurry()
+                return
 
     # Beginning
 
@@ -109,15 +124,9 @@ class Runner:
             self._commit()  # so that there is something to come back to before anything is told
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
-        if header.get("run_format") != FORMAT:
-            raise CheckpointError(f"these checkpoints have format {header.get('run_format')}, this holdfast {FORMAT}")
-        if header["model"] != _told(self.model):
-            raise CheckpointError(
-                f"the checkpoint was made with {header['model']}, and now it is {_told(self.model)}: give the same "
-                "settings, or another folder"
-            )
+        require_same(header, self.model, self.about)
         size = header["model_size"]
-        self.model = _restored(self.model, body[:size])
+        self.model = restored(self.model, body[:size])
         self.lateness.restore(bytes(body[size:]))
         self.tally = Tally.of_json(header["tally"])
         self.position, self.name = header["position"], header["run"]
@@ -138,6 +147,8 @@ class Runner:
             self.tally.note_learnt(results)
             if self._seen is not None:
                 self._seen(results)
+        if self.checkpoints is not None and batch.n_records:
+            require_position(batch.position)
         self.position = batch.position
         self.behind = None if batch.behind is None else (batch.behind, batch.behind_in)
         self._uncommitted += batch.n_records
@@ -159,39 +170,24 @@ class Runner:
 
     def _commit(self) -> None:
         """The sink makes sure of what it has, then all is written down, then the source may forget."""
-        began = time.monotonic()
         mark = self.sink.flush()
+        began = time.monotonic()
         if self.checkpoints is not None:
             self.tally.checkpoints += 1
             state = self.model.to_bytes()
             header = {
                 "run_format": FORMAT,
                 "run": self.name,
-                "model": _told(self.model),
+                "about": self.about,
+                "model": settings_of(self.model),
                 "model_size": len(state),
                 "position": self.position,
                 "mark": mark,
                 "tally": self.tally.as_json(),
             }
             self.checkpoints.save(header, (state, self.lateness.to_bytes()))
+        taken = time.monotonic() - began
         if self.position is not None:
             getattr(self.source, "committed", lambda _: None)(self.position)
         self._uncommitted, self.committed_at = 0, time.time()
-        now = time.monotonic()
-        self._next_commit = now + (max(self.every, (now - began) / SHARE) if self.every else 0.0)
-
-
-def _told(model: Model) -> str:
-    """The settings of a model."""
-    if isinstance(model, Fleet):
-        return f"Fleet({model.model!r}, max_keys={model.max_keys})"
-    return repr(model)
-
-
-def _restored(model: Model, state: memoryview) -> Model:
-    """The model as it was, in place of this one, which lets go of its file."""
-    spill = None
-    if isinstance(model, Fleet) and model._roster.spill is not None:
-        spill = model._roster.spill.path
-        model.close()
-    return from_bytes(bytearray(state), spill)
+        self._next_commit = time.monotonic() + min(max(self.every, taken / SHARE), SELDOM * self.every)

@@ -12,9 +12,10 @@ from holdfast.errors import BadInputError
 from holdfast.fleet import Fleet
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.streams.checkpoints import Checkpoints
-from holdfast.streams.places import sink_at, source_at
+from holdfast.streams.places import shown, sink_at, source_at
 from holdfast.streams.results import Results
-from holdfast.streams.runner import EVERY, Model, Runner
+from holdfast.streams.runner import EVERY, Runner
+from holdfast.streams.saving import Model
 from holdfast.streams.sink import Sink
 from holdfast.streams.sinks import Calling, Several
 from holdfast.streams.source import Source
@@ -73,7 +74,8 @@ def run(
         raise BadInputError(f"source: expected a name, or something with read(position), got {source!r}")
     checkpoints = None if checkpoint is None else Checkpoints(checkpoint)
     try:
-        runner = Runner(given, model, as_sink(sink), checkpoints, every=every, late=late, stop=stop)
+        about = {"source": shown(os.fspath(source))} if isinstance(source, str | os.PathLike) else {}
+        runner = Runner(given, model, as_sink(sink), checkpoints, every=every, late=late, stop=stop, about=about)
         tally = runner.run()
     finally:
         if checkpoints is not None:

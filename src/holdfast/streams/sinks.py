@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from holdfast.errors import CheckpointError
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
+
+log = logging.getLogger("holdfast.streams")
+
+
+@contextmanager
+def closing(parts: Sequence[Any]) -> Iterator[None]:
+    """Closes all of these at the end. The first thing to go wrong is raised, what goes wrong after it is logged."""
+    first: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        first = error
+    for part in parts:
+        try:
+            getattr(part, "close", lambda: None)()
+        except Exception as error:
+            if first is not None:
+                log.error("%s could not be closed: %s", type(part).__name__, error)
+            first = first or error
+    if first is not None:
+        raise first
 
 
 class Several(Sink):
@@ -44,9 +67,9 @@ class Several(Sink):
             sink.hurry()
 
     def close(self) -> None:
-        """Closes all."""
-        for sink in self.sinks:
-            sink.close()
+        """Closes all, although one of them may fail."""
+        with closing(self.sinks):
+            pass
 
 
 class Calling(Sink):
@@ -66,6 +89,14 @@ class Calling(Sink):
     def rewind(self, mark: Any) -> None:
         """Goes back to a mark."""
         getattr(self._owner, "rewind", lambda _: None)(mark)
+
+    def drain(self) -> None:
+        """Delivers what can be delivered soon."""
+        getattr(self._owner, "drain", lambda: None)()
+
+    def hurry(self) -> None:
+        """Waits for nobody from now on."""
+        getattr(self._owner, "hurry", lambda: None)()
 
     def close(self) -> None:
         """Nothing more will come."""
