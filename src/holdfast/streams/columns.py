@@ -116,7 +116,7 @@ def understand(sample: Sequence[dict[str, Any]], wanted: Wanted) -> Columns:
         values = tuple(name for name in candidates if name not in left_out)
     if not values:
         raise BadInputError(f"no column holds numbers to watch; there are {listed(names)}")
-    hints = _hints(kinds, left_out, key, wanted)
+    hints = _hints(kinds, left_out, time, wanted) if key is None and wanted.key is None else ()
     time_kind = None if time is None else kind_of(kinds[time]) or TEXT
     return Columns(tuple(values), time, time_kind, key, left_out, hints)
 
@@ -212,13 +212,18 @@ def _require_numbers(name: str, values: Sequence[Any]) -> None:
         raise BadInputError(f"column {name!r} holds {shortened(values[0])!r}, not numbers")
 
 
-def _hints(kinds: dict[str, list[Any]], left_out: dict[str, str], key: str | None, wanted: Wanted) -> tuple[str, ...]:
+def _hints(kinds: dict[str, list[Any]], left_out: dict[str, str], time: str | None, wanted: Wanted) -> tuple[str, ...]:
+    """Which columns may be keys: texts that repeat themselves, or where times do, whole numbers that do."""
+    repeated = time is not None and len(set(map(str, kinds[time]))) <= len(kinds[time]) / 2
     hints = []
-    if key is None and wanted.key is None:
-        for name, why in left_out.items():
-            distinct = len(set(map(str, kinds[name])))
-            if why == "holds texts" and 1 < distinct <= len(kinds[name]) / 4:
-                hints.append(f"if each {name!r} is a stream of its own, say --key {name}")
+    for name, values in kinds.items():
+        distinct = len(set(map(str, values)))
+        texts = left_out.get(name) == "holds texts" and 1 < distinct <= len(values) / 4
+        numbers = (
+            repeated and name != time and 1 < distinct <= len(values) / 2 and all(type(one) is int for one in values)
+        )
+        if texts or (numbers and name not in (wanted.columns or ())):
+            hints.append(f"if each {name!r} is a stream of its own, say --key {name}")
     return tuple(hints)
 
 

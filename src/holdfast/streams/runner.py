@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, HoldfastError
 from holdfast.fleet import Fleet
 from holdfast.learners.reading import NamedRows
 from holdfast.learners.trace import Trace
@@ -101,6 +101,8 @@ class Runner:
             self._commit()
             for tick in self.ticks:
                 tick(self, last=True)
+        if self.checkpoints is None and self.sink.undelivered:
+            raise HoldfastError(f"{self.sink.undelivered} alarms could not be delivered; a checkpoint would keep them")
         return self.tally
 
     def _hurry_on_stop(self, over: threading.Event) -> None:

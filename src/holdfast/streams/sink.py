@@ -18,8 +18,10 @@ class Sink:
         results twice after a crash.
     drain(): nothing more will be written. A sink that still has something to deliver may wait a little, before the last
         `flush`. hurry(): somebody wants to stop, so `write` must not wait any more; may be called at any moment.
-    close(): at the end.
+    close(): at the end. undelivered: how many results it could not deliver, which without a checkpoint are lost.
     """
+
+    undelivered: int = 0
 
     def write(self, results: Results) -> None:
         """The results of a batch."""

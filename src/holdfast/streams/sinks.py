@@ -66,6 +66,11 @@ class Several(Sink):
         for sink in self.sinks:
             sink.hurry()
 
+    @property
+    def undelivered(self) -> int:  # type: ignore[override]
+        """Those of all."""
+        return sum(sink.undelivered for sink in self.sinks)
+
     def close(self) -> None:
         """Closes all, although one of them may fail."""
         with closing(self.sinks):

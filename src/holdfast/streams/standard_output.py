@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink
@@ -22,7 +23,8 @@ class StandardOutput(Sink):
         """Prints them at once."""
         records = records_of(results, self.what)
         if self.form == "text" and self.what == ALARMS:
-            lines = [" ".join(str(one) for one in (row["time"], row["message"]) if one is not None) for row in records]
+            now = datetime.now().isoformat(" ", "seconds")  # where points have no times, when it was noticed
+            lines = [f"{now if row['time'] is None else row['time']} {row['message']}" for row in records]
         else:
             lines = [json_line(record) for record in records]
         if lines:

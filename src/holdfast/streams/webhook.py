@@ -85,6 +85,11 @@ class Webhook(Sink):
             self._changed.wait_for(lambda: not self._outbox, self.patience)
             self._drained = True
 
+    @property
+    def undelivered(self) -> int:  # type: ignore[override]
+        """Alarms in the outbox, and those that were refused."""
+        return len(self._outbox) + self.refused
+
     def close(self) -> None:
         """The same, unless that has been done, and logs what is left. `flush` still tells what that is."""
         if not self._drained:
