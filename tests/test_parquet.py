@@ -96,6 +96,17 @@ def test_from_any_position(tmp_path: Path) -> None:
             np.testing.assert_array_equal(read[0].values[0], joined(batches)[0][row])
     with pytest.raises(BadInputError, match="has 1000 rows, but 1001 had been read"):
         list(source.read(batches[0].position | {"row": 1001}))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, N - 1), tmp_path / "shorter.parquet")
+    pq.write_table(
+        table.set_column(table.schema.names.index("a"), "a", pa.array(np.arange(float(N)))),
+        tmp_path / "changed.parquet",
+    )
+    for name in ("shorter", "changed"):
+        with pytest.raises(CheckpointError, match=rf"{name}\.parquet is not the file that it was"):
+            list(ParquetSource(tmp_path / f"{name}.parquet", Wanted(key="none")).read(batches[3].position))
+    with pytest.raises(BadInputError, match="is not one of this source: it has no 'row'"):
+        list(source.read({"done": [], "current": None, "inner": None, "columns": None}))
 
 
 TYPES = {

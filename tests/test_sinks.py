@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import holdfast as hf
 from holdfast.alarms.alarm import Alarm
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.learners.trace import Trace
@@ -340,6 +341,42 @@ def test_two_at_a_time(tmp_path: Path, name: str) -> None:
     one.write(results(N))
     with pytest.raises(BadInputError, match=rf"points in .*{name}: this is given twice"):
         Several([sink_at(str(tmp_path / name), POINTS) for _ in range(2)]).rewind(None)
+
+
+class Numbers:
+    """Points that end, or break off."""
+
+    def __init__(self, n: int, whole: bool = True) -> None:
+        self.n, self.whole = n, whole
+
+    def read(self, position: Any) -> Any:
+        for first in range(position or 0, self.n, 100):
+            yield Batch(np.random.default_rng(first).normal(size=100), position=first + 100)
+        if not self.whole:
+            raise BadInputError("broken off")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> None:
+    def run(source: Numbers, checkpoint: str, place: str = name) -> None:
+        sinks = [sink_at(str(tmp_path / place), POINTS), sink_at(str(tmp_path / "a.jsonl"))]
+        hf.run(source, hf.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, every=1e9)
+
+    with pytest.raises(BadInputError, match="broken off"):
+        run(Numbers(500, whole=False), "one")  # the mark is that of the beginning
+    before = bytes_or_rows(tmp_path / name)
+    assert len(before) > 1
+    with pytest.raises(BadInputError, match="belongs to the run of another --checkpoint folder"):
+        run(Numbers(300), "two")
+    (tmp_path / "mine.jsonl").write_text("mine")
+    with pytest.raises(CheckpointError, match=rf"is of points in .*{name}, now it is points in .*mine\.jsonl"):
+        run(Numbers(300), "one", "mine.jsonl")
+    assert bytes_or_rows(tmp_path / name) == before
+    assert (tmp_path / "mine.jsonl").read_text() == "mine"
+    run(Numbers(500), "one")
+    assert bytes_or_rows(tmp_path / name) == before  # the same again, and once
+    run(Numbers(600), "one")
+    assert len(bytes_or_rows(tmp_path / name)) > len(before)
 
 
 def test_both_tables_of_one_database(tmp_path: Path) -> None:

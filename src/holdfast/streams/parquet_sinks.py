@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -227,6 +228,8 @@ class _Growing:
 
     def abandon(self) -> None:
         """The file will never be there."""
+        with contextlib.suppress(OSError, ValueError, arrow().ArrowException):
+            self._writer.close()  # which writes its end
         self._handle.close()
         self.other.unlink(missing_ok=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
@@ -39,8 +40,12 @@ class Several(Sink):
         for sink, own in zip(self.sinks, marks, strict=True):
             if own is not None and sink.name:
                 parts_of(sink, own)  # before anything is taken back anywhere
-        for sink, own in zip(self.sinks, marks, strict=True):
-            sink.rewind(own)
+        try:
+            for sink, own in zip(self.sinks, marks, strict=True):
+                sink.rewind(own)
+        except BaseException:
+            self.close()  # none keeps what it holds
+            raise
 
     def drain(self) -> None:
         """Drains all."""
@@ -53,9 +58,10 @@ class Several(Sink):
             sink.hurry()
 
     def close(self) -> None:
-        """Closes all."""
-        for sink in self.sinks:
-            sink.close()
+        """Closes all, whatever happens to one of them."""
+        with ExitStack() as all_of_them:
+            for sink in reversed(self.sinks):
+                all_of_them.callback(sink.close)
 
 
 class Calling(Sink):
