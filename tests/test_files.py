@@ -454,6 +454,14 @@ def test_a_folder_in_the_order_of_its_files(tmp_path: Path, caplog: pytest.LogCa
         assert again[:4] == (values, times, n, counts)
 
 
+def test_positions_of_other_sources_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a\n1\n2\n")
+    others: list[Any] = [{"done": [], "current": None, "inner": None, "columns": None}, {"row": 3}, {"sequence": 1}, 17]
+    for other in others:
+        with pytest.raises(BadInputError, match="is not one of this source"):
+            read(FileSource(tmp_path / "x.csv"), other)
+
+
 def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
     batches = source_at(tmp_path).read(None)
     assert len(next(batches)) == 0

@@ -123,7 +123,7 @@ def test_sinks_tell_at_least_once(server):
         sink = sink_of(f"{address(server)}/out/{what}", what)
         sink.rewind(None)
         sink.write(points(300, alarms=(10, 20)))
-        assert sink.flush() == {"told": 300 if what == "points" else 2}
+        assert sink.flush()["told"] == (300 if what == "points" else 2)
         sink.close()
     source = source_of(f"{address(server)}/out/#", Wanted(columns=("a",), time="none"), follow=False)
     batches = list(source.read(None))
@@ -159,7 +159,7 @@ def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
             sink.flush()
         server.start()
         sink.patience = 5
-        assert sink.flush() == {"told": 200}
+        assert sink.flush()["told"] == 200
         sink.close()
     finally:
         server.kill()

@@ -8,9 +8,10 @@ import time
 import pytest
 
 from brokers import free_port, gather, nats_server, points, values
-from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.errors import BadInputError, CheckpointError, HoldfastError, MissingExtraError
 from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
 from holdfast.streams.columns import Wanted
+from holdfast.streams.places import source_at
 
 nats = pytest.importorskip("nats")
 
@@ -173,24 +174,27 @@ def test_what_is_told_twice_is_stored_once(server):
         url = f"{address(server)}/out.{what}"
         sink = sink_of(url, what)
         sink.rewind(None)
-        assert sink.flush() is None
+        beginning = sink.flush()
+        assert beginning["told"] == 0
+        publish(server, (f"out.{what}", b'{"id": "of somebody else"}'))  # others tell the same subject
         sink.write(first)
         mark = sink.flush()
         assert mark["told"] == n
         sink.write(second)
         sink.close()
+        publish(server, (f"out.{what}", b'{"id": "of somebody else"}'))
         time.sleep(0.3)
-        for before in (None, mark):  # as after a crash before the first checkpoint, and after it
+        for before in (beginning, mark):  # as after a crash before the first checkpoint, and after it
             again = sink_of(url, what)
             again.rewind(json.loads(json.dumps(before)))
-            if before is None:
+            if before is beginning:
                 again.write(first)
             again.write(second)
             assert again.flush()["told"] == (n + 500 if what == "points" else n)
             again.close()
     found = stored(server, "out")
-    assert sorted(int(name.rpartition("-")[2]) for _, name in found if "points" in name) == list(range(3500))
-    assert [name for _, name in found if "alarms" in name] == ["r-alarms-0", "r-alarms-1"]
+    assert sorted(int(name.rpartition("-")[2]) for _, name in found if name and "points" in name) == list(range(3500))
+    assert [name for _, name in found if name and "alarms" in name] == ["r-alarms-0", "r-alarms-1"]
     alarm = next(payload for payload, name in found if name == "r-alarms-1")
     assert alarm["id"] == "r-alarms-1"
     assert alarm["record"] == 20
@@ -213,7 +217,7 @@ def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
         sink.write(points(2000, first=2000))
         mark = sink.flush()
         sink.close()
-        assert mark == {"told": 4000, "sequence": 4000}
+        assert (mark["told"], mark["sequence"]) == (4000, 4000)
         assert [name for _, name in stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
         server.kill()
         sink = NatsSink(address(server), "out.x", "points", patience=0.5)
@@ -236,6 +240,18 @@ def test_mistakes_are_told_at_once(server, tmp_path):
         sink_of(f"{address(server)}/nothing").rewind(None)
     with pytest.raises(BadInputError, match="not one of this source"):
         next(source_of(f"{address(server)}/some.x").read({"offsets": {}}))
+    known = {"stream": "some", "subject": "some.x", "sequence": 3, "created": None}
+    with pytest.raises(CheckpointError, match=r"the checkpoint is of nats subject some\.x, now it is some\.y: give"):
+        next(source_of(f"{address(server)}/some.y").read(known))
+    with pytest.raises(CheckpointError, match="the checkpoint is of nats stream some, now it is other"):
+        next(source_of(f"{address(server)}/some.x?stream=other").read(known))
+    with pytest.raises(CheckpointError, match="the checkpoint is of nats stream another, now it is some"):
+        next(source_of(f"{address(server)}/some.x").read(known | {"stream": "another"}))
+    with pytest.raises(CheckpointError, match=r"is of points to nats://host:4222, subject a, now it is .* b:"):
+        sink_of("nats://host/b", "points").rewind(sink_of("nats://me:secret@host/a", "points").flush())
+    assert "secret" not in str(sink_of("nats://me:secret@host/a", "points").flush())
+    with pytest.raises(BadInputError, match="there is no source tls://"):
+        source_at("tls://host/a")
     assert time.monotonic() - begun < 5
 
 

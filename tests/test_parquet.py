@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import holdfast as hf
 from holdfast.alarms.alarm import Alarm
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError, CheckpointError, MissingExtraError
 from holdfast.learners.trace import Trace
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Wanted
@@ -95,6 +96,17 @@ def test_from_any_position(tmp_path: Path) -> None:
             np.testing.assert_array_equal(read[0].values[0], joined(batches)[0][row])
     with pytest.raises(BadInputError, match="has 1000 rows, but 1001 had been read"):
         list(source.read(batches[0].position | {"row": 1001}))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, N - 1), tmp_path / "shorter.parquet")
+    pq.write_table(
+        table.set_column(table.schema.names.index("a"), "a", pa.array(np.arange(float(N)))),
+        tmp_path / "changed.parquet",
+    )
+    for name in ("shorter", "changed"):
+        with pytest.raises(CheckpointError, match=rf"{name}\.parquet is not the file that it was"):
+            list(ParquetSource(tmp_path / f"{name}.parquet", Wanted(key="none")).read(batches[3].position))
+    with pytest.raises(BadInputError, match="is not one of this source: it has no 'row'"):
+        list(source.read({"done": [], "current": None, "inner": None, "columns": None}))
 
 
 TYPES = {
@@ -268,6 +280,7 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
         for one in told:
             sink.write(one)
         assert not path.exists() or sink is sinks[1]
+        sink.drain()
         sink.close()
         sink.close()
     points = pq.read_table(path)
@@ -298,10 +311,11 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
 
 def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
     sink = ParquetFile(tmp_path / "x.parquet", "alarms")
+    sink.drain()
     sink.close()
     assert pq.read_table(tmp_path / "x.parquet").num_rows == 0
     sink = ParquetFile(tmp_path / "x.parquet", "alarms")
-    sink.rewind(0)
+    sink.rewind(sink.flush())
     sink.write(results(0))
     with pytest.raises(BadInputError, match="cannot be gone on with"):
         ParquetFile(tmp_path / "x.parquet", "alarms").rewind(sink.flush())
@@ -309,6 +323,21 @@ def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
         ParquetFile(tmp_path / "x.parquet", "all")
     with pytest.raises(BadInputError, match="cannot be written"):
         ParquetFile(tmp_path / "none" / "x.parquet", "points")
+
+
+def test_a_run_that_was_cut_short_leaves_no_file(tmp_path: Path) -> None:
+    class Broken:
+        def read(self, position: Any) -> Any:
+            yield Batch(np.random.default_rng(0).normal(size=1000), position=1000)
+            raise BadInputError("the cable is cut")
+
+    for make in (
+        lambda: ParquetFile(tmp_path / "x.parquet", "points"),
+        lambda: ParquetFile(tmp_path / "y.pq", "alarms"),
+    ):
+        with pytest.raises(BadInputError, match="the cable is cut"):
+            hf.run(Broken(), hf.SRA(rho=0.01, gamma=4.0), make())
+    assert list(tmp_path.iterdir()) == []
 
 
 def records(folder: Path) -> list[int]:
@@ -326,16 +355,23 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
         sink.write(results(first))
         marks.append(sink.flush())
         assert sink.flush() == marks[-1]  # nothing to write, no part
-    assert marks == [0, 1, 2, 3, 4]
+    assert [mark["parts"] for mark in marks] == [0, 1, 2, 3, 4]
     sink.write(results(40))  # begun, and not flushed
     assert records(folder) == list(range(40))
+    with pytest.raises(BadInputError, match="in use by another run"):
+        ParquetParts(folder, "points").rewind(marks[2])
+    sink.close()
     again = ParquetParts(folder, "points")
-    again.rewind(2)
+    again.rewind(marks[2])
     assert records(folder) == list(range(20))
     assert sorted(one.name for one in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
     again.write(results(20))
     again.write(results(30))
-    assert again.flush() == 3
+    assert again.flush()["parts"] == 3
+    again.close()
+    with pytest.raises(BadInputError, match="out belongs to the run of another"):
+        ParquetParts(folder, "points").rewind(None)
+    (tmp_path / ".out.holdfast").unlink()
     new = ParquetParts(folder, "points")
     new.rewind(None)  # a new run goes on after what is there
     new.write(results(0, 0))
@@ -343,8 +379,11 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     new.close()
     assert records(folder) == list(range(50))
     assert pq.read_table(folder / "part-000003.parquet").num_rows == 10
-    ParquetParts(folder, "points").rewind(0)
-    assert list(folder.iterdir()) == []
+    with pytest.raises(CheckpointError, match="written to by another run"):
+        ParquetParts(folder, "points").rewind(marks[0])
+    assert records(folder) == list(range(50))
+    with pytest.raises(CheckpointError, match=r"is of points in .*out/, now it is alarms in .*out/"):
+        ParquetParts(folder, "alarms").rewind(marks[0])
 
 
 def test_parts_keep_their_columns(tmp_path: Path) -> None:
@@ -355,6 +394,7 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
     schemas = [pq.read_schema(path) for path in sorted(tmp_path.iterdir())]
     assert len(schemas) == 3
     assert all(one.equals(schemas[0]) for one in schemas)
+    sink.close()
     other = ParquetParts(tmp_path, "points")
     with pytest.raises(BadInputError, match=r"have the columns record .* give another folder"):
         other.write(results(0))
@@ -364,7 +404,7 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
 
 
 KILLED = """
-import os, sys
+import json, os, sys
 from test_parquet import results
 from holdfast.streams.parquet import ParquetParts
 from holdfast.streams import parquet_sinks
@@ -375,11 +415,12 @@ def fsync(handle):
     done.append(handle)
     if len(done) == stop:
         os.kill(os.getpid(), 9)
-os.fsync = fsync
 sink.rewind(None)
+print(json.dumps([0, sink.flush()]), flush=True)
+os.fsync = fsync
 for first in range(0, 100, 10):
     sink.write(results(first))
-    print(first + 10, sink.flush(), flush=True)
+    print(json.dumps([first + 10, sink.flush()]), flush=True)
 """
 
 
@@ -393,7 +434,7 @@ def test_killed_between_parts(tmp_path: Path, stop: int) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    checkpoints = [(0, 0), *(tuple(map(int, line.split())) for line in done.stdout.splitlines())]
+    checkpoints = [json.loads(line) for line in done.stdout.splitlines()]
     row, mark = checkpoints[-1]
     assert len(checkpoints) == 1 + (stop - 1) // 2
     sink = ParquetParts(tmp_path, "points")

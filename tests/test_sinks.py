@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import holdfast as hf
 from holdfast.alarms.alarm import Alarm
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.learners.trace import Trace
@@ -22,9 +23,11 @@ from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
 from holdfast.streams.places import sink_at
 from holdfast.streams.results import ALARM_COLUMNS, Results, free_names
 from holdfast.streams.sink import Sink
+from holdfast.streams.sinks import Calling, Several
 from holdfast.streams.sqlite import Sqlite
 from holdfast.streams.standard_output import StandardOutput
 from holdfast.streams.tables import ALARMS, POINTS
+from holdfast.streams.webhook import Webhook
 
 N = 10
 ODD = 'a "quoted", text\nof two lines; \r\t\x1b[2J é 東 \ud800 \0 end'
@@ -119,7 +122,7 @@ def test_a_database(tmp_path: Path) -> None:
         (0, 4, None, "a"),
         (1, 14, None, "a"),
     ]
-    assert sink.flush() == {ALARMS: 2, POINTS: 2 * N}
+    assert sink.flush()["rows"] == {ALARMS: 2, POINTS: 2 * N}
     sink.close()
 
 
@@ -201,31 +204,33 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
     whole = make(tmp_path)
     path: Path = whole.path  # type: ignore[attr-defined]
     whole.rewind(None)
-    marks = [whole.flush()]
     for one in all_results:
         whole.write(one)
-        marks.append(json.loads(json.dumps(whole.flush())))
     whole.close()
     expected = content(path)
-    for done, mark in enumerate(marks):
+    for done in range(len(all_results) + 1):
         for beyond in range(done, len(all_results) + 1):  # how far it had come when it was killed
             folder = tmp_path / f"{done} {beyond}"
             folder.mkdir()
             killed = make(folder)
             killed.rewind(None)
-            for one in all_results[:beyond]:
+            mark = killed.flush()
+            for i, one in enumerate(all_results[:beyond]):
                 killed.write(one)
-            again = make(folder)  # nothing was flushed or closed
-            again.rewind(mark)
+                if i < done:
+                    mark = killed.flush()
+            killed.close()
+            again = make(folder)
+            again.rewind(json.loads(json.dumps(mark)))
             for one in all_results[done:]:
                 again.write(one)
-            assert again.flush() == marks[-1]
+            again.flush()
             again.close()
             assert content(folder / path.name) == expected
     for suffix in ("", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+        (folder / f"{path.name}{suffix}").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="the checkpoint knows of"):
-        make(tmp_path).rewind(marks[2])
+        make(folder).rewind(mark)
 
 
 def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
@@ -233,12 +238,185 @@ def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
     sink = JsonLinesFile(path, POINTS)
     sink.write(results(0))
     mark = sink.flush()
+    sink.close()
     with open(path, "ab") as file:
         file.write(b'{"record": 1')  # as a power failure leaves it
     again = JsonLinesFile(path, POINTS)
     again.rewind(mark)
     again.write(results(N))
     assert [json.loads(line)["record"] for line in path.read_text().splitlines()] == list(range(2 * N))
+
+
+# Whose they are
+
+PLACES = ["x.jsonl", "x.csv", "x.db"]
+
+
+def kept(path: Path, *all_results: Results) -> Any:
+    """The mark of a run with checkpoints that wrote this, and then some more, and was killed."""
+    sink = sink_at(str(path), POINTS)
+    sink.rewind(None)
+    mark = sink.flush()
+    for one in all_results:
+        sink.write(one)
+        mark = mark if one is all_results[-1] else sink.flush()
+    sink.close()
+    return json.loads(json.dumps(mark))
+
+
+def bytes_or_rows(path: Path) -> Any:
+    return rows_in(path) if path.suffix == ".db" else path.read_bytes()
+
+
+def resume(path: Path, mark: Any) -> None:
+    sink = sink_at(str(path), POINTS)
+    sink.rewind(mark)
+    sink.close()
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_results_of_a_run_that_can_go_back_are_its_own(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    mark = kept(path, results(0), results(N))
+    before = bytes_or_rows(path)
+    with pytest.raises(BadInputError, match=r"belongs to the run of another --checkpoint folder.*give another file"):
+        written(path, POINTS, results(50))
+    with pytest.raises(BadInputError, match="belongs to the run of another"):
+        kept(path, results(50))
+    assert bytes_or_rows(path) == before
+    resume(path, mark)
+    assert len(bytes_or_rows(path)) < len(before)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_what_another_run_has_written_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    first = kept(path)  # it has written nothing, so another one may
+    second = kept(path, results(0), results(N))
+    before = bytes_or_rows(path)
+    with pytest.raises(CheckpointError, match="has been written to by another run since the checkpoint"):
+        resume(path, first)
+    assert bytes_or_rows(path) == before
+    resume(path, second)
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
+def test_another_file_of_the_same_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    mark = kept(path, results(0), results(N))
+    sink = sink_at(str(path), POINTS, anew=True)  # as `detect` does
+    for i in range(1, 9):
+        sink.write(results(100 * i))
+    sink.close()
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="its lines are others"):
+        resume(path, mark)
+    assert path.read_bytes() == before
+    written(path, POINTS, results(N))  # it is nobody's: anyone may add
+    path.unlink()
+    kept(path, results(0))
+    path.unlink()
+    written(path, POINTS, results(N))  # it is gone, and so is its owner
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) -> None:
+    for first in (0, N, 2 * N):
+        written(tmp_path / name, POINTS, results(first))
+    path = tmp_path / name
+    rows = rows_in(path) if name == "x.db" else path.read_text().splitlines()[name == "x.csv" :]
+    assert len(rows) == 3 * N
+    assert len(list(tmp_path.iterdir())) == 1 or name == "x.db"
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_two_at_a_time(tmp_path: Path, name: str) -> None:
+    one, other = (sink_at(str(tmp_path / name), POINTS) for _ in range(2))
+    one.rewind(None)
+    one.write(results(0))
+    before = bytes_or_rows(tmp_path / name)
+    with pytest.raises(BadInputError, match=r"another run"):
+        other.write(results(N))
+    assert bytes_or_rows(tmp_path / name) == before
+    one.write(results(N))
+    with pytest.raises(BadInputError, match=rf"points in .*{name}: this is given twice"):
+        Several([sink_at(str(tmp_path / name), POINTS) for _ in range(2)]).rewind(None)
+
+
+class Numbers:
+    """Points that end, or break off."""
+
+    def __init__(self, n: int, whole: bool = True) -> None:
+        self.n, self.whole = n, whole
+
+    def read(self, position: Any) -> Any:
+        for first in range(position or 0, self.n, 100):
+            yield Batch(np.random.default_rng(first).normal(size=100), position=first + 100)
+        if not self.whole:
+            raise BadInputError("broken off")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> None:
+    def run(source: Numbers, checkpoint: str, place: str = name) -> None:
+        sinks = [sink_at(str(tmp_path / place), POINTS), sink_at(str(tmp_path / "a.jsonl"))]
+        hf.run(source, hf.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, every=1e9)
+
+    with pytest.raises(BadInputError, match="broken off"):
+        run(Numbers(500, whole=False), "one")  # the mark is that of the beginning
+    before = bytes_or_rows(tmp_path / name)
+    assert len(before) > 1
+    with pytest.raises(BadInputError, match="belongs to the run of another --checkpoint folder"):
+        run(Numbers(300), "two")
+    (tmp_path / "mine.jsonl").write_text("mine")
+    with pytest.raises(CheckpointError, match=rf"is of points in .*{name}, now it is points in .*mine\.jsonl"):
+        run(Numbers(300), "one", "mine.jsonl")
+    assert bytes_or_rows(tmp_path / name) == before
+    assert (tmp_path / "mine.jsonl").read_text() == "mine"
+    run(Numbers(500), "one")
+    assert bytes_or_rows(tmp_path / name) == before  # the same again, and once
+    run(Numbers(600), "one")
+    assert len(bytes_or_rows(tmp_path / name)) > len(before)
+
+
+def test_both_tables_of_one_database(tmp_path: Path) -> None:
+    both = Several([sink_at(str(tmp_path / "x.db"), what) for what in (POINTS, ALARMS)])
+    both.rewind(None)
+    marks = both.flush()
+    both.write(results(0))
+    both.close()
+    again = Several([sink_at(str(tmp_path / "x.db"), what) for what in (POINTS, ALARMS)])
+    again.rewind(marks)
+    again.write(results(0))
+    assert (len(rows_in(tmp_path / "x.db")), len(rows_in(tmp_path / "x.db", ALARMS))) == (N, 1)
+
+
+def test_marks_of_other_sinks_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text("mine\n" * 999)
+    made: list[Callable[[], Sink]] = [
+        lambda: JsonLinesFile(tmp_path / "x.jsonl"),
+        lambda: JsonLinesFile(tmp_path / "x.jsonl", POINTS),
+        lambda: JsonLinesFile(tmp_path / "other.jsonl"),
+        lambda: CsvFile(tmp_path / "x.csv"),
+        lambda: Sqlite(tmp_path / "x.db"),
+        lambda: StandardOutput(),
+        lambda: Webhook("http://127.0.0.1:9/x"),
+        lambda: Calling(print),
+    ]
+    for i, make in enumerate(made):
+        sink = make()
+        sink.write(Results(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8))))
+        mark = sink.flush()
+        sink.close()
+        for j, other in enumerate(made):
+            for wrong in ([mark] if i != j else []) + [17]:
+                with pytest.raises(CheckpointError, match=r"the checkpoint (is of .*, now it is|says nothing of)"):
+                    other().rewind(wrong)
+    assert (tmp_path / "other.jsonl").read_text() == "mine\n" * 999
+    with pytest.raises(CheckpointError, match="knows of 1 sinks, now there are 2"):
+        Several([made[0](), made[1]()]).rewind([None])
+    with pytest.raises(CheckpointError, match="now there is a list"):
+        Several([made[0]()]).rewind({"sink": "x"})
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.db"])
@@ -296,7 +474,7 @@ def test_a_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="no such table: alarms"):
         sink.write(results(N))
     assert len(rows_in(tmp_path / "x.db")) == N
-    assert sink.flush() == {POINTS: N, ALARMS: 1}
+    assert sink.flush()["rows"] == {POINTS: N, ALARMS: 1}
 
 
 FULL = """

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.learners.checkpoint import Bytes, sealed, unsealed, write
+from holdfast.streams.owners import locked
 
 log = logging.getLogger("holdfast.streams")
 KEPT = 3
@@ -31,7 +32,7 @@ class Checkpoints:
             self._lock: IO[bytes] = open(self.folder / "lock", "ab")  # noqa: SIM115
         except OSError as error:
             raise BadInputError(f"checkpoints cannot be kept in {self.folder}: {error.strerror}") from None
-        if not _lock(self._lock):
+        if not locked(self._lock.fileno()):
             self._lock.close()
             raise BadInputError(f"{self.folder} is in use by another run")
         self._last = max(self._numbers(), default=-1)
@@ -86,19 +87,6 @@ def is_in_use(folder: Path) -> bool:
     """Whether a run has this folder to itself just now."""
     try:
         with open(folder / "lock", "rb") as file:
-            return not _lock(file)
+            return not locked(file.fileno())
     except OSError:
         return False
-
-
-def _lock(file: IO[bytes]) -> bool:
-    """Takes the folder, until the process ends; False if another one has it."""
-    try:
-        import fcntl
-    except ImportError:  # not on this system: then nobody watches over it
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -5,30 +5,49 @@ from __future__ import annotations
 import csv
 import io
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
+from holdfast.streams.owners import OwnerFile, locked, new_owner, require_free, require_own
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.tables import ALARMS, check_what, columns_of, json_line, records_of, rows_of
+
+TAIL = 256  # bytes before a mark, by which it is known again
 
 
 class LinesFile(Sink):
-    """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over."""
+    """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over.
+
+    One run has it at a time, by a lock, from `rewind` to `close`. A run that can be resumed has it for good: see
+    `OwnerFile`. Such a run is known by this: it asks for a mark before anything is written, so as to have one to come
+    back to. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
+    """
+
+    alone = True
 
     def __init__(self, path: str | os.PathLike[str], what: str = ALARMS, *, anew: bool = False) -> None:
-        self.path, self.what = Path(path), check_what(what)
+        self.path, self.what, self._anew = Path(path), check_what(what), anew
+        self.name = f"{what} in {self.path.resolve()}"
         if not self.path.absolute().parent.is_dir():
             raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+        self._owners = OwnerFile(self.path.resolve())
+        self._owner: str | None = None
+        self._is_new = not self.path.exists()
+        self._begun = self._untold = False
         try:
-            self._file = open(self.path, "wb" if anew else "ab", buffering=0)  # noqa: SIM115
+            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._error(error) from None
 
     def write(self, results: Results) -> None:
         """Adds lines; others can read them at once."""
+        if not self._begun:
+            self.rewind(None)
+        self._untold = False
         rest = memoryview(self.lines(results).encode("utf-8", "replace"))
         try:
             while rest:
@@ -43,23 +62,61 @@ class LinesFile(Sink):
         """The results as lines."""
         raise NotImplementedError
 
-    def flush(self) -> int:
+    def flush(self) -> Any:
         """How many bytes the file has, all of them on the disk."""
+        size = self._file.tell()
+        if self._untold:
+            self._untold, owner = False, new_owner(size)
+            self._owner = owner.name if self._owners.write(owner) else None
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._error(error) from None
-        return self._file.tell()
+        return mark_of(self, size=size, tail=self._tail(size), owner=self._owner)
 
     def rewind(self, mark: Any) -> None:
         """Cuts off what came after the mark."""
-        size = os.fstat(self._file.fileno()).st_size
-        if mark is None:
-            return
-        if size < mark:
-            raise CheckpointError(f"{self.path} has {size:,} bytes, the checkpoint knows of {mark:,}: lines are gone")
-        self._file.truncate(mark)
+        try:
+            if not locked(self._file.fileno()):
+                raise BadInputError(f"{self.path} is in use by another run, or given twice")
+            self._begin() if mark is None else self._go_back(parts_of(self, mark))
+        except BaseException:
+            self.close()
+            raise
         self._file.seek(0, os.SEEK_END)
+        self._begun = True
+
+    def _begin(self) -> None:
+        if self._anew:
+            self._file.truncate(0)
+        if self._anew or self._is_new:
+            self._owners.forget()
+        require_free(str(self.path), self._owners.read(), self._size)
+        self._owners.forget()  # of one that has added nothing
+        self._untold = True
+
+    def _go_back(self, mark: dict[str, Any]) -> None:
+        size, known = self._size, int(mark["size"])
+        if size < known:
+            raise CheckpointError(f"{self.path} has {size:,} bytes, the checkpoint knows of {known:,}: lines are gone")
+        if self._tail(known) != mark["tail"]:
+            raise CheckpointError(f"{self.path} is not the file that the checkpoint knows: its lines are others")
+        self._owner = mark["owner"]
+        require_own(str(self.path), self._owners.read(), self._owner, size - known)
+        self._file.truncate(known)
+
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _tail(self, size: int) -> int:
+        """A checksum of the bytes before this place."""
+        begin = max(size - TAIL, 0)
+        return zlib.crc32(os.pread(self._file.fileno(), size - begin, begin))
+
+    def drain(self) -> None:
+        """Nothing more will be written: whoever asks for a mark now does not begin."""
+        self._untold = False
 
     def close(self) -> None:
         """Closes the file."""

@@ -18,6 +18,7 @@ from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns, Wanted
 from holdfast.streams.lines import AT_ONCE, blocks
+from holdfast.streams.positions import part_of
 from holdfast.streams.readers import (
     CSV,
     HEAD,
@@ -69,6 +70,8 @@ class FileSource:
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches from this position on."""
+        if position:
+            part_of(position, "reader", dict), part_of(position, "head", list), part_of(position, "offset", int)
         self.reader = reader_of(position, self.wanted) if position else None
         while True:
             with self._open() as file:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, CheckpointError
 from holdfast.streams.arrow_columns import (
     Flags,
     arrow,
@@ -23,6 +24,7 @@ from holdfast.streams.arrow_columns import (
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns, Wanted, understand
 from holdfast.streams.parquet_sinks import ParquetFile, ParquetParts
+from holdfast.streams.positions import part_of
 from holdfast.streams.records import ENOUGH, NO_KEY, NO_TIME
 from holdfast.streams.refusals import SHOWN, Refusals
 from holdfast.streams.times import ZONED
@@ -53,6 +55,7 @@ class ParquetSource:
         self.path, self.at_once = os.fspath(path), at_once
         self._file = self._opened(())
         self.n_rows: int = self._file.metadata.num_rows
+        self._known_by = [self.n_rows, self._checksum()]
         self._schema = self._file.schema_arrow
         twice = [name for name, n in Counter(self._schema.names).items() if n > 1]
         if twice:
@@ -62,8 +65,10 @@ class ParquetSource:
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches from a row on."""
-        columns = Columns.of_json(position["columns"]) if position else self.columns
-        row = int(position["row"]) if position else 0
+        row = part_of(position, "row", int) or 0
+        columns = Columns.of_json(part_of(position, "columns", dict)) if position else self.columns
+        if position and part_of(position, "file", list) != self._known_by:
+            raise CheckpointError(f"{self.path} is not the file that it was at the last checkpoint")
         self._require(columns, row)
         texts = [columns.key] if columns.key and holds_texts(self._schema.field(columns.key).type) else []
         with self._opened(texts) as file:
@@ -91,6 +96,13 @@ class ParquetSource:
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error).splitlines()[0]
             raise BadInputError(f"{self.path} cannot be read: {why}") from None
+
+    def _checksum(self) -> int:
+        """Of the end of the file, which says where everything in it is."""
+        size = self._file.metadata.serialized_size + 8  # its own length, and a word by which Parquet is known
+        with open(self.path, "rb") as file:
+            file.seek(-size, os.SEEK_END)
+            return zlib.crc32(file.read(size))
 
     def _next(self, batches: Iterator[Any], row: int) -> Any:
         try:
@@ -134,7 +146,7 @@ class ParquetSource:
             times, bad[NO_TIME] = times_of(rows.column(columns.time), columns.time_kind)
         batch = Batch(
             values,
-            {"row": end, "columns": columns.as_json()},
+            {"row": end, "file": self._known_by, "columns": columns.as_json()},
             columns.values,
             keys,
             times,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -14,8 +15,9 @@ from holdfast.learners.trace import Trace
 from holdfast.streams.arrow_columns import arrow, holds_texts
 from holdfast.streams.arrow_tables import table_of
 from holdfast.streams.batch import Batch
+from holdfast.streams.owners import OwnerFile, locked, new_owner, require_free, require_own, sync_folder
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.tables import check_what
 
 PART = re.compile(r"part-([0-9]{6,})\.parquet")
@@ -24,10 +26,12 @@ GROUP = 1 << 16  # rows that are written together
 
 
 class ParquetFile(Sink):
-    """Writes one file, which is there and whole once this is closed. what: "points" or "alarms".
+    """Writes one file, which is there and whole once this is drained and closed. what: "points" or "alarms".
 
-    It cannot be gone on with after a crash: `ParquetParts` can.
+    A run that ends by an error leaves no file. It cannot be gone on with after a crash: `ParquetParts` can.
     """
+
+    alone = True
 
     def __init__(self, path: str | os.PathLike[str], what: str) -> None:
         arrow()
@@ -36,7 +40,8 @@ class ParquetFile(Sink):
             raise BadInputError(f"{path} cannot be written: it is a folder, or in none that is there")
         self._file: _Growing | None = None
         self._nothing = Results(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
-        self._is_closed = False
+        self.name = f"{what} in {self.path.resolve()}"
+        self._is_closed = self._is_whole = False
 
     def write(self, results: Results) -> None:
         """Adds to the file."""
@@ -48,18 +53,26 @@ class ParquetFile(Sink):
 
     def flush(self) -> Any:
         """How many rows it has."""
-        return 0 if self._file is None else self._file.n_rows
+        return mark_of(self, rows=0 if self._file is None else self._file.n_rows)
 
     def rewind(self, mark: Any) -> None:
         """Only to the beginning."""
-        if mark:
+        if mark is not None and parts_of(self, mark)["rows"]:
             raise BadInputError(f"{self.path} cannot be gone on with: results to be resumed go to a folder of parts")
 
+    def drain(self) -> None:
+        """All has been written."""
+        self._is_whole = True
+
     def close(self) -> None:
-        """The file is there, if only with the names of its columns."""
+        """The file is there, if only with the names of its columns; unless the run was cut short."""
         if self._is_closed:
             return
         self._is_closed = True
+        if not self._is_whole:
+            if self._file is not None:
+                self._file.abandon()
+            return
         if self._file is None:
             self._file = _Growing(self.path)
             self._file.add(table_of(self._nothing, self.what))
@@ -70,12 +83,20 @@ class ParquetParts(Sink):
     """Writes a folder of files part-000000.parquet, …, each whole when it appears. what: "points" or "alarms".
 
     There is one for each flush that has something to write, and the mark is how many there are: after a crash nothing
-    is lost and nothing is there twice. A new run goes on after the parts that it finds.
+    is lost and nothing is there twice. A new run goes on after the parts that it finds, unless they belong to one that
+    can be resumed: see `LinesFile`, which is held in the same way.
     """
+
+    alone = True
 
     def __init__(self, folder: str | os.PathLike[str], what: str) -> None:
         arrow()
         self.folder, self.what = Path(folder), check_what(what)
+        self.name = f"{what} in {self.folder.resolve()}{os.sep}"
+        self._owners, self._is_new = OwnerFile(self.folder.resolve()), not self.folder.exists()
+        self._owner: str | None = None
+        self._begun = self._untold = False
+        self._handle: int | None = None  # of the folder, while it is ours
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -86,6 +107,9 @@ class ParquetParts(Sink):
 
     def write(self, results: Results) -> None:
         """Adds to the part that will be there at the next flush."""
+        if not self._begun:
+            self.rewind(None)
+        self._untold = False
         table = table_of(results, self.what)
         if not len(table):
             return
@@ -95,29 +119,59 @@ class ParquetParts(Sink):
 
     def flush(self) -> Any:
         """How many parts there are."""
+        if self._untold:
+            self._untold, owner = False, new_owner(self._n_parts)
+            self._owner = owner.name if self._owners.write(owner) else None
         if self._part is not None:
             self._part.finish()
             self._part = None
             self._n_parts += 1
-        return self._n_parts
+        return mark_of(self, parts=self._n_parts, owner=self._owner)
 
     def rewind(self, mark: Any) -> None:
         """Removes later parts, the last one first, and what had been begun; None: all that is there stays."""
-        if self._part is not None:
-            self._part.abandon()
-            self._part = None
-        for path in self.folder.glob(f".part-*{WRITING}"):
-            path.unlink()
-        if mark is not None:
-            for number in sorted(self._numbers(), reverse=True):
-                if number >= int(mark):
+        try:
+            self._take()
+            if mark is None:
+                if self._is_new:
+                    self._owners.forget()
+                self._n_parts, self._untold = self._next_number(), True
+                require_free(str(self.folder), self._owners.read(), self._n_parts)
+                self._owners.forget()  # of one that has added nothing
+            else:
+                self._n_parts, self._owner = int(parts_of(self, mark)["parts"]), mark["owner"]
+                beyond = sorted((one for one in self._numbers() if one >= self._n_parts), reverse=True)
+                require_own(str(self.folder), self._owners.read(), self._owner, len(beyond))
+                for number in beyond:
                     self._path(number).unlink()
-            _sync(self.folder)
-        self._n_parts = self._next_number() if mark is None else int(mark)
+            for path in self.folder.glob(f".part-*{WRITING}"):
+                path.unlink()
+            sync_folder(self.folder)
+            self._begun = True
+        except BaseException:
+            self._let_go()
+            raise
+
+    def drain(self) -> None:
+        """Nothing more will be written: whoever asks for a mark now does not begin."""
+        self._untold = False
 
     def close(self) -> None:
         """What has not been flushed is."""
-        self.flush()
+        if self._part is not None:
+            self.flush()
+        self._let_go()
+
+    def _take(self) -> None:
+        if self._handle is None and os.name == "posix":
+            self._handle = os.open(self.folder, os.O_RDONLY)
+            if not locked(self._handle):
+                raise BadInputError(f"{self.folder} is in use by another run, or given twice")
+
+    def _let_go(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
     def _path(self, number: int) -> Path:
         return self.folder / f"part-{number:06}.parquet"
@@ -170,10 +224,12 @@ class _Growing:
         os.fsync(self._handle.fileno())
         self._handle.close()
         self.other.replace(self.path)
-        _sync(self.path.parent)
+        sync_folder(self.path.parent)
 
     def abandon(self) -> None:
         """The file will never be there."""
+        with contextlib.suppress(OSError, ValueError, arrow().ArrowException):
+            self._writer.close()  # which writes its end
         self._handle.close()
         self.other.unlink(missing_ok=True)
 
@@ -181,13 +237,3 @@ class _Growing:
         if self._waiting:
             self._writer.write_table(arrow().concat_tables(self._waiting))
         self._waiting, self._n_written = [], self.n_rows
-
-
-def _sync(folder: Path) -> None:
-    """Names that were given or taken away are so after a crash, too."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -21,7 +21,7 @@ from holdfast.streams.standard_input import StandardInput
 from holdfast.streams.standard_output import StandardOutput
 from holdfast.streams.tables import ALARMS
 
-BROKERS = {"nats": "nats", "tls": "nats", "mqtt": "mqtt", "mqtts": "mqtt", "kafka": "kafka"}
+BROKERS = {"nats": "nats", "mqtt": "mqtt", "mqtts": "mqtt", "kafka": "kafka"}
 DATABASES = (".db", ".sqlite", ".sqlite3")
 PARQUET = (".parquet", ".pq")
 

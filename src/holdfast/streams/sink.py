@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.errors import CheckpointError
 from holdfast.streams.results import Results
 
 
@@ -19,8 +20,13 @@ class Sink:
     drain(): nothing more will be written. A sink that still has something to deliver may wait a little, before the last
         `flush`. hurry(): somebody wants to stop, so `write` must not wait any more; may be called at any moment.
     close(): at the end. undelivered: how many results it could not deliver, which without a checkpoint are lost.
+
+    name: what it is and where, as it may be shown, which its marks hold. alone: whether two of one name would be in
+    each other's way.
     """
 
+    name: str = ""
+    alone: bool = False
     undelivered: int = 0
 
     def write(self, results: Results) -> None:
@@ -42,3 +48,19 @@ class Sink:
 
     def close(self) -> None:
         """Nothing more will come."""
+
+
+def mark_of(sink: Sink, **parts: Any) -> dict[str, Any]:
+    """A mark that says of which sink it is."""
+    return {"sink": sink.name, **parts}
+
+
+def parts_of(sink: Sink, mark: Any) -> dict[str, Any]:
+    """What a mark holds, if it is one of this sink."""
+    if not isinstance(mark, dict) or "sink" not in mark:
+        raise CheckpointError(f"the checkpoint says nothing of {sink.name}: give another --checkpoint folder")
+    if mark["sink"] != sink.name:
+        raise CheckpointError(
+            f"the checkpoint is of {mark['sink']}, now it is {sink.name}: give the same, or another --checkpoint folder"
+        )
+    return mark

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.errors import CheckpointError
+from holdfast.errors import BadInputError, CheckpointError
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 
 log = logging.getLogger("holdfast.streams")
 
@@ -50,11 +50,24 @@ class Several(Sink):
 
     def rewind(self, mark: Any) -> None:
         """Each to its own mark."""
+        names = [sink.name for sink in self.sinks if sink.alone]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise BadInputError(f"{twice[0]}: this is given twice")
         marks = mark if mark is not None else [None] * len(self.sinks)
+        if not isinstance(marks, list):
+            raise CheckpointError("the checkpoint is of one sink, now there is a list of them: give the same")
         if len(marks) != len(self.sinks):
             raise CheckpointError(f"the checkpoint knows of {len(marks)} sinks, now there are {len(self.sinks)}")
         for sink, own in zip(self.sinks, marks, strict=True):
-            sink.rewind(own)
+            if own is not None and sink.name:
+                parts_of(sink, own)  # before anything is taken back anywhere
+        try:
+            for sink, own in zip(self.sinks, marks, strict=True):
+                sink.rewind(own)
+        except BaseException:
+            self.close()  # none keeps what it holds
+            raise
 
     def drain(self) -> None:
         """Drains all."""
@@ -82,6 +95,7 @@ class Calling(Sink):
 
     def __init__(self, function: Callable[[Results], object], owner: Any = None) -> None:
         self._function, self._owner = function, owner
+        self.name = "a function" if owner is None else f"an object {type(owner).__name__}"
 
     def write(self, results: Results) -> None:
         """Calls it."""
@@ -89,11 +103,12 @@ class Calling(Sink):
 
     def flush(self) -> Any:
         """How far it has come."""
-        return getattr(self._owner, "flush", lambda: None)()
+        return mark_of(self, mark=getattr(self._owner, "flush", lambda: None)())
 
     def rewind(self, mark: Any) -> None:
         """Goes back to a mark."""
-        getattr(self._owner, "rewind", lambda _: None)(mark)
+        own = None if mark is None else parts_of(self, mark)["mark"]
+        getattr(self._owner, "rewind", lambda _: None)(own)
 
     def drain(self) -> None:
         """Delivers what can be delivered soon."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
+from holdfast.streams.owners import Owner, new_owner, require_free, require_own
 from holdfast.streams.results import Results, free_names
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.tables import ALARMS, POINTS, check_what, columns_of, rows_of
 from holdfast.transactions import at_once
 
@@ -23,61 +24,107 @@ class Sqlite(Sink):
 
     path: of the database, made if it is not there. what: "alarms", "points", or both.
     Others may read while it is written. A row is there as soon as its batch has been learnt.
+
+    Its table `holdfast` has a row for each of the others: how many rows it has had, and which run can go back in it, if
+    there is one, with how many there were before. No other run adds to it then. Each batch is written only if the table
+    is as this run has left it, so that two at a time are noticed as well.
     """
+
+    alone = True
 
     def __init__(self, path: str | os.PathLike[str], what: str | Sequence[str] = (ALARMS, POINTS)) -> None:
         self.path = Path(path)
         self.what = tuple(map(check_what, (what,) if isinstance(what, str) else what))
         if not self.path.absolute().parent.is_dir():
             raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+        self.name = f"{' and '.join(self.what)} in {self.path.resolve()}"
         self._made: set[str] = set()  # tables that are known to be right
+        self._owner: str | None = None
+        self._untold = False  # whether a mark that is asked for now is the first of a run that can go back
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            self._database.execute("create table if not exists holdfast (name text primary key, next integer not null)")
-            for name in self.what:
-                self._database.execute("insert or ignore into holdfast values (?, 0)", (name,))
-            self._next = {name: self._counted(name) for name in self.what}
+            with at_once(self._database):
+                self._database.execute(
+                    "create table if not exists holdfast "
+                    "(name text primary key, next integer not null, owner text, since integer)"
+                )
+                for name in self.what:
+                    self._database.execute("insert or ignore into holdfast (name, next) values (?, 0)", (name,))
+            self._next = {name: self._found(name)[0] for name in self.what}
 
     def write(self, results: Results) -> None:
         """Adds the rows of a batch, all or none."""
         if not len(results):
             return
+        self._untold = False
         with self._told(), at_once(self._database):
+            self._require_unchanged()
             counts = {name: self._add(name, results) for name in self.what}
         self._next |= counts
 
-    def flush(self) -> dict[str, int]:
+    def flush(self) -> Any:
         """How many rows each table has had; they are on the disk."""
         with self._told():
             self._database.execute("pragma synchronous = full")
             with at_once(self._database):
+                self._require_unchanged()
                 for name, count in self._next.items():
                     self._database.execute("update holdfast set next = ? where name = ?", (count, name))
+                    if self._untold:
+                        owner = new_owner(count) if self._owner is None else Owner(self._owner, count)
+                        self._owner = owner.name
+                        self._write_owner(name, owner)
+                self._untold = False
             self._database.execute("pragma synchronous = normal")
-        return dict(self._next)
+        return mark_of(self, rows=dict(self._next), owner=self._owner)
 
     def rewind(self, mark: Any) -> None:
         """Takes out the rows that came after the mark."""
-        if mark is None:
-            return
+        rows = None if mark is None else parts_of(self, mark)["rows"]
         with self._told(), at_once(self._database):
             for name in self.what:
-                count, known = self._counted(name), int(mark.get(name, 0))
+                count, owner = self._found(name)
+                if rows is None:
+                    require_free(f"the table {name} of {self.path}", owner, count)
+                    self._write_owner(name, None)  # one that has added nothing
+                    self._next[name] = count
+                    continue
+                known = int(rows[name])
                 if count < known:
                     raise CheckpointError(f"{self.path} has had {count} {name}, the checkpoint knows of {known}")
+                require_own(f"the table {name} of {self.path}", owner, mark["owner"], count - known)
                 if count > known:
                     self._database.execute(f"delete from {name} where n >= ?", (known,))
                     self._database.execute("update holdfast set next = ? where name = ?", (known, name))
                 self._next[name] = known
+        self._untold, self._owner = mark is None, None if mark is None else mark["owner"]
+
+    def drain(self) -> None:
+        """Nothing more will be written: whoever asks for a mark now does not begin."""
+        self._untold = False
 
     def close(self) -> None:
         """Closes the database."""
         self._database.close()
 
-    def _counted(self, name: str) -> int:
-        return int(self._database.execute("select next from holdfast where name = ?", (name,)).fetchone()[0])
+    def _found(self, name: str) -> tuple[int, Owner | None]:
+        """How many rows a table has had, and whose it is."""
+        asked = "select next, owner, since from holdfast where name = ?"
+        count, owner, since = self._database.execute(asked, (name,)).fetchone()
+        return count, None if owner is None else Owner(owner, since)
+
+    def _write_owner(self, name: str, owner: Owner | None) -> None:
+        told = (None, None) if owner is None else owner
+        self._database.execute("update holdfast set owner = ?, since = ? where name = ?", (*told, name))
+
+    def _require_unchanged(self) -> None:
+        """That nobody else has written since."""
+        for name in self.what:
+            count, owner = self._found(name)
+            if count != self._next[name] or (None if owner is None else owner.name) != self._owner:
+                raise BadInputError(f"another run writes to the table {name} of {self.path}: give another file")
 
     def _add(self, name: str, results: Results) -> int:
         """Adds the rows of one table; how many it has had then."""

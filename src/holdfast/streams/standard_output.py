@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from datetime import datetime
+from typing import Any
 
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.tables import ALARMS, check_what, json_line, records_of
 
 
@@ -18,6 +19,7 @@ class StandardOutput(Sink):
 
     def __init__(self, what: str = ALARMS, form: str = "text") -> None:
         self.what, self.form = check_what(what), form
+        self.name = f"{what} to standard output"
 
     def write(self, results: Results) -> None:
         """Prints them at once."""
@@ -33,3 +35,12 @@ class StandardOutput(Sink):
             text, encoding = "".join(f"{line}\n" for line in lines), getattr(sys.stdout, "encoding", None) or "utf-8"
             sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
             sys.stdout.flush()
+
+    def flush(self) -> Any:
+        """All has been printed."""
+        return mark_of(self)
+
+    def rewind(self, mark: Any) -> None:
+        """What has been printed stays."""
+        if mark is not None:
+            parts_of(self, mark)

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.errors import BadInputError
 from holdfast.streams.posting import Outcome, address_of, opener, post
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 
 MOST = 10_000  # alarms that wait; then the stream waits, too
 TOGETHER = 100  # alarms in a POST
@@ -43,6 +43,7 @@ class Webhook(Sink):
         if not (timeout > 0 and patience >= 0 and 0 < waits[0] <= waits[1]):
             raise BadInputError(f"a webhook has times above 0, got {timeout}, {patience} and {waits}")
         self.address, self.timeout, self.patience, self.waits = address_of(url), timeout, patience, waits
+        self.name = f"alarms to {self.address.shown}"
         self.delivered = self.refused = 0
         self._outbox: deque[tuple[str, dict[str, Any]]] = deque()
         self._changed = threading.Condition()
@@ -66,13 +67,14 @@ class Webhook(Sink):
     def flush(self) -> Any:
         """The alarms that have not been delivered."""
         with self._changed:
-            return {"undelivered": [[run, alarm] for run, alarm in self._outbox]}
+            return mark_of(self, undelivered=[[run, alarm] for run, alarm in self._outbox])
 
     def rewind(self, mark: Any) -> None:
         """Those that had not been delivered are in the outbox again; what had been cannot be taken back."""
+        undelivered = () if mark is None else parts_of(self, mark)["undelivered"]
         with self._changed:
             self._outbox.clear()
-            self._put([(run, alarm) for run, alarm in (mark or {}).get("undelivered", ())])
+            self._put([(run, alarm) for run, alarm in undelivered])
 
     def hurry(self) -> None:
         """From now on `write` does not wait: for a stream that has to stop. A signal's handler may call it."""
@@ -133,7 +135,8 @@ class Webhook(Sink):
 
     def _send_until_settled(self, run: str, alarms: list[dict[str, Any]]) -> Outcome | None:
         """The outcome, once it is final; None if this was closed before."""
-        body = json.dumps({"run": run, "alarms": alarms}, default=str).encode()
+        # In the order of their names: that of a checkpoint is another, and the same POST is to have the same key.
+        body = json.dumps({"run": run, "alarms": alarms}, default=str, sort_keys=True).encode()
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "holdfast",

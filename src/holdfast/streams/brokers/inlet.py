@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Wanted, columns_at
 from holdfast.streams.records import ENOUGH, SUBJECTS, RecordReader
@@ -63,12 +62,3 @@ class Inlet:
     def _told(self, place: dict[str, Any]) -> dict[str, Any]:
         columns = self._reader.columns
         return place if columns is None else place | {"columns": columns.as_json()}
-
-
-def part_of(position: Any, name: str, kind: type) -> Any:
-    """A part of a position; None without a position."""
-    if position is None:
-        return None
-    if not isinstance(position, dict) or not isinstance(position.get(name), kind):
-        raise BadInputError(f"the position {position!r:.80} is not one of this source: it has no {name!r}")
-    return position[name]

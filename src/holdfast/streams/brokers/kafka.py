@@ -11,13 +11,14 @@ from typing import Any
 from holdfast.errors import BadInputError, HoldfastError
 from holdfast.streams.batch import Batch
 from holdfast.streams.brokers.addresses import joined, read_address
-from holdfast.streams.brokers.inlet import ANY, MESSAGES, TICK, Inlet, log, part_of
+from holdfast.streams.brokers.inlet import ANY, MESSAGES, TICK, Inlet, log
 from holdfast.streams.brokers.kafka_client import Watch, in_words, kafka_library, made, require_allowed
 from holdfast.streams.brokers.kafka_partitions import Partitions
 from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
+from holdfast.streams.positions import part_of, require_same
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.source import Source
 from holdfast.streams.tables import check_what
 
@@ -51,8 +52,10 @@ class KafkaSource:
         self._consumer: Any = None
 
     def read(self, position: Any) -> Iterator[Batch]:
-        """Batches after a position {"offsets": {"0": …}, "columns": …}."""
+        """Batches after a position {"topic": …, "offsets": {"0": …}, "columns": …}."""
         kafka = kafka_library()
+        kept = part_of(position, "offsets", dict)
+        require_same(position, "topic", self._topic, "kafka topic")
         self.close()
         watch = Watch(self._servers)
         consumer = self._consumer = made(
@@ -69,7 +72,6 @@ class KafkaSource:
                 "error_cb": watch,
             },
         )
-        kept = part_of(position, "offsets", dict)
         partitions = Partitions(consumer, self._topic, self._servers, REPLY)
         partitions.begin({} if kept is None else {int(number): int(at) for number, at in kept.items()})
         inlet = Inlet(self._wanted, position, partitions.place())
@@ -134,6 +136,7 @@ class KafkaSink(Sink):
         patience: float = float("inf"),
     ) -> None:
         self._servers, self._topic, self._what = servers, topic, check_what(what)
+        self.name = f"{what} to kafka://{servers}/{topic}"
         self._options, self.patience = require_allowed(options or {}), patience
         self._producer: Any = None
         self._failure: Exception | None = None
@@ -141,6 +144,7 @@ class KafkaSink(Sink):
 
     def rewind(self, mark: Any) -> None:
         """Connects; what was told after the mark cannot be taken back."""
+        self._told = 0 if mark is None else int(parts_of(self, mark)["told"])
         kafka = kafka_library()
         self._producer = made(
             kafka.Producer,
@@ -183,7 +187,7 @@ class KafkaSink(Sink):
                 left = len(self._producer)
                 raise HoldfastError(f"{self._servers} has not confirmed {left} messages within {self.patience:g} s")
         self._raise_failure()
-        return {"told": self._told}
+        return mark_of(self, told=self._told)
 
     def hurry(self) -> None:
         """A broker that has gone away is not waited for much longer."""

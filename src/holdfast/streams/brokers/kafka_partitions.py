@@ -53,7 +53,7 @@ class Partitions:
 
     def place(self) -> dict[str, Any]:
         """As a position has it."""
-        return {"offsets": {str(one): at for one, at in self._next.items()}}
+        return {"topic": self._topic, "offsets": {str(one): at for one, at in self._next.items()}}
 
     def behind(self) -> int | None:
         """How many messages there are still, as far as the client knows without asking."""

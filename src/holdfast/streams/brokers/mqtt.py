@@ -19,8 +19,9 @@ from holdfast.streams.brokers.mqtt_connection import PORTS, MqttConnection
 from holdfast.streams.brokers.mqtt_session import RECEIVE, Session
 from holdfast.streams.brokers.outlet import HURRIED, Unconfirmed, messages_of
 from holdfast.streams.columns import Wanted
+from holdfast.streams.positions import part_of
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.source import Source
 from holdfast.streams.tables import check_what
 
@@ -59,7 +60,7 @@ class MqttSource:
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches of what the broker has not seen acknowledged. A position is {"messages": …, "columns": …}."""
         self.close()
-        given = position.get("messages", 0) if isinstance(position, dict) else 0
+        given = part_of(position, "messages", int) or 0
         session = self._session = Session(self._address, self._client_id, self._topic, given)
         session.open(False)  # and stays open until `close`: there may be something to commit after the last batch
         inlet = Inlet(self._wanted, position, {"messages": given})
@@ -102,12 +103,14 @@ class MqttSink(Sink):
         if isinstance(address, str):
             address = read_address(f"{address.rstrip('/')}/-", PORTS, "topic", ("ca",))
         self._address, self._topic, self._what = address, _topic(topic, wildcards=False), check_what(what)
+        self.name = f"{what} to {address}/{topic}"
         self.patience = patience
         self._connection: _Telling | None = None
         self._told = 0
 
     def rewind(self, mark: Any) -> None:
         """Connects; what was told after the mark cannot be taken back."""
+        self._told = 0 if mark is None else int(parts_of(self, mark)["told"])
         self.close()
         self._connection = _Telling(self._address, f"holdfast-{uuid4().hex[:14]}", expiry=300)
         self._connection.open(3)  # a new session at first, and this session ever after
@@ -127,7 +130,7 @@ class MqttSink(Sink):
         """Waits until the broker has confirmed all."""
         if self._connection is not None:
             self._connection.unconfirmed.wait(0, self.patience)
-        return {"told": self._told}
+        return mark_of(self, told=self._told)
 
     def hurry(self) -> None:
         """A broker that has gone away is not waited for much longer."""

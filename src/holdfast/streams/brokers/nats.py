@@ -7,14 +7,15 @@ from typing import Any
 
 from holdfast.errors import BadInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.brokers.addresses import joined, read_address
-from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet, part_of
+from holdfast.streams.brokers.addresses import joined, read_address, without_password
+from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet
 from holdfast.streams.brokers.nats_publish import IN_FLIGHT, Publish
 from holdfast.streams.brokers.nats_pull import Pull
 from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
+from holdfast.streams.positions import part_of, require_same
 from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink
+from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.source import Source
 from holdfast.streams.tables import check_what
 
@@ -50,21 +51,27 @@ class NatsSource:
         self._pull: Pull | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
-        """Batches after a position {"sequence": …, "created": …, "columns": …}."""
+        """Batches after a position {"stream": …, "subject": …, "sequence": …, "created": …, "columns": …}."""
         sequence = part_of(position, "sequence", int)
+        require_same(position, "subject", self._subject, "nats subject")
+        if self._stream is not None:
+            require_same(position, "stream", self._stream, "nats stream")
         created = None if position is None else position.get("created")
         pull = self._pull = Pull(
             self._servers, self._login, self._subject, self._stream, sequence, created, self._follow
         )
         pull.open()
         try:
-            place = {"sequence": pull.first, "created": pull.created}
+            assert pull.stream is not None
+            require_same(position, "stream", pull.stream, "nats stream")
+            whose: dict[str, Any] = {"stream": pull.stream, "subject": self._subject}
+            place = whose | {"sequence": pull.first, "created": pull.created}
             inlet = Inlet(self._wanted, position, place)
             behind: int | None = None
             while not pull.at_end:
                 taken = pull.take(self._batch_size)
                 if taken:
-                    place = {"sequence": taken[-1].sequence, "created": taken[-1].created}
+                    place = whose | {"sequence": taken[-1].sequence, "created": taken[-1].created}
                     behind = taken[-1].pending
                 last = pull.at_end
                 yield inlet.batch([(one.payload, one.subject) for one in taken], place, behind, last=last)
@@ -100,15 +107,18 @@ class NatsSink(Sink):
         self._servers, self._login = servers, _login(user, password, creds)
         self._subject, self._what = _subject(subject, wildcards=False), check_what(what)
         self.patience = patience
+        hosts = [servers] if isinstance(servers, str) else servers
+        self.name = f"{what} to {', '.join(map(without_password, hosts))}, subject {subject}"
         self._publish: Publish | None = None
-        self._mark: Any = None
+        self._sequence: int | None = None
         self._told = 0
 
     def rewind(self, mark: Any) -> None:
         """Connects; what is told again after the mark will be told once."""
+        known: dict[str, Any] = {"told": 0, "sequence": None} if mark is None else parts_of(self, mark)
         self.close()
-        self._mark, self._told = mark, part_of(mark, "told", int) or 0
-        self._publish = Publish(self._servers, self._login, self._subject, part_of(mark, "sequence", int))
+        self._told, self._sequence = known["told"], known["sequence"]
+        self._publish = Publish(self._servers, self._login, self._subject, self._sequence)
         self._publish.open()
 
     def write(self, results: Results) -> None:
@@ -126,12 +136,10 @@ class NatsSink(Sink):
 
     def flush(self) -> Any:
         """Waits until all is in the stream."""
-        if self._publish is None:
-            return self._mark
-        self._publish.unconfirmed.wait(0, self.patience)
-        if self._publish.sequence is not None:
-            self._mark = {"told": self._told, "sequence": self._publish.sequence}
-        return self._mark
+        if self._publish is not None:
+            self._publish.unconfirmed.wait(0, self.patience)
+            self._sequence = self._publish.sequence
+        return mark_of(self, told=self._told, sequence=self._sequence)
 
     def hurry(self) -> None:
         """A broker that has gone away is not waited for much longer."""

@@ -28,7 +28,8 @@ class Publish(Connection):
     Before the first message of a run, and whenever a connection was lost, it looks up which messages are in the stream
     already: the server's own window for duplicates is two minutes long, and an outage may be longer.
 
-    sequence: in the stream, after which messages that are not known to be there may be; None: nothing is known.
+    sequence: in the stream, after which messages that are not known to be there may be; None: this run has told nothing
+    yet, so that it is the last there is. Others may tell the same subject meanwhile.
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, sequence: int | None) -> None:
@@ -64,6 +65,11 @@ class Publish(Connection):
         """Publishes what there is, and what comes, until the connection is lost."""
         assert self.broken is not None
         stream = await self._stream(jetstream)
+        last = (await jetstream.stream_info(stream)).state.last_seq
+        if self.sequence is None:
+            self.sequence = self._highest = last
+        elif last < self.sequence:  # the stream was made anew
+            self.sequence = self._highest = 0
         again = list(self._sent.items())
         self._queue.extendleft(reversed(again))
         self._sent.clear()
@@ -132,18 +138,11 @@ class Publish(Connection):
     async def _ids_stored(self, client: Client, jetstream: JetStreamContext, stream: str) -> dict[int, int]:
         """The numbers of this run's messages that are in the stream after `sequence`, with where they are."""
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
-        from nats.js.errors import NotFoundError
 
-        if self.sequence is None:
-            try:
-                last = await jetstream.get_last_msg(stream, self.subject)
-            except NotFoundError:
-                return {}
-            if self._number((last.headers or {}).get(ID)) is None:
-                return {}
+        assert self.sequence is not None
         config = ConsumerConfig(
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-            opt_start_seq=(self.sequence or 0) + 1,
+            opt_start_seq=self.sequence + 1,
             ack_policy=AckPolicy.NONE,
             filter_subject=self.subject,
             headers_only=True,
