@@ -123,7 +123,8 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
         found = Found(path, arrangement)
         sinks = sinks_of(places, anew=True)
         with _progress(console, path, quiet=machine) as advance:
-            found.tally = _run(found, peeked, Several(sinks), values["late"], advance)
+            runner = _run(found, peeked, Several(sinks), values["late"], advance)
+            found.tally = runner.tally
         if report is not None:
             write_page(report, found, values, lambda: _source(path, values), console, quiet=machine)
     except KeyboardInterrupt:
@@ -133,11 +134,12 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
         sys.stdout.write(json.dumps(_as_json(found, written), ensure_ascii=False, allow_nan=False) + "\n")
     else:
         show_found(console, found, values["show"], written)
+    runner.require_delivered()
     if values["fail_on_alarm"] and found.tally.n_alarms:
         raise typer.Exit(ALARMS_FOUND)
 
 
-def _run(found: Found, peeked: Peeked, sink: Several, late: str, advance: Any) -> Tally:
+def _run(found: Found, peeked: Peeked, sink: Several, late: str, advance: Any) -> Runner:
     arrangement = found.arrangement
 
     def see(results: Results) -> None:
@@ -146,7 +148,8 @@ def _run(found: Found, peeked: Peeked, sink: Several, late: str, advance: Any) -
 
     record = None if isinstance(arrangement.model, Fleet) else "means"
     runner = Runner(arrangement.source(peeked), arrangement.model, sink, late=late, seen=see, record=record)
-    return runner.run()
+    runner.run()
+    return runner
 
 
 def _source(path: Path, values: dict[str, Any]) -> Source:

@@ -84,6 +84,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
     log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", tally.records, tally.n_alarms)
     if tally.late > tally.points:
         log.warning("%d of %d points came late and were skipped: is a time wrong?", tally.late, tally.records)
+    runner.require_delivered()
 
 
 def _sinks(results: dict[str, Any], form: str) -> list[Sink]:

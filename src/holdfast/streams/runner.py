@@ -101,9 +101,12 @@ class Runner:
             self._commit()
             for tick in self.ticks:
                 tick(self, last=True)
+        return self.tally
+
+    def require_delivered(self) -> None:
+        """Raises, if results could not be delivered and are not in a checkpoint either; for after the run."""
         if self.checkpoints is None and self.sink.undelivered:
             raise HoldfastError(f"{self.sink.undelivered} alarms could not be delivered; a checkpoint would keep them")
-        return self.tally
 
     def _hurry_on_stop(self, over: threading.Event) -> None:
         """Sinks do not wait any more when somebody wants to stop, although they may be waiting just now."""

@@ -77,6 +77,7 @@ def run(
         about = {"source": shown(os.fspath(source))} if isinstance(source, str | os.PathLike) else {}
         runner = Runner(given, model, as_sink(sink), checkpoints, every=every, late=late, stop=stop, about=about)
         tally = runner.run()
+        runner.require_delivered()
     finally:
         if checkpoints is not None:
             checkpoints.close()
