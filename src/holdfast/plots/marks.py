@@ -129,7 +129,7 @@ def _draw_lines(axes: Any, places: FloatArray, **style: Any) -> None:
 
     lines = np.empty((len(places), 2, 2))
     lines[..., 0], lines[..., 1] = places[:, None], (0.0, 1.0)
-    axes.add_collection(LineCollection(lines, **style), autolim=False)
+    axes.add_collection(LineCollection(list(lines), **style), autolim=False)
     axes.update_datalim(lines[:, 0], updatey=False)
     axes.autoscale_view(scaley=False)
 

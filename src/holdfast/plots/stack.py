@@ -1,4 +1,4 @@
-"""Panels one under the other, with the room that their numbers and names take; a page of them is laid out in no time."""
+"""Panels one under the other, with the room that their numbers and names take, laid out in no time."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.fleet.columns import read_key_column, series_of
 from holdfast.fleet.keys import Texts
-from holdfast.scheme.state import Vector
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Columns
 from holdfast.streams.dialect import MARK, MISSING, Dialect
@@ -103,10 +103,10 @@ def is_plain(data: bytes) -> bool:
     return bool(np.diff(ends, prepend=-1, append=len(data)).max() <= LONGEST)
 
 
-def _numbers(column: Any, kind: type[np.float64] | type[np.int64]) -> Vector:
+def _numbers(column: Any, kind: type[np.float64] | type[np.int64]) -> npt.NDArray[Any]:
     """The numbers of a column, NaN where there is none; pyarrow's own way would take half a second to load pandas."""
     column = column.fill_null(np.nan) if column.null_count else column
-    parts = [
+    parts: list[npt.NDArray[Any]] = [
         np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * np.dtype(kind).itemsize)
         for chunk in column.chunks
         if len(chunk)

@@ -64,7 +64,7 @@ class Tally:
         bad = np.flatnonzero(trace.bad)
         if not len(bad):
             return
-        missing = np.isnan(results.batch.values[bad]).all(axis=1)
+        missing = np.asarray(np.isnan(results.batch.values[bad]).all(axis=1))
         if results.batch.channels is not None:  # a gap in one of many variables is no fault
             bad, missing = bad[~missing], missing[~missing]
         shown = self.refused.wanted
