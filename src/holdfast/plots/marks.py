@@ -98,9 +98,9 @@ def draw_changes(
     thin: Style = next(({"linewidth": width} for many, width in THINNER if len(shown) > many), {})
     if faint:
         style = ALARM | {"linewidth": 0.8, "alpha": 0.35, "label": "change of another variable"} | thin
-        _draw_lines(axes, places, zorder=1, **style, **in_panel)
+        draw_lines(axes, places, zorder=1, **style, **in_panel)
         return
-    _draw_lines(axes, places, label="change alarm", zorder=5, **ALARM | thin, **in_panel)
+    draw_lines(axes, places, label="change alarm", zorder=5, **ALARM | thin, **in_panel)
     spans = list(zip(onsets, places - onsets, strict=True))
     axes.broken_barh(spans, (0.0, 1.0), label="from its onset to the alarm", zorder=1, **ONSET, **in_panel)
     length = ends[1] - ends[0]
@@ -123,12 +123,12 @@ def draw_changes(
         )
 
 
-def _draw_lines(axes: Any, places: FloatArray, **style: Any) -> None:
-    """From the bottom to the top at these places; as `vlines` does, which is slow where they are many."""
+def draw_lines(axes: Any, places: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any) -> None:
+    """Upright lines at these places; `vlines` does the same and is slow where they are many."""
     from matplotlib.collections import LineCollection
 
     lines = np.empty((len(places), 2, 2))
-    lines[..., 0], lines[..., 1] = places[:, None], (0.0, 1.0)
+    lines[..., 0], lines[..., 1] = places[:, None], between
     axes.add_collection(LineCollection(list(lines), **style), autolim=False)
     axes.update_datalim(lines[:, 0], updatey=False)
     axes.autoscale_view(scaley=False)

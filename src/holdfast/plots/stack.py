@@ -16,8 +16,17 @@ EDGE = 0.07  # inches, at the edges of the picture
 APART = 0.11  # inches, between panels
 
 
-def stack(figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: Any) -> None:
+def stack(
+    figure: Any,
+    panels: Sequence[Any],
+    heights: Sequence[float],
+    legend: Any,
+    beside: float = 0.0,
+    over: float = 0.0,
+) -> None:
     """Put panels of these relative heights below each other, and the legend, if there is one, above.
+
+    beside, over: inches that something else takes at the right of the panels, and over them.
 
     What matplotlib has for this measures every text of every panel several times, which takes longer than to draw.
     """
@@ -36,14 +45,15 @@ def stack(figure: Any, panels: Sequence[Any], heights: Sequence[float], legend: 
         return [(tick - low) / (high - low) for tick, _ in shown], wide
 
     left = EDGE + TICK / INCH + max((wide for axes in panels for wide in widths(axes.yaxis)[1]), default=0.0)
-    right, across = EDGE, list(zip(*widths(panels[-1].xaxis), strict=True))
+    right, across = EDGE + beside, list(zip(*widths(panels[-1].xaxis), strict=True))
     for _ in range(2):  # numbers below may reach beyond the panel, by how much depends on the panel's width
         inner = width - left - right
         left = max(left, EDGE + max((wide / 2.0 - place * inner for place, wide in across), default=0.0))
-        right = EDGE + max((max(wide / 2.0 - (1.0 - place) * inner, 0.0) for place, wide in across), default=0.0)
+        right = EDGE + max([beside, *(wide / 2.0 - (1.0 - place) * inner for place, wide in across)])
     named = bool(panels[-1].get_xlabel()) or bool(panels[-1].xaxis.get_major_formatter().get_offset())
     below = (TICK + LINE * SMALL + (LINE * LETTERS + 2.0) * named) / INCH + 0.03
     above = 0.0 if legend is None else legend.get_window_extent(renderer).height / figure.dpi + 0.6 * LETTERS / INCH
+    above += over
     names = [3.0 / INCH + LINE * LETTERS * 0.8 / INCH if _title(axes) else 0.0 for axes in panels]
     rest = max(height - 0.05 - above - below - sum(names) - APART * (len(panels) - 1), 0.1 * height)
     shares = np.asarray(heights) / sum(heights)
