@@ -478,6 +478,27 @@ def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
     assert read(again, got[-1].position)[0] in ([], [[3.0]])
 
 
+def test_a_folder_knows_files_by_what_they_are_and_forgets_those_that_have_gone(tmp_path: Path) -> None:
+    dropped(tmp_path / "a.csv", b"a\n1\n", 100)
+    dropped(tmp_path / "b.csv", b"a\n2\n", 200)
+    batches = list(folder(tmp_path, follow=False).read())
+    position = json.loads(json.dumps(batches[-1].position))
+    assert [name for name, *_ in position["done"]] == ["a.csv", "b.csv"]
+    assert len({id(batch.position["done"]) for batch in batches if batch.position["current"] == "b.csv"}) == 1
+    assert values_of(list(folder(tmp_path, follow=False).read(position))) == []
+    dropped(tmp_path / "new", b"a\n3\n4\n", 300)
+    (tmp_path / "new").replace(tmp_path / "a.csv")
+    (tmp_path / "b.csv").unlink()
+    got = list(folder(tmp_path, follow=False).read(position))
+    assert values_of(got) == [3, 4]
+    assert [name for name, *_ in got[-1].position["done"]] == ["a.csv"]
+    old = {**position, "done": ["a.csv"]}  # as positions were before
+    assert values_of(list(folder(tmp_path, follow=False).read(old))) == []
+    for wrong in ({"offset": 7}, 7, [1]):
+        with pytest.raises(BadInputError, match="not a position in a folder"):
+            next(folder(tmp_path).read(wrong))
+
+
 def test_a_file_that_breaks_in_the_middle_is_not_read_twice(tmp_path: Path) -> None:
     content = "a\n" + "".join(f"{one}\n" for one in np.random.default_rng(0).normal(size=20_000).tolist())
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(content.encode(), 1)[:-1000])

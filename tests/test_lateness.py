@@ -117,3 +117,24 @@ def test_without_an_order_all_are_taken() -> None:
     sieve.sift(late)
     with pytest.raises(BadInputError, match="as numbers and as dates in turn"):
         sieve.sift(Batch([1.0], times=["2024-05-01"]))  # type: ignore[arg-type]
+
+
+def test_only_so_many_streams_are_remembered() -> None:
+    """Those that came longest ago leave; it is the same after an interruption."""
+    sieve, plain = Lateness(most=16), Lateness()
+    for first in range(0, 400, 10):
+        keys = [f"s{k}" for k in range(first, first + 10)]
+        batch = Batch(np.arange(11.0), times=np.full(11, first + 100), keys=["always", *keys])
+        assert sieve.sift(batch)[0] is batch
+        plain.sift(batch)
+        again = Lateness(most=16)
+        again.restore(sieve.to_bytes())
+        assert again.to_bytes() == sieve.to_bytes()
+        sieve = again
+        assert len(sieve._rows) == len(sieve._times) == len(sieve._came) <= 18
+    assert len(plain.to_bytes()) > 10 * len(sieve.to_bytes())
+    late = Batch([1.0, 1.0, 1.0], times=[50, 50, 50], keys=["always", "s399", "s0"])
+    assert sieve.sift(late)[1:] == (2, 0)  # s0 is new again
+    assert plain.sift(late)[1:] == (3, 0)
+    with pytest.raises(BadInputError, match="at least one"):
+        Lateness(most=0)

@@ -80,8 +80,10 @@ class Size(NamedTuple):
 def latest_in(own: Vector, n: int, kept: Sizes = FULL) -> Vector:
     """The latest n values of a channel, as far as they are kept, oldest first."""
     places = places_of(kept)
-    ring = own[places.ring : places.ring + places.ring_length].astype(np.float64)
-    return np.roll(ring, -int(own[PLACE]))[-min(n, places.ring_length) :]
+    ring, end, n = own[places.ring : places.ring + places.ring_length], int(own[PLACE]), min(n, places.ring_length)
+    if n <= end:
+        return np.array(ring[end - n : end], np.float64)
+    return np.concatenate([ring[end - n :], ring[:end]], dtype=np.float64)
 
 
 def size_in(own: Vector, ago: int, kept: Sizes) -> Size:

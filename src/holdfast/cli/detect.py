@@ -120,12 +120,17 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
         arrangement = Arrangement.of(peeked.columns, values)
         if not machine:
             show_understood(console, path, arrangement)
+        if report is not None:
+            from holdfast.plots.style import prepared_drawing
+
+            drawing = prepared_drawing()
         found = Found(path, arrangement)
         sinks = sinks_of(places, anew=True)
         with _progress(console, path, quiet=machine) as advance:
             runner = _run(found, peeked, Several(sinks), values["late"], advance)
             found.tally = runner.tally
         if report is not None:
+            drawing.join()
             write_page(report, found, values, lambda: _source(path, values), console, quiet=machine)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ import numpy as np
 from holdfast.alarms.alarm import Alarm
 from holdfast.cli.arrangement import Arrangement
 from holdfast.fleet import Fleet
+from holdfast.fleet.keys import Texts
 from holdfast.learners import Trace
 from holdfast.learners.reading import NamedRows
 from holdfast.plots.alarm_map import STRIPS
 from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
+from holdfast.streams.batch import Integers
 from holdfast.streams.lateness import Lateness
 from holdfast.streams.places import shown
 from holdfast.streams.separate import stream_keys
@@ -108,18 +110,24 @@ def _sketches(arrangement: Arrangement, names: Sequence[str], late: str, source:
         keys = stream_keys(taken)
         if keys is None or not len(taken) or taken.names is None:
             continue
-        codes = np.arange(len(taken)) if keys.codes is None else keys.codes
-        of_name: dict[str, list[int]] = defaultdict(list)
-        for code, name in enumerate(keys.values):
-            of_name[name].append(code)
-        for name, learner in learners.items():
-            own = np.isin(codes, of_name[name]) if name in of_name else np.zeros(len(taken), np.bool_)
-            if own.any():
-                points = taken.values[own]
-                trace = learner.process(NamedRows(points, taken.names), record="means")
-                sketch = sketches.setdefault(name, Sketch(taken.names))
-                sketch.add(points, trace, middle(trace), None if taken.times is None else taken.times[own])
+        for name, own in _rows_of(keys, names):
+            points = taken.values[own]
+            trace = learners[name].process(NamedRows(points, taken.names), record="means")
+            sketch = sketches.setdefault(name, Sketch(taken.names))
+            sketch.add(points, trace, middle(trace), None if taken.times is None else taken.times[own])
     return sketches
+
+
+def _rows_of(keys: Texts, names: Sequence[str]) -> Iterator[tuple[str, Integers]]:
+    """Which points are those of each of these streams, for those that have some."""
+    number = {name: place for place, name in enumerate(names)}
+    of_code = np.array([number.get(name, len(names)) for name in (*keys.values, None)], np.int16)  # −1 is the last one
+    of_point = of_code[:-1] if keys.codes is None else of_code[keys.codes]
+    order = np.argsort(of_point, kind="stable")
+    edges = np.searchsorted(of_point[order], np.arange(len(names) + 1))
+    for name, begin, end in zip(names, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if end > begin:
+            yield name, order[begin:end]
 
 
 def middle(trace: Trace) -> Any:

@@ -95,13 +95,15 @@ class PilotEngine(Engine):
     def process(self, rows: Vector, record: str | None = None) -> Trace:
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
         n, first_row, done = len(rows), int(self.cell.header[SEEN]), 0
-        results, fates = np.full((n, RESULTS), math.nan), np.empty(n, np.int8)
+        results, fates = np.empty((n, RESULTS)), np.empty(n, np.int8)
         alarms: list[Alarm] = []
         while done < n and not self.started:
             fates[done] = self._hold(rows[done])
             done += 1
+        results[:done] = math.nan  # of the others the compiled code writes every number
         cell, shape = self.cell, (int(self.model.n_components), self.width)  # which the start may have chosen
-        estimates = np.full((n if record else 0, math.prod(shape)), math.nan)
+        estimates = np.empty((n if record else 0, math.prod(shape)))
+        estimates[:done] = math.nan
         if record and done > 0 and self.started:
             estimates[done - 1] = self.estimate("means").reshape(-1)
         while done < n:

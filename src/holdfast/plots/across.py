@@ -75,15 +75,20 @@ def set_across(axes: Any, kind: str, ends: tuple[float, float], ticks: int) -> N
 
 def in_digits(axis: Any) -> None:
     """Write the numbers at an axis with as many digits as it takes to tell them apart."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import Formatter
 
-    def write(value: float, _: Any) -> str:
-        ticks = np.asarray(axis.get_majorticklocs(), np.float64)
-        step, largest = (np.diff(ticks).min(), np.abs(ticks).max()) if len(ticks) > 1 else (1.0, 1.0)
-        digits = 6 if step <= 0.0 else max(6, int(np.ceil(np.log10(largest / step))) + 1)
-        return f"{value:,.{min(digits, 15)}g}" if abs(value) < 1e15 else f"{value:.{min(digits, 15)}g}"
+    class Digits(Formatter):
+        """By the ticks, which it is told before it writes them."""
 
-    axis.set_major_formatter(FuncFormatter(write))
+        def __call__(self, value: float, _: Any = None) -> str:
+            return f"{value:,.{self.digits}g}" if abs(value) < 1e15 else f"{value:.{self.digits}g}"
+
+        def set_locs(self, locs: Any) -> None:
+            ticks = np.asarray(locs, np.float64)
+            step, largest = (np.diff(ticks).min(), np.abs(ticks).max()) if len(ticks) > 1 else (1.0, 1.0)
+            self.digits = min(6 if step <= 0.0 else max(6, int(np.ceil(np.log10(largest / step))) + 1), 15)
+
+    axis.set_major_formatter(Digits())
 
 
 def _in_order(sketch: Sketch) -> tuple[str, FloatArray] | None:

@@ -14,7 +14,9 @@ from holdfast.alarms.alarm import Alarm
 from holdfast.plots.across import DATES, ROWS, common_axes, set_across
 from holdfast.plots.arrays import require_some
 from holdfast.plots.grid import legend_above
+from holdfast.plots.marks import draw_lines
 from holdfast.plots.overview import DOTS, NARROW, carriers, letters, limits_of
+from holdfast.plots.stack import INCH, stack
 from holdfast.plots.style import PAGE, PURPLE, RED, SMALL, Style, as_file, new_figure
 from holdfast.streams.sketch import Sketch
 
@@ -45,7 +47,8 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     width = NARROW if narrow else PAGE
     pitch = 0.34 if len(strips) <= 12 else 0.24 if len(strips) <= 40 else 0.19  # inches
     figure = new_figure(width, 0.95 + pitch * len(strips))
-    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
+    figure.set_layout_engine("none")
+    figure.set_dpi(DOTS[width])
     axes = figure.subplots()
     places = common_axes([strip.sketch for strip in strips])
     for height, (strip, place) in enumerate(zip(strips, places, strict=True)):
@@ -57,7 +60,7 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
             at = place(rows)
             if kind == "change":
                 bar = (height - FULL / 2, height + FULL / 2)
-                axes.vlines(at, *bar, color=RED, linewidth=1.6, zorder=4, label="change alarm")
+                draw_lines(axes, at, bar, color=RED, linewidth=1.6, zorder=4, label="change alarm")
             else:
                 axes.plot(at, np.full(len(at), height), label="anomaly", zorder=5, **DOT)
     size = SMALL if pitch > 0.2 else 7.5
@@ -72,15 +75,18 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     ends = min(place.ends[0] for place in places), max(place.ends[1] for place in places)
     set_across(axes, kind, ends, 4 if narrow else 8)
     axes.set_xlabel({DATES: "", ROWS: "row of the stream"}.get(kind, kind))
+    gaps = (18, 38) if narrow else (48, 104)
     if not narrow:
         _tell(axes, -0.85, "changes", "anomalies", size)
     for height, strip in enumerate(strips):
         counts = Counter(alarm.kind for alarm in strip.alarms)
         changes, anomalies = (f"{counts[kind]:,}" if counts[kind] else "–" for kind in ("change", "anomaly"))
-        _tell(axes, height, changes, anomalies, size, (18, 38) if narrow else (48, 104))
-    legend_above(figure, [axes], width)
+        _tell(axes, height, changes, anomalies, size, gaps)
+    axes.yaxis.set_label_coords(0.0, 0.5)  # it has no name, for which a place would be looked for
+    above = legend_above(figure, [axes], width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
+        stack(figure, [axes], [1.0], above, beside=gaps[1] / INCH, over=0.0 if narrow else size / INCH)
         return as_file(figure, "png", DOTS[width])
 
 

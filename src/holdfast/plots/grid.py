@@ -51,12 +51,13 @@ class Grid:
         self.spare[0].legend(entries.values(), entries.keys(), loc="center", frameon=False, fontsize=LETTERS + 0.5)
 
 
-def legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE) -> None:
+def legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE) -> Any:
     """Put one legend above all panels, with one entry for all that bears the same name, in as few lines as will do."""
     entries = _entries(panels)
-    if entries:
-        place = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries], width)}
-        figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=LETTERS, **place)
+    if not entries:
+        return None
+    place = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries], width)}
+    return figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=LETTERS, **place)
 
 
 def _columns(lengths: list[int], width: float = PAGE) -> int:

@@ -23,6 +23,7 @@ from holdfast.plots.marks import (
     draw_points,
     draw_score,
 )
+from holdfast.plots.stack import stack
 from holdfast.plots.style import BLUE, GREEN, GREY, INK, LETTERS, PAGE, Style, as_file, new_figure, small_panel
 from holdfast.streams.sketch import Sketch
 
@@ -74,13 +75,14 @@ def draw_overview(
     heights = [_height(len(variables))] * len(variables) + [1.0] * len(below)
     width = NARROW if narrow else PAGE
     figure = new_figure(width, 0.4 + 0.5 * legend + sum(heights))
-    figure.get_layout_engine().set(w_pad=0.07, h_pad=0.05)
+    figure.set_layout_engine("none")
+    figure.set_dpi(DOTS[width])
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, variable in zip(panels, variables, strict=False):
         _draw_variable(axes, sketch, variable, alarms, axis, APART * PAGE / width)
         _name(axes, sketch.names[variable] if many or not title else title)
     if many and title:
-        panels[0].set_title(letters(title), loc="right", fontsize=LETTERS, pad=3, color=INK)
+        panels[0].set_title(letters(title), loc="right", fontsize=LETTERS, pad=3, y=1.0, color=INK)
     for axes, name in zip(panels[len(variables) :], below, strict=True):
         score, colour = (sketch.score, BLUE) if name == "score" else (sketch.change_score, GREEN)
         draw_score(axes, axis(sketch.rows), score, colour)
@@ -89,13 +91,15 @@ def draw_overview(
     for axes in panels:
         axes.locator_params(axis="y", nbins=4)
         in_digits(axes.yaxis)
+        for nameless in (axes.yaxis, axes.xaxis)[: 1 if axes is panels[-1] else 2]:
+            nameless.set_label_coords(0.5, 0.0)  # it has no name, for which a place would be looked for
     set_across(panels[-1], axis.kind, axis.ends, 5 if narrow else 9)
     if axis.kind == DATES:
         panels[-1].set_xlabel("")
-    if legend:
-        legend_above(figure, panels, width)
+    above = legend_above(figure, panels, width) if legend else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # names may be in any script; what cannot be drawn is a box
+        stack(figure, panels, heights, above)
         return as_file(figure, "png", DOTS[width])
 
 
@@ -203,7 +207,7 @@ def _height(n_variables: int) -> float:
 
 def _name(axes: Any, name: str) -> None:
     small_panel(axes)
-    axes.set_title(letters(name, 110), loc="left", fontsize=LETTERS, pad=3)
+    axes.set_title(letters(name, 110), loc="left", fontsize=LETTERS, pad=3, y=1.0)  # so that it is not moved
 
 
 def _about(name: str, sketch: Sketch, narrow: bool) -> str:

@@ -18,8 +18,12 @@ def with_palette(pixels: npt.NDArray[np.uint8]) -> Any:
     """
     from PIL import Image  # matplotlib needs it too
 
-    codes = pixels.astype(np.int32) @ np.array([1 << 16, 1 << 8, 1], np.int32)
-    found, places, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    red, green, blue = (pixels[..., i].astype(np.int32) for i in range(3))
+    codes = (red << 16 | green << 8 | blue).reshape(-1)
+    begins = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))  # most pixels are like the one before
+    lengths = np.diff(begins, append=len(codes))
+    found, places = np.unique(codes[begins], return_inverse=True)
+    counts = np.bincount(places, lengths)
     colours = np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1)
     kept = list(np.argsort(-counts, kind="stable")[:FREQUENT])
     gaps = ((colours[:, None] - colours[kept]) ** 2).sum(axis=2)
@@ -30,6 +34,6 @@ def with_palette(pixels: npt.NDArray[np.uint8]) -> Any:
         nearest[to_it < gap] = len(kept)
         gap = np.minimum(gap, to_it)
         kept.append(farthest)
-    image = Image.fromarray(nearest.astype(np.uint8)[places.reshape(codes.shape)])
+    image = Image.fromarray(np.repeat(nearest.astype(np.uint8)[places], lengths).reshape(pixels.shape[:2]))
     image.putpalette(colours[kept].astype(np.uint8).tobytes())
     return image

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
 
@@ -48,6 +50,20 @@ def new_figure(width: float, height: float) -> Any:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def prepared_drawing() -> threading.Thread:
+    """Load what drawing needs meanwhile, which takes a second; wait for the thread before a picture is drawn."""
+    thread = threading.Thread(target=_draw_something, name="holdfast drawing", daemon=True)
+    thread.start()
+    return thread
+
+
+def _draw_something() -> None:
+    with suppress(Exception):  # if it cannot be done, that is told where pictures are wanted
+        figure = new_figure(1.0, 1.0)
+        figure.subplots().set_title("a")
+        as_png(figure)
 
 
 def new_page(height: float) -> Any:

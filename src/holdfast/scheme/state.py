@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -39,7 +41,7 @@ class Layout:
 
     fields: Mapping[str, tuple[int, ...]]
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many numbers `theta` has."""
         return sum(prod(shape) for shape in self.fields.values())
@@ -61,8 +63,12 @@ class Layout:
         >>> Layout({"weights": (2,), "means": (2, 3)}).at("means")
         2
         """
-        names = list(self.fields)
-        return sum(prod(self.fields[field]) for field in names[: names.index(name)])
+        return self._begins[name]
+
+    @cached_property
+    def _begins(self) -> dict[str, int]:
+        sizes = [prod(shape) for shape in self.fields.values()]
+        return dict(zip(self.fields, accumulate([0, *sizes]), strict=False))
 
 
 def places_of(n: int, number: type[np.floating[Any]]) -> int:

@@ -40,6 +40,16 @@ class Refusals:
         """How many there were."""
         return sum(self.counts.values())
 
+    @property
+    def wanted(self) -> int:
+        """How many more are kept to be shown."""
+        return max(SHOWN - len(self.first), 0)
+
+    def count(self, reason: str, n: int) -> None:
+        """So many more, of which none is shown."""
+        if n:
+            self.counts[reason] += n
+
     def add(self, reason: str, place: int, record: Any) -> None:
         """One more."""
         self.counts[reason] += 1

@@ -79,6 +79,13 @@ def stream_keys(batch: Batch) -> Texts | None:
         return Texts([])
     assert channels.codes is not None
     places: dict[Any, int] = {}
-    codes = np.array([places.setdefault(key, len(places)) for key in texts_of(keys)], np.int64)
+    if keys.codes is None:
+        codes = np.array([places.setdefault(key, len(places)) for key in texts_of(keys)], np.int64)
+    else:
+        found, first = np.unique(keys.codes, return_index=True)
+        values, of_code = (*keys.values, None), np.zeros(len(keys.values) + 1, np.int64)  # None is the one of code −1
+        for code in found[np.argsort(first)].tolist():
+            of_code[code] = places.setdefault(values[code], len(places))
+        codes = of_code[keys.codes]
     both = [f"{key}{BETWEEN}{name}" for key in places for name in channels.values]
     return Texts(both, codes * len(channels.values) + channels.codes)

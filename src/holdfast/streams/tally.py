@@ -62,11 +62,18 @@ class Tally:
         if trace.alarms:
             self.latest = [*self.latest, *results.alarm_rows()[-LATEST:]][-LATEST:]
         bad = np.flatnonzero(trace.bad)
-        for at in bad.tolist():
-            point = results.batch.values[at]
-            missing = bool(np.isnan(point).all())
-            if not (missing and results.batch.channels is not None):  # a gap in one of many variables is no fault
-                self.refused.add(NO_VALUE if missing else BEYOND, int(results.records[at]), str(point.tolist()))
+        if not len(bad):
+            return
+        missing = np.asarray(np.isnan(results.batch.values[bad]).all(axis=1))
+        if results.batch.channels is not None:  # a gap in one of many variables is no fault
+            bad, missing = bad[~missing], missing[~missing]
+        shown = self.refused.wanted
+        for at, gone in zip(bad[:shown].tolist(), missing[:shown].tolist(), strict=True):
+            point = str(results.batch.values[at].tolist())
+            self.refused.add(NO_VALUE if gone else BEYOND, int(results.records[at]), point)
+        n_missing = int(np.count_nonzero(missing[shown:]))
+        self.refused.count(NO_VALUE, n_missing)
+        self.refused.count(BEYOND, len(missing[shown:]) - n_missing)
 
     def as_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
