@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BadInputError
 from holdfast.fleet.keys import Texts
+from holdfast.streams import lateness
 from holdfast.streams.batch import Batch
 from holdfast.streams.lateness import Lateness
 from holdfast.streams.results import texts_of
@@ -24,14 +25,20 @@ Point = tuple[str, float, tuple[float, ...]]
 def one_by_one(points: list[Point]) -> tuple[list[int], int, int]:
     """Which points are taken; how many are late, and how many repeated."""
     last: dict[str, tuple[float, tuple[float, ...]]] = {}
+    runs: dict[str, list[float]] = {}  # of late points
     taken, late, repeated = [], 0, 0
     for i, (key, moment, value) in enumerate(points):
         if math.isnan(moment):
             taken.append(i)
             continue
         if key in last and moment < last[key][0]:
-            late += 1
-        elif key in last and moment == last[key][0] and str(value) == str(last[key][1]):
+            run = runs.get(key, [])
+            runs[key] = [*run, moment] if run and moment >= run[-1] else [moment]
+            if len(runs[key]) < lateness.NEW_CLOCK:
+                late += 1
+                continue
+        runs.pop(key, None)
+        if key in last and moment == last[key][0] and str(value) == str(last[key][1]):
             repeated += 1
         else:
             last[key] = (moment, value)
@@ -66,6 +73,12 @@ POINTS = st.lists(
 @settings(max_examples=300)
 @given(POINTS, st.lists(st.integers(0, 40), max_size=6), st.booleans(), st.sampled_from(["no", "by codes", "as texts"]))
 def test_any_points_in_any_cuts(points: list[Point], cuts: list[int], whole: bool, keyed: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lateness, "NEW_CLOCK", 3)
+        held_to_one_by_one(points, cuts, whole, keyed)
+
+
+def held_to_one_by_one(points: list[Point], cuts: list[int], whole: bool, keyed: str) -> None:
     points = [("", *one[1:]) for one in points] if keyed == "no" else points
     sieve, got, counts = Lateness(), [], [0, 0]
     bounds = sorted({0, len(points), *(cut for cut in cuts if cut < len(points))})
@@ -138,3 +151,17 @@ def test_only_so_many_streams_are_remembered() -> None:
     assert plain.sift(late)[1:] == (3, 0)
     with pytest.raises(BadInputError, match="at least one"):
         Lateness(most=0)
+
+
+def test_one_wrong_time_does_not_make_a_stream_deaf(caplog: pytest.LogCaptureFixture) -> None:
+    times = np.arange(1000.0)
+    times[300] = 1e9
+    taken, late, _ = Lateness().sift(Batch(np.arange(1000.0), times=times))
+    assert late == lateness.NEW_CLOCK - 1
+    assert taken.values[-1, 0] == 999.0
+    assert "its clock was set back" in caplog.text
+
+
+def test_the_newest_first_is_no_new_clock() -> None:
+    _, late, _ = Lateness().sift(Batch(np.arange(1000.0), times=np.arange(1000.0)[::-1]))
+    assert late == 999

@@ -103,6 +103,8 @@ def _sketches(arrangement: Arrangement, names: Sequence[str], late: str, source:
     fleet = arrangement.model
     assert isinstance(fleet, Fleet)
     learners = {name: fleet.model.clone() for name in names}
+    for learner in learners.values():
+        learner._is_told_elsewhere("bad")
     sketches: dict[str, Sketch] = {}
     sieve = Lateness(late)
     for batch in arrangement.source(source).read(None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,20 @@ from holdfast.streams.batch import Batch, Integers
 from holdfast.streams.separate import stream_keys
 from holdfast.streams.times import comparable
 
+log = logging.getLogger("holdfast.streams")
 SKIP, LEARN = "skip", "learn"
 POLICIES = (SKIP, LEARN)
+NEW_CLOCK = 100  # late points in a row, in order among themselves, that make their times those of the stream
+TOLD = 5  # times that this is said
 
 
 class Lateness:
     """Sorts out points that are older than the last one of their stream, and exact repetitions of it.
 
     A learner goes by the order of points, so what comes late cannot be put where it belongs. Points of equal times that
-    differ are learnt. Without times, or with times that have no order, all points are taken as they come.
+    differ are learnt. Without times, or with times that have no order, all points are taken as they come. One wrong
+    time does not make a stream deaf: when a hundred points in a row have been late, but in order among themselves, the
+    clock has been set back, and the stream goes by it from there on.
 
     most: how many streams are remembered. When an eighth more have come, those that have been silent for longest are
     forgotten, and what comes of them then is new.
@@ -44,6 +50,8 @@ class Lateness:
         self._known = np.zeros(0, np.bool_)  # whether a stream has had a point
         self._times: npt.NDArray[Any] = np.zeros(0)
         self._values: Vector = np.zeros((0, 1))
+        self._runs: dict[str, tuple[int, Any]] = {}  # late points in a row, and the time of the last of them
+        self._n_set_back = 0
         self._n_points = 0
         self._came: Integers = np.zeros(0, np.int64)  # how many points had come when the last one of a stream came
 
@@ -85,20 +93,47 @@ class Lateness:
         before[begins] = np.where(known, self._times[rows[begins]], moments[begins])
         former[begins] = self._values[rows[begins]]
         late = moments < before
-        if late.any():  # then the latest time so far counts, and not that of the point before
-            ends = np.append(begins[1:], len(rows))
-            for stream in np.unique(np.searchsorted(begins, np.flatnonzero(late), side="right") - 1).tolist():
+        if late.any() or self._runs:  # then the latest time so far counts, and not that of the point before
+            names, ends = list(self._rows), np.append(begins[1:], len(rows))
+            found = set((np.searchsorted(begins, np.flatnonzero(late), side="right") - 1).tolist())
+            for stream, row in enumerate(rows[begins].tolist()) if self._runs else ():
+                if stream not in found:
+                    self._runs.pop(names[row], None)
+            for stream in sorted(found):
                 own = slice(begins[stream], ends[stream])
-                latest = np.maximum.accumulate(np.append(before[own][0], moments[own]))
-                late[own] = moments[own] < latest[:-1]
-                there = np.flatnonzero(~late[own]) + begins[stream]
-                if len(there):
-                    before[there[1:]], former[there[1:]] = moments[there[:-1]], values[there[:-1]]
-                    before[there[0]], former[there[0]] = before[own][0], former[own][0]
+                name = names[int(rows[begins[stream]])]
+                self._look_one_by_one(name, moments[own], values[own], late[own], before[own], former[own])
         same = (values == former) | (np.isnan(values) & np.isnan(former))
         first = np.zeros(len(rows), np.bool_)
         first[begins] = ~known
         return late, ~late & ~first & (moments == before) & same.all(axis=1)
+
+    def _look_one_by_one(
+        self, name: str, moments: Vector, values: Vector, late: Any, before: Vector, former: Vector
+    ) -> None:
+        """The same for one stream in which there are late points: they are marked, and what comes before the others."""
+        latest, previous = before[0], former[0].copy()
+        run, last = self._runs.pop(name, (0, latest))
+        for i, moment in enumerate(moments):
+            late[i] = moment < latest
+            run = 0 if not late[i] else run + 1 if run and moment >= last else 1
+            last = moment
+            if run == NEW_CLOCK:
+                self._tell_of_new_clock(name)
+                late[i], run = False, 0
+            if not late[i]:
+                before[i], former[i] = latest, previous
+                latest, previous = moment, values[i]
+        if run:
+            self._runs[name] = (run, last.item())
+
+    def _tell_of_new_clock(self, name: str) -> None:
+        self._n_set_back += 1
+        if self._n_set_back <= TOLD:
+            which = f" of {name}" if name else ""
+            log.warning(
+                "%d points in a row%s were late: its clock was set back, and is gone by from now on", NEW_CLOCK, which
+            )
 
     def _rows_of(self, keys: Texts, width: int) -> Integers:
         """The row of each stream; those that are new get one."""
@@ -140,6 +175,7 @@ class Lateness:
             "keys": list(self._rows),
             "width": self._values.shape[1],
             "whole": self._times.dtype.kind == "i",
+            "runs": self._runs,
         }
         arrays: tuple[npt.NDArray[Any], ...] = (self._times, self._values, self._known)
         if self.most is not None:
@@ -155,6 +191,7 @@ class Lateness:
         self._times = np.frombuffer(numbers, np.int64 if told["whole"] else np.float64, n).copy()
         self._values = np.frombuffer(numbers, np.float64, n * told["width"], 8 * n).reshape(n, told["width"]).copy()
         self._known = np.frombuffer(numbers, np.bool_, n, 8 * n * (1 + told["width"])).copy()
+        self._runs = {key: (count, moment) for key, (count, moment) in told["runs"].items()}
         self._n_points, self._came = told.get("n_points", 0), np.zeros(n, np.int64)
         if "n_points" in told:
             self._came = np.frombuffer(numbers, np.int64, n, 8 * n * (1 + told["width"]) + n).copy()

@@ -63,7 +63,7 @@ class Runner:
     ) -> None:
         self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
         self.every, self.stop, self.record = every, stop or threading.Event(), record
-        self.tally, self.lateness, self.position = Tally(), Lateness(late), None
+        self.tally, self.lateness, self.position = Tally(), Lateness(late, getattr(model, "max_keys", None)), None
         self.about = dict(about or {})
         self.behind: tuple[int, str] | None = None
         self.committed_at: float | None = None
