@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -93,6 +94,7 @@ def _pictures(
     for nth, strip in enumerate(chosen):
         drawing(nth + several, total)
         single.append(_picture(strip, several, detailed=len(chosen) <= FEW, first=nth == 0))
+        gc.collect(1)  # a figure holds itself, and many of them would take 100 MB; this is quick
     drawing(total, total)
     if not several:
         return single, []
