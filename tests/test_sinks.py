@@ -520,3 +520,24 @@ def test_a_full_disk(tmp_path: Path) -> None:
     for name in names:  # after there is room again nothing is lost, and nothing is there twice
         path, whole = tmp_path / name, tmp_path / f"whole_{name}"
         assert (rows_in(path) == rows_in(whole)) if name == "x.db" else (path.read_bytes() == whole.read_bytes())
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) -> None:
+    path, away = tmp_path / f"x.{suffix}", tmp_path / f"x.1.{suffix}"
+    sink = sink_at(str(path), POINTS)
+    sink.rewind(None)
+    sink.flush()
+    sink.write(results(0))
+    path.rename(away)
+    sink.write(results(N))  # as it was not known yet
+    mark = sink.flush()
+    sink.write(results(2 * N))
+    sink.close()
+    ends = [len(one.read_text(encoding="utf-8").splitlines()) for one in (away, path)]
+    again = sink_at(str(path), POINTS)
+    again.rewind(mark)
+    again.write(results(2 * N))
+    again.close()
+    assert ends == [2 * N + (suffix == "csv"), N + (suffix == "csv")]
+    assert len(path.read_text(encoding="utf-8").splitlines()) == ends[1]

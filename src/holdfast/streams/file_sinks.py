@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import os
 import zlib
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInputError, CheckpointError
-from holdfast.streams.owners import OwnerFile, locked, new_owner, require_free, require_own
+from holdfast.streams.owners import Owner, OwnerFile, locked, new_owner, require_free, require_own
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.tables import ALARMS, check_what, columns_of, json_line, records_of, rows_of
 
+log = logging.getLogger("holdfast.streams")
 TAIL = 256  # bytes before a mark, by which it is known again
 
 
@@ -63,7 +65,9 @@ class LinesFile(Sink):
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """How many bytes the file has, all of them on the disk."""
+        """How many bytes the file has, all on the disk. If it was moved away, as logs are, a new one is begun."""
+        if self._begun and self._was_moved():
+            self._begin_another()
         size = self._file.tell()
         if self._untold:
             self._untold, owner = False, new_owner(size)
@@ -73,6 +77,27 @@ class LinesFile(Sink):
         except OSError as error:
             raise self._error(error) from None
         return mark_of(self, size=size, tail=self._tail(size), owner=self._owner)
+
+    def _was_moved(self) -> bool:
+        try:
+            there, ours = os.stat(self.path), os.fstat(self._file.fileno())
+        except FileNotFoundError:
+            return True
+        return (there.st_ino, there.st_dev) != (ours.st_ino, ours.st_dev)
+
+    def _begin_another(self) -> None:
+        log.warning("%s was moved away: going on in a new one", self.path)
+        try:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise self._error(error) from None
+        if not locked(self._file.fileno()):
+            raise BadInputError(f"{self.path} is in use by another run")
+        self._file.seek(0, os.SEEK_END)
+        if self._owner is not None:
+            self._owners.write(Owner(self._owner, self._file.tell()))
 
     def rewind(self, mark: Any) -> None:
         """Cuts off what came after the mark."""
@@ -135,6 +160,10 @@ class CsvFile(LinesFile):
     """Separated values, the names first."""
 
     _names: Sequence[str] | None = None
+
+    def _begin_another(self) -> None:
+        super()._begin_another()
+        self._names = None
 
     def lines(self, results: Results) -> str:
         """One line a row; before the first one the names, unless they are there already."""
