@@ -23,7 +23,7 @@ def table(results: dict[str, list[dict[str, object]]]) -> str:
     """Every figure, as the benchmarks print them."""
     lines = ["| | | goal |", "|---|---:|---|"]
     for name in NAMES:
-        for one in results[name]:
+        for one in results.get(name, []):
             figure = Figure(*(one.get(field) for field in ("name", "value", "unit", "at_most", "at_least")))  # type: ignore[arg-type]
             goal = f"{figure.goal_shown} {figure.verdict}".strip()
             lines.append(f"| {figure.name.replace('10^6', '10⁶').replace('10^7', '10⁷')} | {figure.shown} | {goal} |")

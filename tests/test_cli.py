@@ -61,22 +61,29 @@ def test_mistakes_are_told_in_one_line(words, message, tmp_path):
     assert "Traceback" not in result.stderr
 
 
-def test_bench_runs_quickly_and_writes_its_figures(tmp_path):
-    result = holdfast("bench", "--quick", "--json", str(tmp_path / "bench.json"))
+def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path):
+    result = holdfast("bench", "speed", "--quick", "--json", str(tmp_path / "bench.json"))
     assert result.returncode == 0, result.stderr
     assert "A taste" in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
     figures = json.loads((tmp_path / "bench.json").read_text())
-    assert set(USUAL) <= set(figures)
-    for name in USUAL:
-        assert len(figures[name]) > 3
-        assert all(figure["value"] == figure["value"] for figure in figures[name])
     names = {figure["name"] for figure in figures["speed"]}
     assert {
         "process, d=1, whitened: ratio",
         "process, d=3, whitened: ratio",
         "update(x), whitened: ratio",
     } <= names
+
+
+@pytest.mark.long
+def test_all_usual_benchmarks_run_quickly(tmp_path):
+    result = holdfast("bench", "--quick", "--json", str(tmp_path / "bench.json"))
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    figures = json.loads((tmp_path / "bench.json").read_text())
+    assert set(USUAL) <= set(figures)
+    for name in USUAL:
+        assert len(figures[name]) > 3
+        assert all(figure["value"] == figure["value"] for figure in figures[name])
 
 
 def test_a_figure_knows_whether_its_goal_is_reached():

@@ -214,6 +214,7 @@ def test_a_calm_file_is_told_to_be_calm(tmp_path):
     assert "no points" in page
 
 
+@pytest.mark.long
 def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
     pytest.importorskip("matplotlib")
     sketches = [a_sketch(60, times=dates(60)) for _ in range(99)]

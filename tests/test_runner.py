@@ -92,8 +92,8 @@ def whole(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("name", MODELS)
-@settings(max_examples=4)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.long] * (one == "plain")) for one in MODELS])
+@settings(max_examples=3)
 @given(
     crashes=st.lists(st.integers(0, 8), min_size=1, max_size=4),
     sizes=st.lists(st.integers(1, 90), min_size=1, max_size=3),

@@ -67,7 +67,7 @@ def place(request, tmp_path):
 def test_kill_9_changes_nothing(place, tmp_path):
     whole, killed = Watch(place, tmp_path / "whole"), Watch(place, tmp_path / "killed", every=0.01)
     whole.run()
-    assert killed.run_with_kills(2) > 0
+    assert killed.run_with_kills(2 if place.endswith(".csv") else 1) > 0
     assert all(same(whole, killed).values()), same(whole, killed)
     assert len(whole.rows()["points"]) == 60_000
     assert len(whole.rows()["alarms"]) > 2
