@@ -137,11 +137,21 @@ def test_files_of_others_are_not_written_over_when_named(pump):
     for settings in ({"alarms": ["mine.csv"]}, {"points": ["mine.csv"]}):
         with pytest.raises(BadInputError, match="was not written by holdfast"):
             detect(pump, **settings)
+    (pump.parent / "page.html").write_text("<title>mine</title>", encoding="utf-8")
+    import pandas
+
+    pandas.DataFrame({"a": [1.0]}).to_parquet("mine.parquet")
+    for settings in ({"report": "page.html"}, {"points": ["mine.parquet"]}):
+        with pytest.raises(BadInputError, match="was not written by holdfast"):
+            detect(pump, **settings)
     with pytest.raises(BadInputError, match="two kinds of results"):
         detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
     assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
-    for _ in range(2):  # what is ours may be
-        assert detect(pump, points=["p.csv"], report="none")[0] == 0
+    for _ in range(2):  # what is ours may be, and begins anew
+        assert detect(pump, points=["p.csv", "p.parquet", "p.jsonl", "p.db"], report="p.html")[0] == 0
+    with sqlite3.connect("p.db") as database:
+        assert database.execute("select count(*) from points").fetchone() == (N,)
+    assert len((pump.parent / "p.csv").read_text(encoding="utf-8").splitlines()) == N + 1
 
 
 def test_a_short_file_says_that_it_is_too_short(tmp_path, monkeypatch):

@@ -350,6 +350,7 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     sink = ParquetParts(folder, "points")
     sink.rewind(None)
+    sink.claim()
     marks = [sink.flush()]
     for first in range(0, 40, 10):
         sink.write(results(first))
@@ -416,6 +417,7 @@ def fsync(handle):
     if len(done) == stop:
         os.kill(os.getpid(), 9)
 sink.rewind(None)
+sink.claim()
 print(json.dumps([0, sink.flush()]), flush=True)
 os.fsync = fsync
 for first in range(0, 100, 10):

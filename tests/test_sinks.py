@@ -214,6 +214,7 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
             folder.mkdir()
             killed = make(folder)
             killed.rewind(None)
+            killed.claim()
             mark = killed.flush()
             for i, one in enumerate(all_results[:beyond]):
                 killed.write(one)
@@ -256,6 +257,7 @@ def kept(path: Path, *all_results: Results) -> Any:
     """The mark of a run with checkpoints that wrote this, and then some more, and was killed."""
     sink = sink_at(str(path), POINTS)
     sink.rewind(None)
+    sink.claim()
     mark = sink.flush()
     for one in all_results:
         sink.write(one)
@@ -327,6 +329,23 @@ def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) 
     rows = rows_in(path) if name == "x.db" else path.read_text().splitlines()[name == "x.csv" :]
     assert len(rows) == 3 * N
     assert len(list(tmp_path.iterdir())) == 1 or name == "x.db"
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_mark_alone_claims_nothing(tmp_path: Path, name: str) -> None:
+    sink = sink_at(str(tmp_path / name), POINTS)  # of a run without checkpoints, whose first records were refused
+    sink.rewind(None)
+    sink.flush()
+    sink.write(results(0))
+    sink.close()
+    written(tmp_path / name, POINTS, results(N))
+    assert len(rows_of_lines(tmp_path / name)) == 2 * N
+
+
+def rows_of_lines(path: Path) -> list[Any]:
+    if path.suffix == ".db":
+        return rows_in(path)
+    return path.read_text(encoding="utf-8").splitlines()[path.suffix == ".csv" :]
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -527,6 +546,7 @@ def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) ->
     path, away = tmp_path / f"x.{suffix}", tmp_path / f"x.1.{suffix}"
     sink = sink_at(str(path), POINTS)
     sink.rewind(None)
+    sink.claim()
     sink.flush()
     sink.write(results(0))
     path.rename(away)

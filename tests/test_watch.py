@@ -136,6 +136,7 @@ MISTAKES = [
     (["x.csv", "--once", "--alarms", "gopher://host/x"], "there is no sink gopher://"),
     (["x.csv", "--once", "--points", "http://127.0.0.1:1/x"], "a web hook is called for alarms"),
     (["x.csv", "--alarms", "x.csv"], "is the file that is read"),
+    ([".", "--points", "points.csv"], "is in the folder that is read"),
     (["x.csv", "--checkpoint", "x.csv"], "checkpoints cannot be kept in x.csv"),
     (["--config", "wrong.toml"], "there is no setting 'colums'; is it 'columns'?"),
     (["--config", "none.toml"], "none.toml cannot be read"),
@@ -179,6 +180,17 @@ def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeyp
         assert (code, reason in errors.splitlines()[-1]) == (2, True), errors
     assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
     assert (tmp_path / "a.jsonl").read_bytes() == before
+
+
+def test_detect_leaves_the_results_of_a_watch_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    for name in ("a.jsonl", "a.csv", "a.db"):
+        flags = ["--once", "--checkpoint", f"state of {name}", "--alarms", name]
+        assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+        code, _, errors = here(["detect", "x.csv", "--report", "none", "--alarms", name], capsys, monkeypatch)
+        assert (code, "belongs to" in errors) == (2, True), errors
+        assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
 
 
 def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):

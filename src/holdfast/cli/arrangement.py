@@ -13,15 +13,18 @@ from holdfast.streams.saving import Model
 from holdfast.streams.separate import Separate
 from holdfast.streams.source import Source
 
+REFERENCE = 100  # points that a change is seen against
 TOGETHER = 8  # columns that are watched jointly unless it is said otherwise
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """separate: whether each column is a stream of its own. model: what learns."""
+    """separate: whether each column is a stream of its own. learner: of one stream, before it has seen anything.
+    model: what learns, which is such a learner or a fleet of them."""
 
     columns: Columns
     separate: bool
+    learner: SRA
     model: Model
 
     @classmethod
@@ -34,8 +37,19 @@ class Arrangement:
         if not separate and columns.key is None:
             if values["max_keys"] is not None:
                 raise BadInputError("--max-keys is for many streams: there is one only. Is there a --key?")
-            return cls(columns, separate, learner)
-        return cls(columns, separate, Fleet(learner, max_keys=values["max_keys"]))
+            return cls(columns, separate, learner, learner.clone())
+        return cls(columns, separate, learner, Fleet(learner, max_keys=values["max_keys"]))
+
+    @property
+    def n_streams(self) -> int:
+        """How many streams there are by now."""
+        return len(self.model) if isinstance(self.model, Fleet) else 1
+
+    @property
+    def n_young(self) -> int:
+        """Streams with too few points to raise every kind of alarm."""
+        seen = self.model.counts()["n_seen"] if isinstance(self.model, Fleet) else [self.model.n_seen]
+        return sum(int(n) <= self.learner.n_init + REFERENCE for n in seen)
 
     def source(self, source: Source) -> Source:
         """The source as it is learnt from."""
@@ -50,9 +64,7 @@ class Arrangement:
         pairs.append(("time", time))
         pairs.append(("key", "none: one stream" if columns.key is None else f"{columns.key}: one stream for each"))
         if columns.left_out:
-            pairs.append(
-                ("left out", ", ".join(f"{name} ({why})" for name, why in list(columns.left_out.items())[:12]))
-            )
+            pairs.append(("left out", listed([f"{name} ({why})" for name, why in columns.left_out.items()], 12)))
         return pairs
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from holdfast.alarms.alarm import Alarm
 from holdfast.cli.arrangement import Arrangement
-from holdfast.cli.detect_page import middle, write_page
+from holdfast.cli.detect_page import write_page
 from holdfast.cli.outputs import default_alarms, refuse_others_files, refuse_own_input, sinks_of
 from holdfast.errors import BadInputError
 from holdfast.fleet import Fleet
@@ -26,7 +26,7 @@ from holdfast.streams.places import file_at, shown
 from holdfast.streams.results import Results
 from holdfast.streams.runner import Runner
 from holdfast.streams.sinks import Several
-from holdfast.streams.sketch import Sketch
+from holdfast.streams.sketch import Sketch, estimate_of
 from holdfast.streams.source import Source
 from holdfast.streams.tally import Tally
 
@@ -35,57 +35,41 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4 << 20  # bytes: nobody waits for the first results
 KEPT = 50_000  # alarms that are kept to be shown; sinks get all
-REFERENCE = 100  # points that a change is seen against
 ALARMS_FOUND, INTERRUPTED = 1, 130
+
+
+class Raised(NamedTuple):
+    """An alarm: as it was raised, as a row of results, and the name of its stream where there are several."""
+
+    alarm: Alarm
+    row: dict[str, Any]
+    stream: str | int | None
 
 
 @dataclass
 class Found:
-    """What came of a file: counts, alarms (the first of them, as rows, as they were raised, and with the names of their
-    streams), and if it is one stream a sketch of it."""
+    """What came of a file: counts, the first alarms, and if it is one stream a sketch of it."""
 
     path: Path
     arrangement: Arrangement
     tally: Tally = field(default_factory=Tally)
-    alarms: list[dict[str, Any]] = field(default_factory=list)
-    raised: list[Alarm] = field(default_factory=list)
-    streams: list[Any] = field(default_factory=list)
+    raised: list[Raised] = field(default_factory=list)
     sketch: Sketch | None = None
-
-    @property
-    def far(self) -> float:
-        """The false-alarm rate that was asked for."""
-        model = self.arrangement.model
-        return float((model.model if isinstance(model, Fleet) else model).far)  # type: ignore[attr-defined]
-
-    @property
-    def n_streams(self) -> int:
-        """How many there are."""
-        return len(self.arrangement.model) if isinstance(self.arrangement.model, Fleet) else 1
-
-    @property
-    def unlearnt(self) -> int:
-        """Streams that were too short to raise an alarm."""
-        model = self.arrangement.model
-        seen = model.counts()["n_seen"] if isinstance(model, Fleet) else [model.n_seen]
-        least = (model.model if isinstance(model, Fleet) else model).n_init
-        return sum(int(n) <= least + REFERENCE for n in seen)
 
     def most_telling(self, most: int) -> list[dict[str, Any]]:
         """So many alarms in the order in which they came: changes before anomalies, and the largest of them."""
-        by_weight = sorted(range(len(self.alarms)), key=lambda i: _weight(self.alarms[i]), reverse=True)
-        return [self.alarms[i] for i in sorted(by_weight[:most])]
+        by_weight = sorted(range(len(self.raised)), key=lambda i: _weight(self.raised[i].row), reverse=True)
+        return [self.raised[i].row for i in sorted(by_weight[:most])]
 
     def see(self, results: Results) -> None:
         """The results of a batch."""
-        if results.trace.alarms and len(self.alarms) < KEPT:
-            self.alarms += results.alarm_rows()
-            self.raised += results.alarms
-            self.streams += [alarm.key for alarm in results.trace.alarms]
+        batch, trace = results.batch, results.trace
+        if trace.alarms and len(self.raised) < KEPT:
+            streams = [alarm.key for alarm in trace.alarms]
+            self.raised += map(Raised, results.alarms, results.alarm_rows(), streams)
         if not isinstance(self.arrangement.model, Fleet):
-            batch, trace = results.batch, results.trace
             self.sketch = self.sketch or Sketch(batch.names or self.arrangement.columns.values)
-            self.sketch.add(batch.values, trace, middle(trace), batch.times)
+            self.sketch.add(batch.values, trace, estimate_of(trace), batch.times)
 
 
 def _weight(alarm: dict[str, Any]) -> tuple[bool, float]:
@@ -110,7 +94,7 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     if places["alarms"] is None and not machine:
         places["alarms"] = default_alarms(console)
     written = [str(report)] * (report is not None) + [place for listed in places.values() for place in listed or ()]
-    refuse_own_input(path, *written)
+    refuse_own_input(file, *written)
     refuse_others_files(*written)
     try:
         source = _source(path, values)
@@ -213,7 +197,7 @@ def _as_json(found: Found, written: list[str]) -> dict[str, Any]:
         },
         "counts": counts | {"alarms": found.tally.n_alarms, "refused": found.tally.refused.total},
         "refused": tally["refused"],
-        "alarms": found.alarms,
-        "alarms_not_listed": found.tally.n_alarms - len(found.alarms),
+        "alarms": [one.row for one in found.raised],
+        "alarms_not_listed": found.tally.n_alarms - len(found.raised),
         "written": written,
     }

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,6 @@ from holdfast.alarms.alarm import Alarm
 from holdfast.cli.arrangement import Arrangement
 from holdfast.fleet import Fleet
 from holdfast.fleet.keys import Texts
-from holdfast.learners import Trace
 from holdfast.learners.reading import NamedRows
 from holdfast.plots.alarm_map import STRIPS
 from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
@@ -23,7 +23,7 @@ from holdfast.streams.batch import Integers
 from holdfast.streams.lateness import Lateness
 from holdfast.streams.places import shown
 from holdfast.streams.separate import stream_keys
-from holdfast.streams.sketch import Sketch
+from holdfast.streams.sketch import Sketch, estimate_of
 from holdfast.streams.source import Source
 from holdfast.streams.tally import BEYOND, NO_VALUE
 
@@ -37,16 +37,18 @@ def write_page(
     path: Path, found: Found, values: dict[str, Any], again: Callable[[], Source], console: Console, quiet: bool
 ) -> None:
     """Writes the page. again: opens the file anew, for the pictures of some of many streams."""
-    with console.status("drawing …") if not quiet else _Nothing():
-        model, tally = found.arrangement.model, found.tally
-        streams = _streams(found, values["late"], again) if isinstance(model, Fleet) else [_only(found)]
+    with nullcontext() if quiet else console.status("drawing …"):
+        arrangement, tally = found.arrangement, found.tally
+        several = isinstance(arrangement.model, Fleet)
+        alarms = [one.alarm for one in found.raised]
+        streams = _streams(found, values["late"], again) if several else [Shown("", found.sketch, alarms)]
         detection = Detection(
             title=found.path.name,
-            columns=found.arrangement.columns,
+            columns=arrangement.columns,
             streams=streams,
             alarms=[
-                TimedAlarm(alarm, "" if row["time"] is None else str(row["time"]), stream or "")
-                for alarm, row, stream in zip(found.raised, found.alarms, found.streams, strict=True)
+                TimedAlarm(one.alarm, "" if one.row["time"] is None else str(one.row["time"]), str(one.stream or ""))
+                for one in found.raised
             ],
             n_points=tally.points,
             n_dropped=tally.dropped,
@@ -54,12 +56,12 @@ def write_page(
             n_records=tally.records,
             late=tally.late + tally.repeated,
             refused=tally.refused,
-            far=values["far"],
-            joint=not found.arrangement.separate,
-            hints=found.arrangement.columns.hints,
-            settings=repr(model.model if isinstance(model, Fleet) else model),
+            far=arrangement.learner.far,
+            joint=not arrangement.separate,
+            hints=arrangement.columns.hints,
+            settings=repr(arrangement.learner),
             command=shlex.join(["holdfast", *map(shown, sys.argv[1:])]),
-            n_streams=len(model) if isinstance(model, Fleet) else 1,
+            n_streams=arrangement.n_streams,
             n_changes=tally.alarms["change"],
             n_anomalies=tally.alarms["anomaly"],
         )
@@ -68,26 +70,13 @@ def write_page(
         console.print(trouble, markup=False, style="yellow")
 
 
-class _Nothing:
-    """Shows nothing while something is done."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-
-def _only(found: Found) -> Shown:
-    """The one stream that there is."""
-    return Shown("", found.sketch, found.raised)
-
-
 def _streams(found: Found, late: str, again: Callable[[], Source]) -> list[Shown]:
     """The streams of a fleet, those with most alarms first; the first of them with a sketch."""
     fleet = found.arrangement.model
     assert isinstance(fleet, Fleet)
     alarms: dict[Any, list[Alarm]] = defaultdict(list)
-    for alarm, stream in zip(found.raised, found.streams, strict=True):
-        alarms[stream].append(alarm)
+    for one in found.raised:
+        alarms[one.stream].append(one.alarm)
     counts = fleet.counts()
     order = sorted(range(len(counts["key"])), key=lambda i: (-len(alarms[counts["key"][i]]), i))
     names = [str(counts["key"][i]) for i in order]
@@ -100,9 +89,7 @@ def _streams(found: Found, late: str, again: Callable[[], Source]) -> list[Shown
 
 def _sketches(arrangement: Arrangement, names: Sequence[str], late: str, source: Source) -> dict[str, Sketch]:
     """Sketches of some streams, with estimates: each is learnt once more by itself, which gives the same."""
-    fleet = arrangement.model
-    assert isinstance(fleet, Fleet)
-    learners = {name: fleet.model.clone() for name in names}
+    learners = {name: arrangement.learner.clone() for name in names}
     for learner in learners.values():
         learner._is_told_elsewhere("bad")
     sketches: dict[str, Sketch] = {}
@@ -116,7 +103,7 @@ def _sketches(arrangement: Arrangement, names: Sequence[str], late: str, source:
             points = taken.values[own]
             trace = learners[name].process(NamedRows(points, taken.names), record="means")
             sketch = sketches.setdefault(name, Sketch(taken.names))
-            sketch.add(points, trace, middle(trace), None if taken.times is None else taken.times[own])
+            sketch.add(points, trace, estimate_of(trace), None if taken.times is None else taken.times[own])
     return sketches
 
 
@@ -130,9 +117,3 @@ def _rows_of(keys: Texts, names: Sequence[str]) -> Iterator[tuple[str, Integers]
     for name, begin, end in zip(names, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         if end > begin:
             yield name, order[begin:end]
-
-
-def middle(trace: Trace) -> Any:
-    """The estimate after each row, of one component; of several there is no single one."""
-    means = trace.recorded.get("means")
-    return None if means is None or means.shape[1] != 1 else means[:, 0]

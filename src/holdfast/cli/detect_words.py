@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.arrangement import Arrangement
+from holdfast.plots.telling import by_chance
 from holdfast.streams.tally import Tally
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def show_found(console: Console, found: Found, most: int, written: list[str]) ->
     for sentence in cautions(found):
         console.print(Text(sentence, style="yellow"))
     console.print()
-    if found.alarms and most:
+    if found.raised and most:
         shown = found.most_telling(most)
         console.print(alarm_table(shown))
         if tally.n_alarms > len(shown):
@@ -50,12 +51,13 @@ def show_found(console: Console, found: Found, most: int, written: list[str]) ->
 def cautions(found: Found) -> list[str]:
     """What one should know before one trusts the alarms, or that there are none."""
     tally, sentences = found.tally, []
-    if found.tally.n_alarms:
-        expected = found.far * tally.points
-        about = "less than one" if expected < 1.0 else f"about {expected:,.0f}"
-        sentences.append(f"At --far {found.far:g}, {about} of either kind would be raised if nothing had happened.")
-    if found.unlearnt:
-        several = f"{found.unlearnt:,} of {found.n_streams:,} streams are" if found.n_streams > 1 else "It is"
+    if tally.n_alarms:
+        far = found.arrangement.learner.far
+        about = by_chance(far, tally.points)
+        sentences.append(f"At --far {far:g}, {about} of either kind would be raised if nothing had happened.")
+    young, streams = found.arrangement.n_young, found.arrangement.n_streams
+    if young:
+        several = f"{young:,} of {streams:,} streams are" if streams > 1 else "It is"
         sentences.append(
             f"{several} too short to raise all alarms: the first 50 points, for changes 150, are to learn from."
         )

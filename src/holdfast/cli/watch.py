@@ -6,7 +6,6 @@ import logging
 import signal
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from holdfast.cli.arrangement import Arrangement, learner_of
@@ -15,7 +14,7 @@ from holdfast.cli.outputs import refuse_own_input, sinks_of
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
-from holdfast.streams.places import shown, source_at
+from holdfast.streams.places import path_at, shown, source_at
 from holdfast.streams.prometheus import exposition, serve
 from holdfast.streams.runner import Runner
 from holdfast.streams.sink import Sink
@@ -31,7 +30,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
     set_up_logs(values["log_format"])
     results = {name: values[name] for name in ("alarms", "points")}
     places = [one for listed in results.values() for one in listed or ()]
-    refuse_own_input(Path(place), *places)
+    refuse_own_input(place, *places)
     learner_of(values)  # which says what is wrong with the settings before anything is waited for
     stop = threading.Event()
     with ExitStack() as open_ones:
@@ -97,7 +96,8 @@ def _sinks(results: dict[str, Any], form: str) -> list[Sink]:
 
 def _as_known(place: str) -> str:
     """A source as a checkpoint knows it again: files by their whole paths."""
-    return shown(place) if "://" in place or place == "-" else str(Path(place).resolve())
+    path = path_at(place)
+    return shown(place) if path is None else str(path.resolve())
 
 
 def _stop_on_signals(stop: threading.Event) -> None:

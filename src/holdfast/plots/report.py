@@ -75,6 +75,7 @@ tr:has(+ .aside) > * { border-bottom: 0; padding-bottom: 0; }
   .terms { grid-template-columns: 1fr; gap: 0; } .terms dd { margin-bottom: .6rem; }
 }
 """
+GENERATOR = '<meta name="generator" content="holdfast">'
 NARROW_PAGE = "(max-width: 40rem)"
 
 
@@ -154,6 +155,7 @@ def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Sec
     page = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{GENERATOR}\n"
         f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
         f'<h1>{escape(title)}</h1>\n<p class="lead">{escape(lead)}</p>\n{body}\n'
         f"{f'<footer>{escape(footer)}</footer>' if footer else ''}\n</main>\n</body>\n</html>\n"

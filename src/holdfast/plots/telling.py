@@ -57,13 +57,22 @@ def figures(found: Detection) -> Facts:
     return Facts(pairs)
 
 
+def by_chance(far: float, n_points: int) -> str:
+    """How many alarms of a kind so many points of stable streams would raise.
+
+    >>> by_chance(1e-4, 20_000), by_chance(1e-4, 8000), by_chance(1e-4, 100)
+    ('about 2', 'one', 'hardly one')
+    """
+    expected = far * n_points
+    return f"about {expected:,.0f}" if expected >= 1.5 else "one" if expected >= 0.5 else "hardly one"
+
+
 def promise(found: Detection) -> str:
     """What may be expected of the alarms."""
     if found.far is None:
         return ""
     by_itself = "Each stream is watched by itself. " if found.total_streams > 1 else ""
-    expected = found.far * found.n_points
-    about = f"about {expected:,.0f}" if expected >= 1.5 else "one" if expected >= 0.5 else "hardly one"
+    about = by_chance(found.far, found.n_points)
     return (
         f"{by_itself}While a stream stays as it is, at most one false change and one false anomaly are raised in "
         f"{1.0 / found.far:,.0f} points: over the {found.n_points:,} points here, {about} of each. Far more than that "

@@ -25,8 +25,7 @@ class LinesFile(Sink):
     """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over.
 
     One run has it at a time, by a lock, from `rewind` to `close`. A run that can be resumed has it for good: see
-    `OwnerFile`. Such a run is known by this: it asks for a mark before anything is written, so as to have one to come
-    back to. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
+    `OwnerFile`. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
     """
 
     alone = True
@@ -39,7 +38,7 @@ class LinesFile(Sink):
         self._owners = OwnerFile(self.path.resolve())
         self._owner: str | None = None
         self._is_new = not self.path.exists()
-        self._begun = self._untold = False
+        self._begun = False
         try:
             self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
         except OSError as error:
@@ -49,7 +48,6 @@ class LinesFile(Sink):
         """Adds lines; others can read them at once."""
         if not self._begun:
             self.rewind(None)
-        self._untold = False
         rest = memoryview(self.lines(results).encode("utf-8", "replace"))
         try:
             while rest:
@@ -69,9 +67,6 @@ class LinesFile(Sink):
         if self._begun and self._was_moved():
             self._begin_another()
         size = self._file.tell()
-        if self._untold:
-            self._untold, owner = False, new_owner(size)
-            self._owner = owner.name if self._owners.write(owner) else None
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -118,7 +113,11 @@ class LinesFile(Sink):
             self._owners.forget()
         require_free(str(self.path), self._owners.read(), self._size)
         self._owners.forget()  # of one that has added nothing
-        self._untold = True
+
+    def claim(self) -> None:
+        """What is added from now on is this run's alone."""
+        owner = new_owner(self._size)
+        self._owner = owner.name if self._owners.write(owner) else None
 
     def _go_back(self, mark: dict[str, Any]) -> None:
         size, known = self._size, int(mark["size"])
@@ -138,10 +137,6 @@ class LinesFile(Sink):
         """A checksum of the bytes before this place."""
         begin = max(size - TAIL, 0)
         return zlib.crc32(os.pread(self._file.fileno(), size - begin, begin))
-
-    def drain(self) -> None:
-        """Nothing more will be written: whoever asks for a mark now does not begin."""
-        self._untold = False
 
     def close(self) -> None:
         """Closes the file."""

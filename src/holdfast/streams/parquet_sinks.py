@@ -95,7 +95,7 @@ class ParquetParts(Sink):
         self.name = f"{what} in {self.folder.resolve()}{os.sep}"
         self._owners, self._is_new = OwnerFile(self.folder.resolve()), not self.folder.exists()
         self._owner: str | None = None
-        self._begun = self._untold = False
+        self._begun = False
         self._handle: int | None = None  # of the folder, while it is ours
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,6 @@ class ParquetParts(Sink):
         """Adds to the part that will be there at the next flush."""
         if not self._begun:
             self.rewind(None)
-        self._untold = False
         table = table_of(results, self.what)
         if not len(table):
             return
@@ -119,9 +118,6 @@ class ParquetParts(Sink):
 
     def flush(self) -> Any:
         """How many parts there are."""
-        if self._untold:
-            self._untold, owner = False, new_owner(self._n_parts)
-            self._owner = owner.name if self._owners.write(owner) else None
         if self._part is not None:
             self._part.finish()
             self._part = None
@@ -135,7 +131,7 @@ class ParquetParts(Sink):
             if mark is None:
                 if self._is_new:
                     self._owners.forget()
-                self._n_parts, self._untold = self._next_number(), True
+                self._n_parts = self._next_number()
                 require_free(str(self.folder), self._owners.read(), self._n_parts)
                 self._owners.forget()  # of one that has added nothing
             else:
@@ -152,9 +148,10 @@ class ParquetParts(Sink):
             self._let_go()
             raise
 
-    def drain(self) -> None:
-        """Nothing more will be written: whoever asks for a mark now does not begin."""
-        self._untold = False
+    def claim(self) -> None:
+        """What is added from now on is this run's alone."""
+        owner = new_owner(self._n_parts)
+        self._owner = owner.name if self._owners.write(owner) else None
 
     def close(self) -> None:
         """What has not been flushed is."""

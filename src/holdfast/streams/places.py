@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from holdfast.errors import BadInputError
 from holdfast.streams.brokers.addresses import without_password
@@ -57,7 +56,8 @@ def source_at(
         raise BadInputError(
             f"{shown(text)}: there is no source {scheme}://; there are {_known()}, files, folders and -"
         )
-    path = Path(urlsplit(text).path if scheme == "file" else text)
+    path = path_at(text)
+    assert path is not None
     if path.is_dir():
         return Folder(path, lambda one, its: file_at(one, its, form), wanted, follow=follow is not False)
     if path.is_fifo() or path.is_char_device():
@@ -101,8 +101,21 @@ def sink_at(place: str, what: str = ALARMS, *, anew: bool = False) -> Sink:
         raise BadInputError(
             f"{shown(place)}: there is no sink {scheme}://; there are {_known()}, http, sqlite, files and -"
         )
-    text = place.partition(":")[2].removeprefix("//") if scheme else place
-    return _file_sink(Path(text), what, anew, scheme == "sqlite", text.endswith("/"))
+    path = path_at(place)
+    assert path is not None
+    return _file_sink(path, what, anew, scheme == "sqlite", place.endswith("/"))
+
+
+def path_at(place: str) -> Path | None:
+    """The file or folder that a place is; None if it is something else.
+
+    >>> path_at("sqlite:a/b"), path_at("file:///a/b"), path_at("nats://host/a"), path_at("-")
+    (PosixPath('a/b'), PosixPath('/a/b'), None, None)
+    """
+    scheme = _scheme(place)
+    if place == "-" or scheme not in ("", "file", "sqlite"):
+        return None
+    return Path(place.partition(":")[2].removeprefix("//") if scheme else place)
 
 
 def shown(place: str) -> str:
@@ -123,7 +136,7 @@ def shown(place: str) -> str:
 def _file_sink(path: Path, what: str, anew: bool, database: bool, folder: bool) -> Sink:
     suffix = path.suffix.lower()
     if database or suffix in DATABASES:
-        return Sqlite(path, what)
+        return Sqlite(path, what, anew=anew)
     if suffix in PARQUET:
         from holdfast.streams.parquet import ParquetFile, ParquetParts
 

@@ -16,10 +16,10 @@ def part_of(position: Any, name: str, kind: type) -> Any:
     return position[name]
 
 
-def require_same(position: Any, name: str, now: str, what: str) -> None:
+def require_same_part(position: Any, name: str, now: str, what: str) -> None:
     """That a position is of the same topic, or whatever it is, as now.
 
-    >>> require_same({"topic": "a"}, "topic", "b", "kafka topic")
+    >>> require_same_part({"topic": "a"}, "topic", "b", "kafka topic")
     Traceback (most recent call last):
     ...
     holdfast.errors.CheckpointError: the checkpoint is of kafka topic a, now it is b: give another --checkpoint folder

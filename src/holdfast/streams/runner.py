@@ -20,7 +20,7 @@ from holdfast.streams.batch import Batch
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.lateness import Lateness
 from holdfast.streams.results import Results
-from holdfast.streams.saving import FORMAT, Model, require_position, require_same, restored, settings_of
+from holdfast.streams.saving import FORMAT, Model, require_position, require_same_run, restored, settings_of
 from holdfast.streams.separate import stream_keys
 from holdfast.streams.sink import Sink
 from holdfast.streams.sinks import closing
@@ -126,10 +126,11 @@ class Runner:
         self.sink.rewind(mark)
         self._next_commit = time.monotonic() + self.every
         if found is None and self.checkpoints is not None:
+            self.sink.claim()
             self._commit()  # so that there is something to come back to before anything is told
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
-        require_same(header, self.model, self.about)
+        require_same_run(header, self.model, self.about)
         size = header["model_size"]
         self.model = restored(self.model, body[:size])
         self.lateness.restore(bytes(body[size:]))
@@ -152,8 +153,8 @@ class Runner:
             self.tally.note_learnt(results)
             if self._seen is not None:
                 self._seen(results)
-        if self.checkpoints is not None and batch.n_records:
-            require_position(batch.position)
+        if self.checkpoints is not None and self.position is None:
+            require_position(batch)
         self.position = batch.position
         self.behind = None if batch.behind is None else (batch.behind, batch.behind_in)
         self._uncommitted += batch.n_records

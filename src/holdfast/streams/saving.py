@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.fleet import Fleet, from_bytes
 from holdfast.learners.stochastic_approximation import StochasticApproximation
+from holdfast.streams.batch import Batch
 
 FORMAT = 1
 Model = StochasticApproximation | Fleet
@@ -23,7 +24,7 @@ def settings_of(model: Model) -> dict[str, Any]:
     return {"fleet": isinstance(model, Fleet), "learner": kept["learner"], "max_keys": most, **told}
 
 
-def require_same(header: dict[str, Any], model: Model, about: Mapping[str, Any]) -> None:
+def require_same_run(header: dict[str, Any], model: Model, about: Mapping[str, Any]) -> None:
     """Refuses a checkpoint of another run: with other settings, of another source, of other columns."""
     if header.get("run_format") != FORMAT:
         raise CheckpointError(f"these checkpoints have format {header.get('run_format')}, this holdfast {FORMAT}")
@@ -38,9 +39,10 @@ def require_same(header: dict[str, Any], model: Model, about: Mapping[str, Any])
                 )
 
 
-def require_position(position: Any) -> None:
-    """Refuses what a run could not go on from."""
-    if position is None:
+def require_position(batch: Batch) -> None:
+    """Refuses a batch of records after which a run could not go on."""
+    position = batch.position
+    if position is None and batch.n_records:
         raise BadInputError("with a checkpoint, each batch of a source must have the position after it")
     try:
         json.dumps(position)

@@ -17,6 +17,8 @@ class Sink:
     rewind(mark): called once before the first `write`. Takes back all that was written after this mark, so that it
         can be written again; None: nothing has been written yet. A sink that cannot take anything back will tell some
         results twice after a crash.
+    claim(): called after `rewind(None)` by a run with checkpoints: what is written from now on may have to be taken
+        back, so that no other run must add to it.
     drain(): nothing more will be written. A sink that still has something to deliver may wait a little, before the last
         `flush`. hurry(): somebody wants to stop, so `write` must not wait any more; may be called at any moment.
     close(): at the end. undelivered: how many results it could not deliver, which without a checkpoint are lost.
@@ -39,6 +41,9 @@ class Sink:
 
     def rewind(self, mark: Any) -> None:
         """Goes back to a mark."""
+
+    def claim(self) -> None:
+        """What is written from now on is this run's alone."""
 
     def drain(self) -> None:
         """Delivers what can be delivered soon."""

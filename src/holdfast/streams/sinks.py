@@ -69,6 +69,11 @@ class Several(Sink):
             self.close()  # none keeps what it holds
             raise
 
+    def claim(self) -> None:
+        """Claims all."""
+        for sink in self.sinks:
+            sink.claim()
+
     def drain(self) -> None:
         """Drains all."""
         for sink in self.sinks:
@@ -109,6 +114,10 @@ class Calling(Sink):
         """Goes back to a mark."""
         own = None if mark is None else parts_of(self, mark)["mark"]
         getattr(self._owner, "rewind", lambda _: None)(own)
+
+    def claim(self) -> None:
+        """What is written from now on is this run's alone."""
+        getattr(self._owner, "claim", lambda: None)()
 
     def drain(self) -> None:
         """Delivers what can be delivered soon."""

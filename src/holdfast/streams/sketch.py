@@ -221,6 +221,12 @@ class Sketch:
         self.last_time = times[-1]
 
 
+def estimate_of(trace: Trace) -> Vector | None:
+    """The estimate after each row, (n, d), if it was recorded; of several components there is no single one."""
+    means = trace.recorded.get("means")
+    return None if means is None or means.shape[1] != 1 else means[:, 0]
+
+
 def _join(way: str, before: Array, after: Array) -> Array:
     """What is kept of two buckets together."""
     if way == SMALLEST:

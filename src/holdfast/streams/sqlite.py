@@ -22,7 +22,8 @@ NUMBER = "n"  # the column that has the number of a row
 class Sqlite(Sink):
     """Rows of tables, numbered in the order in which they were told.
 
-    path: of the database, made if it is not there. what: "alarms", "points", or both.
+    path: of the database, made if it is not there. what: "alarms", "points", or both. anew: whether rows that are there
+    are written over.
     Others may read while it is written. A row is there as soon as its batch has been learnt.
 
     Its table `holdfast` has a row for each of the others: how many rows it has had, and which run can go back in it, if
@@ -32,15 +33,16 @@ class Sqlite(Sink):
 
     alone = True
 
-    def __init__(self, path: str | os.PathLike[str], what: str | Sequence[str] = (ALARMS, POINTS)) -> None:
-        self.path = Path(path)
+    def __init__(
+        self, path: str | os.PathLike[str], what: str | Sequence[str] = (ALARMS, POINTS), *, anew: bool = False
+    ) -> None:
+        self.path, self._anew = Path(path), anew
         self.what = tuple(map(check_what, (what,) if isinstance(what, str) else what))
         if not self.path.absolute().parent.is_dir():
             raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
         self.name = f"{' and '.join(self.what)} in {self.path.resolve()}"
         self._made: set[str] = set()  # tables that are known to be right
         self._owner: str | None = None
-        self._untold = False  # whether a mark that is asked for now is the first of a run that can go back
         with self._told():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
@@ -58,7 +60,6 @@ class Sqlite(Sink):
         """Adds the rows of a batch, all or none."""
         if not len(results):
             return
-        self._untold = False
         with self._told(), at_once(self._database):
             self._require_unchanged()
             counts = {name: self._add(name, results) for name in self.what}
@@ -72,11 +73,6 @@ class Sqlite(Sink):
                 self._require_unchanged()
                 for name, count in self._next.items():
                     self._database.execute("update holdfast set next = ? where name = ?", (count, name))
-                    if self._untold:
-                        owner = new_owner(count) if self._owner is None else Owner(self._owner, count)
-                        self._owner = owner.name
-                        self._write_owner(name, owner)
-                self._untold = False
             self._database.execute("pragma synchronous = normal")
         return mark_of(self, rows=dict(self._next), owner=self._owner)
 
@@ -89,7 +85,10 @@ class Sqlite(Sink):
                 if rows is None:
                     require_free(f"the table {name} of {self.path}", owner, count)
                     self._write_owner(name, None)  # one that has added nothing
-                    self._next[name] = count
+                    self._next[name] = 0 if self._anew else count
+                    if self._anew:
+                        self._database.execute(f"drop table if exists {name}")
+                        self._database.execute("update holdfast set next = 0 where name = ?", (name,))
                     continue
                 known = int(rows[name])
                 if count < known:
@@ -99,11 +98,16 @@ class Sqlite(Sink):
                     self._database.execute(f"delete from {name} where n >= ?", (known,))
                     self._database.execute("update holdfast set next = ? where name = ?", (known, name))
                 self._next[name] = known
-        self._untold, self._owner = mark is None, None if mark is None else mark["owner"]
+        self._owner = None if mark is None else mark["owner"]
 
-    def drain(self) -> None:
-        """Nothing more will be written: whoever asks for a mark now does not begin."""
-        self._untold = False
+    def claim(self) -> None:
+        """What is added from now on is this run's alone."""
+        name = new_owner(0).name
+        with self._told(), at_once(self._database):
+            self._require_unchanged()
+            for table, count in self._next.items():
+                self._write_owner(table, Owner(name, count))
+        self._owner = name
 
     def close(self) -> None:
         """Closes the database."""

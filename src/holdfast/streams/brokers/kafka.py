@@ -16,7 +16,7 @@ from holdfast.streams.brokers.kafka_client import Watch, in_words, kafka_library
 from holdfast.streams.brokers.kafka_partitions import Partitions
 from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
-from holdfast.streams.positions import part_of, require_same
+from holdfast.streams.positions import part_of, require_same_part
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.source import Source
@@ -55,7 +55,7 @@ class KafkaSource:
         """Batches after a position {"topic": …, "offsets": {"0": …}, "columns": …}."""
         kafka = kafka_library()
         kept = part_of(position, "offsets", dict)
-        require_same(position, "topic", self._topic, "kafka topic")
+        require_same_part(position, "topic", self._topic, "kafka topic")
         self.close()
         watch = Watch(self._servers)
         consumer = self._consumer = made(

@@ -13,7 +13,7 @@ from holdfast.streams.brokers.nats_publish import IN_FLIGHT, Publish
 from holdfast.streams.brokers.nats_pull import Pull
 from holdfast.streams.brokers.outlet import HURRIED, messages_of
 from holdfast.streams.columns import Wanted
-from holdfast.streams.positions import part_of, require_same
+from holdfast.streams.positions import part_of, require_same_part
 from holdfast.streams.results import Results
 from holdfast.streams.sink import Sink, mark_of, parts_of
 from holdfast.streams.source import Source
@@ -53,9 +53,9 @@ class NatsSource:
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches after a position {"stream": …, "subject": …, "sequence": …, "created": …, "columns": …}."""
         sequence = part_of(position, "sequence", int)
-        require_same(position, "subject", self._subject, "nats subject")
+        require_same_part(position, "subject", self._subject, "nats subject")
         if self._stream is not None:
-            require_same(position, "stream", self._stream, "nats stream")
+            require_same_part(position, "stream", self._stream, "nats stream")
         created = None if position is None else position.get("created")
         pull = self._pull = Pull(
             self._servers, self._login, self._subject, self._stream, sequence, created, self._follow
@@ -63,7 +63,7 @@ class NatsSource:
         pull.open()
         try:
             assert pull.stream is not None
-            require_same(position, "stream", pull.stream, "nats stream")
+            require_same_part(position, "stream", pull.stream, "nats stream")
             whose: dict[str, Any] = {"stream": pull.stream, "subject": self._subject}
             place = whose | {"sequence": pull.first, "created": pull.created}
             inlet = Inlet(self._wanted, position, place)
