@@ -60,6 +60,11 @@ def make_app(settings: Settings, rules: Rules | None = None, feeding: Feeding | 
         """Whether the server is up."""
         return answer({"status": "ok", "version": __version__})
 
+    @app.get("/sources", tags=["server"])
+    async def read_sources() -> Response:
+        """The sources that bring points in, and how they are doing."""
+        return answer([feed.told() for feed in app.state.watching.feeds])
+
     @app.get("/settings", tags=["server"])
     async def read_settings() -> Response:
         """What the server was started with."""

@@ -35,8 +35,14 @@ class Known:
 
     @property
     def names(self) -> list[str]:
-        """Of the variables; numbers stand for names where there are none."""
-        return list(self.entry.names or map(str, range(self.entry.width)))
+        """Of the variables; a single one that was not named is called value, several go by their numbers."""
+        width = self.entry.width
+        return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether its variables go by numbers."""
+        return self.entry.names is None and self.entry.width > 1
 
     def note_points(self, values: list[list[float | None]], dropped: list[bool], p_value: float | None) -> None:
         """Further points, of which the last few are shown."""
@@ -44,6 +50,12 @@ class Known:
         self.n_dropped += sum(dropped)
         self.last, self.p_value = values[-1], p_value
         self.spark.extend((point[0], out) for point, out in zip(values[-SPARK:], dropped[-SPARK:], strict=True))
+
+    def note_alarm(self, alarm: dict[str, Any]) -> None:
+        """A new one."""
+        self.n_alarms += 1
+        self.open_alarms += 1
+        self.last_alarm = in_short(alarm)
 
     def told(self, settled: int) -> dict[str, Any]:
         """As the API tells it. settled: points from which on every kind of alarm can be raised."""
@@ -95,6 +107,10 @@ class Board:
         self._by_key.clear()
         self._by_number.clear()
         self._orders.clear()
+
+    def number_of(self, key: str) -> int:
+        """The number of a stream that there is."""
+        return self._by_key[key].entry.number
 
     def find(self, number: int) -> Known | None:
         """The stream of this number, if there is one."""
@@ -182,3 +198,8 @@ def _alarming(known: Known) -> tuple[int, str, str]:
     """Those with open alarms first, the newest of them before others."""
     newest = known.last_alarm["id"] if known.open_alarms and known.last_alarm else 0
     return -newest, *_by_name(known)
+
+
+def in_short(alarm: dict[str, Any]) -> dict[str, Any]:
+    """An alarm as it stands in the list of streams."""
+    return {name: alarm[name] for name in ("id", "kind", "row", "time", "message")}

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import orjson
 from sqlalchemy import Connection
 
 from holdfast.errors import BadInputError, CheckpointError
 from holdfast.fleet import Fleet, from_bytes
 from holdfast.learners import SRA
-from holdfast.learners.trace import Trace
+from holdfast.learners.trace import Trace, in_turn
 from holdfast.scheme.state import Vector
-from holdfast.server.store.points import Integers, numbers_of, points_after
+from holdfast.server.store.points import numbers_of, points_after, texts_of
 from holdfast.streams.saving import settings_of
 
 AT_ONCE = 50_000  # points relearnt at a time
+LONG = 64  # points
+EVERY = 8  # rows: how often the means are kept
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Points of one stream, one after another. first: the row of the first."""
+
+    number: int
+    first: int
+    values: Vector
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it pays to learn it by itself."""
+        return len(self.values) >= LONG
 
 
 class Fleets:
@@ -29,21 +45,25 @@ class Fleets:
         self.learner = learner
         self._fleets: dict[int, Fleet] = {}
 
-    def learn(self, width: int, numbers: Integers, values: Vector) -> Trace:
-        """Learns points of streams in order."""
-        return self._of(width).update(numbers, values)
+    def learn(self, width: int, runs: Sequence[Run]) -> tuple[Trace, dict[int, str]]:
+        """Learns points of some streams, each of which comes once, long runs before short ones.
 
-    def estimates(self, width: int, numbers: Iterable[int]) -> list[str | None]:
-        """The mean of each variable, as JSON; None where a stream has not started.
-
-        Of several components it is the mean of all of them together.
+        Returns what they came to, one run after another, and the mean of each variable as JSON after some of the
+        points, by their places. Streams with many points are learnt by themselves, which tells the means on the way;
+        the others in one call.
         """
-        fleet, wanted = self._of(width), list(numbers)
-        means, weights = fleet.estimates("means", wanted), fleet.estimates("weights", wanted)
-        return [
-            None if m is None or w is None else orjson.dumps((w @ m).tolist()).decode()
-            for m, w in zip(means, weights, strict=True)
-        ]
+        fleet, traces, means, begin = self._of(width), list[Trace](), dict[int, str](), 0
+        short = [run for run in runs if not run.is_long]
+        for run in runs[: len(runs) - len(short)]:
+            trace, own = _learn_alone(fleet, run)
+            traces.append(trace)
+            means |= {begin + place: text for place, text in own.items()}
+            begin += len(trace)
+        if short:
+            numbers = np.repeat([run.number for run in short], [len(run.values) for run in short])
+            traces.append(fleet.update(numbers, np.concatenate([run.values for run in short])))
+            means |= _means_after(fleet, short, begin)
+        return in_turn(traces), means
 
     def of(self, width: int, number: int) -> SRA | None:
         """The learner of one stream; None if it has learnt nothing."""
@@ -91,8 +111,7 @@ class Fleets:
                 raise CheckpointError(
                     f"rows {after + 1} to {points[0].row - 1} of stream {number} are not in the store"
                 )
-            values = numbers_of([point.x for point in points], width)
-            self.learn(width, np.full(len(points), number), values)
+            self._of(width).update(np.full(len(points), number), numbers_of([point.x for point in points], width))
             after, learnt = points[-1].row, learnt + len(points)
         return learnt
 
@@ -117,3 +136,36 @@ def require_same_settings(learner: SRA, before: dict[str, object] | None) -> dic
                 "give the same setting, or another --store"
             )
     return now
+
+
+def _learn_alone(fleet: Fleet, run: Run) -> tuple[Trace, dict[int, str]]:
+    """Learns a run by the learner of its stream; the means after every few rows, and after the last."""
+    traces, values = [], run.values
+    if run.number not in fleet:
+        traces.append(fleet.update(np.array([run.number]), values[:1]))  # so that there is a learner
+        values = values[1:]
+    trace = fleet[run.number].process(values, record="means")
+    places = np.arange(len(run.values) - len(trace), len(run.values))
+    wanted = ((run.first + places + 1) % EVERY == 0) | (places == len(run.values) - 1)
+    if trace.means.shape[1] == 1:
+        means = trace.means[:, 0]
+    else:  # of several components there is a mean of all of them at the end only, where their weights are known
+        wanted[:-1] = False
+        means = np.einsum("k,tkd->td", fleet[run.number].weights, trace.means)
+    kept = [place for place in np.flatnonzero(wanted).tolist() if not np.isnan(means[place]).any()]
+    return in_turn([*traces, trace]), dict(zip(places[kept].tolist(), texts_of(means[kept]), strict=True))
+
+
+def _means_after(fleet: Fleet, runs: Sequence[Run], begin: int) -> dict[int, str]:
+    """The means after the last points of short runs that have reached another few rows, by their places."""
+    kept, wanted = {}, []
+    for run in runs:
+        begin += len(run.values)
+        if (run.first + len(run.values)) // EVERY > run.first // EVERY:
+            wanted.append((run.number, begin - 1))
+    numbers = [number for number, _ in wanted]
+    means, weights = fleet.estimates("means", numbers), fleet.estimates("weights", numbers)
+    for (_, place), mean, weight in zip(wanted, means, weights, strict=True):
+        if mean is not None and weight is not None:
+            kept[place] = texts_of((weight @ mean)[None])[0]
+    return kept

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, Row
 
-from holdfast.server.live.board import SPARK, Board, Known
+from holdfast.server.live.board import SPARK, Board, Known, in_short
 from holdfast.server.live.clock import Clock, Moment
 from holdfast.server.live.fleets import Fleets
 from holdfast.server.store import alarms
@@ -58,17 +58,11 @@ def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
     for number, (_, dropped) in fleets.counts().items():
         board.of_number(number).n_dropped = dropped
     for number, n, n_open, newest in alarms.counts(connection):
-        known = board.of_number(number)
-        known.n_alarms, known.open_alarms, known.last_alarm = n, n_open, in_short(connection, newest)
+        known, last = board.of_number(number), alarms.alarm_of(connection, newest)
+        known.n_alarms, known.open_alarms, known.last_alarm = n, n_open, None if last is None else in_short(last)
     board.n_points = sum(known.n_points for known in board.all())
     board.note(board.all())
     return Recovered(checkpoint, {n: rows for n, rows in learnt.items() if n in widths}, relearnt)
-
-
-def in_short(connection: Connection, number: int) -> dict[str, Any] | None:
-    """An alarm as it stands in the list of streams."""
-    alarm = alarms.alarm_of(connection, number)
-    return None if alarm is None else {name: alarm[name] for name in ("id", "kind", "row", "time", "message")}
 
 
 def _show(known: Known, points: list[Row[Any]]) -> None:

@@ -48,6 +48,8 @@ class Watching:
         self.settings, self.store = settings, store
         self.desk = Desk(store, settings.learner, settings.max_streams)
         self.hub = Hub(asyncio.get_running_loop())
+        self.feeds: list[Any] = []
+        """Sources that bring points in."""
         self.keeper = Keeper(self.desk, settings.keep, self.hub.publish, settings.every)
 
     async def post(self, parts: list[Part], name: str | None = None, digest: str = "") -> list[dict[str, Any]]:
