@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.server.errors import Refused
+from holdfast.server.live.board import Known
 from holdfast.server.live.desk import Desk, Told
 from holdfast.server.live.posts import Post
 from holdfast.server.store.condensing import condense, is_due
+from holdfast.server.store.points import pack
 from holdfast.server.store.states import Writing
 
 log = logging.getLogger("holdfast.server")
@@ -23,6 +25,7 @@ WAITING = 400_000  # points that may wait in all
 EVERY = 30.0  # seconds between checkpoints
 OFTEN = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
 SELDOM = 3600.0  # seconds between looks at what is not needed any more
+LOOSE = 128  # short blocks of a stream that are made long ones together
 PATIENCE = 0.25  # seconds without posts, after which there is time for something else
 
 
@@ -185,15 +188,25 @@ class Keeper:
         desk, number = self.desk, next(iter(self._crowded))
         del self._crowded[number]
         known = desk.board.find(number)
-        if known is None or not is_due(known.n_points - known.first_row, self.keep):
+        if known is None:
+            return 0
+        if known.loose >= LOOSE:
+            self._pack(known)
+        if not is_due(known.n_points - known.first_row, self.keep):
             return 0
         width, end = known.entry.width, min(known.n_points, desk.learnt.get(number, 0))
         with desk.store.writing() as connection:
             first = condense(connection, number, width, known.first_row, end, self.keep)
-        gone, known.first_row = first - known.first_row, first
+        gone, known.first_row, known.packed = first - known.first_row, first, max(first, known.packed)
         if gone:
             self._crowded[number] = None  # there may be more
         return gone
+
+    def _pack(self, known: Known) -> None:
+        """Short blocks of a stream become long ones."""
+        with self.desk.store.writing() as connection:
+            pack(connection, known.entry.number, known.packed, known.n_points, known.entry.width)
+        known.packed, known.loose = known.n_points, 0
 
     def _finish(self) -> None:
         try:
