@@ -15,6 +15,7 @@ const streams = new Streams();
 const list = new StreamList(streams);
 const alarms = new AlarmList({ stream: null, open: true });
 let view = null; // the stream in full
+let byKey = false; // whether Escape brought one back to the list
 let seen = Infinity; // the newest alarm when the page was opened: only later ones are told
 
 // For tests, and for the curious at the console.
@@ -49,12 +50,12 @@ function drawTotals() {
 function route() {
   const key = location.hash.startsWith("#stream=") ? decoded(location.hash.slice(8)) : null;
   if (view?.key !== key) {
-    const from = view?.key;
     view?.close();
-    view = key === null ? null : new StreamView(key, { streams, leave: () => (location.hash = "") });
+    view = key === null ? null : new StreamView(key, { streams, leave });
     if (view) right.append(view.element);
-    else if (from !== undefined && !matchMedia("(pointer: coarse)").matches) list.focus();
+    else if (byKey) list.focus();
   }
+  byKey = false;
   main.dataset.view = key !== null ? "stream" : location.hash === "#alarms" ? "alarms" : "start";
   overview.hidden = key !== null;
   list.select(key);
@@ -62,6 +63,12 @@ function route() {
   for (const tab of tabs.children) tab.setAttribute("aria-current", String((tab.hash === "#alarms") === (main.dataset.view === "alarms")));
   drawTotals();
   list.draw();
+}
+
+/** The stream was deleted here. */
+function leave() {
+  location.hash = "";
+  list.update();
 }
 
 function decoded(text) {
@@ -80,7 +87,10 @@ function onKey(event) {
     list.search.focus();
     list.search.select();
     event.preventDefault();
-  } else if (event.key === "Escape" && location.hash) location.hash = "";
+  } else if (event.key === "Escape" && location.hash.length > 1) {
+    byKey = true;
+    location.hash = "";
+  }
 }
 
 // Live

@@ -42,7 +42,7 @@ export function fillRow(row, summary) {
   row.state.textContent = `, ${STATES[summary.state] ?? summary.state}`;
   row.name.textContent = summary.key;
   row.note.replaceChildren(...note(summary));
-  row.note.classList.toggle("alarm", summary.open_alarms > 0);
+  row.note.classList.toggle("raised", summary.open_alarms > 0);
   row.value.textContent = values(summary.last);
   ageRow(row);
   spark(row.canvas, summary.spark ?? [], summary.spark_dropped ?? []);
