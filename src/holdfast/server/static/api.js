@@ -66,7 +66,7 @@ function card({ path, method, operation, id }, root, needed) {
     "article",
     { class: "card endpoint", id },
     h("h3", {}, h("span", { class: `method ${method}` }, method), broken(path)),
-    operation.summary ? h("p", { class: "lead" }, operation.summary) : null,
+    named(operation) ? h("p", { class: "lead" }, operation.summary) : null,
     prose(operation.description),
     parameters.length ? table(parameters, root) : null,
     body ? [h("h4", {}, "Body ", h("span", { class: "soft" }, body.words)), h("pre", { tabIndex: 0 }, body.text)] : null,
@@ -75,6 +75,11 @@ function card({ path, method, operation, id }, root, needed) {
     answers(operation, root),
     method === "get" && !operation.responses?.["200"]?.content?.["text/event-stream"] && !path.endsWith("/events") ? tryIt(path, parameters) : null,
   );
+}
+
+/** Whether the summary is more than the name of a function in other letters. */
+function named({ summary, operationId, description }) {
+  return summary && !(description && operationId?.startsWith(summary.toLowerCase().replace(/ /g, "_")));
 }
 
 /** Paragraphs of plain text; what stands between backticks is code. */

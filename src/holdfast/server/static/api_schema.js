@@ -6,6 +6,8 @@ export function resolve(schema, root) {
   return schema ?? {};
 }
 
+const HUGE = 2 ** 53; // a limit that is none to people
+
 const choices = (schema) => schema.anyOf ?? schema.oneOf;
 
 /** "integer ≥ 1", "list of text", "text or null". */
@@ -18,7 +20,7 @@ export function typeWords(schema, root, depth = 0) {
   if (schema.type === "array") return depth > 2 ? "list" : `list of ${typeWords(schema.items ?? {}, root, depth + 1)}`;
   const words = { string: "text", boolean: "true or false", object: schema.title ?? "object", null: "null" }[schema.type] ?? schema.type ?? "anything";
   const [least, most] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
-  return `${words}${least !== undefined ? ` ≥ ${least}` : ""}${most !== undefined ? ` ≤ ${most}` : ""}`;
+  return `${words}${least !== undefined ? ` ≥ ${least}` : ""}${most !== undefined && most < HUGE ? ` ≤ ${most}` : ""}`;
 }
 
 /** A value that fits the schema: the given example, or one made up from its parts. */

@@ -23,7 +23,7 @@ window.holdfast = { monitor: { streams, list, alarms, get stream() { return view
 
 // The parts of the page
 
-const mark = h("span", { class: "live", role: "status" }, h("span", { class: "dot", "aria-hidden": "true" }), h("span", {}, "connecting…"));
+const mark = h("span", { class: "live waiting", role: "status" }, h("span", { class: "dot", "aria-hidden": "true" }), h("span", {}, "connecting…"));
 const totals = h("dl", { class: "facts totals" });
 const tabs = h("nav", { class: "tabs segments", "aria-label": "What to show" }, h("a", { class: "to-streams", href: "#" }, "Streams"), h("a", { class: "to-alarms", href: "#alarms" }, "Alarms"));
 const left = h("section", { class: "left", "aria-label": "Streams" }, totals, list.element);
@@ -100,8 +100,8 @@ function onAlarms(fresh) {
   const news = fresh.filter((summary) => summary.last_alarm.id > seen);
   if (!news.length) return;
   seen = Math.max(...news.map((summary) => summary.last_alarm.id));
-  for (const { key, last_alarm } of news.slice(0, 3)) toast(h("a", { class: "told", href: link(key) }, h("b", {}, key), " ", last_alarm.message), "error");
-  if (news.length > 3) toast(`${whole(news.length - 3)} more streams raised alarms.`, "error");
+  const room = 3 - document.querySelectorAll("#toasts .told").length; // a flood of alarms must not cover the page
+  for (const { key, last_alarm } of news.slice(0, Math.max(0, room))) toast(h("a", { class: "told", href: link(key) }, h("b", {}, key), " ", last_alarm.message), "error");
 }
 
 function connect() {
@@ -110,6 +110,7 @@ function connect() {
     () => "/events",
     { streams: (data) => onStreams(data) },
     (state) => {
+      mark.classList.remove("waiting");
       mark.classList.toggle("lost", state === "lost");
       mark.lastChild.textContent = state === "lost" ? "reconnecting…" : "live";
       if (lost && state === "live") streams.refresh(); // what changed meanwhile and was not told

@@ -4,6 +4,8 @@
 const FLAT = ["counts", "times", "score", "p_value", "n_dropped", "anomaly", "change"];
 const NESTED = ["low", "high", "estimate"];
 
+const APART = 64; // rows between two estimates that still make a line
+
 const least = (a, b) => (a === null ? b : b === null ? a : Math.min(a, b));
 const most = (a, b) => (a === null ? b : b === null ? a : Math.max(a, b));
 const later = (a, b) => b ?? a;
@@ -110,11 +112,27 @@ export class Buffer {
     return low - 1;
   }
 
+  /** The estimate of a variable as a line: the server tells it at every few rows only, between them it is drawn straight. */
+  line(j) {
+    const [column, { rows }] = [this.estimate[j].slice(), this];
+    let last = -1;
+    for (let i = 0; i < column.length; i++) {
+      if (column[i] === null) continue;
+      const apart = last < 0 ? Infinity : rows[i] - rows[last];
+      if (apart <= APART * Math.max(1, this.counts[i])) {
+        for (let k = last + 1; k < i; k++) column[k] = column[last] + ((column[i] - column[last]) * (rows[k] - rows[last])) / apart;
+      }
+      last = i;
+    }
+    if (last >= 0 && this.next - rows[last] <= APART) column.fill(column[last], last); // it holds until the next is told
+    return column;
+  }
+
   /** What was rejected of a variable: the value farther from the estimate where a place holds several, else null. */
-  rejected(j) {
+  rejected(j, line = this.line(j)) {
     return this.rows.map((_, i) => {
       if (!this.n_dropped[i]) return null;
-      const [low, high, centre] = [this.low[j][i], this.high[j][i], this.estimate[j][i]];
+      const [low, high, centre] = [this.low[j][i], this.high[j][i], line[i]];
       if (low === null || centre === null) return high;
       return centre - low > high - centre ? low : high;
     });

@@ -6,6 +6,9 @@ const LEAST = 1e-300; // a p-value of 0 has no place on a logarithmic axis
 const DEEP = 1e-8; // how far the axis goes down; what lies below is shown at its edge
 export const SHOWN = 3; // variables shown at first, when there are many
 
+/** The name of a variable; where nobody gave one, numbers stand for names. */
+export const called = (variables, j) => (variables[j] !== String(j) ? variables[j] : variables.length === 1 ? "value" : `variable ${j}`);
+
 export class StreamCharts {
   #group = null;
   #made = "";
@@ -25,7 +28,10 @@ export class StreamCharts {
       score: [buffer.score],
       p_value: [buffer.p_value.map((p) => (p === null ? null : Math.max(p, LEAST)))],
     };
-    for (const j of shown) data[`data ${j}`] = [buffer.high[j], buffer.estimate[j], buffer.rejected(j), ...(condensed ? [buffer.low[j]] : [])];
+    for (const j of shown) {
+      const line = buffer.line(j);
+      data[`data ${j}`] = [buffer.high[j], line, buffer.rejected(j, line), ...(condensed ? [buffer.low[j]] : [])];
+    }
     this.#group.set({
       x: buffer.rows,
       times: buffer.times.some((time) => time !== null) ? buffer.times : null,
@@ -41,7 +47,7 @@ export class StreamCharts {
     this.#group = panels(this.place, {
       sync: `stream ${this.stream}`,
       panels: [
-        ...shown.map((j) => dataPanel(j, variables[j], condensed, shown.length)),
+        ...shown.map((j) => dataPanel(j, called(variables, j), condensed, shown.length)),
         { name: "score", title: "Score", height: 84, usual: true, series: [{ label: "score", kind: "line", colour: "points", width: 1.25 }] },
         { name: "p_value", title: "p-value", height: 84, scale: "log", range: (low) => [Math.max(Math.min(low ?? 1, 1e-3), DEEP) / 2, 1.6], series: [{ label: "p", kind: "dots", colour: "points", size: 1.4 }] },
       ],

@@ -13,10 +13,13 @@ export class Feed {
   #turn = Promise.resolve(); // one chunk after the other, also when one has to wait for what it misses
   #closed = false;
 
-  /** `changed()` is called when there is more to see, `alarm(alarm)` for each that came or was changed. */
-  constructor(key, { changed, alarm, failed }) {
+  /**
+   * `changed()` is called when there is more to see, `alarm(alarm)` for each that came or was changed, `alarms()` when many were;
+   * `reset()` when the stream is gone or another one has its name, `failed(error)` when points could not be asked for.
+   */
+  constructor(key, { changed, alarm, alarms, reset, failed }) {
     this.path = `/streams/${encodeURIComponent(key)}`;
-    Object.assign(this, { changed, alarm, failed });
+    Object.assign(this, { changed, alarm, alarms, reset, failed });
   }
 
   /** Starts, or starts again with another span. */
@@ -38,6 +41,9 @@ export class Feed {
     this.#live = live(() => `${this.path}/events?after=${this.buffer.next - 1}`, {
       points: (points) => this.#take(points),
       alarm_changed: (alarm) => this.alarm(alarm),
+      alarms_changed: () => this.alarms(),
+      deleted: () => this.reset(),
+      reset: () => this.reset(),
     });
   }
 

@@ -21,7 +21,7 @@ export class StreamList {
     this.search = h("input", { type: "search", id: "search", placeholder: "Search streams", "aria-label": "Search streams", autocomplete: "off", spellcheck: "false" });
     this.sort = h("select", { id: "sort", "aria-label": "Order" }, Object.entries(SORTS).map(([value, name]) => h("option", { value }, name)));
     this.moved = h("button", { class: "moved small", type: "button", hidden: true, onclick: () => this.update() }, "The order has changed: update");
-    this.none = h("p", { class: "empty", hidden: true }, "No stream has this in its name.");
+    this.none = h("p", { class: "empty" }, "Loading…");
     this.space = h("div", { class: "space", role: "list", "aria-label": "Streams" });
     this.scroller = h("div", { class: "scroller", tabindex: "-1" }, this.space, this.none);
     this.element = h("div", { class: "list" }, h("div", { class: "choose" }, this.search, this.sort), this.moved, this.scroller);
@@ -80,7 +80,8 @@ export class StreamList {
     this.#frame = null;
     const { order, total, known, loaded } = this.#streams;
     this.space.style.height = `${total * ROW}px`;
-    this.none.hidden = total > 0 || !loaded;
+    this.none.hidden = total > 0;
+    if (loaded) this.none.textContent = "No stream has this in its name.";
     const top = this.scroller.scrollTop;
     const first = Math.max(0, Math.floor(top / ROW) - SPARE);
     const last = Math.min(total - 1, Math.ceil((top + this.scroller.clientHeight) / ROW) + SPARE);

@@ -28,10 +28,11 @@ export function line(text, label) {
   return h("div", { class: "line" }, pre, h("button", { type: "button", class: "small", "aria-label": `Copy: ${label}`, onclick: () => copy(code.textContent) }, "Copy"));
 }
 
-/** A body that fits the stream: one value, or one for each variable by name. */
+/** A body that fits the stream: one value, or one for each variable, by name where they have names. */
 export function example(variables, last) {
   const known = (i) => last?.[i] ?? 21.5;
   if (variables.length < 2) return String(known(0));
+  if (variables.every((name, i) => name === String(i))) return JSON.stringify({ values: variables.map((_, i) => known(i)) });
   return JSON.stringify({ values: Object.fromEntries(variables.map((name, i) => [name, known(i)])) }).replace(/'/g, "\\u0027");
 }
 

@@ -2,7 +2,7 @@
 
 import { ago, api, few, h, tell, toast, whole } from "./common.js";
 import { AlarmList } from "./monitor_alarms.js";
-import { SHOWN, StreamCharts } from "./monitor_charts.js";
+import { called, SHOWN, StreamCharts } from "./monitor_charts.js";
 import { Feed, SPANS } from "./monitor_feed.js";
 import { curlLine, example, line } from "./monitor_post.js";
 import { STATES } from "./monitor_row.js";
@@ -22,7 +22,7 @@ export class StreamView {
   constructor(key, { streams, leave }) {
     Object.assign(this, { key, streams, leave, path: `/streams/${encodeURIComponent(key)}` });
     this.element = h("article", { class: "stack whole", "aria-label": `Stream ${key}` }, h("p", { class: "soft" }, "Loading…"));
-    this.feed = new Feed(key, { changed: () => this.#soon(), alarm: (alarm) => this.list.put(alarm), failed: tell });
+    this.feed = new Feed(key, { changed: () => this.#soon(), alarm: (alarm) => this.list.put(alarm), alarms: () => this.list.load(), reset: () => this.open(), failed: tell });
     this.list = new AlarmList({ stream: key, open: false, changed: (alarms) => this.#mark(alarms), choose: (id) => this.#choose(id) });
     this.onchange = ({ detail }) => detail?.includes(key) && this.#update(streams.known.get(key));
     this.onlook = () => (document.hidden ? this.feed.rest() : this.#gone || !this.charts || this.feed.resume());
@@ -95,7 +95,7 @@ export class StreamView {
     };
     this.chips.replaceChildren(
       h("span", { class: "soft small" }, "Variables"),
-      ...variables.map((name, j) => h("button", { type: "button", class: "chip small", "aria-pressed": String(this.#shown.includes(j)), onclick: () => toggle(j) }, name)),
+      ...variables.map((_, j) => h("button", { type: "button", class: "chip small", "aria-pressed": String(this.#shown.includes(j)), onclick: () => toggle(j) }, called(variables, j))),
     );
   }
 
@@ -104,7 +104,7 @@ export class StreamView {
     this.state.className = `badge ${BADGES[state] ?? "plain"}`;
     this.state.textContent = STATES[state] ?? state;
     const share = n_points ? ` (${few((100 * n_dropped) / n_points, 2)} %)` : "";
-    const shown = variables.length === 1 ? [["last value", few(last[0])]] : variables.slice(0, SHOWN).map((name, j) => [name, few(last[j])]);
+    const shown = variables.length === 1 ? [["last value", few(last[0])]] : variables.slice(0, SHOWN).map((_, j) => [called(variables, j), few(last[j])]);
     const facts = [...shown, ["p-value", few(p_value, 2)], ["points", whole(n_points)], ["rejected", `${whole(n_dropped)}${share}`], ["alarms", `${whole(n_alarms)}${open_alarms ? ` (${whole(open_alarms)} open)` : ""}`], ["last point", ago(last_seen)]];
     if (this.facts.children.length !== facts.length) this.facts.replaceChildren(...facts.map(([name]) => h("div", {}, h("dt", {}, name), h("dd", {}))));
     facts.forEach(([, value], i) => {

@@ -18,7 +18,7 @@ export class Streams extends EventTarget {
   #generation = 0;
   #slices = new Map(); // slice → the generation it was asked for in
   #view = [0, 0];
-  #counted = [];
+  #counted = []; // when, and how many points there were in all
 
   /** Sees to it that the summaries of these places are known. */
   need(first, last) {
@@ -70,9 +70,10 @@ export class Streams extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  #count({ n_streams, n_alarming, open_alarms }) {
+  #count({ n_streams, n_alarming, open_alarms, n_points }) {
     const before = this.totals;
     this.totals = { n_streams, n_alarming, open_alarms };
+    this.#counted.push([performance.now(), n_points]);
     this.dispatchEvent(new Event("totals"));
     if (before.open_alarms !== open_alarms) this.dispatchEvent(new CustomEvent("alarms", { detail: [] }));
   }
@@ -80,17 +81,14 @@ export class Streams extends EventTarget {
   /** Takes in an event of the list. */
   apply(data) {
     const fresh = [];
-    let points = 0;
     let alarms = false;
     for (const summary of data.streams) {
       const old = this.known.get(summary.key);
       this.known.set(summary.key, summary);
-      if (old) points += Math.max(0, summary.n_points - old.n_points);
       if (this.#moves(old, summary)) this.moved = true;
       if (summary.last_alarm && summary.last_alarm.id !== old?.last_alarm?.id) fresh.push(summary);
       alarms ||= old?.open_alarms !== summary.open_alarms;
     }
-    this.#counted.push([performance.now(), points]);
     if (data.more || data.n_streams !== this.totals.n_streams) this.moved = true;
     this.#count(data);
     if (fresh.length || alarms) this.dispatchEvent(new CustomEvent("alarms", { detail: fresh }));
@@ -98,8 +96,10 @@ export class Streams extends EventTarget {
   }
 
   #moves(old, summary) {
-    if (!old || this.query.sort === "recent") return true;
-    if (this.query.sort === "name") return false;
+    const { sort } = this.query;
+    if (sort === "recent") return true;
+    if (sort === "name") return false; // new ones are noticed by their number
+    if (!old) return summary.state === "alarming"; // one that was not asked for so far, far down in the list
     return old.state !== summary.state || old.last_alarm?.id !== summary.last_alarm?.id;
   }
 
@@ -108,10 +108,13 @@ export class Streams extends EventTarget {
     this.moved = true;
   }
 
-  /** Points a second, as far as this page has seen them. */
+  /** Points a second over the last few seconds. */
   rate() {
-    const since = performance.now() - SECONDS * 1000;
-    while (this.#counted.length && this.#counted[0][0] < since) this.#counted.shift();
-    return this.#counted.reduce((total, [, points]) => total + points, 0) / SECONDS;
+    const now = performance.now();
+    const counted = this.#counted;
+    while (counted.length > 1 && counted[1][0] < now - SECONDS * 1000) counted.shift();
+    if (counted.length < 2) return 0;
+    const passed = now - counted[0][0];
+    return (1000 * Math.max(0, counted[counted.length - 1][1] - counted[0][1])) / Math.max(passed, 1000);
   }
 }
