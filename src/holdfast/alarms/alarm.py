@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Alarm:
         since = f" since row {self.onset}" if self.onset != self.row else ""
         whose = "" if self.key is None else f"{self.key}, "
         return f"{whose}row {self.row}: {self.kind}{since}, {self.what}"
+
+    def with_names(self, variables: Sequence[str] | None) -> Alarm:
+        """The same with these names of its variables; None leaves them as they are."""
+        return self if variables is None else replace(self, variables=tuple(variables))
 
     @property
     def what(self) -> str:

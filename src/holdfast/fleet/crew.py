@@ -113,6 +113,17 @@ class Crew(ABC):
     def trace(self, answers: Answers) -> Trace:
         """The answers as they are told."""
 
+    def estimate(self, row: Vector, name: str) -> Vector | None:
+        """The estimate of one stream that has started, by its state; None before that."""
+        if row[HELD] >= 0.0:
+            return None
+        engine, own = self.engine, self.engine.cell
+        engine.cell = self.cell(row, np.zeros((self.n_init, self.width)))
+        try:
+            return np.array(engine.estimate(name))
+        finally:
+            engine.cell = own  # so that no row is held on to, and with it the matrix
+
     def _share(self, work: Callable[[slice], object], n: int, least: int) -> None:
         """The work on n things, shared if there are enough of them."""
         parts = min(cores(), max(n // least, 1))

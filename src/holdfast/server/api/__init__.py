@@ -1,0 +1,1 @@
+"""The API: what can be asked and told over HTTP."""

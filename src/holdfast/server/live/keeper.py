@@ -1,0 +1,205 @@
+"""The one thread that learns and writes: it takes all posts that wait, as one group, so that they share one commit."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.server.errors import Refused
+from holdfast.server.live.desk import Desk, Told
+from holdfast.server.live.posts import Post
+from holdfast.server.store.condensing import condense, is_due
+from holdfast.server.store.states import Writing
+
+log = logging.getLogger("holdfast.server")
+AT_ONCE = 20_000  # points of a group, so that nobody waits long
+WAITING = 400_000  # points that may wait in all
+EVERY = 30.0  # seconds between checkpoints
+OFTEN = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
+SELDOM = 3600.0  # seconds between looks at what is not needed any more
+PATIENCE = 0.25  # seconds without posts, after which there is time for something else
+
+
+@dataclass(eq=False)
+class Task:
+    """Something else that is done between groups, and where its result goes."""
+
+    work: Callable[[], Any]
+    result: Future[Any] = field(default_factory=Future)
+
+
+class Keeper:
+    """Works at a desk until it is stopped.
+
+    keep: points of a stream that are kept in full. on_told: is called after each group with what has happened.
+    """
+
+    def __init__(self, desk: Desk, keep: int, on_told: Callable[[Told], None], every: float = EVERY) -> None:
+        self.desk, self.keep, self.every = desk, keep, every
+        self._on_told = on_told
+        self._waiting: queue.Queue[Post | Task | None] = queue.Queue()
+        self._lock = threading.Lock()
+        self._n_waiting = 0
+        self._stopped = False
+        self._writing: Writing | None = None
+        self._checkpoint_due, self._since_checkpoint, self._look_due = time.monotonic() + every, 0, 0.0
+        self._crowded: dict[int, None] = {}  # streams that may have too many points
+        self._thread = threading.Thread(target=self._work, name="holdfast keeper", daemon=True)
+        self._thread.start()
+
+    def submit(self, post: Post) -> Future[list[dict[str, Any]]]:
+        """Takes a post; its answer comes once all of it is kept."""
+        with self._lock:
+            if self._stopped:
+                raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            if self._n_waiting and self._n_waiting + post.n_points > WAITING:
+                message = f"{self._n_waiting} points are waiting to be learnt; send again later"
+                raise Refused("overloaded", message, headers={"Retry-After": "1"})
+            self._n_waiting += post.n_points
+            self._waiting.put(post)
+        return post.answer
+
+    def call(self, work: Callable[[], Any]) -> Future[Any]:
+        """Does something between two groups."""
+        task = Task(work)
+        with self._lock:
+            if self._stopped:
+                raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            self._waiting.put(task)
+        return task.result
+
+    def stop(self) -> None:
+        """What waits is done, a checkpoint is written, and that is all."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            self._waiting.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                posts, task, ended = self._next()
+                if posts:
+                    self._take(posts)
+                if task is not None:
+                    _do(task)
+                if ended:
+                    self._finish()
+                    return
+                self._tidy()
+            except Exception:
+                log.exception("the server could not do something that it has to do between posts")
+                time.sleep(PATIENCE)
+
+    def _next(self) -> tuple[list[Post], Task | None, bool]:
+        """Posts that wait, a task after them, and whether that is the end."""
+        posts: list[Post] = []
+        n_points = 0
+        try:
+            one = self._waiting.get(timeout=0.0 if self._writing is not None else PATIENCE)
+            while isinstance(one, Post):
+                posts.append(one)
+                n_points += one.n_points
+                if n_points >= AT_ONCE:
+                    return posts, None, False
+                one = self._waiting.get_nowait()
+        except queue.Empty:
+            return posts, None, False
+        return posts, one, one is None
+
+    def _take(self, posts: list[Post]) -> None:
+        n_points = sum(post.n_points for post in posts)
+        try:
+            answers, told = self.desk.take(posts)
+        except Exception as error:
+            log.error("a group of %d points is lost to its senders, who are told: %s", n_points, error)
+            self._recover()
+            refusal = Refused("store_unavailable", f"nothing was stored: {error}", headers={"Retry-After": "5"})
+            for post in posts:
+                post.answer.set_exception(refusal)
+        else:
+            for post, answer in zip(posts, answers, strict=True):
+                if isinstance(answer, Refused):
+                    post.answer.set_exception(answer)
+                else:
+                    post.answer.set_result(answer)
+            self._since_checkpoint += n_points
+            self._crowded |= dict.fromkeys(told.streams)
+            if told.streams:
+                self._on_told(told)
+        finally:
+            with self._lock:
+                self._n_waiting -= n_points
+
+    def _recover(self) -> None:
+        """What is in memory becomes what is in the store, as soon as the store can be read."""
+        self._writing = None
+        while True:
+            try:
+                self.desk.recover()
+                return
+            except Exception as error:
+                log.error("the store cannot be read, trying again: %s", error)
+                if self._stopped:
+                    return
+                time.sleep(1.0)
+
+    # Between groups
+
+    def _tidy(self) -> None:
+        now = time.monotonic()
+        if self._writing is not None:
+            self._write_piece()
+        elif self._since_checkpoint and (now >= self._checkpoint_due or self._since_checkpoint >= OFTEN):
+            self._writing, self._since_checkpoint = self.desk.begin_checkpoint(), 0
+            self._checkpoint_due = now + self.every
+        elif self._crowded:
+            self._condense_one()
+        elif now >= self._look_due:
+            self.desk.forget_posts()
+            self._look_due = now + SELDOM
+
+    def _write_piece(self) -> None:
+        assert self._writing is not None
+        with self.desk.store.writing() as connection:
+            done = self._writing.go_on(connection)
+        if done:
+            self.desk.end_checkpoint(self._writing)
+            self._writing = None
+
+    def _condense_one(self) -> None:
+        """Looks at one stream that has got points, and condenses its oldest ones if they are too many."""
+        desk, number = self.desk, next(iter(self._crowded))
+        del self._crowded[number]
+        known = desk.board.find(number)
+        if known is None or not is_due(known.n_points - known.first_row, self.keep):
+            return
+        width, end = known.entry.width, min(known.n_points, desk.learnt.get(number, 0))
+        with desk.store.writing() as connection:
+            first = condense(connection, number, width, known.first_row, end, self.keep)
+        if first > known.first_row:
+            known.first_row = first
+            self._crowded[number] = None  # there may be more
+
+    def _finish(self) -> None:
+        try:
+            self._writing = self.desk.begin_checkpoint()
+            while self._writing is not None:
+                self._write_piece()
+        except Exception as error:
+            log.error("the last checkpoint could not be written; its points will be learnt again: %s", error)
+
+
+def _do(task: Task) -> None:
+    try:
+        task.result.set_result(task.work())
+    except BaseException as error:
+        task.result.set_exception(error)

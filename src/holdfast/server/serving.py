@@ -1,0 +1,67 @@
+"""Runs the app until somebody says stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from holdfast.errors import BadInputError
+
+PATIENCE = 5  # seconds for requests that are being answered when the server stops
+
+
+class Server(uvicorn.Server):
+    """Lets go of listeners first: they would keep it from stopping."""
+
+    def __init__(self, app: FastAPI, on_ready: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=PATIENCE,
+            timeout_keep_alive=30,
+            limit_concurrency=2000,
+            proxy_headers=False,  # who asks is who is connected
+        )
+        super().__init__(config)
+        self._app, self._on_ready = app, on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ready once the state is there and the port is open."""
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """SIGTERM and Ctrl-C."""
+        watching = getattr(self._app.state, "watching", None)
+        if watching is not None:
+            watching.hub.close()
+        super().handle_exit(sig, frame)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket at this address, or an error in words; port 0 is any that is free."""
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        own = socket.socket(family, kind, number)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(address)
+        own.listen(2048)
+    except (OSError, UnicodeError, OverflowError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise BadInputError(f"cannot listen at {host}:{port}: {why}") from None
+    return own
+
+
+def serve(app: FastAPI, own: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C."""
+    server = Server(app, on_ready)
+    server.run([own])
+    if not server.started:
+        raise BadInputError("the server could not start; the log says why")
