@@ -22,6 +22,7 @@ from holdfast.server.explorer.looked_at import LookedAt
 from holdfast.server.explorer.settings import Autopilot, Hand, Rival
 from holdfast.server.explorer.shelf import Shelf
 
+WARM = 60  # points after the start
 MOST_ALARMS = 2000  # that are told one by one; the last ones
 
 
@@ -68,6 +69,9 @@ def learn(learner: StochasticApproximation, data: LookedAt) -> tuple[Trace, floa
     """The trace with the estimates, the milliseconds it took, and what the learner had to say."""
     learner._teller = listening = Listening()
     rows = NamedRows(data.values, data.names)
+    first = learner.clone()  # what is compiled or loaded at the first points is no part of the learning
+    first._teller = Listening()
+    first.process(data.values[: first.n_init + WARM], record="means")
     began = time.perf_counter()
     trace = learner.process(rows, record="means")
     return trace, 1e3 * (time.perf_counter() - began), listening.heard

@@ -1,6 +1,6 @@
 // Panels of charts, one above the other, that share their x: rows of a stream.
 //
-//   const charts = panels(element, { panels: [PANEL, …], sync: "a name", onzoom: (window | null) => …, onrow: (row | null) => … });
+//   const charts = panels(element, { panels: [PANEL, …], sync: "a name", onzoom: (window | null) => …, onwindow: (zoomed) => …, onrow: (row | null) => … });
 //   charts.set({ x, times, data: { panelName: [ys, ys, …] }, events, window });
 //
 // PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], series: [SERIES, …] }
@@ -12,6 +12,7 @@
 // window: [first, last] rows in view when nobody has zoomed; by default all. `set` may leave out what stays the same.
 //
 // Drag to zoom, double click (or Escape, 0) for all, + − and arrows when focused. Charts with one `sync` share the cursor.
+// onzoom is called when somebody zooms here, onwindow whenever it is or is no longer zoomed, onrow with the row under the cursor.
 // charts.zoom([first, last] | null) · charts.zoomed · charts.charts[name].data (what uPlot has) · charts.redraw() · charts.destroy()
 
 import { colour, few, h, whole } from "./common.js";
@@ -22,7 +23,7 @@ const SCALES = { linear: {}, log: { distr: 3, log: 10 }, asinh: { distr: 4, asin
 const AXIS = 58; // pixels left of every chart, so that they stand in line
 let count = 0;
 
-export function panels(container, { panels: wanted, sync = `charts ${++count}`, onzoom, onrow }) {
+export function panels(container, { panels: wanted, sync = `charts ${++count}`, onzoom, onwindow, onrow }) {
   const group = { charts: {}, zoomed: null, times: null, events: [], window: null, x: [] };
   const where = h("span", { class: "chart-where numbers" });
   const root = h("div", { class: "charts", tabIndex: 0, role: "group", "aria-label": "Charts. Plus and minus zoom, arrows move, 0 shows all." }, where);
@@ -40,6 +41,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
     group.zoomed = range && all && (range[0] > all[0] || range[1] < all[1]) ? [Math.max(range[0], all[0]), Math.min(range[1], all[1])] : null;
     apply(group);
     root.classList.toggle("zoomed", group.zoomed !== null);
+    onwindow?.(group.zoomed !== null);
     if (!quietly) onzoom?.(group.zoomed);
   };
   group.set = ({ x, times, data, events, window }) => {

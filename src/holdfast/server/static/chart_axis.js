@@ -40,7 +40,9 @@ export function powersOfTen(min, max, most = 5) {
   };
   if (min > 0) return exponents(min, max).map((power) => 10 ** power);
   const below = min < -1 ? exponents(1, -min).map((power) => -(10 ** power)) : [];
-  return [...below.reverse(), 0, ...(max > 1 ? exponents(1, max).map((power) => 10 ** power) : [])];
+  const above = max > 1 ? exponents(1, max).map((power) => 10 ** power) : [];
+  const room = 0.2 * (Math.asinh(max) - Math.asinh(min));
+  return [...below.reverse(), 0, ...above].filter((tick) => tick === 0 || Math.asinh(Math.abs(tick)) > room);
 }
 
 /** The index whose x is nearest. */
