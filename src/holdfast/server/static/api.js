@@ -1,7 +1,7 @@
 // The API as a reference to read, made from /openapi.json: endpoints by group, each with a command to copy and, for GET, to try.
 
 import { api, bar, copy, h, tell } from "./common.js";
-import { example, pretty, resolve, typeWords } from "./api_schema.js";
+import { example, examples, pretty, resolve, typeWords } from "./api_schema.js";
 import { tryIt } from "./api_try.js";
 
 const METHODS = ["get", "post", "put", "patch", "delete"];
@@ -94,9 +94,9 @@ function bodyOf(operation, root) {
   const [type, one] = Object.entries(content)[0] ?? [];
   if (!type) return null;
   if (!type.includes("json")) return { type, words: type, text: "…", value: null };
-  const value = one.example ?? Object.values(one.examples ?? {})[0]?.value ?? example(one.schema, root);
-  const more = Object.values(one.examples ?? {}).slice(1).map((other) => pretty(other.value));
-  return { type, words: typeWords(one.schema, root), text: [pretty(value), ...more].join("\n"), value };
+  const given = one.example !== undefined ? [one.example] : Object.values(one.examples ?? {}).map((other) => other.value);
+  const all = given.length ? given : examples(one.schema, root);
+  return { type, words: all.length > 1 ? "one of these" : "", text: all.map((value) => pretty(value)).join("\n"), value: all[0] };
 }
 
 function table(parameters, root) {

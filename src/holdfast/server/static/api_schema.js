@@ -8,6 +8,8 @@ export function resolve(schema, root) {
 
 const HUGE = 2 ** 53; // a limit that is none to people
 
+const NAMED = { stream: "boiler", key: "boiler", note: "The valve was opened.", message: "up by 5.3 standard deviations", variables: ["temperature"] };
+
 const choices = (schema) => schema.anyOf ?? schema.oneOf;
 
 /** "integer ≥ 1", "list of text", "text or null". */
@@ -20,7 +22,7 @@ export function typeWords(schema, root, depth = 0) {
   if (schema.type === "array") return depth > 2 ? "list" : `list of ${typeWords(schema.items ?? {}, root, depth + 1)}`;
   const words = { string: "text", boolean: "true or false", object: schema.title ?? "object", null: "null" }[schema.type] ?? schema.type ?? "anything";
   const [least, most] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
-  return `${words}${least !== undefined ? ` ≥ ${least}` : ""}${most !== undefined && most < HUGE ? ` ≤ ${most}` : ""}`;
+  return `${words}${least !== undefined && least > -HUGE ? ` ≥ ${least}` : ""}${most !== undefined && most < HUGE ? ` ≤ ${most}` : ""}`;
 }
 
 /** A value that fits the schema: the given example, or one made up from its parts. */
@@ -34,11 +36,23 @@ export function example(schema, root, depth = 0) {
   if (several) return example(several.find((one) => resolve(one, root).type !== "null") ?? several[0], root, depth + 1);
   if (schema.allOf) return Object.assign({}, ...schema.allOf.map((one) => example(one, root, depth + 1)));
   const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
-  if (type === "object" || schema.properties) {
-    return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, one]) => [name, example(one, root, depth + 1)]));
-  }
+  if (type === "object" || schema.properties) return Object.fromEntries(shownOf(schema).map(([name, one]) => [name, NAMED[name] ?? example(one, root, depth + 1)]));
   if (type === "array") return schema.prefixItems ? schema.prefixItems.map((one) => example(one, root, depth + 1)) : [example(schema.items ?? {}, root, depth + 1)];
   return { string: "text", integer: schema.minimum ?? 0, number: 1.5, boolean: true }[type] ?? null;
+}
+
+/** What is needed of an object, and one more thing that can be said. */
+function shownOf({ properties = {}, required = [] }) {
+  const all = Object.entries(properties);
+  const needed = all.filter(([name]) => required.includes(name));
+  const more = all.find(([name]) => !required.includes(name));
+  return more ? [...needed, more] : needed;
+}
+
+/** Examples of a schema: one of each kind where there are several. */
+export function examples(schema, root) {
+  const kinds = choices(resolve(schema, root))?.filter((one) => resolve(one, root).type !== "null") ?? [schema];
+  return kinds.map((one) => example(one, root));
 }
 
 /** JSON with short lists and objects on one line. */

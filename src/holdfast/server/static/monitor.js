@@ -113,10 +113,17 @@ function connect() {
       mark.classList.remove("waiting");
       mark.classList.toggle("lost", state === "lost");
       mark.lastChild.textContent = state === "lost" ? "reconnecting…" : "live";
-      if (lost && state === "live") streams.refresh(); // what changed meanwhile and was not told
+      if (lost && state === "live") back();
       lost = state === "lost";
     },
   );
+}
+
+/** The connection is back: asks for what changed meanwhile and was not told. */
+function back() {
+  streams.refresh();
+  alarms.load();
+  view?.again();
 }
 
 function onStreams(data) {

@@ -35,7 +35,7 @@ export class AlarmList {
   async load() {
     if (this.#asking) return (this.#asking.again = true);
     const asking = (this.#asking = { again: false });
-    await this.#ask().catch(tell);
+    await this.#ask().catch((error) => (error instanceof TypeError ? null : tell(error))); // without a connection: asked again when it is back
     this.#asking = null;
     if (asking.again) setTimeout(() => this.load(), 500);
   }

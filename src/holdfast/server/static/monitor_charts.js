@@ -24,17 +24,18 @@ export class StreamCharts {
     const made = JSON.stringify([variables, shown, condensed]);
     if (made !== this.#made) this.#make(variables, shown, condensed);
     this.#made = made;
+    // Copies: a chart that was drawn must not grow under its cursor, least of all when it is paused.
     const data = {
-      score: [buffer.score],
+      score: [buffer.score.slice()],
       p_value: [buffer.p_value.map((p) => (p === null ? null : Math.max(p, LEAST)))],
     };
     for (const j of shown) {
       const line = buffer.line(j);
-      data[`data ${j}`] = [buffer.high[j], line, buffer.rejected(j, line), ...(condensed ? [buffer.low[j]] : [])];
+      data[`data ${j}`] = [buffer.high[j].slice(), line, buffer.rejected(j, line), ...(condensed ? [buffer.low[j].slice()] : [])];
     }
     this.#group.set({
-      x: buffer.rows,
-      times: buffer.times.some((time) => time !== null) ? buffer.times : null,
+      x: buffer.rows.slice(),
+      times: buffer.times.some((time) => time !== null) ? buffer.times.slice() : null,
       data,
       events: eventsOf(buffer, alarms, chosen),
       window: windowOf(buffer),

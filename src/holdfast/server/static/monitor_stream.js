@@ -172,6 +172,12 @@ export class StreamView {
     );
   }
 
+  /** The connection is back; points come by themselves. */
+  again() {
+    if (this.charts) this.list.load();
+    else this.open();
+  }
+
   /** Asks whether it is still there; told when streams have gone. */
   async check() {
     if (!this.#gone) await api(this.path).catch((error) => error.status === 404 && this.#missing());
