@@ -206,7 +206,8 @@ BUFFER = """async () => {
     const rows = Array.from({ length: last - first + 1 }, (_, i) => first + i);
     const [none, zero, dropped] = [rows.map(() => null), rows.map(() => 0), rows.map((row) => Number(row === 3))];
     const values = [rows.map((row) => row * 10)];
-    return { rows, times: none, values, estimate: [none], score: rows, p_value: rows, dropped, anomaly: zero, change: zero };
+    const quiet = { times: none, estimate: [none], score: rows, p_value: rows, anomaly: zero, change: zero };
+    return { rows, values, dropped, ...quiet };
   };
   const buffer = new Buffer(1);
   const missing = [chunk(0, 4), chunk(2, 6), chunk(9, 11)].map((one) => buffer.append(one));
@@ -217,7 +218,8 @@ BUFFER = """async () => {
   short.append(chunk(0, 20));
   const merged = new Buffer(1, { most: 10 });
   for (let i = 0; i < 50; i++) merged.append(chunk(i, i));
-  return { missing, before, rows: buffer.rows, values: buffer.high[0], rejected: buffer.rejected(0), short: short.rows, merged };
+  const [{ rows, high: [values] }, rejected] = [buffer, buffer.rejected(0)];
+  return { missing, before, rows, values, rejected, short: short.rows, merged };
 }"""
 
 
