@@ -14,8 +14,8 @@ import numpy as np
 
 from holdfast.datasets import Stream, load_well_log, make_abrupt, make_gradual
 from holdfast.errors import HoldfastError
+from holdfast.server.errors import Refused
 from holdfast.server.explorer.looked_at import LookedAt
-from holdfast.server.explorer.refusing import Refusal
 
 PREFIX = "builtin:"
 
@@ -142,7 +142,7 @@ def listed() -> list[dict[str, Any]]:
 def load(name: str) -> LookedAt:
     """The stream of this name."""
     if name not in BUILTIN or (name == "well-log" and not _has_well_log()):
-        raise Refusal(404, "unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(names())}")
+        raise Refused("unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(names())}")
     return _load(name)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.scheme.state import Vector
-from holdfast.server.explorer.refusing import Refusal
+from holdfast.server.errors import Refused
 
 TOGETHER = 16  # variables that are learnt at once, at most
 
@@ -65,17 +65,15 @@ class LookedAt:
             key = self.streams[0]["key"] if key is None else key
             rows = np.flatnonzero(self.keys == key)
             if not len(rows):
-                raise Refusal(404, "unknown_key", f"there is no stream {key!r} in {self.name}")
+                raise Refused("unknown_key", f"there is no stream {key!r} in {self.name}")
         elif key is not None:
-            raise Refusal(404, "unknown_key", f"{self.name} is one stream: it has no keys")
+            raise Refused("unknown_key", f"{self.name} is one stream: it has no keys")
         unknown = [one for one in columns or () if one not in self.names]
         if unknown:
-            raise Refusal(404, "unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
+            raise Refused("unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
         names = tuple(dict.fromkeys(columns)) if columns else self.names
         if len(names) > TOGETHER:
-            raise Refusal(
-                422, "too_many_columns", f"at most {TOGETHER} columns are learnt together here, got {len(names)}"
-            )
+            raise Refused("too_many_columns", f"at most {TOGETHER} columns are learnt together here, got {len(names)}")
         which = [self.names.index(one) for one in names]
         return LookedAt(
             self.name,

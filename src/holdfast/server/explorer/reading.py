@@ -11,8 +11,8 @@ import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.scheme.state import Vector
+from holdfast.server.errors import Refused
 from holdfast.server.explorer.looked_at import LookedAt
-from holdfast.server.explorer.refusing import Refusal
 from holdfast.streams.batch import Batch
 from holdfast.streams.columns import Wanted
 from holdfast.streams.lateness import Lateness
@@ -30,7 +30,7 @@ def read_file(content: bytes, name: str) -> LookedAt:
     """What is in a file of this name; what was understood, left out, refused and cut off is told with it."""
     shown = PurePath(name.replace("\\", "/")).name or "data.csv"
     if not content.strip():
-        raise Refusal(422, "unreadable", f"{shown} is empty")
+        raise Refused("unreadable", f"{shown} is empty")
     with TemporaryDirectory(prefix="holdfast") as folder:
         path = Path(folder) / f"data{_suffix(shown)}"
         path.write_bytes(content)
@@ -38,7 +38,7 @@ def read_file(content: bytes, name: str) -> LookedAt:
             return _read(path, shown)
         except (BadInputError, ValueError, OSError) as error:  # pyarrow's errors are of the latter kinds
             words = str(error).replace(str(path), shown)
-            raise Refusal(422, "unreadable", words if shown in words else f"{shown}: {words}") from None
+            raise Refused("unreadable", words if shown in words else f"{shown}: {words}") from None
 
 
 def _suffix(name: str) -> str:
@@ -55,7 +55,7 @@ def _read(path: Path, name: str) -> LookedAt:
     if not found or peeked.columns is None:
         first = next((one for batch in peeked.read() for one in batch.refused.first), None)
         why = "" if first is None else f" ({first})"
-        raise Refusal(422, "unreadable", f"{name}: there is not one record that can be read{why}")
+        raise Refused("unreadable", f"{name}: there is not one record that can be read{why}")
     columns = peeked.columns
     most = max(MOST // len(columns.values), 1)
     taken, told = _take(peeked, most)

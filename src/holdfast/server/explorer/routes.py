@@ -10,10 +10,11 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
+from holdfast.server.api.answers import answer
+from holdfast.server.errors import Refused
 from holdfast.server.explorer import builtin
 from holdfast.server.explorer.looked_at import TOGETHER, LookedAt
 from holdfast.server.explorer.reading import MOST, read_file
-from holdfast.server.explorer.refusing import Refusal, ToldRoute
 from holdfast.server.explorer.running import run
 from holdfast.server.explorer.settings import AnySetting, Autopilot, Rival
 from holdfast.server.explorer.shelf import Shelf
@@ -21,11 +22,11 @@ from holdfast.server.explorer.tradeoff import trade, usual_length
 
 LARGEST = 32 << 20  # bytes of a file
 DATA: Shelf[LookedAt] = Shelf(64 << 20)
-TRADES: Shelf[bytes] = Shelf(4 << 20)
-JSON = "application/json"
+TRADES: Shelf[dict[str, Any]] = Shelf(4 << 20)
+SIZE = 16 << 10  # bytes of a trade-off, about
 AT_FIRST = 8  # columns that are looked at if nobody says which: those that `holdfast detect` watches together
 
-router = APIRouter(prefix="/explore", tags=["explorer"], route_class=ToldRoute)
+router = APIRouter(prefix="/explore", tags=["explorer"])
 
 
 class Asked(BaseModel):
@@ -43,7 +44,7 @@ class Asked(BaseModel):
 def streams() -> Response:
     """The built-in streams."""
     limits = {"most_values": MOST, "most_bytes": LARGEST, "most_columns": TOGETHER}
-    return _json({"streams": builtin.listed(), "limits": limits})
+    return answer({"streams": builtin.listed(), "limits": limits})
 
 
 @router.post(
@@ -76,34 +77,34 @@ def data(
         "means": None if stream.means is None else [[*of_one.T.copy()] for of_one in stream.means.transpose(2, 0, 1)],
         "usual_length": usual_length(stream.values),
     }
-    return _json(told)
+    return answer(told)
 
 
 @router.post("/runs")
 def runs(asked: Asked) -> Response:
     """One setting from the first point to the last: what was rejected, the estimate, scores, alarms."""
-    return _json(run(_find(asked.data).chosen(asked.key, asked.columns), asked.settings))
+    return answer(run(_find(asked.data).chosen(asked.key, asked.columns), asked.settings))
 
 
 @router.post("/tradeoff")
 def trade_off(asked: Asked) -> Response:
     """The mean squared error over γ and ρ where the truth is known; else the theory's bound."""
     if isinstance(asked.settings, Rival):
-        raise Refusal(422, "invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
+        raise Refused("invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
     whole = _find(asked.data)
     settings = asked.settings.model_dump(include={"mode", "n_components", "norm"})
     name = hashlib.sha256(orjson.dumps([asked.data, asked.key, asked.columns, settings])).hexdigest()
     kept = TRADES.get(name)
     if kept is None:
-        kept = _as_bytes(trade(whole.chosen(asked.key, asked.columns), asked.settings))
-        TRADES.put(name, kept, len(kept))
-    return Response(kept, media_type=JSON)
+        kept = trade(whole.chosen(asked.key, asked.columns), asked.settings)
+        TRADES.put(name, kept, SIZE)
+    return answer(kept)
 
 
 async def _body(request: Request) -> bytes:
     """The file, as long as it is not too large."""
-    too_large = Refusal(
-        413, "too_large", f"the file is larger than {LARGEST >> 20} MB: `holdfast detect FILE` takes any size"
+    too_large = Refused(
+        "too_large", f"the file is larger than {LARGEST >> 20} MB: `holdfast detect FILE` takes any size"
     )
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > LARGEST:
@@ -122,7 +123,7 @@ def _kept(content: bytes, name: str) -> Response:
     if found is None:
         found = read_file(content, name)
         DATA.put(id, found, found.size)
-    return _json(_described(id, found))
+    return answer(_described(id, found))
 
 
 def _find(id: str) -> LookedAt:
@@ -130,7 +131,7 @@ def _find(id: str) -> LookedAt:
         return builtin.load(id.removeprefix(builtin.PREFIX))
     found = DATA.get(id)
     if found is None:
-        raise Refusal(404, "unknown_data", "this file is not kept here any more: give it again")
+        raise Refused("unknown_data", "this file is not kept here any more: give it again")
     return found
 
 
@@ -146,11 +147,3 @@ def _described(id: str, found: LookedAt) -> dict[str, Any]:
         "change_points": found.change_points,
         "has_truth": found.means is not None,
     }
-
-
-def _as_bytes(told: Any) -> bytes:
-    return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS)
-
-
-def _json(told: Any) -> Response:
-    return Response(_as_bytes(told), media_type=JSON)

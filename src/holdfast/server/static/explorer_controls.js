@@ -1,7 +1,7 @@
 // The settings of one side: mode, sliders, folds. They change the settings they are given and say so.
 
 import { few, h, whole } from "./common.js";
-import { choice, segments, slider, tick } from "./explorer_fields.js";
+import { buttons, choice, segments, slider, tick, typed } from "./explorer_fields.js";
 import { stepOf } from "./explorer_state.js";
 
 const RIVALS = { SEM: "sEM", IEM: "iEM", SDEM: "SDEM", ADWIN: "ADWIN", KSWIN: "KSWIN", PageHinkley: "Page–Hinkley" };
@@ -12,7 +12,7 @@ const LARGEST_TIED = 40; // thresholds to which a step can be tied: beyond, it i
 export function controls({ title, modes, settings, changed, scale }) {
   const fields = {};
   const set = (name) => (value) => {
-    settings()[name] = value;
+    settings()[name] = name === "components" ? Number(value) : value;
     show();
     changed();
   };
@@ -26,7 +26,11 @@ export function controls({ title, modes, settings, changed, scale }) {
     shown: (far) => whole(Math.round(1 / far)),
     read: (text) => 1 / Number(text),
   });
-  const components = field("components", slider, { label: "Components", told: "Gaussians that the stream is made of; 0 lets it choose 1 to 3", low: 0, high: 5, whole: true, shown: (n) => (n === 0 ? "auto" : String(n)), read: (text) => (text === "auto" ? 0 : Math.min(5, Math.max(0, Number(text)))) });
+  const components = field("components", buttons, {
+    label: "Components",
+    told: "Gaussians that the stream is made of",
+    choices: { 0: "auto", 1: "1", 2: "2", 3: "3", 4: "4", 5: "5" },
+  });
   const gamma = field("gamma", slider, { label: "Robustness γ", told: "points farther off than this are rejected", low: 0.5, high: 100, log: true, endless: true });
   const tied = field("tied", tick, { label: "ρ tied to γ by the paper's relation" });
   const rho = field("rho", slider, { label: "Adaptivity ρ", told: "the weight of a new point: 1/ρ points are remembered", low: 1e-4, high: 0.5, log: true });
@@ -35,8 +39,8 @@ export function controls({ title, modes, settings, changed, scale }) {
   const step = h("p", { class: "told small soft numbers" });
   const norm = field("norm", choice, { label: "γ counts", choices: { whitened: "standard deviations", mean: "the paper's: means", full: "the paper's: all statistics" } });
   const rival = field("rival", choice, { label: "Method", choices: RIVALS });
-  const season = field("season", slider, { label: "Season", told: "rows after which things repeat themselves; 0 for none", low: 0, high: 1000, whole: true });
-  const lags = field("lags", slider, { label: "Lags", told: "rows back that a point depends on", low: 0, high: 24, whole: true });
+  const season = field("season", typed, { label: "Season", told: "rows after which things repeat themselves; 0 for none", low: 0, high: 20000 });
+  const lags = field("lags", typed, { label: "Lags", told: "rows back that a point depends on. A new season or lag is compiled first, which takes a while", low: 0, high: 24 });
   const kswin = [
     field("alpha", slider, { label: "Level α", low: 1e-5, high: 0.1, log: true }),
     field("window", slider, { label: "Window", low: 20, high: 1000, log: true, whole: true }),
@@ -50,7 +54,7 @@ export function controls({ title, modes, settings, changed, scale }) {
     hand: [gamma, tied, rho, beta, sharpness, { element: step }, components, norm, promise],
     rival: [rival, components, rho, ...kswin, adwin, hinkley],
   };
-  const all = [...new Set(Object.values(parts).flat().map(({ element }) => element))];
+  const all = [...new Set(Object.values(parts).flat().map((part) => part.element))];
   // One order for all modes, so that what stays does not jump.
   const order = [rival, gamma, tied, rho, beta, sharpness, { element: step }, components, promise, ...kswin, adwin, hinkley, norm, { element: fold }];
   const body = h("div", { class: "fields" }, order.map(({ element }) => element));
@@ -76,14 +80,13 @@ export function controls({ title, modes, settings, changed, scale }) {
     if (s.mode === "hand" && s.tied && !(s.gamma <= LARGEST_TIED * scale(s))) s.gamma = 6 * scale(s);
     const shown = visible(s);
     all.forEach((one) => (one.hidden = !shown.has(one)));
+    components.element.querySelector('[data-value="0"]').hidden = s.mode !== "autopilot";
     for (const [name, one] of Object.entries(fields)) one.set(s[name], ...limitsOf(name, s));
     step.textContent = `so that ρ = ${few(stepOf(s), 3)}`;
   }
 
   function limitsOf(name, s) {
     if (name === "gamma") return [{ low: 0.5 * scale(s), high: 100 * scale(s) }];
-    if (name === "components") return [{ low: s.mode === "autopilot" ? 0 : 1 }];
-    if (name === "season") return [{ high: Math.max(1000, s.season) }];
     return [];
   }
 

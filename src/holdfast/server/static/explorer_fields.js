@@ -77,6 +77,27 @@ export function segments({ label, choices, value, onchange, name }) {
   return { element, set };
 }
 
+/** A heading and under it buttons of which one is pressed. */
+export function buttons({ label, told, ...others }) {
+  const row = segments({ label, ...others });
+  const element = h("div", { class: "field" }, h("div", { class: "field-head" }, h("span", { class: "label" }, label), row.element), told ? h("p", { class: "told small soft" }, told) : null);
+  return { element, set: row.set };
+}
+
+/** A whole number that is typed: it counts when it has been written, not at every digit. */
+export function typed({ label, told, low, high, value, onchange, name }) {
+  const id = `field-${++count}`;
+  const input = h("input", { type: "number", id, min: low, max: high, step: 1, class: "typed numbers", "data-name": name });
+  input.addEventListener("change", () => {
+    const x = Number(input.value);
+    if (Number.isInteger(x) && x >= low && x <= high) onchange(x);
+    else input.reportValidity();
+  });
+  const set = (x) => (input.value = x);
+  set(value);
+  return { element: h("div", { class: "field" }, h("div", { class: "field-head" }, h("label", { for: id }, label), input), h("p", { class: "told small soft" }, told)), set };
+}
+
 /** A choice among many. choices: {value: title}. */
 export function choice({ label, choices, value, onchange, name }) {
   const id = `field-${++count}`;
