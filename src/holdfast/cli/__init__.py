@@ -12,7 +12,7 @@ import typer
 
 from holdfast.benchmarks import LONG, USUAL, listed
 from holdfast.cli.flags import with_settings
-from holdfast.cli.settings import DETECT, WATCH
+from holdfast.cli.settings import DETECT, SERVE, WATCH
 
 BROKEN_PIPE = 141  # as shells have it
 
@@ -97,6 +97,31 @@ def watch(source: str, values: dict[str, Any]) -> None:
     run_watch(source, values)
 
 
+SERVE_HELP = """Serve a page to look at: an explorer of one stream, a live monitor of many, and the API behind it.
+
+Points come by HTTP (POST /streams/KEY/points), and from SOURCE, if one is named: whatever `holdfast watch` reads. \
+Everything is kept in one SQLite file, or in PostgreSQL; after a crash it goes on where it was.
+
+\b
+Examples:
+  holdfast serve --demo
+  curl -d 1.5 -H content-type:application/json http://127.0.0.1:8420/streams/pump/points
+  holdfast serve nats://127.0.0.1:4222/sensors --key sensor --store postgresql://me@localhost/plant
+  HOLDFAST_TOKEN=… holdfast serve --host 0.0.0.0
+
+SIGTERM and Ctrl-C end it in order. Exit codes: 0 stopped, 2 something is wrong with source or settings.
+"""
+
+
+@app.command(help=SERVE_HELP)
+@with_settings(SERVE, "What to watch besides.", "[SOURCE]", needed=False)
+def serve(source: str, values: dict[str, Any]) -> None:
+    """See SERVE_HELP."""
+    from holdfast.cli.serve import run_serve
+
+    run_serve(source, values)
+
+
 @app.command()
 def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder given to --checkpoint.")],
@@ -115,7 +140,7 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path("holdfast.toml"),
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write a configuration file with every setting of `detect` and `watch`, in comments."""
+    """Write a configuration file with every setting of `detect`, `watch` and `serve`, in comments."""
     from holdfast.cli.settings import template
     from holdfast.errors import BadInputError
 

@@ -10,11 +10,10 @@ from holdfast.fleet import Fleet
 from holdfast.learners import SRA
 from holdfast.streams.columns import Columns, listed
 from holdfast.streams.saving import Model
-from holdfast.streams.separate import Separate
+from holdfast.streams.separate import TOGETHER, Separate
 from holdfast.streams.source import Source
 
 REFERENCE = 100  # points that a change is seen against
-TOGETHER = 8  # columns that are watched jointly unless it is said otherwise
 
 
 @dataclass(frozen=True)

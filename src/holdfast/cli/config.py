@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.settings import CHOICES, SETTINGS
+from holdfast.cli.settings import CHOICES, LEAST, SETTINGS
 from holdfast.errors import BadInputError
 
 
@@ -60,9 +60,9 @@ def checked(values: dict[str, Any]) -> dict[str, Any]:
             )
     if values.get("columns"):
         values["columns"] = [part.strip() for one in values["columns"] for part in one.split(",") if part.strip()]
-    for name, least in (("show", 0), ("every", 0.0)):
+    for name, least in LEAST.items():
         if values.get(name) is not None and not values[name] >= least:
-            raise BadInputError(f"--{name}: expected a number from {least:g} on, got {values[name]}")
+            raise BadInputError(f"--{name.replace('_', '-')}: expected a number from {least:g} on, got {values[name]}")
     components = values.get("components")
     if components != "auto" and not (str(components).isdigit() and int(str(components)) > 0):
         raise BadInputError(f"--components: expected a whole number or auto, got {components!r}")

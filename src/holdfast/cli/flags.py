@@ -14,10 +14,13 @@ from holdfast.cli.settings import settings_of
 from holdfast.errors import BadInputError
 
 
-def with_settings(command: str, what: str, metavar: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(
+    command: str, what: str, metavar: str, needed: bool = True
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a command of a function body(source, values): an argument, a flag for each setting, and --config.
 
-    What is on the command line goes before what is in the file.
+    What is on the command line goes before what is in the file. needed: whether there has to be a source; else it may
+    be empty.
     """
 
     def decorate(body: Callable[[str, dict[str, Any]], None]) -> Callable[..., None]:
@@ -29,9 +32,9 @@ def with_settings(command: str, what: str, metavar: str) -> Callable[[Callable[.
                 source = source or kept.pop("source", None)
                 values |= {name: value for name, value in kept.items() if name in values}
             values |= {name: value for name, value in given.items() if name in values and value is not None}
-            if not source:
+            if not source and needed:
                 raise BadInputError(f"{metavar} is missing: name it, or give a --config that has a `source`")
-            body(source, checked(values))
+            body(source or "", checked(values))
 
         parameters = [
             _parameter("source", str | None, None, typer.Argument(help=what, metavar=metavar, show_default=False))

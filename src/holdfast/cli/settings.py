@@ -1,4 +1,4 @@
-"""The settings of `detect` and `watch`, told once: flags, keys of a configuration file, and the file `init` writes."""
+"""The settings of `detect`, `watch` and `serve`, told once: flags, keys of a file, and the file `init` writes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-DETECT, WATCH = "detect", "watch"
-BOTH = (DETECT, WATCH)
+DETECT, WATCH, SERVE = "detect", "watch", "serve"
+BOTH, ALL, LIVE = (DETECT, WATCH), (DETECT, WATCH, SERVE), (WATCH, SERVE)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Setting:
     told: str
     example: Any
     metavar: str = ""
-    commands: Sequence[str] = BOTH
+    commands: Sequence[str] = ALL
     flags: Sequence[str] = ()
     group: str = ""
 
@@ -36,7 +36,9 @@ INPUT = [
     Setting("key", str, None, "The column that names the stream of each row, or 'none'.", "sensor", "NAME"),
     Setting("time", str, None, "The column with the times, or 'none'.", "time", "NAME"),
     Setting("form", str, None, "csv or json, where the name of the source does not tell.", "csv", "csv|json"),
-    Setting("late", str, "skip", "Points older than the last of their stream, or equal to it.", "learn", "skip|learn"),
+    Setting(
+        "late", str, "skip", "Points older than the last of their stream, or equal to it.", "learn", "skip|learn", BOTH
+    ),
 ]
 JOINT = "Watch the columns together, or each by itself; by default together up to 8."
 SEASON = "Rows after which things repeat themselves: 288 for a day in steps of 5 minutes."
@@ -53,16 +55,16 @@ LEARNING = [
     Setting("beta", float, None, "With --gamma and --M: the step size by Corollary 1 of the paper.", 0.1, "NUMBER"),
     Setting("M", float, None, "With --gamma and --beta: how sharp the data are.", 5.0, "NUMBER"),
     Setting("norm", str, "whitened", "What --gamma counts: deviations, or the paper's.", "mean", "whitened|mean|full"),
-    Setting("max_keys", int, None, "Streams kept at most; those not seen for longest leave.", 100_000, "N"),
+    Setting("max_keys", int, None, "Streams kept at most; those not seen for longest leave.", 100_000, "N", BOTH),
 ]
 ALARMS_GO = "Where alarms go; may be said several times. .jsonl .csv .parquet .db - nats:// mqtt:// kafka:// http://"
 POINTS_GO = "Where each point goes with its score: the same but http://."
 REPORT = "The page to write; 'none' for no page."
 OUTPUT = [
     Setting("report", Path, Path("report.html"), REPORT, "report.html", "FILE", (DETECT,)),
-    Setting("alarms", list[str], None, ALARMS_GO, ["alarms.jsonl"], "PLACE"),
-    Setting("points", list[str], None, POINTS_GO, ["points.db"], "PLACE"),
-    Setting("format", str, "text", "What is printed: json is for machines.", "json", "text|json"),
+    Setting("alarms", list[str], None, ALARMS_GO, ["alarms.jsonl"], "PLACE", BOTH),
+    Setting("points", list[str], None, POINTS_GO, ["points.db"], "PLACE", BOTH),
+    Setting("format", str, "text", "What is printed: json is for machines.", "json", "text|json", BOTH),
     Setting("show", int, 20, "Alarms to print, at most.", 50, "N", (DETECT,)),
     Setting(
         "fail_on_alarm",
@@ -82,9 +84,26 @@ RUNNING = [
     Setting("every", float, 5.0, "Seconds between checkpoints.", 10.0, "SECONDS", (WATCH,)),
     Setting("once", bool, False, ONCE, True, "", (WATCH,), ("--once",)),
     Setting("metrics", str, None, METRICS, "127.0.0.1:9464", "ADDRESS", (WATCH,)),
-    Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", (WATCH,)),
+    Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", LIVE),
 ]
-GROUPS = {"Input": INPUT, "Learning": LEARNING, "Output": OUTPUT, "Running": RUNNING}
+STORE = "Where all is kept: an SQLite file, or postgresql://user@host/database."
+TOKEN = "A file with the token that is asked for; or set HOLDFAST_TOKEN. Needed for any other host than this machine."
+KEEP = "Points of a stream that are kept in full; older ones are kept in buckets."
+SERVING = [
+    Setting("host", str, "127.0.0.1", "Where to listen.", "0.0.0.0", "ADDRESS", (SERVE,)),
+    Setting("port", int, 8420, "Where to listen; 0 for any that is free.", 8000, "PORT", (SERVE,)),
+    Setting("store", str, "holdfast.db", STORE, "postgresql://holdfast@localhost/holdfast", "PLACE", (SERVE,)),
+    Setting("token_file", Path, None, TOKEN, "token.txt", "FILE", (SERVE,)),
+    Setting("keep", int, 10_000, KEEP, 50_000, "POINTS", (SERVE,)),
+    Setting("max_streams", int, 100_000, "Streams, at most.", 1000, "N", (SERVE,)),
+    Setting("rate", float, 1000.0, "Requests a second that one address may make.", 50.0, "N", (SERVE,)),
+    Setting("max_body", float, 8.0, "Megabytes that may be posted at once.", 1.0, "MB", (SERVE,)),
+    Setting(
+        "demo", bool, False, "Also watch streams that are made up, to have a look.", True, "", (SERVE,), ("--demo",)
+    ),
+    Setting("open", bool, None, "Open the page in the browser.", False, "", (SERVE,), ("--open/--no-open",)),
+]
+GROUPS = {"Input": INPUT, "Learning": LEARNING, "Output": OUTPUT, "Running": RUNNING, "Serving": SERVING}
 SETTINGS = tuple(replace(one, group=group) for group, settings in GROUPS.items() for one in settings)
 CHOICES = {
     "form": ("csv", "json"),
@@ -94,6 +113,7 @@ CHOICES = {
     "format": ("text", "json"),
     "log_format": ("text", "json"),
 }
+LEAST = {"show": 0, "every": 0.0, "port": 0, "keep": 100, "max_streams": 1, "rate": 0.1, "max_body": 0.001}
 
 
 def settings_of(command: str) -> list[Setting]:
@@ -104,7 +124,7 @@ def settings_of(command: str) -> list[Setting]:
 def template() -> str:
     """A configuration file with every setting in a comment."""
     lines = [
-        "# Settings of `holdfast watch --config holdfast.toml` and `holdfast detect --config holdfast.toml`.",
+        "# Settings of `holdfast detect`, `holdfast watch` and `holdfast serve`, each with --config holdfast.toml.",
         "# Every flag is a key here; flags on the command line go before these. Take away a # to set one.",
         "",
         "# A file, a folder, - for standard input, nats://host:4222/subject, mqtt://host/topic, kafka://host:9092/topic",
@@ -115,7 +135,8 @@ def template() -> str:
         if one.group != group:
             group = one.group
             lines += ["", f"# --- {group} ---"]
-        only = f" (`{one.commands[0]}` only)" if len(one.commands) == 1 else ""
+        names = " and ".join(f"`{command}`" for command in one.commands)
+        only = f" ({names} only)" if len(one.commands) < len(ALL) else ""
         default = f" Default: {one.default}." if one.default not in (None, False) else ""
         lines += ["", f"# {one.told}{default}{only}", f"# {one.name} = {_toml(one.example)}"]
     return "\n".join(lines) + "\n"

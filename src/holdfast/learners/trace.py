@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -83,6 +84,11 @@ class Trace:
             return self.points_of_alarms
         return [alarm.row - self.first_row for alarm in self.alarms]
 
+    def part(self, rows: slice) -> Trace:
+        """Scores and fates of some of the rows, without the alarms."""
+        watched = None if self.watched is None else (self.watched[0][rows], self.watched[1][rows])
+        return Trace(self.score[rows], self.fates[rows], watched=watched)
+
     def step(self, row: int) -> Step:
         """What `update` would have answered to this row."""
         score = float(self.score[row])
@@ -113,3 +119,24 @@ class Trace:
         if name not in self.recorded:
             raise AttributeError(f"{name} was not recorded: process(X, record={name!r}) keeps it")
         return self.recorded[name]
+
+
+def in_turn(traces: Sequence[Trace]) -> Trace:
+    """One trace after another; each alarm with the entry that raised it."""
+    watched = None
+    if all(trace.watched is not None for trace in traces):
+        columns = zip(*(trace.watched for trace in traces if trace.watched is not None), strict=True)
+        change_score, p_value = (np.concatenate(column) for column in columns)
+        watched = (change_score, p_value)
+    raised_at, first = [], 0
+    for trace in traces:
+        raised_at += [first + place for place in trace.raised_at]
+        first += len(trace)
+    return Trace(
+        np.concatenate([trace.score for trace in traces]),
+        np.concatenate([trace.fates for trace in traces]),
+        watched=watched,
+        alarms=[alarm for trace in traces for alarm in trace.alarms],
+        first_row=traces[0].first_row,
+        points_of_alarms=raised_at,
+    )

@@ -15,6 +15,7 @@ from holdfast.streams.results import texts_of
 from holdfast.streams.source import Source
 
 BETWEEN = " / "  # key and variable
+TOGETHER = 8  # columns that are watched jointly unless it is said otherwise
 
 
 class Separate:

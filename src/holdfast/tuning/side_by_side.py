@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.datasets import Stream
 from holdfast.learners import StochasticApproximation, Trace
 from holdfast.learners.plain_engine import PlainEngine
+from holdfast.learners.trace import in_turn
 from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.compiling import announced
 from holdfast.scheme.lanes import LANES
@@ -107,15 +108,4 @@ def _run(learners: Sequence[StochasticApproximation], points: Vector) -> list[Tr
 
 def _joined(first: Trace, second: Trace | Failed) -> Trace | Failed:
     """One trace after another."""
-    if isinstance(second, Failed):
-        return second
-    watched = None
-    if first.watched is not None and second.watched is not None:
-        watched = tuple(np.concatenate(both) for both in zip(first.watched, second.watched, strict=True))
-    return Trace(
-        np.concatenate([first.score, second.score]),
-        np.concatenate([first.fates, second.fates]),
-        watched=watched,  # type: ignore[arg-type]
-        alarms=first.alarms + second.alarms,
-        first_row=first.first_row,
-    )
+    return second if isinstance(second, Failed) else in_turn([first, second])

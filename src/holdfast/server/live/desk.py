@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, select
 
 from holdfast.learners import SRA
-from holdfast.learners.trace import Trace
 from holdfast.server.errors import Refused
 from holdfast.server.live.admission import Admitted, admit
 from holdfast.server.live.board import Board, Known
 from holdfast.server.live.fleets import Fleets, require_same_settings
+from holdfast.server.live.learning import learn_pieces
 from holdfast.server.live.posts import Post
 from holdfast.server.live.recovery import recover
 from holdfast.server.store import Store
 from holdfast.server.store.alarms import newest_number, write_alarms
 from holdfast.server.store.many import insert_many
 from holdfast.server.store.opening import set_about
-from holdfast.server.store.points import Written, as_time, known
+from holdfast.server.store.points import write_blocks
 from holdfast.server.store.states import Writing
 from holdfast.server.store.streams import Entry, add_streams, remove_stream
 from holdfast.server.store.tables import POSTS, SOURCES
 
 log = logging.getLogger("holdfast.server")
 REFERENCE = 100  # points that a change is seen against
-EVERY = 8  # rows: how often at least the estimate is kept
 REMEMBERED = 86_400.0  # seconds that a post is known again by its name
 
 
@@ -80,28 +77,32 @@ class Desk:
         If this raises, nothing of the group is in the store; what is in memory has to be recovered.
         """
         now, told = time.time(), Told()
-        answers: list[Any] = []
-        admitted: list[Admitted] = []
+        answers: list[Any] = [None] * len(posts)
+        own: dict[int, list[Admitted]] = {}
+        named: dict[str, int] = {}
         with self.store.writing() as connection, self.board.lock:
             first_new = self._next_stream
-            for post in posts:
-                try:
-                    repeated = self._answered_before(connection, post)
-                    own = [] if repeated is not None else admit(post.parts, self.board, self.most, self._new_stream)
-                except Refused as refusal:
-                    answers.append(refusal)
-                    continue
-                admitted += own
-                answers.append(own if repeated is None else repeated)
-            if self._next_stream > first_new:
-                new = [self.board.of_number(n).entry for n in range(first_new, self._next_stream)]
-                add_streams(connection, new)
-                set_about(connection, "next_stream", self._next_stream)
-            self._learn(connection, admitted, now, told)
             for place, post in enumerate(posts):
-                if isinstance(answers[place], list) and all(isinstance(one, Admitted) for one in answers[place]):
-                    answers[place] = [one.answer() for one in answers[place]]
-                    self._remember(connection, post, answers[place], now)
+                try:
+                    if post.name in named:
+                        require_same_post(post.digest, posts[named[post.name]].digest)
+                        continue  # sent twice at once: it gets the answer to the first
+                    answers[place] = self._answered_before(connection, post)
+                    if answers[place] is None:
+                        own[place] = admit(post.parts, self.board, self.most, self._new_stream)
+                        named |= {post.name: place} if post.name is not None else {}
+                except Refused as refusal:
+                    answers[place] = refusal
+            if self._next_stream > first_new:
+                add_streams(connection, [self.board.of_number(n).entry for n in range(first_new, self._next_stream)])
+                set_about(connection, "next_stream", self._next_stream)
+            self._learn(connection, [piece for pieces in own.values() for piece in pieces], now, told)
+            for place, pieces in own.items():
+                answers[place] = [piece.answer() for piece in pieces]
+                self._remember(connection, posts[place], answers[place], now)
+        for place, post in enumerate(posts):
+            if answers[place] is None and post.name is not None:
+                answers[place] = answers[named[post.name]]
         return answers, told
 
     def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> Known:
@@ -116,8 +117,7 @@ class Desk:
         found = connection.execute(select(POSTS).where(POSTS.c.name == post.name)).first()
         if found is None:
             return None
-        if found.digest != post.digest:
-            raise Refused("other_post", "another post has had this Idempotency-Key")
+        require_same_post(post.digest, found.digest)
         answer: list[dict[str, Any]] = json.loads(found.answer)
         return answer
 
@@ -130,88 +130,21 @@ class Desk:
             insert_many(connection, SOURCES, [(name, json.dumps(position))])
 
     def _learn(self, connection: Connection, admitted: list[Admitted], now: float, told: Told) -> None:
-        arrived = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        pieces = [one for one in admitted if len(one.values)]
-        for width in sorted({piece.values.shape[1] for piece in pieces}):
-            self._learn_width(connection, width, [p for p in pieces if p.values.shape[1] == width], arrived, now, told)
-        if pieces:
-            changed = {piece.known.entry.number: piece.known for piece in pieces}
+        changed = {piece.known.entry.number: piece.known for piece in admitted if len(piece.values)}
+        for width in sorted({known.entry.width for known in changed.values()}):
+            own = [piece for piece in admitted if len(piece.values) and piece.known.entry.width == width]
+            learnt = learn_pieces(self.fleets, width, own, now)
+            write_blocks(connection, learnt.blocks)
+            raised = list(learnt.alarms(self._next_alarm))
+            self._next_alarm += len(raised)
+            write_alarms(connection, raised, [self.board.number_of(alarm["stream"]) for alarm in raised])
+            told.alarms += raised
+        if changed:
             self.board.note(changed.values())
+            self.board.n_points += sum(len(piece.values) for piece in admitted)
             told.streams |= changed.keys()
         if told.alarms:
             self.board.reorder()
-
-    def _learn_width(
-        self, connection: Connection, width: int, pieces: list[Admitted], arrived: str, now: float, told: Told
-    ) -> None:
-        """All points of one number of variables, in one call."""
-        counts = np.array([len(piece.values) for piece in pieces])
-        numbers = np.repeat([piece.known.entry.number for piece in pieces], counts)
-        values = np.concatenate([piece.values for piece in pieces])
-        given = [time for piece in pieces for time in piece.times]
-        times, timed = [arrived if time is None else time for time in given], np.array([t is not None for t in given])
-        ends = np.cumsum(counts)
-        trace = self.fleets.learn(width, numbers, values)
-        rows = np.empty(len(values), np.int64)
-        due: dict[int, int] = {}  # streams whose estimate is kept, and the place of the point it is kept with
-        dropped, p_values = trace.dropped, trace.p_value
-        for piece, end, count in zip(pieces, ends.tolist(), counts.tolist(), strict=True):
-            stream, own = piece.known, slice(end - count, end)
-            piece.first_row = stream.n_points
-            rows[own] = np.arange(count) + stream.n_points
-            if (stream.n_points + count) // EVERY > stream.n_points // EVERY:
-                due[stream.entry.number] = end - 1
-            listed = [known(point) for point in values[own]] if width > 1 else [[v] for v in known(values[own, 0])]
-            stream.note_points(listed, dropped[own].tolist(), known(p_values[end - 1 : end])[0])
-            stream.last_time, stream.last_seen = as_time(times[end - 1]), now
-            self.board.n_points += count
-        estimates = dict(zip(due.values(), self.fleets.estimates(width, due), strict=True))
-        kept = {place: text for place, text in estimates.items() if text is not None}
-        Written(numbers, rows, times, timed, values, trace, kept).write(connection)
-        self._raise_alarms(connection, trace, pieces, ends, times, now, told)
-
-    def _raise_alarms(
-        self,
-        connection: Connection,
-        trace: Trace,
-        pieces: list[Admitted],
-        ends: Any,
-        times: list[str],
-        now: float,
-        told: Told,
-    ) -> None:
-        """Alarms are numbered, kept, and told to those whose points raised them."""
-        rows = []
-        for at, alarm in zip(trace.raised_at, trace.alarms, strict=True):
-            piece = pieces[int(np.searchsorted(ends, at, side="right"))]
-            stream, names = piece.known, piece.known.names
-            variables = [names[int(variable)] for variable in alarm.variables]
-            named = alarm.with_names(variables if stream.entry.names else None)
-            row = {
-                "id": self._next_alarm,
-                "stream": stream.entry.number,
-                "kind": alarm.kind,
-                "row": alarm.row,
-                "onset": alarm.onset,
-                "size": alarm.size if math.isfinite(alarm.size) else None,
-                "direction": alarm.direction,
-                "variables": json.dumps(variables),
-                "p_value": alarm.p_value,
-                "time": times[at],
-                "message": named.what,
-                "raised_at": now,
-                "acknowledged_at": None,
-                "note": "",
-            }
-            self._next_alarm += 1
-            rows.append(row)
-            shown = {**row, "stream": stream.entry.key, "variables": variables, "time": as_time(times[at])}
-            piece.alarms.append(shown)
-            told.alarms.append(shown)
-            stream.n_alarms += 1
-            stream.open_alarms += 1
-            stream.last_alarm = {name: shown[name] for name in ("id", "kind", "row", "time", "message")}
-        write_alarms(connection, rows)
 
     # What else changes
 
@@ -249,3 +182,9 @@ class Desk:
 def unknown_stream(key: str) -> Refused:
     """There is none of this key."""
     return Refused("unknown_stream", f"there is no stream {key!r:.80}")
+
+
+def require_same_post(digest: str, before: str) -> None:
+    """Refuses a post that has the name of another one."""
+    if digest != before:
+        raise Refused("other_post", "another post has had this Idempotency-Key")

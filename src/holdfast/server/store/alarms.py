@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time as clock
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +10,19 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
+from holdfast.server.store.blocks import as_time
 from holdfast.server.store.many import insert_many
-from holdfast.server.store.points import as_time
 from holdfast.server.store.tables import ALARMS, STREAMS
 
 
-def write_alarms(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
-    """New ones, as dicts of the table's columns."""
+def write_alarms(connection: Connection, alarms: Sequence[dict[str, Any]], numbers: Sequence[int]) -> None:
+    """New ones, as the API tells them, of the streams of these numbers."""
     names = [column.name for column in ALARMS.columns]
-    insert_many(connection, ALARMS, [tuple(row[name] for name in names) for row in rows])
+    rows = []
+    for alarm, number in zip(alarms, numbers, strict=True):
+        kept = {**alarm, "stream": number, "variables": json.dumps(alarm["variables"]), "time": str(alarm["time"])}
+        rows.append(tuple(kept[name] for name in names))
+    insert_many(connection, ALARMS, rows)
 
 
 def find_alarms(
