@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 from holdfast.plots.palette import with_palette
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
-SIZE = {"width": 1360, "height": 860}
+SIZE = {"width": 1360, "height": 920}
 SHARPNESS = 1.5  # dots of the picture for one of the page
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STREAM = "pump 2/vibration"
@@ -31,9 +31,10 @@ def small_png(picture: bytes) -> bytes:
 def draw_monitor(page: Page, url: str) -> bytes:
     """The list of the demo's streams, and one of them in full."""
     page.goto(url)
-    page.locator("[data-key]").first.wait_for()
+    page.get_by_role("listitem").first.wait_for()
     page.goto(f"{url}/#stream={STREAM.replace(' ', '%20').replace('/', '%2F')}")
     page.locator(".uplot").first.wait_for()
+    page.get_by_role("button", name="All", exact=True).click()
     page.wait_for_timeout(3000)
     return page.screenshot()
 
@@ -43,7 +44,7 @@ def draw_explorer(page: Page, url: str) -> bytes:
     page.goto(f"{url}/explorer")
     page.locator(".uplot").first.wait_for()
     page.wait_for_timeout(5000)  # until the trade-off is there
-    return page.screenshot()
+    return page.screenshot(full_page=True)
 
 
 def main() -> None:
