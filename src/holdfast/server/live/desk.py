@@ -60,10 +60,11 @@ class Desk:
 
     def recover(self) -> None:
         """All as the store has it: after the start, and after a group that could not be written."""
-        with self.store.writing() as connection, self.board.lock:
+        with self.store.reading() as connection, self.board.lock:
             found = recover(connection, self.fleets, self.board)
             self._checkpoint, self.learnt = found.checkpoint, found.learnt
             self._next_alarm = newest_number(connection) + 1
+        self._next_alarm = max(self._next_alarm, int(self.store.about("next_alarm") or 1))
         self._next_stream = int(self.store.about("next_stream") or 1)
         if found.relearnt:
             log.info("relearnt %d points that the last checkpoint did not have", found.relearnt)
@@ -78,16 +79,22 @@ class Desk:
         now, told = time.time(), Told()
         answers: list[Any] = []
         admitted: list[Admitted] = []
+        begun: dict[str | None, int] = {}  # names of posts of this group, and their places
         with self.store.writing() as connection, self.board.lock:
             first_new = self._next_stream
-            for post in posts:
+            for place, post in enumerate(posts):
                 try:
+                    if post.name is not None and post.name in begun:
+                        _require_same(post.digest, posts[begun[post.name]].digest)
+                        answers.append(begun[post.name])
+                        continue
                     repeated = self._answered_before(connection, post)
                     own = [] if repeated is not None else admit(post.parts, self.board, self.most, self._new_stream)
                 except Refused as refusal:
                     answers.append(refusal)
                     continue
                 admitted += own
+                begun[post.name] = place
                 answers.append(own if repeated is None else repeated)
             if self._next_stream > first_new:
                 new = [self.board.of_number(n).entry for n in range(first_new, self._next_stream)]
@@ -95,7 +102,9 @@ class Desk:
                 set_about(connection, "next_stream", self._next_stream)
             self._learn(connection, admitted, now, told)
             for place, post in enumerate(posts):
-                if isinstance(answers[place], list) and all(isinstance(one, Admitted) for one in answers[place]):
+                if isinstance(answers[place], int):  # the same post again
+                    answers[place] = answers[answers[place]]
+                elif isinstance(answers[place], list) and all(isinstance(one, Admitted) for one in answers[place]):
                     answers[place] = [one.answer() for one in answers[place]]
                     self._remember(connection, post, answers[place], now)
         return answers, told
@@ -112,8 +121,7 @@ class Desk:
         found = connection.execute(select(POSTS).where(POSTS.c.name == post.name)).first()
         if found is None:
             return None
-        if found.digest != post.digest:
-            raise Refused("other_post", "another post has had this Idempotency-Key")
+        _require_same(post.digest, found.digest)
         answer: list[dict[str, Any]] = json.loads(found.answer)
         return answer
 
@@ -153,6 +161,7 @@ class Desk:
             number = stream.entry.number
             with self.store.writing() as connection:
                 remove_stream(connection, number)
+                set_about(connection, "next_alarm", self._next_alarm)  # so that no number is used again
             self.fleets.drop(stream.entry.width, number)
             self.board.remove(stream)
             self.learnt.pop(number, None)
@@ -173,6 +182,12 @@ class Desk:
         """Posts of long ago are not known again by their names."""
         with self.store.writing() as connection:
             connection.execute(POSTS.delete().where(POSTS.c.at < time.time() - REMEMBERED))
+
+
+def _require_same(digest: str, before: str) -> None:
+    """The name of a post stands for what it holds."""
+    if digest != before:
+        raise Refused("other_post", "another post has had this Idempotency-Key")
 
 
 def unknown_stream(key: str) -> Refused:
