@@ -60,17 +60,17 @@ export function dots(name, size) {
       const [path, ratio, many] = [new Path2D(), devicePixelRatio, i1 - i0 > FEW];
       const free = cells(u, many ? ratio : 1);
       const radius = ratio * (size ?? Math.min(2.6, Math.max(1.1, (0.22 * u.bbox.width) / ratio / (i1 - i0 + 1))));
+      ctx.fillStyle = colour(name);
+      ctx.globalAlpha = many ? 0.75 : 0.9;
       eachPoint(u, s, i0, i1, (px, py, beyond) => {
         if (!free(px, py)) return;
         if (beyond) triangle(path, px, py, beyond > 0, 2.4 * ratio);
-        else if (many) path.rect(px - radius, py - radius, 2 * radius, 2 * radius);
+        else if (many) ctx.fillRect(px - radius, py - radius, 2 * radius, 2 * radius);
         else {
           path.moveTo(px + radius, py);
           path.arc(px, py, radius, 0, 2 * Math.PI);
         }
       });
-      ctx.fillStyle = colour(name);
-      ctx.globalAlpha = many ? 0.75 : 0.9;
       ctx.fill(path);
     });
     return null;
