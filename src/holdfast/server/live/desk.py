@@ -76,28 +76,32 @@ class Desk:
         If this raises, nothing of the group is in the store; what is in memory has to be recovered.
         """
         now, told = time.time(), Told()
-        answers: list[Any] = []
-        admitted: list[Admitted] = []
+        answers: list[Any] = [None] * len(posts)
+        own: dict[int, list[Admitted]] = {}
+        named: dict[str, int] = {}
         with self.store.writing() as connection, self.board.lock:
             first_new = self._next_stream
-            for post in posts:
-                try:
-                    repeated = self._answered_before(connection, post)
-                    own = [] if repeated is not None else admit(post.parts, self.board, self.most, self._new_stream)
-                except Refused as refusal:
-                    answers.append(refusal)
-                    continue
-                admitted += own
-                answers.append(own if repeated is None else repeated)
-            if self._next_stream > first_new:
-                new = [self.board.of_number(n).entry for n in range(first_new, self._next_stream)]
-                add_streams(connection, new)
-                set_about(connection, "next_stream", self._next_stream)
-            self._learn(connection, admitted, now, told)
             for place, post in enumerate(posts):
-                if isinstance(answers[place], list) and all(isinstance(one, Admitted) for one in answers[place]):
-                    answers[place] = [one.answer() for one in answers[place]]
-                    self._remember(connection, post, answers[place], now)
+                try:
+                    if post.name in named:
+                        require_same_post(post.digest, posts[named[post.name]].digest)
+                        continue  # sent twice at once: it gets the answer to the first
+                    answers[place] = self._answered_before(connection, post)
+                    if answers[place] is None:
+                        own[place] = admit(post.parts, self.board, self.most, self._new_stream)
+                        named |= {post.name: place} if post.name is not None else {}
+                except Refused as refusal:
+                    answers[place] = refusal
+            if self._next_stream > first_new:
+                add_streams(connection, [self.board.of_number(n).entry for n in range(first_new, self._next_stream)])
+                set_about(connection, "next_stream", self._next_stream)
+            self._learn(connection, [piece for pieces in own.values() for piece in pieces], now, told)
+            for place, pieces in own.items():
+                answers[place] = [piece.answer() for piece in pieces]
+                self._remember(connection, posts[place], answers[place], now)
+        for place, post in enumerate(posts):
+            if answers[place] is None and post.name is not None:
+                answers[place] = answers[named[post.name]]
         return answers, told
 
     def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> Known:
@@ -112,8 +116,7 @@ class Desk:
         found = connection.execute(select(POSTS).where(POSTS.c.name == post.name)).first()
         if found is None:
             return None
-        if found.digest != post.digest:
-            raise Refused("other_post", "another post has had this Idempotency-Key")
+        require_same_post(post.digest, found.digest)
         answer: list[dict[str, Any]] = json.loads(found.answer)
         return answer
 
@@ -178,3 +181,9 @@ class Desk:
 def unknown_stream(key: str) -> Refused:
     """There is none of this key."""
     return Refused("unknown_stream", f"there is no stream {key!r:.80}")
+
+
+def require_same_post(digest: str, before: str) -> None:
+    """Refuses a post that has the name of another one."""
+    if digest != before:
+        raise Refused("other_post", "another post has had this Idempotency-Key")

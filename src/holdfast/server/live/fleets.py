@@ -65,6 +65,16 @@ class Fleets:
             means |= _means_after(fleet, short, begin)
         return in_turn(traces), means
 
+    def warm_up(self) -> None:
+        """Has what streams of one variable need compiled before the first of them comes."""
+        spare, values = Fleet(self.learner), np.random.default_rng(0).normal(size=(4 * LONG, 1))
+        for run in (Run(0, 0, values), Run(1, 0, values[: LONG - 1])):
+            if run.is_long:
+                _learn_alone(spare, run)
+            else:
+                spare.update(np.full(len(run.values), run.number), run.values)
+                _means_after(spare, [run], 0)
+
     def of(self, width: int, number: int) -> SRA | None:
         """The learner of one stream; None if it has learnt nothing."""
         fleet = self._fleets.get(width)

@@ -50,6 +50,7 @@ class Keeper:
         self._writing: Writing | None = None
         self._checkpoint_due, self._since_checkpoint, self._look_due = time.monotonic() + every, 0, 0.0
         self._crowded: dict[int, None] = {}  # streams that may have too many points
+        self._came = 0  # points since the last look at them
         self._thread = threading.Thread(target=self._work, name="holdfast keeper", daemon=True)
         self._thread.start()
 
@@ -104,7 +105,7 @@ class Keeper:
         posts: list[Post] = []
         n_points = 0
         try:
-            one = self._waiting.get(timeout=0.0 if self._writing is not None else PATIENCE)
+            one = self._waiting.get(timeout=0.0 if self._writing is not None or self._crowded else PATIENCE)
             while isinstance(one, Post):
                 posts.append(one)
                 n_points += one.n_points
@@ -132,6 +133,7 @@ class Keeper:
                 else:
                     post.answer.set_result(answer)
             self._since_checkpoint += n_points
+            self._came += n_points
             self._crowded |= dict.fromkeys(told.streams)
             if told.streams:
                 self._on_told(told)
@@ -155,17 +157,20 @@ class Keeper:
     # Between groups
 
     def _tidy(self) -> None:
+        """A little of what has to be done; after a group, enough for the store not to grow faster than it shrinks."""
         now = time.monotonic()
         if self._writing is not None:
             self._write_piece()
         elif self._since_checkpoint and (now >= self._checkpoint_due or self._since_checkpoint >= OFTEN):
             self._writing, self._since_checkpoint = self.desk.begin_checkpoint(), 0
             self._checkpoint_due = now + self.every
-        elif self._crowded:
-            self._condense_one()
         elif now >= self._look_due:
             self.desk.forget_posts()
             self._look_due = now + SELDOM
+        gone = -1
+        while self._crowded and gone < self._came:
+            gone += 1 + 2 * self._condense_one()
+        self._came = 0
 
     def _write_piece(self) -> None:
         assert self._writing is not None
@@ -175,19 +180,20 @@ class Keeper:
             self.desk.end_checkpoint(self._writing)
             self._writing = None
 
-    def _condense_one(self) -> None:
-        """Looks at one stream that has got points, and condenses its oldest ones if they are too many."""
+    def _condense_one(self) -> int:
+        """Looks at one stream that has got points, and condenses its oldest ones if they are too many; how many."""
         desk, number = self.desk, next(iter(self._crowded))
         del self._crowded[number]
         known = desk.board.find(number)
         if known is None or not is_due(known.n_points - known.first_row, self.keep):
-            return
+            return 0
         width, end = known.entry.width, min(known.n_points, desk.learnt.get(number, 0))
         with desk.store.writing() as connection:
             first = condense(connection, number, width, known.first_row, end, self.keep)
-        if first > known.first_row:
-            known.first_row = first
+        gone, known.first_row = first - known.first_row, first
+        if gone:
             self._crowded[number] = None  # there may be more
+        return gone
 
     def _finish(self) -> None:
         try:
