@@ -44,15 +44,17 @@ def batches(
     """Batches of 1,000 points to 8 streams, as fast as they are answered."""
     with _serving(url) as server:
         warm_up = client.submit(flood, server.port, min(3.0, seconds), CONNECTIONS, timed).result()
+        before = server.processor_seconds()
         posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, warm_up.points)
         time.sleep(min(5.0, seconds / 2))
         early = server.megabytes()
         told = posted.result()
-        late = server.megabytes()
+        late, worked = server.megabytes(), server.processor_seconds() - before
         server.stop()
     what = f"{name}, 1,000 {'points with times' if timed else 'numbers'} a post"
     return [
         Figure(f"{what}: points", told.points / told.seconds, "a second", at_least=at_least),
+        Figure(f"{what}: processor time of the server", worked / told.points * 1e6, "µs a point"),
         Figure(f"{what}: memory after 5 s", early, "MB"),
         Figure(f"{what}: memory after {seconds:.0f} s", late, "MB"),
     ]

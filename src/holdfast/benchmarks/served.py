@@ -78,6 +78,13 @@ class Served:
         with open(f"/proc/{self.process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
+    def processor_seconds(self) -> float:
+        """Time of processors that it has taken so far, its own and the kernel's for it."""
+        assert self.process is not None
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def serving(store: str, folder: Path, *options: str) -> Iterator[Served]:
