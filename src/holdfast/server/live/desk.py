@@ -24,6 +24,7 @@ from holdfast.server.store import Store
 from holdfast.server.store.alarms import newest_number, write_alarms
 from holdfast.server.store.many import insert_many
 from holdfast.server.store.opening import set_about
+from holdfast.server.store.points import write_blocks
 from holdfast.server.store.states import Writing
 from holdfast.server.store.streams import Entry, add_streams, remove_stream
 from holdfast.server.store.tables import POSTS, SOURCES
@@ -133,7 +134,7 @@ class Desk:
         for width in sorted({known.entry.width for known in changed.values()}):
             own = [piece for piece in admitted if len(piece.values) and piece.known.entry.width == width]
             learnt = learn_pieces(self.fleets, width, own, now)
-            learnt.written.write(connection)
+            write_blocks(connection, learnt.blocks)
             raised = list(learnt.alarms(self._next_alarm))
             self._next_alarm += len(raised)
             write_alarms(connection, raised, [self.board.number_of(alarm["stream"]) for alarm in raised])

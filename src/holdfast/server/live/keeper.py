@@ -11,10 +11,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import Connection
+
 from holdfast.server.errors import Refused
+from holdfast.server.live.board import Known
 from holdfast.server.live.desk import Desk, Told
 from holdfast.server.live.posts import Post
 from holdfast.server.store.condensing import condense, is_due
+from holdfast.server.store.points import pack
 from holdfast.server.store.states import Writing
 
 log = logging.getLogger("holdfast.server")
@@ -23,6 +27,7 @@ WAITING = 400_000  # points that may wait in all
 EVERY = 30.0  # seconds between checkpoints
 OFTEN = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
 SELDOM = 3600.0  # seconds between looks at what is not needed any more
+LOOSE = 128  # short blocks of a stream that are made long ones together
 PATIENCE = 0.25  # seconds without posts, after which there is time for something else
 
 
@@ -96,8 +101,9 @@ class Keeper:
                     self._finish()
                     return
                 self._tidy()
-            except Exception:
-                log.exception("the server could not do something that it has to do between posts")
+            except Exception as error:
+                log.error("what is done between posts could not be done, and will be tried again: %s", error)
+                self._recover()  # memory may be ahead of the store
                 time.sleep(PATIENCE)
 
     def _next(self) -> tuple[list[Post], Task | None, bool]:
@@ -167,10 +173,8 @@ class Keeper:
         elif now >= self._look_due:
             self.desk.forget_posts()
             self._look_due = now + SELDOM
-        gone = -1
-        while self._crowded and gone < self._came:
-            gone += 1 + 2 * self._condense_one()
-        self._came = 0
+        if self._crowded:
+            self._make_room()
 
     def _write_piece(self) -> None:
         assert self._writing is not None
@@ -180,20 +184,36 @@ class Keeper:
             self.desk.end_checkpoint(self._writing)
             self._writing = None
 
-    def _condense_one(self) -> int:
-        """Looks at one stream that has got points, and condenses its oldest ones if they are too many; how many."""
-        desk, number = self.desk, next(iter(self._crowded))
-        del self._crowded[number]
-        known = desk.board.find(number)
-        if known is None or not is_due(known.n_points - known.first_row, self.keep):
-            return 0
-        width, end = known.entry.width, min(known.n_points, desk.learnt.get(number, 0))
-        with desk.store.writing() as connection:
+    def _make_room(self) -> None:
+        """Looks at streams that have got points, and condenses twice as many points as have come, if there are."""
+        gone, room = -1, 2 * self._came
+        due = []
+        while self._crowded and gone < room:
+            number = next(iter(self._crowded))
+            del self._crowded[number]
+            known = self.desk.board.find(number)
+            gone += 1
+            if known is not None and (known.loose >= LOOSE or is_due(known.n_points - known.first_row, self.keep)):
+                due.append(known)
+                gone += min(known.n_points - known.first_row - self.keep, AT_ONCE)
+        self._came = 0
+        if due:
+            with self.desk.store.writing() as connection:
+                for known in due:
+                    self._condense(connection, known)
+
+    def _condense(self, connection: Connection, known: Known) -> None:
+        """Short blocks of a stream become long ones, and its oldest points buckets, if there are too many of either."""
+        number, width = known.entry.number, known.entry.width
+        if known.loose >= LOOSE:
+            pack(connection, number, known.packed, known.n_points, width)
+            known.packed, known.loose = known.n_points, 0
+        if is_due(known.n_points - known.first_row, self.keep):
+            end = min(known.n_points, self.desk.learnt.get(number, 0))
             first = condense(connection, number, width, known.first_row, end, self.keep)
-        gone, known.first_row = first - known.first_row, first
-        if gone:
-            self._crowded[number] = None  # there may be more
-        return gone
+            if first > known.first_row:
+                known.first_row, known.packed = first, max(first, known.packed)
+                self._crowded[number] = None  # there may be more
 
     def _finish(self) -> None:
         try:
