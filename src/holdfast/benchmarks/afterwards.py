@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
 from holdfast.benchmarks.stubborn import Client, Rows
 from holdfast.learners import SRA
-from holdfast.learners.trace import Trace
 from holdfast.server.live.desk import Desk
 from holdfast.server.store import Store
 from holdfast.server.store.alarms import find_alarms
-from holdfast.server.store.points import fates_of, known, numbers_of, points_between
+from holdfast.server.store.blocks import TIMED, Block
+from holdfast.server.store.points import points_between
 from holdfast.server.store.tables import CONDENSED
 
 ALL = 2**53  # more than there are
@@ -60,20 +60,19 @@ def _look_at(found: Aftermath, client: Client, desk: Desk, connection: Connectio
         found.lost += len(expected)
         return
     number, width, first = stream.entry.number, client.width, stream.first_row
-    points = points_between(connection, number, 0, ALL)
-    values = numbers_of([point.x for point in points], width)
-    _count(found, values, expected[first:])
-    in_buckets = int(
-        connection.execute(select(func.sum(CONDENSED.c.n)).where(CONDENSED.c.stream == number)).scalar() or 0
-    )
+    points = points_between(connection, number, first, ALL, width)
+    _count(found, points.values, expected[first:])
+    own = select(func.sum(CONDENSED.c.n)).where(CONDENSED.c.stream == number)
+    in_buckets = int(connection.execute(own).scalar() or 0)
     found.lost += max(0, first - in_buckets)
     found.doubled += max(0, in_buckets - first)
-    rows = [point.row for point in points]
-    found.hold("points, in order", rows == list(range(first, len(expected))) and _same(values, expected[first:]))
+    found.hold("points, in order", points.first == first and _same(points.values, expected[first:]))
 
     alone = SRA()
     trace = alone.process(expected)
-    found.hold("scores", _came_to(points) == _comes_to(trace, first))
+    untimed = np.zeros(len(expected), bool)
+    whole = Block.of(0, [""] * len(expected), untimed, expected, trace)
+    found.hold("scores", _came_to(points) == _came_to(whole[first:]))
     ours = desk.fleets.of(width, number)
     found.hold("states", ours is not None and ours.to_bytes() == alone.to_bytes())
     _, alarms = find_alarms(connection, stream=number, is_open=None, before=None, limit=ALL)
@@ -95,16 +94,10 @@ def _same(one: Rows, other: Rows) -> bool:
     return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
-def _came_to(points: Sequence[Row[Any]]) -> list[tuple[Any, ...]]:
-    """What the store has of each point."""
-    return [(point.score, point.change_score, point.p_value, point.fate % 16) for point in points]
-
-
-def _comes_to(trace: Trace, first: int) -> list[tuple[Any, ...]]:
-    """What it should have of each point from a row on."""
-    fates = fates_of(trace, np.zeros(len(trace), bool))
-    columns = (known(trace.score), known(trace.change_score), known(trace.p_value), fates)
-    return list(zip(*columns, strict=True))[first:]
+def _came_to(points: Block) -> bytes:
+    """What the points of a block came to."""
+    columns = (points.score, points.change_score, points.p_value, points.fates & ~TIMED)
+    return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
 
 
 def _in_short(alarm: dict[str, Any]) -> tuple[str, int, int]:
