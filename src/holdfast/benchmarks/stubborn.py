@@ -58,11 +58,16 @@ class Client:
         """What has to be there."""
         return np.array(self.kept, np.float64).reshape(len(self.kept), self.width)  # None becomes NaN
 
+    @property
+    def _every(self) -> int:
+        """Rows until the level changes, often enough for alarms."""
+        return 700 if self.together > 1 else 150
+
     def _points(self, nth: int) -> list[list[float | None]]:
         """Levels that change now and then, with outliers and, of two variables, gaps."""
         rng, first = np.random.default_rng((self.seed, nth)), nth * self.together
         rows = first + np.arange(self.together)
-        values = rng.normal(size=(self.together, self.width)) + 4.0 * ((rows // 700) % 2)[:, None]
+        values = rng.normal(size=(self.together, self.width)) + 4.0 * (rows // self._every % 2)[:, None]
         values[rng.random(self.together) < 0.002] += 30.0
         points: list[list[float | None]] = values.tolist()
         for place in np.flatnonzero(rng.random(self.together) < 0.05) if self.width > 1 else ():
