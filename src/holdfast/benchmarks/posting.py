@@ -137,14 +137,24 @@ def paced(port: int, a_second: float, seconds: float, connections: int) -> list[
 
 
 def create(port: int, streams: int, points: int) -> None:
-    """Posts so many points to each of so many streams, by posts of many streams at once."""
+    """Posts so many points to each of so many streams, 1,000 streams at once, and 10 points of each."""
     line, values = Line(port), stream(1000)
-    for nth in range(points):
-        for first in range(0, streams, 10_000):
-            numbers = range(first, min(first + 10_000, streams))
-            listed = [{"stream": f"sensor {n:05}", "value": values[(7 * n + nth) % 1000]} for n in numbers]
-            line.ask(post("/points", json.dumps(listed)))
+    for nth in range(0, points, 10):
+        for first in range(0, streams, 1000):
+            line.ask(post("/points", _of_many(range(first, min(first + 1000, streams)), range(nth, nth + 10), values)))
     line.socket.close()
+
+
+def seconds_of_rounds(port: int, streams: int, rounds: int) -> list[float]:
+    """Seconds until a post with a point of each of so many streams is answered, each time."""
+    line, values, taken = Line(port), stream(1000), []
+    for nth in range(rounds):
+        request = post("/points", _of_many(range(streams), range(nth, nth + 1), values))
+        began = time.perf_counter()
+        line.ask(request)
+        taken.append(time.perf_counter() - began)
+    line.socket.close()
+    return taken
 
 
 def seconds_of(port: int, path: str, times: int, streams: int) -> list[float]:
@@ -184,6 +194,12 @@ def _timed() -> Request:
         return post(_path(own), "[" + ",".join(f'{text}{moment}Z"}}' for text, moment in points) + "]")
 
     return batch
+
+
+def _of_many(numbers: range, places: range, values: list[float]) -> str:
+    """Points of many streams, each with the name of its own."""
+    points = [(number, values[(7 * number + place) % len(values)]) for place in places for number in numbers]
+    return json.dumps([{"stream": f"sensor {number:05}", "value": value} for number, value in points])
 
 
 def _path(own: int) -> str:
