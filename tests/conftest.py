@@ -1,7 +1,9 @@
 """Settings of the whole suite."""
 
+import contextlib
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ["HOLDFAST_QUIET"] = "1"
@@ -11,3 +13,38 @@ settings.register_profile(
     "holdfast", deadline=None, derandomize=True, max_examples=10, suppress_health_check=list(HealthCheck)
 )
 settings.load_profile("holdfast")
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A PostgreSQL server of our own; its URL."""
+    from holdfast.benchmarks.postgres_server import available, running
+
+    if not available():
+        pytest.skip("PostgreSQL is not installed")
+    with running() as url:
+        yield url
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def place(request, tmp_path):
+    """Of an empty store of the server."""
+    from holdfast.benchmarks.postgres_server import new_database
+
+    sqlite = str(tmp_path / "store.db")
+    return sqlite if request.param == "SQLite" else new_database(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def start(place):
+    """Starts monitors on the store; whatever still runs in the end is stopped."""
+    from monitor import Monitor
+
+    with contextlib.ExitStack() as open_ones:
+
+        def begin(**more):
+            monitor = Monitor(place, **more)
+            open_ones.callback(monitor.stop)
+            return monitor
+
+        yield begin

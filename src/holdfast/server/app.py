@@ -35,7 +35,11 @@ def make_app(settings: Settings, rules: Rules | None = None, feeding: Feeding | 
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        watching = app.state.watching = Watching(settings, store)
+        try:
+            watching = app.state.watching = Watching(settings, store)
+        except BaseException:
+            store.close()
+            raise
         try:
             with feeding(watching) if feeding else nullcontext():
                 yield

@@ -48,9 +48,9 @@ def parts_of_many(content: Any) -> list[Part]:
         if not isinstance(point, dict) or "stream" not in point:
             raise Refused("bad_point", f"point {place}: expected an object with stream and value or values")
         key = point["stream"]
-        if key not in by_key if isinstance(key, str) else True:
+        if not isinstance(key, str) or key not in by_key:
             by_key[check_key(key)] = []
-        by_key[key].append(point)
+        by_key[key].append({name: value for name, value in point.items() if name != "stream"})
     return [read_part(key, points) for key, points in by_key.items()]
 
 
@@ -59,6 +59,6 @@ def post_name(request: Request) -> str | None:
     name = request.headers.get("idempotency-key")
     if name is None:
         return None
-    if not 0 < len(name) <= LONGEST_NAME or not name.isascii() or not name.isprintable():
-        raise Refused("invalid", f"Idempotency-Key: expected 1 to {LONGEST_NAME} printable ASCII characters")
-    return f"{request.url.path} {name}"
+    if not 0 < len(name) <= LONGEST_NAME or not all("!" <= letter <= "~" for letter in name):
+        raise Refused("invalid", f"Idempotency-Key: expected 1 to {LONGEST_NAME} printable ASCII characters, no spaces")
+    return f"{request.scope['path']} {name}"

@@ -7,17 +7,17 @@ import hmac
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 
 from holdfast.server.errors import Refused
 
 COOKIE = "holdfast"
 PUBLIC = ("/", "/explorer", "/api", "/health", "/session", "/favicon.ico")  # pages hold no data
 SAFE = ("GET", "HEAD", "OPTIONS")
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 GUESSES = 10.0  # wrong tokens of an address at once, and one more every five seconds
 
 
@@ -80,7 +80,7 @@ class Door:
         """Refuses a request that may not come in."""
         if not self._requests.take(address):
             raise Refused("too_many_requests", "too many requests: wait a second", headers={"Retry-After": "1"})
-        if self.rules.token is None and host_in(headers.get("host", "")) not in LOOPBACK:
+        if self.rules.token is None and not is_loopback(host_in(headers.get("host", ""))):
             raise Refused("wrong_host", "without a token this server answers to names of its own machine only")
         self._check_origin(method, headers)
         if self.rules.token is not None and path not in PUBLIC and not path.startswith("/static/"):
@@ -107,12 +107,8 @@ class Door:
 
     def has_session(self, headers: Headers) -> bool:
         """Whether the cookie of a login is there."""
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        given = b"" if found is None else found.value.encode("utf-8", "replace")
-        return hmac.compare_digest(given, self.rules.session().encode())
+        given = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
+        return hmac.compare_digest(given.encode("utf-8", "replace"), self.rules.session().encode())
 
     def refuse_guess(self, address: str) -> None:
         """A wrong token; who guesses often has to wait."""
@@ -142,7 +138,10 @@ def host_in(header: str) -> str:
 def is_loopback(host: str) -> bool:
     """Whether this is a name of this machine that nobody else can reach.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, False)
+    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("127.example.org")
+    (True, True, False, False)
     """
-    return host in LOOPBACK or host.startswith("127.")
+    try:
+        return host.lower() == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # any other name may be that of somewhere else
+        return False

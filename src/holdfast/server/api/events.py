@@ -41,6 +41,7 @@ class EventStream(StreamingResponse):
 @router.get("/events", response_class=EventStream, responses=DOCUMENTED)
 async def events_of_all(live: Live, last_event_id: LastId = None) -> EventStream:
     """Which streams have changed: events "streams", with their summaries, at most a few a second."""
+    live.hub.require_room()
     epoch, _, seq = (last_event_id or "").partition("-")
     since = int(seq) if epoch == EPOCH and seq.isdecimal() else 0 if last_event_id else live.desk.board.seq
     return EventStream(_list_events(live, since), headers=HEADERS)
@@ -59,7 +60,8 @@ async def events_of_stream(
     out, nothing comes twice. "alarm_changed" tells that somebody acknowledged or noted an alarm.
     """
     known = live.known(key)
-    if last_event_id is not None and last_event_id.lstrip("-").isdecimal():
+    live.hub.require_room()
+    if last_event_id is not None and last_event_id.isdecimal():
         after = int(last_event_id)
     return EventStream(_stream_events(live, known, known.n_points - 1 if after is None else after), headers=HEADERS)
 
@@ -78,8 +80,10 @@ async def _list_events(live: Watching, since: int) -> AsyncIterator[bytes]:
                 yield comment
 
 
-async def _stream_events(live: Watching, known: Known, after: int) -> AsyncIterator[bytes]:
-    with live.hub.listening(known.entry.number) as listener:
+async def _stream_events(live: Watching, known: Known | None, after: int) -> AsyncIterator[bytes]:
+    assert known is not None
+    number = known.entry.number
+    with live.hub.listening(number) as listener:
         yield AGAIN.encode()
         if after >= known.n_points:  # rows that this stream does not have: it is another one
             yield _event("reset", {})
@@ -88,7 +92,8 @@ async def _stream_events(live: Watching, known: Known, after: int) -> AsyncItera
             began = time.monotonic()
             for notice in listener.notices():
                 yield _event(notice["event"], notice["data"])
-            if live.desk.board.find(known.entry.number) is None:
+            known = live.desk.board.find(number)  # another one, if all was read from the store again
+            if known is None:
                 return
             if known.n_points > after + 1:
                 told = await run_in_threadpool(_points_after, live, known, after)

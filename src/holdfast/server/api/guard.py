@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -9,6 +11,7 @@ from holdfast.server.api.answers import refusal
 from holdfast.server.api.door import Door
 from holdfast.server.errors import Refused
 
+log = logging.getLogger("holdfast.server")
 MEGABYTE = 1 << 20
 HEADERS = {
     "Content-Security-Policy": (
@@ -50,9 +53,15 @@ class Guard:
         try:
             self.door.check((scope.get("client") or ("", 0))[0], scope["method"], path, headers)
             await self.app(scope, self._limited(path, headers, receive), with_headers)
-        except Refused as error:  # also from within, when a body turns out too large
+        except Refused as refused:  # also from within, when a body turns out too large
             if begun:
                 raise
+            await refusal(refused)(scope, receive, with_headers)
+        except Exception:
+            log.exception("%s %r could not be answered", scope["method"], path)
+            if begun:
+                raise
+            error = Refused("internal", "something went wrong here; the log says what")
             await refusal(error)(scope, receive, with_headers)
 
     def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:

@@ -29,7 +29,7 @@ async def log_in(request: Request, login: schemas.Login) -> Response:
     if not door.rules.is_token(login.token):
         door.refuse_guess(request.client.host if request.client else "")
     response = answer({"needed": True, "ok": True})
-    secure = request.url.scheme == "https"
+    secure = request.scope["scheme"] == "https"
     response.set_cookie(COOKIE, door.rules.session(), httponly=True, samesite="strict", secure=secure, path="/")
     return response
 

@@ -68,8 +68,7 @@ def read_past(
 async def read_stream(live: Live, key: str) -> Response:
     """One stream, and what has been learnt of it."""
     known = live.known(key)
-    learnt = await live.do(lambda: _learnt(live, known))
-    return answer({**known.told(live.desk.board.settled), **learnt})
+    return answer(await live.do(lambda: {**known.told(live.desk.board.settled), **_learnt(live, known)}))
 
 
 @router.delete("/streams/{key:path}", status_code=204, response_class=Response, responses=NOT_FOUND)

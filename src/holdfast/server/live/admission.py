@@ -70,6 +70,7 @@ def _fitted(part: Part, known: Known | None) -> Vector:
     """The values in the order of the stream's variables."""
     if known is None:
         return part.values
+    _require_same_clock(part, known)
     width, names = known.entry.width, known.entry.names
     if part.names is not None:
         if names is None:
@@ -87,9 +88,13 @@ def _fitted(part: Part, known: Known | None) -> Vector:
         return values
     if part.values.shape[1] != width:
         raise Refused("wrong_width", f"{part.key!r:.80} has {width} variables, got {part.values.shape[1]} values")
+    return part.values
+
+
+def _require_same_clock(part: Part, known: Known) -> None:
+    """Times are numbers or dates, as they have been so far."""
     latest = known.clock.latest
     given = next((moment for moment in part.moments if moment is not None), None)
     if latest is not None and given is not None and type(latest) is not type(given):
         kind = "numbers" if isinstance(latest, float) else "dates"
         raise Refused("bad_time", f"the times of {part.key!r:.80} have been {kind} so far")
-    return part.values

@@ -61,10 +61,11 @@ class Desk:
 
     def recover(self) -> None:
         """All as the store has it: after the start, and after a group that could not be written."""
-        with self.store.writing() as connection, self.board.lock:
+        with self.store.reading() as connection, self.board.lock:
             found = recover(connection, self.fleets, self.board)
             self._checkpoint, self.learnt = found.checkpoint, found.learnt
             self._next_alarm = newest_number(connection) + 1
+        self._next_alarm = max(self._next_alarm, int(self.store.about("next_alarm") or 1))
         self._next_stream = int(self.store.about("next_stream") or 1)
         if found.relearnt:
             log.info("relearnt %d points that the last checkpoint did not have", found.relearnt)
@@ -157,6 +158,7 @@ class Desk:
             number = stream.entry.number
             with self.store.writing() as connection:
                 remove_stream(connection, number)
+                set_about(connection, "next_alarm", self._next_alarm)  # so that no number is used again
             self.fleets.drop(stream.entry.width, number)
             self.board.remove(stream)
             self.learnt.pop(number, None)

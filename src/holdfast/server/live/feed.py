@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from holdfast.errors import HoldfastError
 from holdfast.scheme.algorithm import LARGEST
 from holdfast.server.errors import Refused
 from holdfast.server.live.clock import Moment
@@ -61,7 +60,7 @@ class Feed:
             self._read()
             self.state = "stopped" if self._stop.is_set() else "ended"
             log.info("%s %s after %d records", self.name, self.state, self.n_records)
-        except (HoldfastError, OSError) as error:
+        except Exception as error:  # of whatever library reads it
             self.state, self.problem = "failed", str(error)
             log.error("%s is not read any more: %s", self.name, error)
 

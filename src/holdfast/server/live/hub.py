@@ -70,11 +70,15 @@ class Hub:
             for listener in self._of_stream.get(one, ()):
                 listener.wake(notice)
 
+    def require_room(self) -> None:
+        """Refuses one more listener than there may be: before an answer has begun, when that can still be said."""
+        if len(self._of_all) + sum(map(len, self._of_stream.values())) >= MOST:
+            raise Refused("too_many_listeners", f"{MOST} pages are listening already")
+
     @contextmanager
     def listening(self, number: int | None = None) -> Iterator[Listener]:
         """A listener to one stream, or to all."""
-        if len(self._of_all) + sum(map(len, self._of_stream.values())) >= MOST:
-            raise Refused("too_many_listeners", f"{MOST} pages are listening already")
+        self.require_room()
         listener = Listener()
         own = self._of_all if number is None else self._of_stream.setdefault(number, set())
         own.add(listener)

@@ -52,6 +52,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._n_waiting = 0
         self._stopped = False
+        self._is_sound = True  # what is in memory is what is in the store
         self._writing: Writing | None = None
         self._checkpoint_due, self._since_checkpoint, self._look_due = time.monotonic() + every, 0, 0.0
         self._crowded: dict[int, None] = {}  # streams that may have too many points
@@ -96,14 +97,15 @@ class Keeper:
                 if posts:
                     self._take(posts)
                 if task is not None:
-                    _do(task)
+                    self._do(task)
                 if ended:
                     self._finish()
                     return
                 self._tidy()
             except Exception as error:
                 log.error("what is done between posts could not be done, and will be tried again: %s", error)
-                self._recover()  # memory may be ahead of the store
+                self._is_sound = False  # memory may be ahead of the store
+                self._recover()
                 time.sleep(PATIENCE)
 
     def _next(self) -> tuple[list[Post], Task | None, bool]:
@@ -125,13 +127,24 @@ class Keeper:
     def _take(self, posts: list[Post]) -> None:
         n_points = sum(post.n_points for post in posts)
         try:
+            self._learn([post for post in posts if post.answer.set_running_or_notify_cancel()], n_points)
+        finally:
+            with self._lock:
+                self._n_waiting -= n_points
+
+    def _learn(self, posts: list[Post], n_points: int) -> None:
+        if not self._is_sound:
+            self._recover()
+        if not self._is_sound:
+            _refuse(posts, "the store cannot be read")
+            return
+        try:
             answers, told = self.desk.take(posts)
         except Exception as error:
             log.error("a group of %d points is lost to its senders, who are told: %s", n_points, error)
+            self._is_sound = False
             self._recover()
-            refusal = Refused("store_unavailable", f"nothing was stored: {error}", headers={"Retry-After": "5"})
-            for post in posts:
-                post.answer.set_exception(refusal)
+            _refuse(posts, str(error))
         else:
             for post, answer in zip(posts, answers, strict=True):
                 if isinstance(answer, Refused):
@@ -143,29 +156,24 @@ class Keeper:
             self._crowded |= dict.fromkeys(told.streams)
             if told.streams:
                 self._on_told(told)
-        finally:
-            with self._lock:
-                self._n_waiting -= n_points
 
     def _recover(self) -> None:
-        """What is in memory becomes what is in the store, as soon as the store can be read."""
+        """What is in memory becomes what is in the store; if that cannot be read now, it is tried again later."""
         self._writing = None
-        while True:
-            try:
-                self.desk.recover()
-                return
-            except Exception as error:
-                log.error("the store cannot be read, trying again: %s", error)
-                if self._stopped:
-                    return
-                time.sleep(1.0)
+        try:
+            self.desk.recover()
+            self._is_sound = True
+        except Exception as error:
+            log.error("the store cannot be read, trying again: %s", error)
 
     # Between groups
 
     def _tidy(self) -> None:
         """A little of what has to be done; after a group, enough for the store not to grow faster than it shrinks."""
         now = time.monotonic()
-        if self._writing is not None:
+        if not self._is_sound:
+            self._recover()
+        elif self._writing is not None:
             self._write_piece()
         elif self._since_checkpoint and (now >= self._checkpoint_due or self._since_checkpoint >= OFTEN):
             self._writing, self._since_checkpoint = self.desk.begin_checkpoint(), 0
@@ -177,12 +185,19 @@ class Keeper:
             self._make_room()
 
     def _write_piece(self) -> None:
-        assert self._writing is not None
-        with self.desk.store.writing() as connection:
-            done = self._writing.go_on(connection)
+        writing, self._writing = self._writing, None  # one that fails is given up: it would lack a piece
+        assert writing is not None
+        try:
+            with self.desk.store.writing() as connection:
+                done = writing.go_on(connection)
+        except Exception:
+            self._since_checkpoint += 1  # so that the next one is due in time
+            raise
         if done:
-            self.desk.end_checkpoint(self._writing)
-            self._writing = None
+            self.desk.end_checkpoint(writing)
+            self._crowded |= dict.fromkeys(self.desk.learnt)  # what had to wait for it may be condensed now
+        else:
+            self._writing = writing
 
     def _make_room(self) -> None:
         """Looks at streams that have got points, and condenses twice as many points as have come, if there are."""
@@ -195,7 +210,7 @@ class Keeper:
             gone += 1
             if known is not None and (known.loose >= LOOSE or is_due(known.n_points - known.first_row, self.keep)):
                 due.append(known)
-                gone += min(known.n_points - known.first_row - self.keep, AT_ONCE)
+                gone += min(max(known.n_points - known.first_row - self.keep, 0), AT_ONCE)
         self._came = 0
         if due:
             with self.desk.store.writing() as connection:
@@ -215,7 +230,19 @@ class Keeper:
                 known.first_row, known.packed = first, max(first, known.packed)
                 self._crowded[number] = None  # there may be more
 
+    def _do(self, task: Task) -> None:
+        if not task.result.set_running_or_notify_cancel():
+            return
+        try:
+            if not self._is_sound:
+                raise Refused("store_unavailable", "the store cannot be read", headers={"Retry-After": "5"})
+            task.result.set_result(task.work())
+        except BaseException as error:
+            task.result.set_exception(error)
+
     def _finish(self) -> None:
+        if not self._is_sound:
+            return
         try:
             self._writing = self.desk.begin_checkpoint()
             while self._writing is not None:
@@ -224,8 +251,8 @@ class Keeper:
             log.error("the last checkpoint could not be written; its points will be learnt again: %s", error)
 
 
-def _do(task: Task) -> None:
-    try:
-        task.result.set_result(task.work())
-    except BaseException as error:
-        task.result.set_exception(error)
+def _refuse(posts: list[Post], why: str) -> None:
+    """Tells the senders that nothing of it was stored."""
+    for post in posts:
+        refusal = Refused("store_unavailable", f"nothing was stored: {why}", headers={"Retry-After": "5"})
+        post.answer.set_exception(refusal)

@@ -89,7 +89,7 @@ def read_part(key: str, points: Sequence[Any]) -> Part:
 
 
 def _value_of(point: dict[str, Any], place: int) -> Any:
-    unknown = point.keys() - {"value", "values", "time", "stream"}
+    unknown = point.keys() - {"value", "values", "time"}
     if unknown:
         raise Refused("bad_point", f"{at(place)}: expected value or values, time, got {sorted(unknown)[0]!r:.60}")
     if ("value" in point) == ("values" in point):

@@ -16,7 +16,7 @@ from holdfast.server.live.fleets import Fleets
 from holdfast.server.store import alarms
 from holdfast.server.store.blocks import TIMED, Block, as_time
 from holdfast.server.store.points import first_rows, latest_points
-from holdfast.server.store.states import forget_halves, newest_checkpoint
+from holdfast.server.store.states import newest_checkpoint
 from holdfast.server.store.streams import all_streams
 from holdfast.streams.times import nanoseconds
 
@@ -31,10 +31,9 @@ class Recovered:
 
 
 def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
-    """Fills fleets and board with what the store has."""
-    checkpoint = forget_halves(connection)
+    """Fills fleets and board with what the store has. Only reads: a disk that is full does not keep it from that."""
     found = newest_checkpoint(connection)
-    _, bodies, pairs = (0, {}, ()) if found is None else found
+    checkpoint, bodies, pairs = (-1, {}, ()) if found is None else found
     learnt = {int(number): int(rows) for number, rows in pairs}
     fleets.restore(bodies)
     board.clear()

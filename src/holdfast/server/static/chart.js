@@ -4,7 +4,7 @@
 //   charts.set({ x, times, data: { panelName: [ys, ys, …] }, events, window });
 //
 // PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], series: [SERIES, …] }
-//   usual: a few far values of the first series do not stretch the axis; they are shown as triangles at its edge.
+//   usual: a few far values of the first series (or of those named, counted from 1) do not stretch the axis; they are shown as triangles at its edge.
 // SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], size, band: { to: 2, colour } }
 //   "marks" are rings (rejected points). "none" is only told under the cursor. band fills down to that series of the panel (counted from 1).
 // x: rows, ascending. times: of the same length, or null; the axis shows them where there are any. ys: of the same length, null is a gap.
@@ -147,7 +147,8 @@ function rangeOf({ usual, range, scale }) {
     if (scale === "asinh") return padded(Math.asinh(low), Math.asinh(high)).map(Math.sinh);
     if (!usual) return padded(low, high);
     const [first, last] = u.series[0].idxs ?? [0, u.data[0].length - 1];
-    return usualRange(u.data[1], first, last);
+    const ranges = (usual === true ? [1] : usual).map((series) => usualRange(u.data[series], first, last));
+    return [Math.min(...ranges.map((one) => one[0])), Math.max(...ranges.map((one) => one[1]))];
   };
 }
 

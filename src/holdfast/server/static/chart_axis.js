@@ -73,9 +73,15 @@ export function timeLabels(times) {
   const dated = read.filter((text) => /^\d{4}-\d\d-\d\d /.test(text));
   if (!dated.length || dated.length < read.filter(Boolean).length) return read.map((text) => text.slice(0, 11));
   const days = new Set(dated.map((text) => text.slice(0, 10)));
-  if (days.size === 1) return read.map((text) => text.slice(11));
+  if (days.size === 1) return withoutParts(read.map((text) => text.slice(11)));
   const midnight = dated.every((text) => text.endsWith("00:00"));
   const years = new Set(dated.map((text) => text.slice(0, 4)));
   if (midnight || years.size > 1) return read.map((text) => text.slice(0, 10));
   return days.size === dated.length ? read.map((text) => text.slice(5, 10)) : read.map((text) => text.slice(5, 16));
+}
+
+/** Clock times without parts of a second, where the seconds tell them apart. */
+function withoutParts(clocks) {
+  const plain = clocks.map((text) => text.replace(/\.\d+$/, ""));
+  return new Set(plain).size === new Set(clocks).size ? plain : clocks;
 }

@@ -152,7 +152,7 @@ function markOf(name) {
 
 let askedTrade = "";
 const runTrade = latest(async ({ body, name }) => {
-  const map = await api("/explore/tradeoff", { method: "POST", body });
+  const map = await known(() => api("/explore/tradeoff", { method: "POST", body }), body.data);
   if (name === askedTrade) trade.show(map);
 });
 

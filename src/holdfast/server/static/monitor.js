@@ -138,6 +138,7 @@ async function start() {
   const end = bar("monitor");
   end.append(mark);
   main.append(tabs, left, right, empty);
+  drawTotals();
   streams.addEventListener("totals", drawTotals);
   streams.addEventListener("alarms", ({ detail }) => onAlarms(detail));
   addEventListener("hashchange", route);

@@ -35,7 +35,8 @@ export class AlarmList {
   async load() {
     if (this.#asking) return (this.#asking.again = true);
     const asking = (this.#asking = { again: false });
-    await this.#ask().catch((error) => (error instanceof TypeError ? null : tell(error))); // without a connection: asked again when it is back
+    // Without a connection it is asked again when that is back; a stream that has been deleted is told of by its own page.
+    await this.#ask().catch((error) => (error instanceof TypeError || error.status === 404 ? null : tell(error)));
     this.#asking = null;
     if (asking.again) setTimeout(() => this.load(), 500);
   }

@@ -75,7 +75,7 @@ function dataPanel(j, name, condensed, many) {
     { label: "rejected", kind: "marks", colour: "dropped" },
   ];
   if (condensed) series.push({ label: "lowest", kind: "line", colour: "points", width: 1 });
-  return { name: `data ${j}`, title: name, height: many > 1 ? 150 : 230, usual: true, series };
+  return { name: `data ${j}`, title: name, height: many > 1 ? 150 : 230, usual: condensed ? [1, 4] : true, series };
 }
 
 function windowOf(buffer) {

@@ -12,6 +12,7 @@ export class Feed {
   #live = null;
   #turn = Promise.resolve(); // one chunk after the other, also when one has to wait for what it misses
   #closed = false;
+  #asked = 0; // which start is the latest
 
   /**
    * `changed()` is called when there is more to see, `alarm(alarm)` for each that came or was changed, `alarms()` when many were;
@@ -25,9 +26,10 @@ export class Feed {
   /** Starts, or starts again with another span. */
   async start(summary, span) {
     this.#stop();
+    const asked = ++this.#asked;
     const first = Number.isFinite(span) ? Math.max(0, summary.n_points - span) : 0;
     const history = await api(`${this.path}/history?first=${first}&buckets=2000`);
-    if (this.#closed) return;
+    if (this.#closed || asked !== this.#asked) return;
     const buffer = new Buffer(summary.variables.length, { span });
     buffer.load(history);
     this.buffer = buffer;

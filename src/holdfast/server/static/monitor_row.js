@@ -61,7 +61,7 @@ function note(summary) {
   const points = `${whole(summary.n_points)} points`;
   if (!summary.open_alarms) return [summary.state === "learning" ? `${points} · still learning` : points];
   const count = summary.open_alarms > 1 ? [h("b", { class: "count" }, whole(summary.open_alarms)), " "] : [];
-  return [...count, summary.last_alarm?.message ?? "alarm"];
+  return [...count, (summary.last_alarm?.message ?? "alarm").replace(" standard deviations", " sd")]; // there is little room
 }
 
 /** The last values; of many variables the first and how many more there are. */

@@ -41,7 +41,7 @@ export class StreamView {
       const first = !this.charts;
       this.#build(whole);
       if (first && document.activeElement !== document.body) this.title.focus({ preventScroll: true }); // for the keyboard, and so that the list may move again
-      await Promise.all([this.feed.start(whole, SPANS[this.#span]), this.list.load()]);
+      await Promise.all([this.#begin(), this.list.load()]);
     } catch (error) {
       if (error.status === 404) this.#missing();
       else tell(error);
@@ -154,9 +154,21 @@ export class StreamView {
     if (!this.paused) this.draw();
   }
 
+  /** Asks for the points of the span; meanwhile what is drawn is grey. */
+  async #begin() {
+    const { place } = this.charts;
+    place.setAttribute("aria-busy", "true");
+    try {
+      await this.feed.start(this.summary, SPANS[this.#span]);
+      this.draw();
+    } finally {
+      place.removeAttribute("aria-busy");
+    }
+  }
+
   #choosespan(span) {
     this.#span = span;
-    this.feed.start(this.summary, SPANS[span]).then(() => this.draw()).catch(tell);
+    this.#begin().catch(tell);
   }
 
   // The end of a stream

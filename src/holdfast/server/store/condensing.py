@@ -46,9 +46,10 @@ def condense(connection: Connection, stream: int, width: int, first: int, end: i
 
 def read_history(connection: Connection, stream: int, width: int, first: int, last: int) -> Buckets:
     """All that is kept of these rows, both included, in order."""
-    own = (CONDENSED.c.stream == stream, CONDENSED.c.row <= last, CONDENSED.c.row + CONDENSED.c.n > first)
-    found = connection.execute(select(CONDENSED).where(*own).order_by(CONDENSED.c.row)).all()
     points = points_between(connection, stream, first, last + 1, width)
+    end = points.first if len(points) else last + 1  # some of these points may have been condensed since they were read
+    own = (CONDENSED.c.stream == stream, CONDENSED.c.row < end, CONDENSED.c.row + CONDENSED.c.n > first)
+    found = connection.execute(select(CONDENSED).where(*own).order_by(CONDENSED.c.row)).all()
     return Buckets.chain([Buckets.of_condensed(found, width), Buckets.of_points(points)])
 
 

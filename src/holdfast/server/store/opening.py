@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from holdfast.errors import BadInputError, HoldfastError
 from holdfast.server.store.many import insert_many
@@ -38,6 +39,7 @@ class Store:
         self.engine = _engine_of(self.url)
         try:
             self._take()
+            self._require_ours()
             METADATA.create_all(self.engine)
             self._check_format()
         except SQLAlchemyError as error:
@@ -58,7 +60,7 @@ class Store:
         try:
             with self.engine.connect() as connection:
                 yield connection
-        except DBAPIError as error:
+        except (DBAPIError, NoConnection) as error:
             raise StoreError(f"the store cannot be read: {in_words(error)}") from None
 
     @contextmanager
@@ -67,7 +69,7 @@ class Store:
         try:
             with self.engine.begin() as connection:
                 yield connection
-        except DBAPIError as error:
+        except (DBAPIError, NoConnection) as error:
             raise StoreError(f"the store cannot be written: {in_words(error)}") from None
 
     def about(self, name: str) -> Any:
@@ -98,6 +100,12 @@ class Store:
             taken = locked(self._lock.fileno())
         if not taken:
             raise BadInputError(f"{self.shown} is in use by another server")
+
+    def _require_ours(self) -> None:
+        """Tables of somebody else that are called like ours are left alone."""
+        there = set(inspect(self.engine).get_table_names())
+        if ABOUT.name not in there and (found := sorted(there & METADATA.tables.keys())):
+            raise BadInputError(f"{self.shown} has a table {found[0]} that is not of a holdfast server: give another")
 
     def _check_format(self) -> None:
         found = self.about("format")

@@ -19,6 +19,8 @@ PIECE = 1 << 20  # bytes written at a time
 class Writing:
     """A checkpoint on its way into the store: it counts once it is whole, and then the one before it goes.
 
+    If one of its pieces could not be written it is of no use any more.
+
     bodies: the bytes of the fleets by their number of variables. learnt: (n, 2), how many rows of which stream are in
     them.
     """
@@ -31,6 +33,8 @@ class Writing:
 
     def go_on(self, connection: Connection) -> bool:
         """Writes the next piece; whether that was the last thing to do."""
+        if self._n_pieces == 0:
+            _forget_halves(connection)
         piece = next(self._pieces, None)
         if piece is not None:
             insert_many(connection, STATES, [(self.number, self._n_pieces, piece)])
@@ -64,8 +68,7 @@ def newest_checkpoint(connection: Connection) -> tuple[int, dict[int, bytes], In
     return int(found.id), bodies, np.frombuffer(bytes(found.learnt), "<i8").reshape(-1, 2).astype(np.int64)
 
 
-def forget_halves(connection: Connection) -> int:
-    """Removes pieces of checkpoints that a crash left unfinished; the number of the newest one, −1 if there is none."""
+def _forget_halves(connection: Connection) -> None:
+    """Removes pieces of checkpoints that never became whole."""
     newest = connection.execute(select(func.max(CHECKPOINTS.c.id))).scalar()
     connection.execute(STATES.delete().where(STATES.c.checkpoint != (-1 if newest is None else newest)))
-    return -1 if newest is None else int(newest)

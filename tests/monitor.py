@@ -1,0 +1,170 @@
+"""The live monitor for tests: without HTTP, behind FastAPI's test client, and behind a real socket."""
+
+import contextlib
+import socket
+import threading
+from pathlib import Path
+
+import numpy as np
+import uvicorn
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+
+import holdfast as hf
+from holdfast.server.api.alarms import _acknowledge_all, _change
+from holdfast.server.api.schemas import Change
+from holdfast.server.app import make_app
+from holdfast.server.live.desk import Desk
+from holdfast.server.live.keeper import Keeper
+from holdfast.server.live.posts import Post, read_part
+from holdfast.server.live.watching import Settings
+from holdfast.server.store import Store
+from holdfast.server.store.alarms import find_alarms
+from holdfast.server.store.tables import METADATA
+
+LONG_TIME = 3600.0  # seconds between checkpoints: none comes by itself
+PATIENCE = 240.0  # seconds: kernels may have to be compiled
+
+
+def levels(n=400, seed=7, shift_at=260):
+    """A level with a few outliers that changes once; it raises alarms of both kinds."""
+    values = np.random.default_rng(seed).normal(20.0, 0.5, n).round(3)
+    values[120::97] += 40.0
+    values[shift_at:] += 6.0
+    return values.tolist()
+
+
+class Monitor:
+    """Store, desk and keeper, as the server has them."""
+
+    def __init__(self, place, learner=None, keep=10_000, most=1000):
+        self.store = Store(place)
+        try:
+            self.desk = Desk(self.store, learner or hf.SRA(), most)
+        except BaseException:
+            self.store.close()
+            raise
+        self.told = []
+        self.keeper = Keeper(self.desk, keep, self.told.append, LONG_TIME)
+
+    def submit(self, key, points, **more):
+        return self.keeper.submit(Post([read_part(key, points)], **more))
+
+    def post(self, key, points, **more):
+        return self.submit(key, points, **more).result(PATIENCE)[0]
+
+    def do(self, work):
+        """In the one thread that writes."""
+        return self.keeper.call(work).result(PATIENCE)
+
+    def checkpoint(self, pieces=None):
+        """A whole checkpoint, or so many pieces of one."""
+
+        def write():
+            writing, n = self.desk.begin_checkpoint(), 0
+            while pieces is None or n < pieces:
+                with self.store.writing() as connection:
+                    if writing.go_on(connection):
+                        self.desk.end_checkpoint(writing)
+                        return
+                n += 1
+
+        self.do(write)
+
+    def condense(self):
+        def work():
+            self.keeper._crowded = {known.entry.number: None for known in self.desk.board.all()}
+            while self.keeper._crowded:
+                self.keeper._condense_one()
+
+        self.do(work)
+
+    def alarms(self):
+        """All, the newest first."""
+        with self.store.reading() as connection:
+            return find_alarms(connection, stream=None, is_open=None, before=None, limit=1000)[1]
+
+    def acknowledge(self, number, note):
+        return self.do(lambda: _change(self, number, Change(acknowledged=True, note=note)))
+
+    def acknowledge_all(self):
+        return self.do(lambda: _acknowledge_all(self, None))
+
+    def known(self, key):
+        return self.desk.board.get(key)
+
+    def crash(self):
+        """What `kill -9` leaves behind: all that was committed, nothing else."""
+        self.keeper._finish = lambda: None
+        self.stop()
+
+    def stop(self):
+        self.keeper.stop()
+        self.store.close()
+
+    def board(self):
+        """All that is told of the streams; when a point came is not kept, only its time."""
+        listed = self.desk.board.listed("", "name", 0, 1000)
+        del listed["seq"]
+        for stream in listed["streams"]:
+            del stream["last_seen"]
+        return listed
+
+    def states(self):
+        """Of each stream, the state to the last bit."""
+        return self.do(lambda: {known.entry.key: self._state(known) for known in self.desk.board.all()})
+
+    def _state(self, known):
+        return self.desk.fleets.of(known.entry.width, known.entry.number).state.tobytes()
+
+
+def tables(store, without=()):
+    """All rows of a store."""
+    with store.reading() as connection:
+        return {
+            name: sorted(map(repr, connection.execute(select(table)).all()))
+            for name, table in METADATA.tables.items()
+            if name not in without
+        }
+
+
+@contextlib.contextmanager
+def client_of(place, rules=None, feeding=None, **more):
+    """A client of a server in this process; `client.app.state` has its parts."""
+    settings = Settings(str(place), hf.SRA(), every=LONG_TIME, **more)
+    with TestClient(make_app(settings, rules, feeding), base_url="http://localhost") as client:
+        yield client
+
+
+@contextlib.contextmanager
+def served(app, port=0):
+    """The app behind a real socket; its URL."""
+    own = socket.socket()
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    own.bind(("127.0.0.1", port))
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            threading.Event().wait(0.01)
+        yield f"http://127.0.0.1:{own.getsockname()[1]}"
+    finally:
+        if hasattr(app.state, "watching"):
+            app.state.watching.hub.closed = True
+        server.should_exit = True
+        thread.join(20)
+        own.close()
+
+
+def expected(values):
+    """What hf.SRA makes of the same points: its state, and its trace."""
+    learner = hf.SRA()
+    trace = learner.process(np.array(values, np.float64))
+    return learner.state.tobytes(), trace
+
+
+def sqlite_at(folder: Path) -> str:
+    return str(folder / "store.db")

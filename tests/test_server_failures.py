@@ -1,0 +1,148 @@
+"""Stores that fail, and senders that do not wait: what was not answered with success is nowhere."""
+
+import contextlib
+import sqlite3
+import threading
+
+import pytest
+from sqlalchemy import event
+
+from holdfast.server.errors import Refused
+from holdfast.server.live.posts import Post, read_part
+from monitor import Monitor, expected, levels, sqlite_at, tables
+
+GUARD = {
+    "sqlite": [
+        "create trigger full before insert on {} begin select raise(abort, 'disk full'); end",
+        "drop trigger full",
+    ],
+    "postgresql": [
+        "create function no() returns trigger language plpgsql as $$ begin raise exception 'disk full'; end $$",
+        "create trigger full before insert on {} for each row execute function no()",
+        "drop function no cascade",
+    ],
+}
+
+
+@contextlib.contextmanager
+def writes_fail(monitor, table):
+    """As with a disk that is full."""
+    *before, after = GUARD[monitor.store.engine.dialect.name]
+    before, after = ([line.replace("full before", '"full" before').format(table) for line in before], after)
+    with monitor.store.writing() as connection:
+        for line in before:
+            connection.exec_driver_sql(line)
+    try:
+        yield
+    finally:
+        with monitor.store.writing() as connection:
+            connection.exec_driver_sql(after.replace("trigger full", 'trigger "full"'))
+
+
+@pytest.mark.parametrize("table", ["points", "alarms", "streams", "posts"])
+def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
+    monitor = start()
+    monitor.post("a", levels()[:250])
+    board, states, kept = monitor.board(), monitor.states(), tables(monitor.store)
+    with writes_fail(monitor, table):
+        with pytest.raises(Refused, match=r"nothing was stored: .*disk full") as refused:
+            monitor.keeper.submit(
+                Post([read_part("a", levels()[250:]), read_part("new", [1.0])], "name", "digest")
+            ).result(30)
+        assert refused.value.status == 503
+        assert (monitor.board(), monitor.states(), tables(monitor.store)) == (board, states, kept)
+    assert monitor.post("a", levels()[250:])["first_row"] == 250
+    monitor.post("new", [1.0])
+    assert monitor.states()["a"] == expected(levels())[0]
+    monitor.crash()
+    assert start().states()["a"] == expected(levels())[0]
+
+
+def test_a_disk_that_is_full(tmp_path):
+    """For real: the file may not grow any further. Reading goes on, and so does everything once there is room."""
+    monitor = Monitor(sqlite_at(tmp_path))
+    try:
+        monitor.post("a", levels())
+        monitor.checkpoint()
+
+        def pages(most):
+            monitor.store.engine.dispose()
+
+            @event.listens_for(monitor.store.engine, "connect")
+            def set_up(connection, _):
+                connection.execute(f"pragma max_page_count = {most}")
+
+        pages(1)  # which is as many as there are
+        states, board = monitor.states(), monitor.board()
+        refused = ""
+        for _ in range(50):
+            try:
+                monitor.post("a", levels()[:200])
+            except Refused as refusal:
+                refused = str(refusal)
+                break
+            states, board = monitor.states(), monitor.board()
+        assert "full" in refused
+        assert monitor.board() == board
+        assert monitor.states() == states
+        pages(1_000_000)
+        monitor.post("a", [1.0, 2.0])
+        assert monitor.board()["streams"][0]["n_points"] == board["streams"][0]["n_points"] + 2
+    finally:
+        monitor.stop()
+
+
+def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
+    monitor = start()
+    monitor.post("a", levels()[:100])
+    board, connect = monitor.board(), monitor.store.engine.connect
+
+    def gone(*_):
+        raise sqlite3.OperationalError("gone")
+
+    monkeypatch.setattr(monitor.store.engine, "connect", gone)
+    monkeypatch.setattr(monitor.store.engine, "begin", gone)
+    for _ in range(2):
+        with pytest.raises(Refused, match="nothing was stored"):
+            monitor.post("a", levels()[100:])
+    with pytest.raises(Refused, match="cannot be read"):
+        monitor.do(lambda: None)
+    monkeypatch.undo()
+    assert connect is not None
+    assert monitor.post("a", levels()[100:])["first_row"] == 100
+    assert monitor.states()["a"] == expected(levels())[0]
+    assert board["streams"][0]["n_points"] == 100
+
+
+def test_who_does_not_wait_for_the_answer_does_not_disturb_others(start):
+    monitor, entered, go_on = start(), threading.Event(), threading.Event()
+
+    def wait():
+        entered.set()
+        go_on.wait(10)
+
+    waiting = monitor.keeper.call(wait)
+    entered.wait(10)
+    gone, stays = monitor.submit("a", [1.0]), monitor.submit("b", [1.0])
+    assert gone.cancel()
+    go_on.set()
+    waiting.result(10)
+    assert stays.result(10)[0]["accepted"] == 1
+    assert [stream["key"] for stream in monitor.board()["streams"]] == ["b"]
+
+
+def test_the_same_post_twice_at_once_is_learnt_once(start):
+    monitor, go_on = start(), threading.Event()
+    monitor.keeper.call(lambda: go_on.wait(10))
+    one, same, other = (
+        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
+        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
+        monitor.submit("a", [3.0], name="n", digest="e"),
+    )
+    beside = monitor.submit("b", [1.0])
+    go_on.set()
+    assert one.result(10) == same.result(10)
+    assert beside.result(10)[0]["accepted"] == 1
+    with pytest.raises(Refused, match="another post"):
+        other.result(10)
+    assert monitor.desk.board.get("a").n_points == 2
