@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
@@ -38,11 +39,15 @@ class Server(uvicorn.Server):
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM and Ctrl-C."""
+        """SIGTERM and Ctrl-C: an orderly end, whose exit code is 0; a second Ctrl-C does not wait for anybody.
+
+        uvicorn's own remembers the signal and raises it again at the end, which would look like a crash.
+        """
         watching = getattr(self._app.state, "watching", None)
         if watching is not None:
             watching.hub.close()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def listen(host: str, port: int) -> socket.socket:
