@@ -75,6 +75,14 @@ def opened(page, address, pump, rows=N):
     wait_until(page, "rows => holdfast.explorer.state.runs.A?.n_rows === rows", rows, 120.0)
 
 
+def drop(page, path):
+    """Drops a file on the page."""
+    js = """([name, text]) => { const moved = new DataTransfer(); moved.items.add(new File([text], name));
+        const options = { dataTransfer: moved, bubbles: true, cancelable: true };
+        for (const type of ["dragenter", "dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, options)) }"""
+    page.evaluate(js, [path.name, path.read_text()])
+
+
 def in_chart(page, series, panel="value 0", side="A"):
     """What uPlot really has."""
     return page.evaluate("([side, panel, n]) => holdfast.explorer.charts(side)[panel].data[n]", [side, panel, series])
@@ -133,7 +141,10 @@ def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
     with looking(browser) as page:
         dialogs = []
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
-        opened(page, address, path, 300)
+        page.goto(address)
+        settled(page)
+        drop(page, path)
+        wait_until(page, "() => holdfast.explorer.state.runs.A?.n_rows === 300", seconds=120.0)
         wait_until(page, "() => document.querySelectorAll('.chart-title').length >= 3")
         titles = " ".join(page.locator(".chart-title").all_inner_texts())
         assert all(name in titles for name in NASTY)
