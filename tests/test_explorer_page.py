@@ -34,8 +34,6 @@ def address(tmp_path_factory):
     """The server with the explorer, on a free port."""
     store = tmp_path_factory.mktemp("explorer") / "store.db"
     app = make_app(Settings(store=str(store), learner=hf.SRA()))
-    if not any(getattr(route, "path", "").startswith("/explore/") for route in app.routes):
-        app.include_router(routes.router)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -79,7 +77,8 @@ def drop(page, path):
     """Drops a file on the page."""
     js = """([name, text]) => { const moved = new DataTransfer(); moved.items.add(new File([text], name));
         const options = { dataTransfer: moved, bubbles: true, cancelable: true };
-        for (const type of ["dragenter", "dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, options)) }"""
+        for (const type of ["dragenter", "dragover", "drop"])
+            document.body.dispatchEvent(new DragEvent(type, options)) }"""
     page.evaluate(js, [path.name, path.read_text()])
 
 
