@@ -1,5 +1,6 @@
 """Caches between processes: found again, never stale, and not needed."""
 
+import marshal
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from numba.core import event
+from numba.core.serialize import dumps
 
 import holdfast
 from holdfast.models import GaussianMixture
@@ -99,6 +101,45 @@ def test_no_two_kernels_share_a_file_of_the_cache():
     algorithms = [bind(m.functions(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")]
     files = {algorithm.run._cache._impl.filename_base for algorithm in algorithms}
     assert len(files) == len(algorithms) == 12
+
+
+FACTORY = """
+import math
+from holdfast.scheme.compiling import compiled, kernel
+
+def factory(width, power=3.0):
+    @kernel
+    def inner(y, work):
+        for width_of_it in range(width):
+            work[width_of_it] = y[width_of_it] ** power + 1234.5
+        return math.nan
+
+    @kernel
+    def outer(y, work):
+        score = inner(y, work)
+        return score + 1234.5
+
+    def run(y, work):
+        return outer(y, work)
+
+    return compiled(run)
+"""
+
+
+def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
+    """The first process on new sources makes code of their text, the next ones read it from a file of bytecode."""
+    source = tmp_path / "factory.py"
+    source.write_text(FACTORY)
+    of_the_text = compile(FACTORY, str(source), "exec")
+    entry_points = []
+    for code in (of_the_text, marshal.loads(marshal.dumps(of_the_text))):
+        namespace = {"__name__": "factory", "__file__": str(source)}
+        exec(code, namespace)
+        entry_points.append(namespace["factory"](2))
+    one, other = entry_points
+    assert one._cache._impl.filename_base == other._cache._impl.filename_base
+    enclosed = [dumps(tuple(cell.cell_contents for cell in entry.py_func.__closure__)) for entry in entry_points]
+    assert enclosed[0] == enclosed[1]  # which Numba looks at, too
 
 
 def copied(tmp_path):
