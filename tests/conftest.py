@@ -4,6 +4,7 @@ import gc
 import os
 
 from hypothesis import HealthCheck, settings
+from numba.core import event
 
 os.environ["HOLDFAST_QUIET"] = "1"
 
@@ -13,8 +14,23 @@ settings.register_profile(
 )
 settings.load_profile("holdfast")
 
-# Compiling makes millions of objects that stay: to look for garbage among them after every few hundred takes long.
-gc.set_threshold(50_000, 20, 20)
+
+class Undisturbed(event.Listener):
+    """Compiling makes millions of objects that stay: to look for garbage among them again and again takes long."""
+
+    depth = 0
+
+    def on_start(self, event):
+        self.depth += 1
+        gc.disable()
+
+    def on_end(self, event):
+        self.depth -= 1
+        if self.depth == 0:
+            gc.enable()
+
+
+event.register("numba:compile", Undisturbed())
 
 
 def pytest_collection_finish():

@@ -99,7 +99,7 @@ def kinds(shapes, everyday):
 # One or several components and variables, more of the ones or of the others; best what other tests compile as well.
 EVERYDAY = [
     *[(K, d, "whitened") for K, d in ((1, 1), (2, 1), (1, 3), (2, 3), (3, 2))],
-    *[(K, d, norm) for K, d in ((2, 1), (2, 3)) for norm in ("mean", "full")],
+    *[(2, 1, norm) for norm in ("mean", "full")],  # with (2, 3) they are among the tests of missing coordinates
 ]
 few = settings(max_examples=5)  # of each kind, and there are many
 
@@ -112,7 +112,7 @@ def test_gaussian_mixture(K, d, norm, seed, step):
     compare_gaussian(GaussianMixture(K), mixed_points(rng, K, d), norm, step, rng)
 
 
-EVERYDAY_DIAGONAL = [(2, 1, "whitened"), *[(2, 3, norm) for norm in NORMS]]
+EVERYDAY_DIAGONAL = [(2, 1, "whitened"), (2, 3, "whitened")]
 
 
 @pytest.mark.parametrize(("K", "d", "norm"), kinds([(2, 1), (2, 3), (1, 8)], EVERYDAY_DIAGONAL))

@@ -56,8 +56,12 @@ def use(*models, **environment):
 
 
 KINDS = [
-    [("2", 1, False), ("PoissonMixture(1)", 1, True), QUICK, ("Exponential()", 1, True)],
-    [("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False), ("LogisticRegression()", 2, False)],
+    [("2", 1, False), QUICK, ("Exponential()", 1, True)],
+    [
+        ("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False),
+        ("LogisticRegression()", 2, False),
+        ("PoissonMixture(1)", 1, True),
+    ],
 ]
 
 
@@ -148,25 +152,19 @@ def copied(tmp_path):
     return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def test_a_package_folder_that_cannot_be_written(tmp_path):
+def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
+    """Numba looks only at the file of the entry point; a change in any other file must count as well."""
     environment = {**copied(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
     compilations, _ = use(QUICK, **environment)
     assert compilations[0] > 0
     assert use(QUICK, **environment) == ([0], "")
-    (tmp_path / "blocked").write_text("")
-    nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
-    compilations, _ = use(QUICK, **nowhere)
-    assert compilations[0] > 0
-
-
-def test_an_edited_model_is_compiled_anew(tmp_path):
-    """Numba looks only at the file of the entry point; a change in any other file must count as well."""
-    environment = {**copied(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    use(QUICK, **environment)
-    assert use(QUICK, **environment) == ([0], "")
     source = tmp_path / "site" / "holdfast" / "models" / "linear_regression.py"
     source.write_text(source.read_text() + "\n# edited\n")
     compilations, _ = use(QUICK, **environment)
+    assert compilations[0] > 0
+    (tmp_path / "blocked").write_text("")
+    nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
+    compilations, _ = use(QUICK, **nowhere)
     assert compilations[0] > 0
 
 
