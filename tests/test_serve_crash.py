@@ -9,8 +9,6 @@ from holdfast.benchmarks.afterwards import look
 from holdfast.benchmarks.serve_crash import crash
 from holdfast.benchmarks.stubborn import Client
 
-pytest.importorskip("fastapi")
-
 
 @pytest.fixture(scope="module")
 def crashed(tmp_path_factory):
