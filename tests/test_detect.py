@@ -56,6 +56,26 @@ def test_a_file_is_enough(pump):
     assert page.count("data:image/png") >= 1
 
 
+def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
+    code, text = detect(pump, gamma=6.0, rho=0.01)
+    assert code == 0
+    assert f"{alone(gamma=6.0, rho=0.01).dropped.sum():,} points rejected" in text
+    assert "raises no alarms" in text
+    assert "No alarm." not in text
+    page = (pump.parent / "report.html").read_text(encoding="utf-8")
+    assert "Nothing to report" not in page
+    assert "How far to trust them" not in page
+    settings = {"gamma": 30.0, "beta": 0.1, "M": 50.0, "norm": "mean"}
+    assert detect(pump, **settings, format="json", report="none")[0] == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["counts"]["dropped"] == alone(**settings).dropped.sum()
+    assert not told["raises_alarms"]
+    with pytest.raises(BadInputError, match="no alarms are raised"):
+        detect(pump, rho=0.01, fail_on_alarm=True)
+    with pytest.raises(BadInputError, match="all three are needed"):
+        detect(pump, gamma=6.0, beta=0.1)
+
+
 def test_json_is_for_machines(pump, capsys):
     code, text = detect(pump, format="json", report="none", fail_on_alarm=True)
     told = json.loads(capsys.readouterr().out)

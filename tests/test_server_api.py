@@ -110,12 +110,13 @@ def test_any_text_may_be_a_key(client, key):
 
 def test_times_sort_out_what_comes_late_or_twice(client):
     key = new()
+    post(client, key, {"value": 0, "time": 1.5e-05})
     told = post(client, key, [{"value": i, "time": time} for i, time in enumerate([10, 20, 15, 20, 21, 21])])
     assert (told["accepted"], told["skipped"]) == (5, {"late": 1, "repeated": 0})
     assert post(client, key, {"value": 5, "time": 21})["skipped"] == {"late": 0, "repeated": 1}
     again = post(client, key, {"value": 5, "time": 21.0})
     assert (again["accepted"], again["first_row"], again["last_row"]) == (0, None, None)
-    assert read(client, f"/streams/{key}/points")["times"] == [10, 20, 20, 21, 21]
+    assert read(client, f"/streams/{key}/points")["times"] == [1.5e-05, 10, 20, 20, 21, 21]
 
 
 def test_a_post_with_a_name_is_learnt_once(client):

@@ -75,10 +75,10 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
     state, trace = expected(values)
     assert third.states() == {"a": state}
     with third.store.reading() as connection:
-        points = points_after(connection, 1, -1, 1000)
-    assert [point.row for point in points] == list(range(400))
-    np.testing.assert_array_equal([np.nan if one.score is None else one.score for one in points], trace.score)
-    np.testing.assert_array_equal([np.nan if one.p_value is None else one.p_value for one in points], trace.p_value)
+        points = points_after(connection, 1, -1, 1000, 1)
+    np.testing.assert_array_equal(points.rows, np.arange(400))
+    np.testing.assert_array_equal(points.score, trace.score)
+    np.testing.assert_array_equal(points.p_value, trace.p_value)
     assert [(one["kind"], one["row"]) for one in reversed(third.alarms())] == [
         (alarm.kind, alarm.row) for alarm in trace.alarms
     ]

@@ -45,6 +45,11 @@ class Arrangement:
         return len(self.model) if isinstance(self.model, Fleet) else 1
 
     @property
+    def raises_alarms(self) -> bool:
+        """Whether the learner decides anything: the paper's algorithm, set by hand, only learns and rejects."""
+        return self.learner._on_autopilot
+
+    @property
     def n_young(self) -> int:
         """Streams with too few points to raise every kind of alarm."""
         seen = self.model.counts()["n_seen"] if isinstance(self.model, Fleet) else [self.model.n_seen]
@@ -72,6 +77,11 @@ def learner_of(values: dict[str, Any]) -> SRA:
     components = values["components"]
     return SRA(
         n_components="auto" if components == "auto" else int(components),
+        gamma=values["gamma"],
+        rho=values["rho"],
+        beta=values["beta"],
+        M=values["M"],
+        norm=values["norm"],
         far=values["far"],
         lags=values["lags"],
         season=values["season"],

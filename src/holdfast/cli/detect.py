@@ -102,6 +102,8 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
         if not peeked.look(threading.Event()) or peeked.columns is None:
             raise BadInputError(f"{path}: there is not one record that can be read{_why(peeked)}")
         arrangement = Arrangement.of(peeked.columns, values)
+        if values["fail_on_alarm"] and not arrangement.raises_alarms:
+            raise BadInputError("--fail-on-alarm: set by hand, by --gamma, --rho or --M, no alarms are raised")
         if not machine:
             show_understood(console, path, arrangement)
         if report is not None:
@@ -195,6 +197,7 @@ def _as_json(found: Found, written: list[str]) -> dict[str, Any]:
             "separate": found.arrangement.separate,
             "left_out": columns.left_out,
         },
+        "raises_alarms": found.arrangement.raises_alarms,
         "counts": counts | {"alarms": found.tally.n_alarms, "refused": found.tally.refused.total},
         "refused": tally["refused"],
         "alarms": [one.row for one in found.raised],

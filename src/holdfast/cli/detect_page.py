@@ -56,7 +56,7 @@ def write_page(
             n_records=tally.records,
             late=tally.late + tally.repeated,
             refused=tally.refused,
-            far=arrangement.learner.far,
+            far=arrangement.learner.far if arrangement.raises_alarms else None,
             joint=not arrangement.separate,
             hints=arrangement.columns.hints,
             settings=repr(arrangement.learner),

@@ -32,7 +32,7 @@ def show_understood(console: Console, path: Path, arrangement: Arrangement) -> N
 def show_found(console: Console, found: Found, most: int, written: list[str]) -> None:
     """Counts, the table of alarms, what could not be read, and where everything is."""
     tally = found.tally
-    console.print(Text(f"\n{in_words(tally)}"))
+    console.print(Text(f"\n{in_words(tally, found.arrangement.raises_alarms)}"))
     for sentence in cautions(found):
         console.print(Text(sentence, style="yellow"))
     console.print()
@@ -56,7 +56,7 @@ def cautions(found: Found) -> list[str]:
         about = by_chance(far, tally.points)
         sentences.append(f"At --far {far:g}, {about} of either kind would be raised if nothing had happened.")
     young, streams = found.arrangement.n_young, found.arrangement.n_streams
-    if young:
+    if young and found.arrangement.raises_alarms:
         several = f"{young:,} of {streams:,} streams are" if streams > 1 else "It is"
         sentences.append(
             f"{several} too short to raise all alarms: the first 50 points, for changes 150, are to learn from."
@@ -64,7 +64,7 @@ def cautions(found: Found) -> list[str]:
     return sentences
 
 
-def in_words(tally: Tally) -> str:
+def in_words(tally: Tally, raises_alarms: bool = True) -> str:
     """The counts in a sentence or two.
 
     >>> in_words(Tally(records=1000, points=1000, dropped=7))
@@ -73,6 +73,8 @@ def in_words(tally: Tally) -> str:
     points = f" with {tally.points:,} points" if tally.points > tally.records else ""
     lead = f"{tally.records:,} record{'s' * (tally.records != 1)}{points}; "
     lead += f"{tally.dropped:,} point{'s' * (tally.dropped != 1)} rejected as outliers. "
+    if not raises_alarms:
+        return lead + "It was set by hand: this is the paper's algorithm, which raises no alarms."
     changes, anomalies = tally.alarms["change"], tally.alarms["anomaly"]
     kinds = [(changes, "change", "changes"), (anomalies, "anomaly", "anomalies")]
     told = " and ".join(f"{n:,} {one if n == 1 else many}" for n, one, many in kinds if n)

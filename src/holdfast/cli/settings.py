@@ -42,6 +42,7 @@ INPUT = [
 ]
 JOINT = "Watch the columns together, or each by itself; by default together up to 8."
 SEASON = "Rows after which things repeat themselves: 288 for a day in steps of 5 minutes."
+BY_HAND = "By hand: the paper's algorithm, which raises no alarms."
 LEARNING = [
     Setting("joint", bool, None, JOINT, True, flags=("--joint/--separate",)),
     Setting("far", float, 1e-4, "False alarms: at most one in 1/far points of a stable stream.", 1e-5, "RATE"),
@@ -49,6 +50,11 @@ LEARNING = [
     Setting("season", int, 0, SEASON, 288, "ROWS"),
     Setting("lags", int, 0, "How many rows back a point depends on.", 2, "ROWS"),
     Setting("memory", str, "full", "Kept of a stream: full (3 KB a variable) or lean (0.5 KB).", "lean", "full|lean"),
+    Setting("gamma", float, None, f"The threshold, or inf. {BY_HAND}", 6.0, "NUMBER"),
+    Setting("rho", float, None, f"The step size. {BY_HAND}", 0.01, "NUMBER"),
+    Setting("beta", float, None, "With --gamma and --M: the step size by Corollary 1 of the paper.", 0.1, "NUMBER"),
+    Setting("M", float, None, "With --gamma and --beta: how sharp the data are.", 5.0, "NUMBER"),
+    Setting("norm", str, "whitened", "What --gamma counts: deviations, or the paper's.", "mean", "whitened|mean|full"),
     Setting("max_keys", int, None, "Streams kept at most; those not seen for longest leave.", 100_000, "N", BOTH),
 ]
 ALARMS_GO = "Where alarms go; may be said several times. .jsonl .csv .parquet .db - nats:// mqtt:// kafka:// http://"
@@ -103,6 +109,7 @@ CHOICES = {
     "form": ("csv", "json"),
     "late": ("skip", "learn"),
     "memory": ("full", "lean"),
+    "norm": ("whitened", "mean", "full"),
     "format": ("text", "json"),
     "log_format": ("text", "json"),
 }

@@ -65,6 +65,8 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         arrangement = Arrangement.of(peeked.columns, values)
         for word, meaning in arrangement.told():
             log.info("%s: %s", word, meaning)
+        if not arrangement.raises_alarms:
+            log.warning("set by hand: the paper's algorithm raises no alarms; --points tells what became of each point")
         wanted = {name: values[name] for name in ("columns", "key", "time", "form")}
         runner = Runner(
             arrangement.source(peeked),

@@ -173,8 +173,9 @@ class Fleet:
         >>> from holdfast import SRA
         >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
         >>> _ = fleet.update(["oil"] * 20 + ["water"], [90.0, 91.0] * 10 + [20.0])
-        >>> fleet.estimates("means", ["oil", "water"])
-        [array([[90.5]]), None]
+        >>> oil, water = fleet.estimates("means", ["oil", "water"])
+        >>> oil.round(), water
+        (array([[90.]]), None)
         """
         with self._calls.lock:
             rows = [self._roster.keys.row_of(as_key(key)) for key in keys]

@@ -84,6 +84,11 @@ class Trace:
             return self.points_of_alarms
         return [alarm.row - self.first_row for alarm in self.alarms]
 
+    def part(self, rows: slice) -> Trace:
+        """Scores and fates of some of the rows, without the alarms."""
+        watched = None if self.watched is None else (self.watched[0][rows], self.watched[1][rows])
+        return Trace(self.score[rows], self.fates[rows], watched=watched)
+
     def step(self, row: int) -> Step:
         """What `update` would have answered to this row."""
         score = float(self.score[row])

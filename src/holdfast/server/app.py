@@ -17,6 +17,7 @@ from holdfast.server.api import alarms, events, points, schemas, session, stream
 from holdfast.server.api.answers import answer, tell_errors
 from holdfast.server.api.door import Door, Rules
 from holdfast.server.api.guard import Guard
+from holdfast.server.explorer import routes as explorer
 from holdfast.server.live.watching import Settings, Watching
 from holdfast.server.store import Store
 
@@ -54,7 +55,14 @@ def make_app(settings: Settings, rules: Rules | None = None, feeding: Feeding | 
         redoc_url=None,
     )
     tell_errors(app)
-    for part in (points, events, streams, alarms, session):  # events before streams, whose keys may have slashes
+    for part in (
+        points,
+        events,
+        streams,
+        alarms,
+        session,
+        explorer,
+    ):  # events before streams, whose keys may have slashes
         app.include_router(part.router)
     _add_pages(app)
     _document_bodies(app)

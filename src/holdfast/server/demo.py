@@ -17,8 +17,8 @@ from holdfast.server.live.watching import Watching
 
 PAST = 900  # points that are there in the beginning
 APART = 0.5  # seconds between points
-OUTLIERS = 0.002  # share of points
-SHIFTS = 1 / 1500  # share of points after which the level is another one
+OUTLIERS = 0.0005  # share of points
+SHIFTS = 1 / 3000  # share of points after which the level is another one
 LEVELS = {
     "boiler/pressure": (6.2, 0.05),
     "boiler/temperature": (184.0, 0.8),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ Times = npt.NDArray[Any]
 SHAPE = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)(?:Z|([+-])(\d\d):?(\d\d)?)?)?", re.ASCII
 )
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST, LAST = 1678, 2261  # years whose nanoseconds fit in 64 bits
 
 
@@ -60,15 +62,17 @@ def nanoseconds(text: Any) -> int | None:
     found = SHAPE.fullmatch(text) if isinstance(text, str) else None
     if found is None or not FIRST <= int(text[:4]) <= LAST:
         return None
-    date, clock, sign, hours, minutes = found.groups()
+    _, clock, _, _, minutes = found.groups()
+    if (clock or "").startswith("24") or int(minutes or 0) > 59:  # which some versions of Python let pass
+        return None
     try:
-        moment = int(np.datetime64(f"{date}T{clock or '00:00'}", "ns").astype(np.int64))
+        moment = datetime.fromisoformat(text)
     except ValueError:  # such as the 31st of February
         return None
-    if hours and not (int(hours) < 24 and int(minutes or 0) < 60):
-        return None
-    ahead = 0 if sign is None else (60 * int(hours) + int(minutes or 0)) * (-1 if sign == "-" else 1)
-    return moment - ahead * 60_000_000_000
+    since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - EPOCH
+    beyond = (clock or "").partition(".")[2][6:]  # of a microsecond
+    whole = (86_400 * since.days + since.seconds) * 1_000_000 + since.microseconds
+    return 1000 * whole + int(beyond.ljust(3, "0") if beyond else 0)
 
 
 def as_time(value: Any, kind: str) -> Any:

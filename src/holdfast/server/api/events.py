@@ -17,7 +17,7 @@ from holdfast.server.live.board import Known
 from holdfast.server.live.hub import Listener
 from holdfast.server.live.watching import Watching, watching
 from holdfast.server.store.alarms import alarms_between
-from holdfast.server.store.points import as_columns, points_after
+from holdfast.server.store.points import points_after
 
 router = APIRouter(tags=["events"])
 Live = Annotated[Watching, Depends(watching)]
@@ -108,8 +108,7 @@ async def _stream_events(live: Watching, known: Known | None, after: int) -> Asy
 
 def _points_after(live: Watching, known: Known, after: int) -> dict[str, Any]:
     with live.store.reading() as connection:
-        points = points_after(connection, known.entry.number, after, AT_ONCE)
-        told = as_columns(points, known.entry.width)
+        told = points_after(connection, known.entry.number, after, AT_ONCE, known.entry.width).told()
         rows = told["rows"]
         told["alarms"] = alarms_between(connection, known.entry.number, rows[0], rows[-1]) if rows else []
     return told

@@ -13,7 +13,7 @@ from holdfast.server.api.answers import answer
 from holdfast.server.live.board import Known
 from holdfast.server.live.watching import Watching, watching
 from holdfast.server.store.condensing import read_history
-from holdfast.server.store.points import as_columns, points_after
+from holdfast.server.store.points import points_after
 
 router = APIRouter(tags=["streams"])
 Live = Annotated[Watching, Depends(watching)]
@@ -43,8 +43,8 @@ def read_points(
     """Points as they came, with what they came to. Only the latest are kept in full; see history."""
     known = live.known(key)
     with live.store.reading() as connection:
-        points = points_after(connection, known.entry.number, after, limit)
-    return answer(as_columns(points, known.entry.width))
+        points = points_after(connection, known.entry.number, after, limit, known.entry.width)
+    return answer(points.told())
 
 
 @router.get("/streams/{key:path}/history", response_model=schemas.History, responses=NOT_FOUND)

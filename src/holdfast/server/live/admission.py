@@ -52,10 +52,17 @@ def admit(parts: list[Part], board: Board, most: int, new_stream: NewStream) -> 
     for part, values in zip(parts, fitted, strict=True):
         known = board.get(part.key) or new_stream(part.key, values.shape[1], part.names)
         places, skipped = list(range(len(part))), {"late": 0, "repeated": 0}
-        if any(moment is not None for moment in part.moments):
+        if part.moments.count(None) < len(part):
             places, skipped = sift(known.clock, part.moments, values.tolist())
         chosen = values if len(places) == len(part) else values[places]
-        admitted.append(Admitted(known, chosen, [part.times[place] for place in places], skipped))
+        admitted.append(
+            Admitted(
+                known,
+                chosen,
+                part.times if len(places) == len(part) else [part.times[place] for place in places],
+                skipped,
+            )
+        )
     return admitted
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.server.live.clock import Clock
+from holdfast.server.store.blocks import DROPPED, Block, as_time, nullable
 from holdfast.server.store.streams import Entry
 
 SPARK = 60  # points of a sparkline
@@ -15,16 +16,20 @@ ALARMING, BY_NAME, RECENT = "alarming", "name", "recent"
 
 
 class Known:
-    """One stream. last_alarm: as the API tells it in short. seq: when it changed last, counted in groups."""
+    """One stream. last_alarm: as the API tells it in short. seq: when it changed last, counted in groups.
+
+    first_row: the first whose point is kept. packed: the row before which blocks are long; loose: blocks since.
+    """
 
     __slots__ = (
         *("entry", "n_points", "n_dropped", "n_alarms", "open_alarms", "last_alarm", "last_time", "last_seen"),
-        *("last", "p_value", "spark", "clock", "first_row", "seq"),
+        *("last", "p_value", "spark", "clock", "first_row", "packed", "loose", "seq"),
     )
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.n_points = self.n_dropped = self.n_alarms = self.open_alarms = self.first_row = self.seq = 0
+        self.n_points = self.n_dropped = self.n_alarms = self.open_alarms = self.seq = 0
+        self.first_row = self.packed = self.loose = 0
         self.last_alarm: dict[str, Any] | None = None
         self.last_time: str | float | int | None = None
         self.last_seen: float | None = None
@@ -44,12 +49,14 @@ class Known:
         """Whether its variables go by numbers."""
         return self.entry.names is None and self.entry.width > 1
 
-    def note_points(self, values: list[list[float | None]], dropped: list[bool], p_value: float | None) -> None:
+    def note_block(self, block: Block) -> None:
         """Further points, of which the last few are shown."""
-        self.n_points += len(values)
-        self.n_dropped += sum(dropped)
-        self.last, self.p_value = values[-1], p_value
-        self.spark.extend((point[0], out) for point, out in zip(values[-SPARK:], dropped[-SPARK:], strict=True))
+        dropped = block.fates & DROPPED > 0
+        self.n_points = block.first + len(block)
+        self.n_dropped += int(dropped.sum())
+        self.last, self.p_value = nullable(block.values[-1]), nullable(block.p_value[-1:])[0]
+        self.last_time = as_time(block.times[-1])
+        self.spark.extend(zip(nullable(block.values[-SPARK:, 0]), dropped[-SPARK:].tolist(), strict=True))
 
     def note_alarm(self, alarm: dict[str, Any]) -> None:
         """A new one."""

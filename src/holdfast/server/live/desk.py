@@ -24,6 +24,7 @@ from holdfast.server.store import Store
 from holdfast.server.store.alarms import newest_number, write_alarms
 from holdfast.server.store.many import insert_many
 from holdfast.server.store.opening import set_about
+from holdfast.server.store.points import write_blocks
 from holdfast.server.store.states import Writing
 from holdfast.server.store.streams import Entry, add_streams, remove_stream
 from holdfast.server.store.tables import POSTS, SOURCES
@@ -77,36 +78,32 @@ class Desk:
         If this raises, nothing of the group is in the store; what is in memory has to be recovered.
         """
         now, told = time.time(), Told()
-        answers: list[Any] = []
-        admitted: list[Admitted] = []
-        begun: dict[str | None, int] = {}  # names of posts of this group, and their places
+        answers: list[Any] = [None] * len(posts)
+        own: dict[int, list[Admitted]] = {}
+        named: dict[str, int] = {}
         with self.store.writing() as connection, self.board.lock:
             first_new = self._next_stream
             for place, post in enumerate(posts):
                 try:
-                    if post.name is not None and post.name in begun:
-                        _require_same(post.digest, posts[begun[post.name]].digest)
-                        answers.append(begun[post.name])
-                        continue
-                    repeated = self._answered_before(connection, post)
-                    own = [] if repeated is not None else admit(post.parts, self.board, self.most, self._new_stream)
+                    if post.name in named:
+                        require_same_post(post.digest, posts[named[post.name]].digest)
+                        continue  # sent twice at once: it gets the answer to the first
+                    answers[place] = self._answered_before(connection, post)
+                    if answers[place] is None:
+                        own[place] = admit(post.parts, self.board, self.most, self._new_stream)
+                        named |= {post.name: place} if post.name is not None else {}
                 except Refused as refusal:
-                    answers.append(refusal)
-                    continue
-                admitted += own
-                begun[post.name] = place
-                answers.append(own if repeated is None else repeated)
+                    answers[place] = refusal
             if self._next_stream > first_new:
-                new = [self.board.of_number(n).entry for n in range(first_new, self._next_stream)]
-                add_streams(connection, new)
+                add_streams(connection, [self.board.of_number(n).entry for n in range(first_new, self._next_stream)])
                 set_about(connection, "next_stream", self._next_stream)
-            self._learn(connection, admitted, now, told)
-            for place, post in enumerate(posts):
-                if isinstance(answers[place], int):  # the same post again
-                    answers[place] = answers[answers[place]]
-                elif isinstance(answers[place], list) and all(isinstance(one, Admitted) for one in answers[place]):
-                    answers[place] = [one.answer() for one in answers[place]]
-                    self._remember(connection, post, answers[place], now)
+            self._learn(connection, [piece for pieces in own.values() for piece in pieces], now, told)
+            for place, pieces in own.items():
+                answers[place] = [piece.answer() for piece in pieces]
+                self._remember(connection, posts[place], answers[place], now)
+        for place, post in enumerate(posts):
+            if answers[place] is None and post.name is not None:
+                answers[place] = answers[named[post.name]]
         return answers, told
 
     def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> Known:
@@ -121,7 +118,7 @@ class Desk:
         found = connection.execute(select(POSTS).where(POSTS.c.name == post.name)).first()
         if found is None:
             return None
-        _require_same(post.digest, found.digest)
+        require_same_post(post.digest, found.digest)
         answer: list[dict[str, Any]] = json.loads(found.answer)
         return answer
 
@@ -138,7 +135,7 @@ class Desk:
         for width in sorted({known.entry.width for known in changed.values()}):
             own = [piece for piece in admitted if len(piece.values) and piece.known.entry.width == width]
             learnt = learn_pieces(self.fleets, width, own, now)
-            learnt.written.write(connection)
+            write_blocks(connection, learnt.blocks)
             raised = list(learnt.alarms(self._next_alarm))
             self._next_alarm += len(raised)
             write_alarms(connection, raised, [self.board.number_of(alarm["stream"]) for alarm in raised])
@@ -184,12 +181,12 @@ class Desk:
             connection.execute(POSTS.delete().where(POSTS.c.at < time.time() - REMEMBERED))
 
 
-def _require_same(digest: str, before: str) -> None:
-    """The name of a post stands for what it holds."""
-    if digest != before:
-        raise Refused("other_post", "another post has had this Idempotency-Key")
-
-
 def unknown_stream(key: str) -> Refused:
     """There is none of this key."""
     return Refused("unknown_stream", f"there is no stream {key!r:.80}")
+
+
+def require_same_post(digest: str, before: str) -> None:
+    """Refuses a post that has the name of another one."""
+    if digest != before:
+        raise Refused("other_post", "another post has had this Idempotency-Key")

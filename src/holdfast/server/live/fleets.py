@@ -13,7 +13,7 @@ from holdfast.fleet import Fleet, from_bytes
 from holdfast.learners import SRA
 from holdfast.learners.trace import Trace, in_turn
 from holdfast.scheme.state import Vector
-from holdfast.server.store.points import numbers_of, points_after, texts_of
+from holdfast.server.store.points import points_after
 from holdfast.streams.saving import settings_of
 
 AT_ONCE = 50_000  # points relearnt at a time
@@ -45,25 +45,22 @@ class Fleets:
         self.learner = learner
         self._fleets: dict[int, Fleet] = {}
 
-    def learn(self, width: int, runs: Sequence[Run]) -> tuple[Trace, dict[int, str]]:
+    def learn(self, width: int, runs: Sequence[Run]) -> tuple[Trace, Vector]:
         """Learns points of some streams, each of which comes once, long runs before short ones.
 
-        Returns what they came to, one run after another, and the mean of each variable as JSON after some of the
-        points, by their places. Streams with many points are learnt by themselves, which tells the means on the way;
-        the others in one call.
+        Returns what they came to, one run after another, and the mean of each variable after some of them, (n, d).
+        Streams with many points are learnt by themselves, which tells the means on the way; the others in one call.
         """
-        fleet, traces, means, begin = self._of(width), list[Trace](), dict[int, str](), 0
-        short = [run for run in runs if not run.is_long]
-        for run in runs[: len(runs) - len(short)]:
-            trace, own = _learn_alone(fleet, run)
-            traces.append(trace)
-            means |= {begin + place: text for place, text in own.items()}
-            begin += len(trace)
-        if short:
-            numbers = np.repeat([run.number for run in short], [len(run.values) for run in short])
-            traces.append(fleet.update(numbers, np.concatenate([run.values for run in short])))
-            means |= _means_after(fleet, short, begin)
-        return in_turn(traces), means
+        fleet, short = self._of(width), [run for run in runs if not run.is_long]
+        learnt = [_learn_alone(fleet, run) for run in runs[: len(runs) - len(short)]]
+        learnt += [_learn_together(fleet, short)] if short else []
+        return in_turn([trace for trace, _ in learnt]), np.concatenate([means for _, means in learnt])
+
+    def warm_up(self) -> None:
+        """Has what streams of one variable need compiled before the first of them comes."""
+        spare, values = Fleet(self.learner), np.random.default_rng(0).normal(size=(4 * LONG, 1))
+        _learn_alone(spare, Run(0, 0, values))
+        _learn_together(spare, [Run(1, 0, values[: LONG - 1])])
 
     def of(self, width: int, number: int) -> SRA | None:
         """The learner of one stream; None if it has learnt nothing."""
@@ -106,13 +103,11 @@ class Fleets:
     def relearn(self, connection: Connection, number: int, width: int, after: int) -> int:
         """Learns what the store has of a stream after a row; how many points those were."""
         learnt = 0
-        while points := points_after(connection, number, after, AT_ONCE):
-            if points[0].row != after + 1:
-                raise CheckpointError(
-                    f"rows {after + 1} to {points[0].row - 1} of stream {number} are not in the store"
-                )
-            self._of(width).update(np.full(len(points), number), numbers_of([point.x for point in points], width))
-            after, learnt = points[-1].row, learnt + len(points)
+        while len(points := points_after(connection, number, after, AT_ONCE, width)):
+            if points.first != after + 1:
+                raise CheckpointError(f"rows {after + 1} to {points.first - 1} of stream {number} are not in the store")
+            self._of(width).update(np.full(len(points), number), points.values)
+            after, learnt = points.first + len(points) - 1, learnt + len(points)
         return learnt
 
     def _of(self, width: int) -> Fleet:
@@ -138,34 +133,40 @@ def require_same_settings(learner: SRA, before: dict[str, object] | None) -> dic
     return now
 
 
-def _learn_alone(fleet: Fleet, run: Run) -> tuple[Trace, dict[int, str]]:
+def _learn_alone(fleet: Fleet, run: Run) -> tuple[Trace, Vector]:
     """Learns a run by the learner of its stream; the means after every few rows, and after the last."""
-    traces, values = [], run.values
+    traces, values, means = [], run.values, np.full(run.values.shape, np.nan)
     if run.number not in fleet:
         traces.append(fleet.update(np.array([run.number]), values[:1]))  # so that there is a learner
         values = values[1:]
-    trace = fleet[run.number].process(values, record="means")
-    places = np.arange(len(run.values) - len(trace), len(run.values))
-    wanted = ((run.first + places + 1) % EVERY == 0) | (places == len(run.values) - 1)
+    learner = fleet[run.number]
+    trace = learner.process(values, record="means")
+    after, wanted = (
+        means[-len(trace) :],
+        np.arange(run.first, run.first + len(means))[-len(trace) :] % EVERY == EVERY - 1,
+    )
+    wanted[-1] = True
     if trace.means.shape[1] == 1:
-        means = trace.means[:, 0]
-    else:  # of several components there is a mean of all of them at the end only, where their weights are known
-        wanted[:-1] = False
-        means = np.einsum("k,tkd->td", fleet[run.number].weights, trace.means)
-    kept = [place for place in np.flatnonzero(wanted).tolist() if not np.isnan(means[place]).any()]
-    return in_turn([*traces, trace]), dict(zip(places[kept].tolist(), texts_of(means[kept]), strict=True))
+        after[wanted] = trace.means[wanted, 0]
+    elif learner.started:  # of several components there is a mean of all where their weights are known: at the end
+        after[-1] = learner.weights @ trace.means[-1]
+    return in_turn([*traces, trace]), means
 
 
-def _means_after(fleet: Fleet, runs: Sequence[Run], begin: int) -> dict[int, str]:
-    """The means after the last points of short runs that have reached another few rows, by their places."""
-    kept, wanted = {}, []
-    for run in runs:
-        begin += len(run.values)
-        if (run.first + len(run.values)) // EVERY > run.first // EVERY:
-            wanted.append((run.number, begin - 1))
-    numbers = [number for number, _ in wanted]
-    means, weights = fleet.estimates("means", numbers), fleet.estimates("weights", numbers)
-    for (_, place), mean, weight in zip(wanted, means, weights, strict=True):
-        if mean is not None and weight is not None:
-            kept[place] = texts_of((weight @ mean)[None])[0]
-    return kept
+def _learn_together(fleet: Fleet, runs: Sequence[Run]) -> tuple[Trace, Vector]:
+    """Learns short runs in one call; the means of those that have reached another few rows, after their last points."""
+    counts = [len(run.values) for run in runs]
+    values = np.concatenate([run.values for run in runs])
+    trace = fleet.update(np.repeat([run.number for run in runs], counts), values)
+    means, ends = np.full(values.shape, np.nan), np.cumsum(counts).tolist()
+    reached = [
+        (run.number, end - 1)
+        for run, end in zip(runs, ends, strict=True)
+        if (run.first + len(run.values)) // EVERY > run.first // EVERY
+    ]
+    numbers = [number for number, _ in reached]
+    estimates = (fleet.estimates(name, numbers) for name in ("means", "weights"))
+    for (_, place), own, weights in zip(reached, *estimates, strict=True):
+        if own is not None and weights is not None:
+            means[place] = weights @ own
+    return trace, means

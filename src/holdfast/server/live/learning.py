@@ -13,7 +13,7 @@ import numpy as np
 from holdfast.learners.trace import Trace
 from holdfast.server.live.admission import Admitted
 from holdfast.server.live.fleets import Fleets, Run
-from holdfast.server.store.points import Written, as_time, known
+from holdfast.server.store.blocks import Block, as_time
 
 
 @dataclass(eq=False)
@@ -22,15 +22,18 @@ class Learnt:
 
     runs: list[list[Admitted]]
     trace: Trace
-    written: Written
+    blocks: list[tuple[int, Block]]
+    """By the numbers of streams."""
+
     now: float
 
     def alarms(self, first: int) -> Iterator[dict[str, Any]]:
         """What was raised, as the API tells it, numbered from this number on; pieces and streams know it as well."""
-        begins = np.cumsum([0, *(sum(len(piece.values) for piece in run) for run in self.runs)])
+        begins = np.cumsum([0, *(len(block) for _, block in self.blocks)])
         raised = zip(self.trace.raised_at, self.trace.alarms, strict=True)
         for number, (at, alarm) in enumerate(raised, first):
-            run = self.runs[int(np.searchsorted(begins, at, side="right")) - 1]
+            place = int(np.searchsorted(begins, at, side="right")) - 1
+            run, (_, block) = self.runs[place], self.blocks[place]
             stream, piece = (
                 run[0].known,
                 next(piece for piece in run if alarm.row < piece.first_row + len(piece.values)),
@@ -46,7 +49,7 @@ class Learnt:
                 "direction": alarm.direction,
                 "variables": variables,
                 "p_value": alarm.p_value,
-                "time": as_time(self.written.times[at]),
+                "time": as_time(block.times[alarm.row - block.first]),
                 "message": alarm.with_names(None if stream.has_numbers else variables).what,
                 "raised_at": self.now,
                 "acknowledged_at": None,
@@ -66,20 +69,18 @@ def learn_pieces(fleets: Fleets, width: int, pieces: list[Admitted], now: float)
     runs = {number: _run_of(own) for number, own in by_stream.items()}
     order = sorted(runs, key=lambda number: not runs[number].is_long)  # long runs come first
     trace, means = fleets.learn(width, [runs[number] for number in order])
-    given = [time for number in order for piece in by_stream[number] for time in piece.times]
-    times = [arrived if time is None else time for time in given]
-    counts = [len(runs[number].values) for number in order]
-    rows = np.concatenate([runs[number].first + np.arange(len(runs[number].values)) for number in order])
-    values = np.concatenate([runs[number].values for number in order])
-    timed = np.array([time is not None for time in given])
-    end, dropped, p_values = 0, trace.dropped, trace.p_value
-    for number, count in zip(order, counts, strict=True):
-        stream, end = by_stream[number][0].known, end + count
-        listed = [known(point) for point in values[end - count : end]]
-        stream.note_points(listed, dropped[end - count : end].tolist(), known(p_values[end - 1 : end])[0])
-        stream.last_time, stream.last_seen = as_time(times[end - 1]), now
-    written = Written(np.repeat(order, counts), rows, times, timed, values, trace, means)
-    return Learnt([by_stream[number] for number in order], trace, written, now)
+    end, blocks = 0, []
+    for number in order:
+        run, own, stream = runs[number], by_stream[number], by_stream[number][0].known
+        begin, end = end, end + len(run.values)
+        given = [time for piece in own for time in piece.times]
+        times, timed = [arrived if time is None else time for time in given], np.array([t is not None for t in given])
+        block = Block.of(run.first, times, timed, run.values, trace.part(slice(begin, end)))
+        block.means[:] = means[begin:end]
+        stream.note_block(block)
+        stream.last_seen, stream.loose = now, stream.loose + 1
+        blocks.append((number, block))
+    return Learnt([by_stream[number] for number in order], trace, blocks, now)
 
 
 def _run_of(pieces: list[Admitted]) -> Run:

@@ -73,6 +73,8 @@ def read_part(key: str, points: Sequence[Any]) -> Part:
     """Points of one stream, each a number, a list of numbers, or an object with value or values, and maybe time."""
     times: list[str | None] = [None] * len(points)
     moments: list[Moment | None] = [None] * len(points)
+    if set(map(type, points)) <= {int, float}:  # the most common case, without a look at each
+        return Part(key, _column(points), None, times, moments)
     listed: list[Any] = list(points)
     for place, point in enumerate(points):
         if isinstance(point, dict):
@@ -114,8 +116,8 @@ def _matrix(points: list[Any]) -> tuple[Vector, Names]:
     """Values as (n, d), and names of variables, where they are given by name."""
     if any(isinstance(point, dict) for point in points):
         return _by_name(points)
-    if all(is_number(point) for point in points) and _fit(points):
-        return _checked(np.array(points, np.float64).reshape(-1, 1)), None
+    if set(map(type, points)) <= {int, float}:
+        return _column(points), None
     width = len(points[0]) if isinstance(points[0], list) else 1
     rows = []
     for place, point in enumerate(points):
@@ -126,6 +128,15 @@ def _matrix(points: list[Any]) -> tuple[Vector, Names]:
     if not 0 < width <= MOST_VARIABLES:
         raise Refused("wrong_width", f"a point has 1 to {MOST_VARIABLES} values, got {width}")
     return _checked(np.array(rows, np.float64).reshape(len(rows), width)), None
+
+
+def _column(points: Sequence[float]) -> Vector:
+    """Points of one number each."""
+    try:
+        values = np.array(points, np.float64)
+    except OverflowError:  # whole numbers of JSON may be larger than any float
+        values = np.array([point if _fit(point) else np.inf for point in points])
+    return _checked(values.reshape(-1, 1))
 
 
 def _by_name(points: list[Any]) -> tuple[Vector, Names]:
@@ -153,7 +164,7 @@ def _number(value: Any, place: int) -> float:
         return np.nan
     if not is_number(value):
         raise Refused("bad_point", f"{at(place)}: expected a number, or null for a missing one, got {_kind(value)}")
-    return float(value) if _fit([value]) else np.inf
+    return float(value) if _fit(value) else np.inf
 
 
 def _checked(values: Vector) -> Vector:
@@ -165,9 +176,9 @@ def _checked(values: Vector) -> Vector:
     return values
 
 
-def _fit(numbers: list[Any]) -> bool:
-    """Whether these are no larger than a float can be; whole numbers of JSON may be."""
-    return all(-1e300 < number < 1e300 for number in numbers)
+def _fit(number: float) -> bool:
+    """Whether this is no larger than a float can be."""
+    return -1e300 < number < 1e300
 
 
 def _kind(value: Any) -> str:

@@ -5,19 +5,17 @@ A stream learns the same however it is cut into calls, to the last bit, so what 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
 
-import orjson
-from sqlalchemy import Connection, Row
+import numpy as np
+from sqlalchemy import Connection
 
 from holdfast.server.live.board import SPARK, Board, Known, in_short
 from holdfast.server.live.clock import Clock, Moment
 from holdfast.server.live.fleets import Fleets
 from holdfast.server.store import alarms
-from holdfast.server.store.points import DROPPED, TIMED, as_time, first_rows, latest_points
+from holdfast.server.store.blocks import TIMED, Block, as_time
+from holdfast.server.store.points import first_rows, latest_points
 from holdfast.server.store.states import newest_checkpoint
 from holdfast.server.store.streams import all_streams
 from holdfast.streams.times import nanoseconds
@@ -45,10 +43,11 @@ def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
         widths[entry.number] = entry.width
     for number in [number for number in fleets.counts() if number not in widths]:
         fleets.forget(number)  # it was deleted after the checkpoint
-    for number, points in groupby(latest_points(connection, SPARK), lambda point: int(point.stream)):
-        _show(board.of_number(number), list(points))
+    for number, block in latest_points(connection, SPARK):
+        _show(board.of_number(number), block)
     for number, first in first_rows(connection).items():
-        board.of_number(number).first_row = first
+        stream = board.of_number(number)
+        stream.first_row = stream.packed = first
     relearnt = 0
     for known in board.all():
         number = known.entry.number
@@ -64,18 +63,13 @@ def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
     return Recovered(checkpoint, {n: rows for n, rows in learnt.items() if n in widths}, relearnt)
 
 
-def _show(known: Known, points: list[Row[Any]]) -> None:
+def _show(known: Known, block: Block) -> None:
     """The last points of a stream, as they are shown, and its clock."""
-    values = [orjson.loads(point.x) for point in points]
-    last = points[-1]
-    known.note_points(values, [bool(point.fate & DROPPED) for point in points], last.p_value)
-    known.n_points = last.row + 1
-    known.last_time = as_time(last.time)
-    known.last_seen = _seconds(last.time)
-    for point, numbers in zip(reversed(points), reversed(values), strict=True):
-        if point.fate & TIMED:
-            known.clock = Clock(_moment(point.time), [math.nan if number is None else number for number in numbers])
-            break
+    known.note_block(block)
+    known.last_seen = _seconds(block.times[-1])
+    timed = np.flatnonzero(block.fates & TIMED)
+    if len(timed):
+        known.clock = Clock(_moment(block.times[timed[-1]]), block.values[timed[-1]].tolist())
 
 
 def _moment(text: str) -> Moment | None:

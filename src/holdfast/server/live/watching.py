@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Watching:
         self.settings, self.store = settings, store
         self.desk = Desk(store, settings.learner, settings.max_streams)
         self.hub = Hub(asyncio.get_running_loop())
+        threading.Thread(target=self.desk.fleets.warm_up, name="holdfast warm-up", daemon=True).start()
         self.feeds: list[Any] = []
         """Sources that bring points in."""
         self.keeper = Keeper(self.desk, settings.keep, self.hub.publish, settings.every)

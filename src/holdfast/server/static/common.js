@@ -56,21 +56,41 @@ export function toast(message, kind = "") {
 export function tell(error) {
   if (error?.name === "AbortError") return;
   console.error(error);
-  toast(error?.message ?? String(error), "error");
+  toast(sentence(error?.message ?? String(error)), "error");
 }
 
+/** A message of the server as it stands by itself on a page. */
+const sentence = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 let asking = null;
+
+/** Shows a token to the server: null if it is the right one, else what is wrong. */
+async function shown(token) {
+  try {
+    const response = await fetch("/session", {
+      method: "POST",
+      credentials: "same-origin",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    return response.ok ? null : ((await response.json()).error?.message ?? "this is not the token");
+  } catch {
+    return "the server does not answer";
+  }
+}
 
 /** Asks for the token once, however many calls wait for it. */
 function login() {
   asking ??= new Promise((resolve) => {
     const input = h("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true });
-    const wrong = h("p", { class: "soft", role: "alert" });
+    const name = h("input", { type: "text", name: "username", autocomplete: "username", value: "holdfast", hidden: true }); // for keepers of passwords
+    const wrong = h("p", { class: "wrong", role: "alert" });
     const form = h(
       "form",
-      { method: "dialog", class: "stack" },
+      { method: "dialog", class: "login" },
       h("h2", {}, "This server asks for its token"),
-      h("p", { class: "soft" }, "It is the one that `holdfast serve` was started with. It is kept in a cookie until you log out."),
+      h("p", { class: "soft" }, "The one that ", h("code", {}, "holdfast serve"), " was started with. This browser keeps it until you log out or close it."),
+      name,
       h("label", { for: "token" }, "Token"),
       input,
       wrong,
@@ -80,20 +100,15 @@ function login() {
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      const response = await fetch("/session", {
-        method: "POST",
-        credentials: "same-origin",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ token: input.value }),
-      });
-      if (response.ok) {
-        dialog.close();
-        dialog.remove();
-        resolve();
-      } else {
-        wrong.textContent = (await response.json()).error?.message ?? "That is not it.";
+      const told = await shown(input.value);
+      if (told !== null) {
+        wrong.textContent = sentence(told);
         input.select();
+        return;
       }
+      dialog.close();
+      dialog.remove();
+      resolve();
     });
     document.body.append(dialog);
     dialog.showModal();
@@ -107,7 +122,9 @@ function login() {
 export function few(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-4 || size >= 1e7)) return value.toExponential(Math.max(0, digits - 2)).replace("e+", "e");
+  if (size !== 0 && (size < 1e-4 || size >= 1e7)) {
+    return value.toExponential(Math.max(0, digits - 2)).replace(/\.?0*e\+?/, "e");
+  }
   return Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) });
 }
 

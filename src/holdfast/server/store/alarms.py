@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
 
+from holdfast.server.store.blocks import as_time
 from holdfast.server.store.many import insert_many
-from holdfast.server.store.points import as_time
 from holdfast.server.store.tables import ALARMS, STREAMS
 
 

@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Row
 
 from holdfast.scheme.state import Vector
-from holdfast.server.store.points import ANOMALY, CHANGE, DROPPED, Integers, as_time, known, numbers_of, texts_of
+from holdfast.server.store.blocks import ANOMALY, CHANGE, DROPPED, Block, Integers, as_time, nullable
 
 
 @dataclass(eq=False)
@@ -33,14 +33,11 @@ class Buckets:
         return len(self.rows)
 
     @classmethod
-    def of_points(cls, points: Sequence[Row[Any]], width: int) -> Buckets:
+    def of_points(cls, block: Block) -> Buckets:
         """Each point a bucket of its own."""
-        values = numbers_of([point.x for point in points], width)
-        fates = np.array([point.fate for point in points], np.int64)
-        rows, ones = np.array([point.row for point in points], np.int64), np.ones(len(points), np.int64)
-        numbers = (_numbers([point.score for point in points]), _numbers([point.p_value for point in points]))
-        times = [point.time for point in points]
-        return cls(rows, ones, times, values, values, _estimates(points, width), *numbers, fates & DROPPED, fates)
+        ones, values = np.ones(len(block), np.int64), block.values
+        scores, dropped = (block.score, block.p_value), block.fates & DROPPED
+        return cls(block.rows, ones, block.times, values, values, block.means, *scores, dropped, block.fates)
 
     @classmethod
     def of_condensed(cls, found: Sequence[Row[Any]], width: int) -> Buckets:
@@ -49,11 +46,11 @@ class Buckets:
             np.array([one.row for one in found], np.int64),
             np.array([one.n for one in found], np.int64),
             [one.time for one in found],
-            numbers_of([one.low for one in found], width),
-            numbers_of([one.high for one in found], width),
-            _estimates(found, width),
-            _numbers([one.score for one in found]),
-            _numbers([one.p_value for one in found]),
+            _matrix([one.low for one in found], width),
+            _matrix([one.high for one in found], width),
+            _matrix([one.estimate for one in found], width),
+            np.array([one.score for one in found], np.float64),
+            np.array([one.p_value for one in found], np.float64),
             np.array([one.n_dropped for one in found], np.int64),
             np.array([one.fate for one in found], np.int64),
         )
@@ -90,9 +87,9 @@ class Buckets:
     def as_rows(self, stream: int, level: int) -> list[tuple[Any, ...]]:
         """Rows of the table `condensed`."""
         gone: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
-        estimates = [None if out else text for out, text in zip(gone, texts_of(self.estimate), strict=True)]
-        columns = (self.rows.tolist(), self.counts.tolist(), self.times, texts_of(self.low), texts_of(self.high))
-        rest = (estimates, known(self.score), known(self.p_value), self.n_dropped.tolist(), self.fates.tolist())
+        estimates = [None if out else text for out, text in zip(gone, _texts(self.estimate), strict=True)]
+        columns = (self.rows.tolist(), self.counts.tolist(), self.times, _texts(self.low), _texts(self.high))
+        rest = (estimates, nullable(self.score), nullable(self.p_value), self.n_dropped.tolist(), self.fates.tolist())
         return [(stream, level, *row) for row in zip(*columns, *rest, strict=True)]
 
     def told(self) -> dict[str, Any]:
@@ -101,27 +98,32 @@ class Buckets:
             "rows": self.rows.tolist(),
             "counts": self.counts.tolist(),
             "times": [as_time(time) for time in self.times],
-            "low": [known(column) for column in self.low.T],
-            "high": [known(column) for column in self.high.T],
-            "estimate": [known(column) for column in self.estimate.T],
-            "score": known(self.score),
-            "p_value": known(self.p_value),
+            "low": [nullable(column) for column in self.low.T],
+            "high": [nullable(column) for column in self.high.T],
+            "estimate": [nullable(column) for column in self.estimate.T],
+            "score": nullable(self.score),
+            "p_value": nullable(self.p_value),
             "n_dropped": self.n_dropped.tolist(),
             "anomaly": ((self.fates & ANOMALY) // ANOMALY).tolist(),
             "change": ((self.fates & CHANGE) // CHANGE).tolist(),
         }
 
 
-def _numbers(values: Sequence[float | None]) -> Vector:
-    return np.array(values, np.float64)
+def _texts(values: Vector) -> list[str]:
+    """Each row of numbers as a JSON list, null for NaN.
+
+    >>> _texts(np.array([[0.1, np.nan], [3.0, -4.5]]))
+    ['[0.1,null]', '[3.0,-4.5]']
+    """
+    text = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    return [f"[{row}]" for row in text[2:-2].split("],[")] if len(values) else []
 
 
-def _estimates(found: Sequence[Row[Any]], width: int) -> Vector:
-    estimates = np.full((len(found), width), np.nan)
-    for place, one in enumerate(found):
-        if one.estimate is not None:
-            estimates[place] = orjson.loads(one.estimate)
-    return estimates
+def _matrix(texts: Sequence[str | None], width: int) -> Vector:
+    """The rows that `_texts` wrote, (n, width); NaN for one that is not there."""
+    nothing = f"[{','.join(['null'] * width)}]"
+    read = orjson.loads(f"[{','.join(text or nothing for text in texts)}]")
+    return np.array(read, np.float64).reshape(len(texts), width)
 
 
 def _last_known(estimates: Vector, starts: Integers) -> Vector:

@@ -11,8 +11,8 @@ from sqlalchemy import Connection, func, select
 
 from holdfast.server.store.buckets import Buckets
 from holdfast.server.store.many import insert_many
-from holdfast.server.store.points import points_between
-from holdfast.server.store.tables import ALARMS, CONDENSED, POINTS
+from holdfast.server.store.points import blocks_from, points_between, remove_blocks, write_blocks
+from holdfast.server.store.tables import ALARMS, CONDENSED
 
 FACTOR = 16
 LEVELS = 2  # above the points
@@ -34,10 +34,10 @@ def condense(connection: Connection, stream: int, width: int, first: int, end: i
     n = min((end - first - keep) // FACTOR * FACTOR, AT_ONCE)
     if n <= 0:
         return first
-    points = points_between(connection, stream, first, first + n - 1)
-    _put(connection, stream, 1, Buckets.of_points(points, width))
-    mine = POINTS.delete().where(POINTS.c.stream == stream)
-    connection.execute(mine.where(POINTS.c.row.between(first, first + n - 1)))
+    points = blocks_from(connection, stream, first, first + n, width)
+    _put(connection, stream, 1, Buckets.of_points(points[:n]))
+    remove_blocks(connection, stream, first, first + n)
+    write_blocks(connection, [(stream, points[n:])])  # what the last block has beyond
     for level in range(1, LEVELS + 1):
         _condense_level(connection, stream, width, level, keep)
     _forget_alarms(connection, stream)
@@ -46,11 +46,11 @@ def condense(connection: Connection, stream: int, width: int, first: int, end: i
 
 def read_history(connection: Connection, stream: int, width: int, first: int, last: int) -> Buckets:
     """All that is kept of these rows, both included, in order."""
-    points = points_between(connection, stream, first, last)
-    end = points[0].row if points else last + 1  # some of these points may have been condensed since they were read
+    points = points_between(connection, stream, first, last + 1, width)
+    end = points.first if len(points) else last + 1  # some of these points may have been condensed since they were read
     own = (CONDENSED.c.stream == stream, CONDENSED.c.row < end, CONDENSED.c.row + CONDENSED.c.n > first)
     found = connection.execute(select(CONDENSED).where(*own).order_by(CONDENSED.c.row)).all()
-    return Buckets.chain([Buckets.of_condensed(found, width), Buckets.of_points(points, width)])
+    return Buckets.chain([Buckets.of_condensed(found, width), Buckets.of_points(points)])
 
 
 def _condense_level(connection: Connection, stream: int, width: int, level: int, keep: int) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, func, select
 
+from holdfast.server.store.blocks import Integers
 from holdfast.server.store.many import insert_many
-from holdfast.server.store.points import Integers
 from holdfast.server.store.tables import CHECKPOINTS, STATES
 
 PIECE = 1 << 20  # bytes written at a time

@@ -23,14 +23,9 @@ POINTS = Table(
     "points",
     METADATA,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
-    Column("row", BigInteger, primary_key=True, autoincrement=False),
-    Column("time", Text, nullable=False),
-    Column("x", Text, nullable=False),
-    Column("estimate", Text),  # the means after this row: after the last one of each call
-    Column("score", Double),
-    Column("change_score", Double),
-    Column("p_value", Double),
-    Column("fate", SmallInteger, nullable=False),  # bits, see `points`
+    Column("row", BigInteger, primary_key=True, autoincrement=False),  # the first of a block
+    Column("n", Integer, nullable=False),
+    Column("body", Text, nullable=False),  # columns of points, see `blocks`
     sqlite_with_rowid=False,  # so that the points of a stream lie side by side
 )
 

@@ -1,0 +1,196 @@
+"""The explorer in a browser: what the charts hold and what the page says is what Python computes."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+
+pytest.importorskip("playwright", reason="browser tests need playwright")
+uvicorn = pytest.importorskip("uvicorn", reason="the server needs uvicorn")
+
+from holdfast.server.app import make_app  # noqa: E402
+from holdfast.server.explorer import routes  # noqa: E402
+from holdfast.server.explorer.shelf import Shelf  # noqa: E402
+from holdfast.server.live.watching import Settings  # noqa: E402
+from pages import CHROMIUM, chromium, looking, wait_until  # noqa: E402
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+
+N = 1400
+rng = np.random.default_rng(9)
+FLOW = rng.normal(20.0, 0.5, N).round(3)
+FLOW[1000:] += 2.0
+FLOW[rng.choice(1000, 12, replace=False)] += rng.uniform(3.0, 30.0, 12).round(3)
+TIMES = [f"2026-03-01 {i // 60:02d}:{i % 60:02d}" for i in range(N)]
+NASTY = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>"]
+REJECTED = '[data-side="{}"] [data-fact="rejected"]'
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The server with the explorer, on a free port."""
+    store = tmp_path_factory.mktemp("explorer") / "store.db"
+    app = make_app(Settings(store=str(store), learner=hf.SRA()))
+    if not any(getattr(route, "path", "").startswith("/explore/") for route in app.routes):
+        app.include_router(routes.router)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/explorer"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def pump(tmp_path):
+    path = tmp_path / "pump.csv"
+    path.write_text("time,flow\n" + "".join(f"{t},{y}\n" for t, y in zip(TIMES, FLOW, strict=True)))
+    return path
+
+
+def settled(page, **wanted):
+    """The last run of side A, once it is one of these settings."""
+    js = """wanted => { const run = window.holdfast?.explorer.state.runs.A;
+        return run && Object.entries(wanted).every(([name, value]) => run.settings[name] === value) && run }"""
+    return wait_until(page, js, wanted, 120.0)
+
+
+def opened(page, address, pump, rows=N):
+    """The page with the file."""
+    page.goto(address)
+    settled(page)
+    page.set_input_files("#file", pump)
+    wait_until(page, "rows => holdfast.explorer.state.runs.A?.n_rows === rows", rows, 120.0)
+
+
+def in_chart(page, series, panel="value 0", side="A"):
+    """What uPlot really has."""
+    return page.evaluate("([side, panel, n]) => holdfast.explorer.charts(side)[panel].data[n]", [side, panel, series])
+
+
+def rows_of(values):
+    return [row for row, value in enumerate(values) if value is not None]
+
+
+def slide(page, name, value):
+    """Moves a slider to where it stands for this value, as a hand does: in many steps."""
+    js = """([name, value]) => { const range = document.querySelector(`input[type=range][data-name=${name}]`);
+        const number = document.querySelector(`[data-name=${name}-number]`);
+        for (let at = 0; at <= 1000; at += 20) { range.value = at; range.dispatchEvent(new Event("input")); }
+        number.value = value; number.dispatchEvent(new Event("change")); }"""
+    page.evaluate(js, [name, str(value)])
+
+
+def test_a_file_and_a_slider(browser, address, pump):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        trace = hf.SRA().process(FLOW, record="means")
+        assert in_chart(page, 1) == FLOW.tolist()
+        assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.dropped).tolist()
+        estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
+        np.testing.assert_array_equal(estimate, trace.means[:, 0, 0].astype(np.float32))
+        assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{trace.dropped.sum()} ")
+        said = page.locator(".alarms tbody tr").all_inner_texts()
+        assert len(said) == len(trace.alarms)
+        assert all("flow" in one for one in said)
+        assert "2026-03-01 16:4" in said[-1]
+
+        page.get_by_role("button", name="By hand").first.click()
+        page.evaluate("document.querySelector('[data-name=rho-number]').value = '0.02'")
+        page.evaluate("document.querySelector('[data-name=rho-number]').dispatchEvent(new Event('change'))")
+        counts = []
+        for gamma in (4.0, 12.0, "∞"):
+            slide(page, "gamma", gamma)
+            told = float("inf") if gamma == "∞" else gamma
+            if gamma == "∞":
+                wait_until(page, "() => holdfast.explorer.state.runs.A.settings.gamma === Infinity")
+            else:
+                settled(page, gamma=gamma, rho=0.02)
+            dropped = hf.SRA(gamma=told, rho=0.02).process(FLOW).dropped
+            assert rows_of(in_chart(page, 2)) == np.flatnonzero(dropped).tolist()
+            assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
+            counts.append(int(dropped.sum()))
+        assert counts[0] > counts[1] > counts[2] == 0
+        assert "holdfast detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
+
+
+def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
+    path = tmp_path / "nasty <b>.csv"
+    rows = rng.normal(size=(300, 2)).round(3)
+    path.write_text("time," + ",".join(NASTY) + "\n" + "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(rows)))
+    with looking(browser) as page:
+        dialogs = []
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        opened(page, address, path, 300)
+        wait_until(page, "() => document.querySelectorAll('.chart-title').length >= 3")
+        titles = " ".join(page.locator(".chart-title").all_inner_texts())
+        assert all(name in titles for name in NASTY)
+        assert "nasty <b>.csv" in page.locator(".understood").inner_text()
+        assert page.locator("main img, main script, main b b").count() == 0
+        assert dialogs == []
+
+
+def test_two_settings_side_by_side(browser, address, pump):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        page.locator("#compare").click()
+        wait_until(page, "() => holdfast.explorer.state.runs.B && holdfast.explorer.charts('B')", seconds=120.0)
+        assert page.locator(".view:visible").count() == 2
+        scores = hf.SEM(1, rho=0.01).process(FLOW).score.astype(np.float32)
+        shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
+        np.testing.assert_array_equal(shown, scores)
+        table = page.locator("#differences").inner_text()
+        assert f"{hf.SRA().process(FLOW).dropped.sum()}" in table
+        box = page.locator('[data-side="A"] .u-over').first.bounding_box()
+        page.mouse.move(box["x"] + 50, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 150, box["y"] + 60, steps=3)
+        page.mouse.up()
+        js = """() => { const [a, b] = ["A", "B"].map((side) => holdfast.explorer.charts(side)["score"].scales.x);
+            return a.min > 0 && a.min === b.min && a.max === b.max }"""
+        wait_until(page, js)
+
+
+def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
+    with looking(browser) as page:
+        page.goto(address + "#data=builtin:levels&mode=hand&gamma=11&rho=0.08")
+        run = settled(page, mode="hand", gamma=11, rho=0.08)
+        stream = hf.datasets.Stream(np.array(in_chart(page, 1)))
+        assert run["n_dropped"] == hf.SRA(gamma=11.0, rho=0.08).process(stream.y).dropped.sum()
+        wait_until(page, "() => holdfast.explorer.trade()?.kind === 'mse'", seconds=120.0)
+        page.get_by_role("button", name="Take the best").click()
+        best = page.evaluate("() => holdfast.explorer.trade().best")
+        settled(page, gamma=best["gamma"], rho=best["rho"])
+        assert f"gamma={best['gamma']}" in page.url
+        page.locator(".alarms tbody tr", has_text="change").first.get_by_role("button").click()
+        low, high = page.evaluate("() => (({min, max}) => [min, max])(holdfast.explorer.charts()['value 0'].scales.x)")
+        assert 1000 < low < 1500 < high < 2000
+
+
+def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, pump, monkeypatch):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        monkeypatch.setattr(routes, "DATA", Shelf(1 << 20))
+        page.get_by_role("button", name="By hand").first.click()
+        run = settled(page, mode="hand")
+        assert run["n_rows"] == N
+
+
+def test_on_a_phone_nothing_sticks_out(browser, address):
+    with looking(browser, 360, 740) as page:
+        page.goto(address + "#data=builtin:one-of-two&compare=1&b.mode=hand")
+        settled(page)
+        wait_until(page, "() => holdfast.explorer.state.runs.B")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
