@@ -75,7 +75,7 @@ class Monitor:
         def work():
             self.keeper._crowded = {known.entry.number: None for known in self.desk.board.all()}
             while self.keeper._crowded:
-                self.keeper._condense_one()
+                self.keeper._make_room()
 
         self.do(work)
 

@@ -105,8 +105,9 @@ Everything is kept in one SQLite file, or in PostgreSQL; after a crash it goes o
 \b
 Examples:
   holdfast serve --demo
-  curl -d 1.5 -H content-type:application/json http://127.0.0.1:8420/streams/pump/points
-  holdfast serve nats://127.0.0.1:4222/sensors --key sensor --store postgresql://me@localhost/plant
+  curl --json 1.5 http://127.0.0.1:8420/streams/pump/points
+  holdfast serve nats://127.0.0.1:4222/sensors --key sensor
+  holdfast serve --store postgresql://me@localhost/plant
   HOLDFAST_TOKEN=… holdfast serve --host 0.0.0.0
 
 SIGTERM and Ctrl-C end it in order. Exit codes: 0 stopped, 2 something is wrong with source or settings.
@@ -114,7 +115,7 @@ SIGTERM and Ctrl-C end it in order. Exit codes: 0 stopped, 2 something is wrong 
 
 
 @app.command(help=SERVE_HELP)
-@with_settings(SERVE, "What to watch besides.", "[SOURCE]", needed=False)
+@with_settings(SERVE, "What to watch besides.", "SOURCE", needed=False)
 def serve(source: str, values: dict[str, Any]) -> None:
     """See SERVE_HELP."""
     from holdfast.cli.serve import run_serve

@@ -92,7 +92,19 @@ def _document_bodies(app: FastAPI) -> None:
                 schema = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}")
                 own |= schema.pop("$defs", {})
                 own[name] = schema
+            _document_errors(told)
             app.openapi_schema = told
         return app.openapi_schema
 
     app.openapi = documented  # type: ignore[method-assign]
+
+
+def _document_errors(told: dict[str, Any]) -> None:
+    """Whatever is asked for may be refused, and all errors look alike; FastAPI's own would look otherwise."""
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for path in told["paths"].values():
+        for operation in path.values():
+            operation["responses"].pop("422", None)
+            operation["responses"]["4XX"] = {"description": "It is not done, and nothing is stored.", "content": error}
+    for name in ("HTTPValidationError", "ValidationError"):
+        told["components"]["schemas"].pop(name, None)

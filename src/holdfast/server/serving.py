@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 from collections.abc import Callable
@@ -21,6 +22,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: FastAPI, on_ready: Callable[[], None]) -> None:
         config = uvicorn.Config(
             app,
+            lifespan="off",  # see `serve`
             log_config=None,
             access_log=False,
             server_header=False,
@@ -32,6 +34,11 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._app, self._on_ready = app, on_ready
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """From start to end; what is in the way of a start is raised, where uvicorn would log it and leave."""
+        async with self._app.router.lifespan_context(self._app):
+            await super().serve(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Ready once the state is there and the port is open."""
         await super().startup(sockets)
@@ -39,10 +46,7 @@ class Server(uvicorn.Server):
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM and Ctrl-C: an orderly end, whose exit code is 0; a second Ctrl-C does not wait for anybody.
-
-        uvicorn's own remembers the signal and raises it again at the end, which would look like a crash.
-        """
+        """SIGTERM and Ctrl-C end it in order, which is no failure: uvicorn would raise the signal again at the end."""
         watching = getattr(self._app.state, "watching", None)
         if watching is not None:
             watching.hub.close()
@@ -52,6 +56,8 @@ class Server(uvicorn.Server):
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket at this address, or an error in words; port 0 is any that is free."""
+    if not 0 <= port < 1 << 16:  # which would be taken as another one
+        raise BadInputError(f"cannot listen at {host}:{port}: ports go up to 65535")
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         own = socket.socket(family, kind, number)
@@ -66,6 +72,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(app: FastAPI, own: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serves until SIGTERM or Ctrl-C."""
+    theirs = logging.getLogger("uvicorn")  # goes where ours goes; not what any client can cause
+    theirs.handlers[:], theirs.propagate = logging.getLogger("holdfast").handlers, False
+    theirs.setLevel(logging.ERROR)
     server = Server(app, on_ready)
     server.run([own])
     if not server.started:

@@ -39,9 +39,12 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers, path, begun = Headers(scope=scope), scope["path"], False
+        too_large: list[Refused] = []
 
         async def with_headers(message: Message) -> None:
             nonlocal begun
+            if too_large:
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 own = MutableHeaders(scope=message)
@@ -52,7 +55,9 @@ class Guard:
 
         try:
             self.door.check((scope.get("client") or ("", 0))[0], scope["method"], path, headers)
-            await self.app(scope, self._limited(path, headers, receive), with_headers)
+            await self.app(scope, self._limited(path, headers, receive, too_large), with_headers)
+            if too_large:  # whatever was made of that further in
+                raise too_large.pop()
         except Refused as refused:  # also from within, when a body turns out too large
             if begun:
                 raise
@@ -64,8 +69,8 @@ class Guard:
             error = Refused("internal", "something went wrong here; the log says what")
             await refusal(error)(scope, receive, with_headers)
 
-    def _limited(self, path: str, headers: Headers, receive: Receive) -> Receive:
-        """The body, as long as it is not too large."""
+    def _limited(self, path: str, headers: Headers, receive: Receive, told: list[Refused]) -> Receive:
+        """The body, as long as it is not too large; if it is, that is told as well."""
         rules = self.door.rules
         most = rules.file if path.startswith("/explore/data") else rules.body
         limit, so_far = int(most * MEGABYTE), 0
@@ -80,6 +85,7 @@ class Guard:
             if message["type"] == "http.request":
                 so_far += len(message.get("body", b""))
                 if so_far > limit:
+                    told.append(too_large)
                     raise too_large
             return message
 

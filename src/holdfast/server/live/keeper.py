@@ -172,8 +172,10 @@ class Keeper:
         """A little of what has to be done; after a group, enough for the store not to grow faster than it shrinks."""
         now = time.monotonic()
         if not self._is_sound:
+            time.sleep(PATIENCE)
             self._recover()
-        elif self._writing is not None:
+            return
+        if self._writing is not None:
             self._write_piece()
         elif self._since_checkpoint and (now >= self._checkpoint_due or self._since_checkpoint >= OFTEN):
             self._writing, self._since_checkpoint = self.desk.begin_checkpoint(), 0
@@ -195,7 +197,7 @@ class Keeper:
             raise
         if done:
             self.desk.end_checkpoint(writing)
-            self._crowded |= dict.fromkeys(self.desk.learnt)  # what had to wait for it may be condensed now
+            self._crowded |= {known.entry.number: None for known in self.desk.board.all() if self._is_crowded(known)}
         else:
             self._writing = writing
 
@@ -208,7 +210,7 @@ class Keeper:
             del self._crowded[number]
             known = self.desk.board.find(number)
             gone += 1
-            if known is not None and (known.loose >= LOOSE or is_due(known.n_points - known.first_row, self.keep)):
+            if known is not None and (known.loose >= LOOSE or self._is_crowded(known)):
                 due.append(known)
                 gone += min(max(known.n_points - known.first_row - self.keep, 0), AT_ONCE)
         self._came = 0
@@ -223,12 +225,16 @@ class Keeper:
         if known.loose >= LOOSE:
             pack(connection, number, known.packed, known.n_points, width)
             known.packed, known.loose = known.n_points, 0
-        if is_due(known.n_points - known.first_row, self.keep):
+        if self._is_crowded(known):
             end = min(known.n_points, self.desk.learnt.get(number, 0))
             first = condense(connection, number, width, known.first_row, end, self.keep)
             if first > known.first_row:
                 known.first_row, known.packed = first, max(first, known.packed)
                 self._crowded[number] = None  # there may be more
+
+    def _is_crowded(self, known: Known) -> bool:
+        """Whether it has points too many."""
+        return is_due(known.n_points - known.first_row, self.keep)
 
     def _do(self, task: Task) -> None:
         if not task.result.set_running_or_notify_cancel():

@@ -62,7 +62,7 @@ def latest_points(connection: Connection, most: int) -> Iterator[Latest]:
     others = POINTS.alias()
     last = select(func.max(others.c.row)).where(others.c.stream == STREAMS.c.id).correlate(STREAMS).scalar_subquery()
     chosen = select(POINTS.c.stream, POINTS.c.row, POINTS.c.body).where(
-        POINTS.c.stream == STREAMS.c.id, POINTS.c.row > last - most - MOST
+        POINTS.c.stream == STREAMS.c.id, POINTS.c.row > last - most - MOST, POINTS.c.row + POINTS.c.n > last - most
     )
     number, blocks = -1, list[Block]()
     found = connection.execution_options(yield_per=1000).execute(chosen.order_by(POINTS.c.stream, POINTS.c.row))
