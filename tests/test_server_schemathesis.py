@@ -23,6 +23,7 @@ CHECKS = [
     checks.response_schema_conformance,
     checks.negative_data_rejection,
 ]
+NOT_HTTP = b"Invalid HTTP request received."  # what never gets to the app
 ENDLESS = r"/events$"  # they go on for ever
 
 
@@ -43,7 +44,9 @@ def try_out(operation, mode, n, session):
     @settings(max_examples=n)
     @given(operation.as_strategy(mode))
     def call(case):
-        case.call_and_validate(checks=CHECKS, session=session, timeout=60)
+        response = case.call(session=session, timeout=60)
+        if response.content != NOT_HTTP:
+            case.validate_response(response, checks=CHECKS)
 
     try:
         call()
