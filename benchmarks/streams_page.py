@@ -6,6 +6,7 @@ takes the figures of FILE, and for a benchmark that it lacks keeps those taken b
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from autopilot_page import take
@@ -19,10 +20,10 @@ PAGE = ROOT / "docs" / "guide" / "streams.md"
 NAMES = ("detect", "crash", "jetstream")
 
 
-def table(results: dict[str, list[dict[str, object]]]) -> str:
-    """Every figure, as the benchmarks print them."""
+def table(results: dict[str, list[dict[str, object]]], names: Sequence[str] = NAMES) -> str:
+    """Every figure of these benchmarks, as they print them."""
     lines = ["| | | goal |", "|---|---:|---|"]
-    for name in NAMES:
+    for name in names:
         for one in results.get(name, []):
             figure = Figure(*(one.get(field) for field in ("name", "value", "unit", "at_most", "at_least")))  # type: ignore[arg-type]
             goal = f"{figure.goal_shown} {figure.verdict}".strip()

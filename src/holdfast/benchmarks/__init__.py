@@ -23,6 +23,8 @@ LONG = {
     "detect": "`holdfast detect` on 10^7 rows: rows a second, memory",
     "crash": "kill -9 at 50 moments of a watch, from a file and JetStream",
     "jetstream": "from JetStream to alarms: points a second, latency, memory",
+    "serve": "the server: points a second, latency, 10^4 streams",
+    "serve_crash": "kill -9 of the server under load at 38 moments",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
 NAMES = USUAL | LONG

@@ -30,6 +30,7 @@ def run_serve(place: str, values: dict[str, Any]) -> None:
     try:
         from holdfast.server.api.door import Rules, is_loopback
         from holdfast.server.app import make_app
+        from holdfast.server.live.keeper import EVERY
         from holdfast.server.live.watching import Settings
         from holdfast.server.serving import listen, serve
     except ModuleNotFoundError as error:
@@ -44,7 +45,8 @@ def run_serve(place: str, values: dict[str, Any]) -> None:
     own = listen(values["host"], values["port"])
     host, port = own.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    settings = Settings(values["store"], learner, values["keep"], values["max_streams"])
+    every = EVERY if values["every"] is None else values["every"]
+    settings = Settings(values["store"], learner, values["keep"], values["max_streams"], every)
     app = make_app(settings, Rules(token, values["rate"], values["max_body"]), lambda live: _feeds(live, place, values))
 
     def on_ready() -> None:

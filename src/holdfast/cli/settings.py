@@ -79,9 +79,10 @@ OUTPUT = [
 ]
 ONCE = "Stop at the end of what is there, instead of waiting for more."
 METRICS = "Serve metrics for Prometheus here, such as 127.0.0.1:9464."
+EVERY = "Seconds between checkpoints; if it is not said, 5 for watch and 30 for serve."
 RUNNING = [
     Setting("checkpoint", Path, None, "A folder to go on from after a crash or a restart.", "state", "DIR", (WATCH,)),
-    Setting("every", float, 5.0, "Seconds between checkpoints.", 10.0, "SECONDS", (WATCH,)),
+    Setting("every", float, None, EVERY, 10.0, "SECONDS", LIVE),
     Setting("once", bool, False, ONCE, True, "", (WATCH,), ("--once",)),
     Setting("metrics", str, None, METRICS, "127.0.0.1:9464", "ADDRESS", (WATCH,)),
     Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", LIVE),

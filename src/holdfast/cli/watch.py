@@ -16,7 +16,7 @@ from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
 from holdfast.streams.places import path_at, shown, source_at
 from holdfast.streams.prometheus import exposition, serve
-from holdfast.streams.runner import Runner
+from holdfast.streams.runner import EVERY, Runner
 from holdfast.streams.sink import Sink
 from holdfast.streams.sinks import Several
 from holdfast.streams.standard_output import StandardOutput
@@ -73,7 +73,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
             arrangement.model,
             sink,
             checkpoints,
-            every=values["every"],
+            every=EVERY if values["every"] is None else values["every"],
             late=values["late"],
             stop=stop,
             about={"source": _as_known(place), "separate": arrangement.separate, **wanted},

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import TypeAdapter
 
 from holdfast import __version__
-from holdfast.server.api import alarms, events, points, schemas, session, streams
-from holdfast.server.api.answers import answer, tell_errors
+from holdfast.server.api import about, alarms, events, points, schemas, session, streams
+from holdfast.server.api.answers import tell_errors
 from holdfast.server.api.door import Door, Rules
 from holdfast.server.api.guard import Guard
 from holdfast.server.explorer import routes as explorer
@@ -55,32 +55,10 @@ def make_app(settings: Settings, rules: Rules | None = None, feeding: Feeding | 
         redoc_url=None,
     )
     tell_errors(app)
-    for part in (
-        points,
-        events,
-        streams,
-        alarms,
-        session,
-        explorer,
-    ):  # events before streams, whose keys may have slashes
+    for part in (points, events, streams, alarms, session, explorer, about):  # events first: keys may have slashes
         app.include_router(part.router)
     _add_pages(app)
     _document_bodies(app)
-
-    @app.get("/health", tags=["server"])
-    async def health() -> Response:
-        """Whether the server is up."""
-        return answer({"status": "ok", "version": __version__})
-
-    @app.get("/sources", tags=["server"])
-    async def read_sources() -> Response:
-        """The sources that bring points in, and how they are doing."""
-        return answer([feed.told() for feed in app.state.watching.feeds])
-
-    @app.get("/settings", tags=["server"])
-    async def read_settings() -> Response:
-        """What the server was started with."""
-        return answer(settings.told())
 
     app.state.door = Door(rules or Rules())
     app.add_middleware(Guard, door=app.state.door)

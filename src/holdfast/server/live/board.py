@@ -7,6 +7,8 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from holdfast.server.live.clock import Clock
 from holdfast.server.store.blocks import DROPPED, Block, as_time, nullable
 from holdfast.server.store.streams import Entry
@@ -51,12 +53,12 @@ class Known:
 
     def note_block(self, block: Block) -> None:
         """Further points, of which the last few are shown."""
-        dropped = block.fates & DROPPED > 0
         self.n_points = block.first + len(block)
-        self.n_dropped += int(dropped.sum())
+        self.n_dropped += int(np.count_nonzero(block.fates & DROPPED))
         self.last, self.p_value = nullable(block.values[-1]), nullable(block.p_value[-1:])[0]
         self.last_time = as_time(block.times[-1])
-        self.spark.extend(zip(nullable(block.values[-SPARK:, 0]), dropped[-SPARK:].tolist(), strict=True))
+        dropped = [fate & DROPPED > 0 for fate in block.fates[-SPARK:].tolist()]
+        self.spark.extend(zip(nullable(block.values[-SPARK:, 0]), dropped, strict=True))
 
     def note_alarm(self, alarm: dict[str, Any]) -> None:
         """A new one."""

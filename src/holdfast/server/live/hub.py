@@ -12,7 +12,6 @@ from holdfast.server.live.desk import Told
 
 MOST = 200  # listeners at a time
 NOTICES = 100  # that wait for one of them: who does not read for long has to ask again anyway
-NOTICES = 100  # that wait for one of them: who does not read for long has to ask again anyway
 
 
 class Listener:

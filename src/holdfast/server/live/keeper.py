@@ -50,7 +50,7 @@ class Keeper:
         self._on_told = on_told
         self._waiting: queue.Queue[Post | Task | None] = queue.Queue()
         self._lock = threading.Lock()
-        self._n_waiting = 0
+        self.n_waiting = 0  # points
         self._stopped = False
         self._is_sound = True  # what is in memory is what is in the store
         self._writing: Writing | None = None
@@ -65,10 +65,10 @@ class Keeper:
         with self._lock:
             if self._stopped:
                 raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
-            if self._n_waiting and self._n_waiting + post.n_points > WAITING:
-                message = f"{self._n_waiting} points are waiting to be learnt; send again later"
+            if self.n_waiting and self.n_waiting + post.n_points > WAITING:
+                message = f"{self.n_waiting} points are waiting to be learnt; send again later"
                 raise Refused("overloaded", message, headers={"Retry-After": "1"})
-            self._n_waiting += post.n_points
+            self.n_waiting += post.n_points
             self._waiting.put(post)
         return post.answer
 
@@ -130,7 +130,7 @@ class Keeper:
             self._learn([post for post in posts if post.answer.set_running_or_notify_cancel()], n_points)
         finally:
             with self._lock:
-                self._n_waiting -= n_points
+                self.n_waiting -= n_points
 
     def _learn(self, posts: list[Post], n_points: int) -> None:
         if not self._is_sound:
@@ -197,7 +197,7 @@ class Keeper:
             raise
         if done:
             self.desk.end_checkpoint(writing)
-            self._crowded |= {known.entry.number: None for known in self.desk.board.all() if self._is_crowded(known)}
+            self._crowded |= dict.fromkeys(self.desk.learnt)  # what had to wait for it may be condensed now
         else:
             self._writing = writing
 
@@ -212,7 +212,7 @@ class Keeper:
             gone += 1
             if known is not None and (known.loose >= LOOSE or self._is_crowded(known)):
                 due.append(known)
-                gone += min(known.n_points - known.first_row - self.keep, AT_ONCE)
+                gone += min(max(known.n_points - known.first_row - self.keep, 0), AT_ONCE)
         self._came = 0
         if due:
             with self.desk.store.writing() as connection:

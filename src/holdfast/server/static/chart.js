@@ -11,13 +11,14 @@
 // events: [{ kind: "change" | "anomaly" | "known", row, from, chosen }]: a change is a line with a band from its onset; an anomaly a tick; "known" is dashed.
 // window: [first, last] rows in view when nobody has zoomed; by default all. `set` may leave out what stays the same.
 //
-// Drag to zoom, double click (or Escape, 0) for all, + − and arrows when focused. Charts with one `sync` share the cursor.
+// Drag (or two fingers) to zoom, double click (or Escape, 0) for all, + − and arrows when focused. Charts with one `sync` share the cursor.
 // onzoom is called when somebody zooms here, onwindow whenever it is or is no longer zoomed, onrow with the row under the cursor.
 // charts.zoom([first, last] | null) · charts.zoomed · charts.charts[name].data (what uPlot has) · charts.redraw() · charts.destroy()
 
 import { colour, few, h, whole } from "./common.js";
 import { nearest, padded, powersOfTen, readableTime, timeLabels, usualRange } from "./chart_axis.js";
 import { dots, marks, paintEvents } from "./chart_paint.js";
+import { pinch } from "./chart_touch.js";
 
 const SCALES = { linear: {}, log: { distr: 3, log: 10 }, asinh: { distr: 4, asinh: 1 } };
 const AXIS = 58; // pixels left of every chart, so that they stand in line
@@ -115,6 +116,7 @@ function addPanel(group, root, panel, sync, last) {
     place,
   );
   group.charts[panel.name] = chart;
+  pinch(chart.over, () => [chart.scales.x.min, chart.scales.x.max], (range) => group.zoom(range));
 }
 
 function onSelect(group, u) {

@@ -8,7 +8,9 @@ const FEW = 4000; // points up to which circles are worth their time
 function eachPoint(u, s, i0, i1, each) {
   const [xs, ys] = [u.data[0], u.data[s]];
   const { left, top, width, height } = u.bbox;
-  const { min, max } = u.scales[u.series[s].scale];
+  const { min, max, distr } = u.scales[u.series[s].scale];
+  const perUnit = height / (max - min || 1);
+  const place = distr === 1 ? (y) => top + (max - y) * perUnit : (y) => u.valToPos(y, u.series[s].scale, true); // the first is much quicker
   const from = u.scales.x.min;
   const perRow = width / (u.scales.x.max - from || 1);
   for (let i = i0; i <= i1; i++) {
@@ -18,7 +20,7 @@ function eachPoint(u, s, i0, i1, each) {
     if (px < left - 1 || px > left + width + 1) continue;
     if (y < min) each(px, top + height, -1);
     else if (y > max) each(px, top, 1);
-    else each(px, u.valToPos(y, u.series[s].scale, true), 0);
+    else each(px, place(y), 0);
   }
 }
 
@@ -58,17 +60,17 @@ export function dots(name, size) {
       const [path, ratio, many] = [new Path2D(), devicePixelRatio, i1 - i0 > FEW];
       const free = cells(u, many ? ratio : 1);
       const radius = ratio * (size ?? Math.min(2.6, Math.max(1.1, (0.22 * u.bbox.width) / ratio / (i1 - i0 + 1))));
+      ctx.fillStyle = colour(name);
+      ctx.globalAlpha = many ? 0.75 : 0.9;
       eachPoint(u, s, i0, i1, (px, py, beyond) => {
         if (!free(px, py)) return;
         if (beyond) triangle(path, px, py, beyond > 0, 2.4 * ratio);
-        else if (many) path.rect(px - radius, py - radius, 2 * radius, 2 * radius);
+        else if (many) ctx.fillRect(px - radius, py - radius, 2 * radius, 2 * radius);
         else {
           path.moveTo(px + radius, py);
           path.arc(px, py, radius, 0, 2 * Math.PI);
         }
       });
-      ctx.fillStyle = colour(name);
-      ctx.globalAlpha = many ? 0.75 : 0.9;
       ctx.fill(path);
     });
     return null;

@@ -58,9 +58,15 @@ async function choose({ id, key = null, columns = null, file, suggest = false })
     for (const side of Object.values(state.sides)) if (side) Object.assign(side, suited);
   }
   pick.show();
+  for (const name of ["A", "B"]) state.runs[name] = null;
+  alarms.show(data, null);
+  code.show(null);
+  trade.mark([]);
+  trade.waiting();
   for (const name of shownSides()) {
     sides[name].controls.show();
-    sides[name].view.charts()?.zoom(null, true);
+    sides[name].view.show(data, null, "The data");
+    sides[name].view.charts().zoom(null, true);
     changed(name);
   }
 }
@@ -112,21 +118,28 @@ function someColumns() {
 
 async function learn(name, { settings, data }) {
   const body = { data: data.id, key: data.key, columns: data.columns, settings: asRequest(settings) };
-  const patience = setTimeout(() => showBusy(true), 700);
+  const done = busyWith();
   try {
     const run = await known(() => api("/explore/runs", { method: "POST", body }), data.id);
     if (data !== state.data) return; // other data were chosen meanwhile
     state.runs[name] = { ...run, far: settings.far, settings };
     showRun(name);
   } finally {
-    clearTimeout(patience);
-    showBusy(false);
+    done();
   }
 }
 
-function showBusy(on) {
-  busy.hidden = !on;
-  busy.textContent = on ? "Learning … The first run of a kind is compiled, which takes some seconds, once." : "";
+/** Says what takes so long, if it does; the function that it returns ends that. */
+function busyWith() {
+  const began = Date.now();
+  const mine = setInterval(() => {
+    busy.hidden = false;
+    busy.textContent = `Learning, for ${Math.round((Date.now() - began) / 1000)} s now. The first run of its kind is compiled, which can take half a minute, once.`;
+  }, 1000);
+  return () => {
+    clearInterval(mine);
+    busy.hidden = true;
+  };
 }
 
 function showRun(name) {

@@ -85,7 +85,7 @@ function wordsOn(data, limits) {
     ["late or repeated", told.late ? `${whole(told.late)} points, skipped` : ""],
     ["not usable", Object.entries(told.refused).map(([why, n]) => `${whole(n)} ${why}`).join(", ")],
   ];
-  lines.push(h("dl", { class: "pairs small" }, pairs.filter(([, words]) => words).map(([name, words]) => [h("dt", {}, name), h("dd", {}, words)])));
+  lines.push(h("dl", { class: "pairs small" }, pairs.filter(([, words]) => words).flatMap(([name, words]) => [h("dt", {}, name), h("dd", {}, words)])));
   for (const hint of told.hints) lines.push(h("p", { class: "small soft" }, hint));
   if (told.cut)
     lines.push(h("p", { class: "notice small" }, `Only the first ${whole(limits.most_values)} values are looked at here. `, h("code", {}, "holdfast detect"), " takes the whole file."));

@@ -4,7 +4,10 @@ import { few, h, whole } from "./common.js";
 import { panels } from "./chart.js";
 import { readableTime } from "./chart_axis.js";
 
-/** One side. onzoom: called when somebody zooms here. Returns {element, show(data, run, settings), charts()}. */
+/** The data alone, while nothing has been learnt from them yet. */
+const NOTHING = { n_dropped: 0, dropped: [], estimate: null, alarms: [], notes: [], watched_by: null, score: null };
+
+/** One side. onzoom: called when somebody zooms here. Returns {element, show(data, run or null, title), charts()}. */
 export function view({ side, sync, onzoom }) {
   const facts = h("dl", { class: "facts", "aria-live": "polite" });
   const notes = h("div", { class: "notes" });
@@ -15,9 +18,10 @@ export function view({ side, sync, onzoom }) {
   const element = h("section", { class: "card view", "aria-label": `Result ${side}`, "data-side": side }, top, notes, place);
   let [charts, shape] = [null, ""];
 
-  function show(data, run, title) {
+  function show(data, found, title) {
+    const run = found ?? NOTHING;
     heading.textContent = title;
-    facts.replaceChildren(...factsOf(data, run));
+    facts.replaceChildren(...factsOf(data, found));
     notes.replaceChildren(...run.notes.map((note) => h("p", { class: "notice small" }, note)));
     const wanted = panelsOf(data, run, side);
     const now = JSON.stringify([data.id, data.key, wanted]);
@@ -34,6 +38,7 @@ export function view({ side, sync, onzoom }) {
 }
 
 function factsOf(data, run) {
+  if (!run) return [h("div", {}, h("dt", {}, "points"), h("dd", {}, whole(data.n_rows)))];
   const share = data.n_rows ? ` (${few((100 * run.n_dropped) / data.n_rows, 2)} %)` : "";
   const facts = [
     ["points", whole(run.n_rows)],
@@ -65,6 +70,7 @@ function panelsOf(data, run, side) {
       ...(run.estimate?.[v] ?? []).map((_, k) => ({ label: k ? "" : "estimate", colour: estimate, width: 2 })),
     ],
   }));
+  if (!run.score) return ofVariables;
   const score = { name: "score", title: "Score", height: 84, scale: "asinh", series: [{ label: "score", colour: "points", width: 1 }] };
   if (!run.watched_by) return [...ofVariables, score];
   const whose = run.watched_by === "autopilot" ? "p-value, by the autopilot beside it" : "p-value";
@@ -74,7 +80,7 @@ function panelsOf(data, run, side) {
 }
 
 function dataOf(data, run) {
-  const told = { score: [run.score] };
+  const told = run.score ? { score: [run.score] } : {};
   data.columns.forEach((_, v) => {
     const rejected = new Array(data.n_rows).fill(null);
     for (const row of run.dropped) rejected[row] = data.values[v][row];
@@ -93,12 +99,17 @@ function eventsOf(data, run) {
 export function alarmList(go) {
   const body = h("tbody", {});
   const told = h("p", { class: "small soft" });
-  const table = h("div", { class: "wide tall" }, h("table", {}, h("thead", {}, h("tr", {}, ["What", "When", "Which, how much", "Since"].map((one) => h("th", { scope: "col" }, one)))), body));
-  const summary = h("pre", { class: "summary", tabIndex: 0 });
+  const table = h("div", { class: "wide tall", hidden: true }, h("table", {}, h("thead", {}, h("tr", {}, ["What", "When", "Which, how much", "Since"].map((one) => h("th", { scope: "col" }, one)))), body));
+  const summary = h("pre", { class: "summary", tabIndex: 0, hidden: true });
   const element = h("section", { class: "card alarms", "aria-label": "Alarms" }, h("h2", {}, "Alarms"), told, table, summary);
   return {
     element,
     show(data, run) {
+      if (!run) {
+        told.textContent = "";
+        table.hidden = summary.hidden = true;
+        return;
+      }
       told.textContent = wordsOn(run);
       told.hidden = !told.textContent;
       table.hidden = !run.alarms.length;

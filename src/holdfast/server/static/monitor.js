@@ -50,10 +50,11 @@ function drawTotals() {
 function route() {
   const key = location.hash.startsWith("#stream=") ? decoded(location.hash.slice(8)) : null;
   if (view?.key !== key) {
+    const before = view?.key;
     view?.close();
     view = key === null ? null : new StreamView(key, { streams, leave });
     if (view) right.append(view.element);
-    else if (byKey) list.focus();
+    else if (byKey) list.focusOn(before);
   }
   byKey = false;
   main.dataset.view = key !== null ? "stream" : location.hash === "#alarms" ? "alarms" : "start";

@@ -151,6 +151,12 @@ export class StreamList {
     else this.focus(this.#active + steps[event.key]);
   }
 
+  /** Puts the keyboard on a stream, wherever it stands by now. */
+  focusOn(key) {
+    const place = this.#streams.order.indexOf(key);
+    this.focus(place < 0 ? this.#active : place);
+  }
+
   /** Puts the keyboard on a place, scrolled into view. */
   focus(place = this.#active) {
     this.#active = Math.max(0, Math.min(this.#streams.total - 1, place));

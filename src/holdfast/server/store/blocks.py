@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,16 @@ class Block:
 
     def __getitem__(self, part: slice) -> Block:
         begin, end, _ = part.indices(len(self))
-        cut = {one.name: getattr(self, one.name)[part] for one in fields(self) if one.name != "first"}
-        return replace(self, first=self.first + min(begin, end), **cut)
+        return Block(
+            self.first + min(begin, end),
+            self.times[part],
+            self.values[part],
+            self.means[part],
+            self.score[part],
+            self.change_score[part],
+            self.p_value[part],
+            self.fates[part],
+        )
 
     @property
     def rows(self) -> Integers:
@@ -48,11 +56,14 @@ class Block:
         return self.first + np.arange(len(self))
 
     @classmethod
-    def of(cls, first: int, times: list[str], timed: Flags, values: Vector, trace: Trace) -> Block:
-        """Points as they were learnt, without means."""
+    def of(
+        cls, first: int, times: list[str], timed: Flags, values: Vector, trace: Trace, means: Vector | None = None
+    ) -> Block:
+        """Points as they were learnt."""
         fates = DROPPED * trace.dropped + ANOMALY * trace.anomaly + CHANGE * trace.change + BAD * trace.bad
         scores = (trace.score, trace.change_score, trace.p_value)
-        return cls(first, times, values, np.full(values.shape, np.nan), *scores, fates + TIMED * timed)
+        known = np.full(values.shape, np.nan) if means is None else means
+        return cls(first, times, values, known, *scores, fates + TIMED * timed)
 
     @classmethod
     def chain(cls, blocks: Sequence[Block]) -> Block:
@@ -72,6 +83,9 @@ class Block:
 
     def cut(self) -> Iterator[Block]:
         """Blocks that are not too long."""
+        if len(self) <= MOST:
+            yield self
+            return
         for begin in range(0, len(self), MOST):
             yield self[begin : begin + MOST]
 
@@ -128,19 +142,16 @@ def nullable(values: Vector) -> list[float | None]:
     >>> nullable(np.array([1.5, np.nan]))
     [1.5, None]
     """
-    listed: list[float | None] = values.tolist()
-    for place in np.flatnonzero(np.isnan(values)).tolist():
-        listed[place] = None
-    return listed
+    return [None if value != value else value for value in values.tolist()]
 
 
 def as_time(text: str) -> str | float | int:
     """A time as it was given: a number, or a text in ISO 8601.
 
-    >>> as_time("12.5"), as_time("1.5e-05"), as_time("2026-01-02T03:04:05Z")
-    (12.5, 1.5e-05, '2026-01-02T03:04:05Z')
+    >>> as_time("12.5"), as_time("2.5e-05"), as_time("2026-01-02T03:04:05Z")
+    (12.5, 2.5e-05, '2026-01-02T03:04:05Z')
     """
-    if text[4:5] == "-" and text[:4].isdecimal():
+    if text[4:5] == "-" and text[3] != "e":
         return text
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < 2.0**53 else number

@@ -58,7 +58,7 @@ def pack(connection: Connection, stream: int, first: int, end: int, width: int) 
 
 
 def latest_points(connection: Connection, most: int) -> Iterator[Latest]:
-    """The last points of every stream, so many at least."""
+    """The last points of every stream, so many at most."""
     others = POINTS.alias()
     last = select(func.max(others.c.row)).where(others.c.stream == STREAMS.c.id).correlate(STREAMS).scalar_subquery()
     chosen = select(POINTS.c.stream, POINTS.c.row, POINTS.c.body).where(
@@ -68,12 +68,12 @@ def latest_points(connection: Connection, most: int) -> Iterator[Latest]:
     found = connection.execution_options(yield_per=1000).execute(chosen.order_by(POINTS.c.stream, POINTS.c.row))
     for stream, row, body in found:
         if stream != number and blocks:
-            yield Latest(number, Block.chain(blocks))
+            yield Latest(number, Block.chain(blocks)[-most:])
             blocks = []
         number = stream
         blocks.append(Block.of_json(row, body))
     if blocks:
-        yield Latest(number, Block.chain(blocks))
+        yield Latest(number, Block.chain(blocks)[-most:])
 
 
 def first_rows(connection: Connection) -> dict[int, int]:
