@@ -46,7 +46,10 @@ class Server(uvicorn.Server):
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM and Ctrl-C end it in order, which is no failure: uvicorn would raise the signal again at the end."""
+        """SIGTERM and Ctrl-C: an orderly end, whose exit code is 0; a second Ctrl-C does not wait for anybody.
+
+        uvicorn's own remembers the signal and raises it again at the end, which would look like a crash.
+        """
         watching = getattr(self._app.state, "watching", None)
         if watching is not None:
             watching.hub.close()

@@ -11,6 +11,7 @@ from holdfast.server.errors import Refused
 from holdfast.server.live.desk import Told
 
 MOST = 200  # listeners at a time
+NOTICES = 100  # that wait for one of them: who does not read for long has to ask again anyway
 
 
 class Listener:
@@ -23,7 +24,7 @@ class Listener:
     def wake(self, notice: dict[str, Any] | None = None) -> None:
         """There is news; a notice is something that is not in rows, such as an alarm that was acknowledged."""
         if notice is not None:
-            self._notices.append(notice)
+            self._notices = [*self._notices[1 - NOTICES :], notice]
         self._news.set()
 
     async def wait(self, seconds: float) -> bool:

@@ -197,7 +197,7 @@ class Keeper:
             raise
         if done:
             self.desk.end_checkpoint(writing)
-            self._crowded |= {known.entry.number: None for known in self.desk.board.all() if self._is_crowded(known)}
+            self._crowded |= dict.fromkeys(self.desk.learnt)  # what had to wait for it may be condensed now
         else:
             self._writing = writing
 
