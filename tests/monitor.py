@@ -73,9 +73,9 @@ class Monitor:
 
     def condense(self):
         def work():
-            self.keeper._crowded = {known.entry.number: None for known in self.desk.board.all()}
-            while self.keeper._crowded:
-                self.keeper._make_room()
+            self.keeper._room.note([known.entry.number for known in self.desk.board.all()], 0)
+            while self.keeper._room.is_wanted:
+                self.keeper._room.make(self.desk)
 
         self.do(work)
 

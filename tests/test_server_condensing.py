@@ -31,10 +31,10 @@ def summed_up(found, begin, end):
 
 def test_what_is_condensed_says_the_same(start):
     monitor = start(keep=KEEP)
-    monitor.keeper.keep = 10**6  # nothing yet
+    monitor.keeper._room.keep = 10**6  # nothing yet
     monitor.post("a", levels(2000))
     whole, raised = history(monitor), monitor.alarms()
-    monitor.keeper.keep = KEEP
+    monitor.keeper._room.keep = KEEP
     monitor.condense()
     assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learnt again"
     monitor.checkpoint()

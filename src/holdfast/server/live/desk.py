@@ -90,7 +90,7 @@ class Desk:
                         continue  # sent twice at once: it gets the answer to the first
                     answers[place] = self._answered_before(connection, post)
                     if answers[place] is None:
-                        own[place] = admit(post.parts, self.board, self.most, self._new_stream)
+                        own[place] = self._admitted(post)
                         named |= {post.name: place} if post.name is not None else {}
                 except Refused as refusal:
                     answers[place] = refusal
@@ -105,6 +105,18 @@ class Desk:
             if answers[place] is None and post.name is not None:
                 answers[place] = answers[named[post.name]]
         return answers, told
+
+    def _admitted(self, post: Post) -> list[Admitted]:
+        """The parts of a post: all of them or none, but of a source those that fit."""
+        if post.position is None:
+            return admit(post.parts, self.board, self.most, self._new_stream)
+        admitted: list[Admitted] = []
+        for part in post.parts:
+            try:
+                admitted += admit([part], self.board, self.most, self._new_stream)
+            except Refused as refusal:
+                post.left_out.append((part, refusal))
+        return admitted
 
     def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> Known:
         known = self.board.add(Entry(self._next_stream, key, width, names, time.time()))

@@ -91,24 +91,15 @@ class Feed:
             else:
                 parts.append(part)
         self.n_records += batch.n_records
-        try:
-            self._submit(Post(parts, position=(self.name, batch.position)))
-        except Refused as refusal:  # of one stream: then each by itself, so that the others are learnt
-            if refusal.code in ("stopping", "store_unavailable"):
-                raise
-            for part in parts:
-                try:
-                    self._submit(Post([part]))
-                except Refused as own:
-                    self._refuse(len(part), str(own))
-            self._submit(Post([], position=(self.name, batch.position)))
+        for part, why in self._submit(Post(parts, position=(self.name, batch.position))).left_out:
+            self._refuse(len(part), f"{part.key!r:.80}: {why}")
 
-    def _submit(self, post: Post) -> None:
+    def _submit(self, post: Post) -> Post:
         """Waits until it is kept, however long the store cannot be written."""
         while True:
             try:
                 self._watching.keeper.submit(post).result()
-                return
+                return post
             except Refused as refusal:
                 if refusal.code not in ("overloaded", "store_unavailable") or self._stop.wait(1.0):
                     raise

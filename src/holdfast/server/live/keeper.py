@@ -11,14 +11,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection
-
 from holdfast.server.errors import Refused
-from holdfast.server.live.board import Known
 from holdfast.server.live.desk import Desk, Told
 from holdfast.server.live.posts import Post
-from holdfast.server.store.condensing import condense, is_due
-from holdfast.server.store.points import pack
+from holdfast.server.live.room import Room
 from holdfast.server.store.states import Writing
 
 log = logging.getLogger("holdfast.server")
@@ -27,7 +23,6 @@ WAITING = 400_000  # points that may wait in all
 EVERY = 30.0  # seconds between checkpoints
 OFTEN = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
 SELDOM = 3600.0  # seconds between looks at what is not needed any more
-LOOSE = 128  # short blocks of a stream that are made long ones together
 PATIENCE = 0.25  # seconds without posts, after which there is time for something else
 
 
@@ -46,7 +41,7 @@ class Keeper:
     """
 
     def __init__(self, desk: Desk, keep: int, on_told: Callable[[Told], None], every: float = EVERY) -> None:
-        self.desk, self.keep, self.every = desk, keep, every
+        self.desk, self.every = desk, every
         self._on_told = on_told
         self._waiting: queue.Queue[Post | Task | None] = queue.Queue()
         self._lock = threading.Lock()
@@ -55,8 +50,7 @@ class Keeper:
         self._is_sound = True  # what is in memory is what is in the store
         self._writing: Writing | None = None
         self._checkpoint_due, self._since_checkpoint, self._look_due = time.monotonic() + every, 0, 0.0
-        self._crowded: dict[int, None] = {}  # streams that may have too many points
-        self._came = 0  # points since the last look at them
+        self._room = Room(keep)
         self._thread = threading.Thread(target=self._work, name="holdfast keeper", daemon=True)
         self._thread.start()
 
@@ -113,7 +107,7 @@ class Keeper:
         posts: list[Post] = []
         n_points = 0
         try:
-            one = self._waiting.get(timeout=0.0 if self._writing is not None or self._crowded else PATIENCE)
+            one = self._waiting.get(timeout=0.0 if self._writing is not None or self._room.is_wanted else PATIENCE)
             while isinstance(one, Post):
                 posts.append(one)
                 n_points += one.n_points
@@ -152,8 +146,7 @@ class Keeper:
                 else:
                     post.answer.set_result(answer)
             self._since_checkpoint += n_points
-            self._came += n_points
-            self._crowded |= dict.fromkeys(told.streams)
+            self._room.note(told.streams, n_points)
             if told.streams:
                 self._on_told(told)
 
@@ -183,8 +176,8 @@ class Keeper:
         elif now >= self._look_due:
             self.desk.forget_posts()
             self._look_due = now + SELDOM
-        if self._crowded:
-            self._make_room()
+        if self._room.is_wanted:
+            self._room.make(self.desk)
 
     def _write_piece(self) -> None:
         writing, self._writing = self._writing, None  # one that fails is given up: it would lack a piece
@@ -197,44 +190,9 @@ class Keeper:
             raise
         if done:
             self.desk.end_checkpoint(writing)
-            self._crowded |= dict.fromkeys(self.desk.learnt)  # what had to wait for it may be condensed now
+            self._room.note(self.desk.learnt, 0)  # what had to wait for it may be condensed now
         else:
             self._writing = writing
-
-    def _make_room(self) -> None:
-        """Looks at streams that have got points, and condenses twice as many points as have come, if there are."""
-        gone, room = -1, 2 * self._came
-        due = []
-        while self._crowded and gone < room:
-            number = next(iter(self._crowded))
-            del self._crowded[number]
-            known = self.desk.board.find(number)
-            gone += 1
-            if known is not None and (known.loose >= LOOSE or self._is_crowded(known)):
-                due.append(known)
-                gone += min(max(known.n_points - known.first_row - self.keep, 0), AT_ONCE)
-        self._came = 0
-        if due:
-            with self.desk.store.writing() as connection:
-                for known in due:
-                    self._condense(connection, known)
-
-    def _condense(self, connection: Connection, known: Known) -> None:
-        """Short blocks of a stream become long ones, and its oldest points buckets, if there are too many of either."""
-        number, width = known.entry.number, known.entry.width
-        if known.loose >= LOOSE:
-            pack(connection, number, known.packed, known.n_points, width)
-            known.packed, known.loose = known.n_points, 0
-        if self._is_crowded(known):
-            end = min(known.n_points, self.desk.learnt.get(number, 0))
-            first = condense(connection, number, width, known.first_row, end, self.keep)
-            if first > known.first_row:
-                known.first_row, known.packed = first, max(first, known.packed)
-                self._crowded[number] = None  # there may be more
-
-    def _is_crowded(self, known: Known) -> bool:
-        """Whether it has points too many."""
-        return is_due(known.n_points - known.first_row, self.keep)
 
     def _do(self, task: Task) -> None:
         if not task.result.set_running_or_notify_cancel():

@@ -48,6 +48,7 @@ class Post:
     digest: str = ""
     position: tuple[str, Any] | None = None
     answer: Future[list[dict[str, Any]]] = field(default_factory=Future)
+    left_out: list[tuple[Part, Refused]] = field(default_factory=list)
 
     @property
     def n_points(self) -> int:

@@ -151,7 +151,7 @@ def as_time(text: str) -> str | float | int:
     >>> as_time("12.5"), as_time("2.5e-05"), as_time("2026-01-02T03:04:05Z")
     (12.5, 2.5e-05, '2026-01-02T03:04:05Z')
     """
-    if text[4:5] == "-" and text[3] != "e":
+    if text[4:5] == "-" and text[:4].isdecimal():
         return text
     number = float(text)
     return int(number) if number.is_integer() and abs(number) < 2.0**53 else number

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
@@ -36,12 +37,15 @@ class Store:
         self.url = _url_of(str(place))
         self.shown = self.url.render_as_string(hide_password=True) if self.is_shared else str(self.url.database)
         self._lock: IO[bytes] | Connection | None = None
-        self.engine = _engine_of(self.url)
+        self.engine, self._writer = _engine_of(self.url), _engine_of(self.url)  # readers cannot keep the writer waiting
+        self._name = uuid4().hex
         try:
             self._take()
             self._require_ours()
             METADATA.create_all(self.engine)
             self._check_format()
+            with self._writer.begin() as connection:
+                set_about(connection, "server", self._name)
         except SQLAlchemyError as error:
             self.close()
             raise BadInputError(f"{self.shown} cannot be opened: {in_words(error)}") from None
@@ -67,7 +71,9 @@ class Store:
     def writing(self) -> Iterator[Connection]:
         """One transaction: what is done in it is kept whole or not at all. One thread writes."""
         try:
-            with self.engine.begin() as connection:
+            with self._writer.begin() as connection:
+                if self.is_shared:
+                    self._require_still_ours(connection)
                 yield connection
         except (DBAPIError, NoConnection) as error:
             raise StoreError(f"the store cannot be written: {in_words(error)}") from None
@@ -83,6 +89,7 @@ class Store:
         if self._lock is not None:
             self._lock.close()
         self.engine.dispose()
+        self._writer.dispose()
 
     def _take(self) -> None:
         """No other server may have it."""
@@ -106,6 +113,12 @@ class Store:
         there = set(inspect(self.engine).get_table_names())
         if ABOUT.name not in there and (found := sorted(there & METADATA.tables.keys())):
             raise BadInputError(f"{self.shown} has a table {found[0]} that is not of a holdfast server: give another")
+
+    def _require_still_ours(self, connection: Connection) -> None:
+        """A lock goes with its connection; if another server has come since then, this one must not write."""
+        name = connection.execute(select(ABOUT.c.value).where(ABOUT.c.name == "server")).scalar()
+        if name != json.dumps(self._name):
+            raise StoreError("another server has taken the store over")
 
     def _check_format(self) -> None:
         found = self.about("format")
