@@ -43,9 +43,9 @@ def batches(
 ) -> list[Figure]:
     """Batches of 1,000 points to 8 streams, as fast as they are answered."""
     with _serving(url) as server:
-        warm_up = client.submit(flood, server.port, min(3.0, seconds), CONNECTIONS, timed).result()
+        posted_before = warm_up(client, server.port, seconds, timed)
         before = server.processor_seconds()
-        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, warm_up.points)
+        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, posted_before)
         time.sleep(min(5.0, seconds / 2))
         early = server.megabytes()
         told = posted.result()
@@ -60,12 +60,21 @@ def batches(
     ]
 
 
+def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
+    """Posts for a few seconds, until all kernels are compiled: single points and batches have their own.
+
+    Returns how many points batches have brought.
+    """
+    client.submit(paced, port, 200.0, min(2.0, seconds), 16).result()
+    return client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed).result().points
+
+
 def singles(
     name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
 ) -> list[Figure]:
     """Single points, 200 a second: milliseconds from when each was due until it was answered."""
     with _serving(url) as server:
-        client.submit(paced, server.port, 200.0, min(3.0, seconds), 16).result()
+        warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
         server.stop()
     what = f"{name}, 200 single posts a second: answered"
