@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-long lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
 
-test: lint types layers
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# The types are checked beside the tests, and told after them.
+test: lint layers
+	@echo "$(BIN)/mypy &"; $(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
+	echo "$(BIN)/python -m pytest -n auto --dist worksteal"; $(BIN)/python -m pytest -n auto --dist worksteal; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.txt; exit $$((tests | types))
 
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m long tests

@@ -27,6 +27,7 @@ def holdfast(*words, cwd=None, **more):
 def here(words, capsys, monkeypatch):
     """The command in this process, which is quicker: (exit code, standard output, standard error)."""
     monkeypatch.setattr(sys, "argv", ["holdfast", *map(str, words)])
+    monkeypatch.setenv("COLUMNS", "80")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     shown = warnings.showwarning
     try:

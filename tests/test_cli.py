@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 from rich.console import Console
 
-from commands import holdfast
+from commands import here, holdfast
 from holdfast import __version__
 from holdfast.benchmarks import NAMES, USUAL, speed
 from holdfast.benchmarks.figure import Figure
@@ -32,11 +32,13 @@ def test_demo_writes_a_report(tmp_path):
     assert (tmp_path / "r.html").stat().st_size > 50_000
 
 
-def test_tradeoff_prints_the_table_and_draws(tmp_path):
-    result = holdfast("tradeoff", "--gamma", "1,3", "--gamma", "inf", "--beta", "0.1", "--M", "5", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "0.01163" in result.stdout
-    assert "Least bound" in result.stdout
+def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["tradeoff", "--gamma", "1,3", "--gamma", "inf", "--beta", "0.1", "--M", "5"]
+    code, said, errors = here(words, capsys, monkeypatch)
+    assert code == 0, errors
+    assert "0.01163" in said
+    assert "Least bound" in said
     assert (tmp_path / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -54,17 +56,18 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path):
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
     ],
 )
-def test_mistakes_are_told_in_one_line(words, message, tmp_path):
-    result = holdfast(*words, cwd=tmp_path)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
+def test_mistakes_are_told_in_one_line(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = here(words, capsys, monkeypatch)
+    assert code == 2
+    assert message in errors
+    assert "Traceback" not in errors
 
 
-def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path):
-    result = holdfast("bench", "speed", "--quick", "--json", str(tmp_path / "bench.json"))
-    assert result.returncode == 0, result.stderr
-    assert "A taste" in result.stdout
+def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monkeypatch):
+    code, said, errors = here(["bench", "speed", "--quick", "--json", tmp_path / "bench.json"], capsys, monkeypatch)
+    assert code == 0, errors
+    assert "A taste" in said
     figures = json.loads((tmp_path / "bench.json").read_text())
     names = {figure["name"] for figure in figures["speed"]}
     assert {

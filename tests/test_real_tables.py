@@ -53,8 +53,8 @@ class MadeUpLab(Lab):
         return Sweep(method.settings, values, dict.fromkeys(cannot_run, "too short"))
 
 
-def made_up_stream(name, **truth):
-    y = np.random.default_rng(0).normal(size=(600, 3))
+def made_up_stream(name, d=3, **truth):
+    y = np.random.default_rng(0).normal(size=(600, d))
     return Stream(y, labels=np.arange(600) % 10 == 0, name=name, split=300, **truth)
 
 
@@ -83,7 +83,7 @@ def mean_and_std(values):
 
 
 def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
-    stream = made_up_stream("Well-log", change_points={n: [150, 450 + n] for n in range(1, 6)})
+    stream = made_up_stream("Well-log", 1, change_points={n: [150, 450 + n] for n in range(1, 6)})
     monkeypatch.setattr(auc_well_log, "load_well_log", lambda: stream)
     lab = MadeUpLab((5, 2))
     result = auc_well_log.run(lab)

@@ -12,12 +12,16 @@ every process, and nothing would ever be found in the cache: a piece must be a `
 Numba numbers the cached results of one entry point, and processes that compile different models of the same make at the
 same time may take the same number: later one would be given the other's machine code. `named_apart` gives every one
 files of its own.
+
+What Numba tells functions apart by depends on whether Python had compiled their file before: the first process on new
+sources and the second would each compile every kernel. `as_read_from_file` makes them look the same.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import marshal
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +46,7 @@ def kernel(function: Function) -> Function:
     It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
     remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
     """
+    as_read_from_file(function)
     jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=PieceCompiler)(
         function
     )
@@ -61,6 +66,7 @@ def compiled(function: Callable[..., Any], allocates: bool = False, releases_gil
     One that releases the interpreter's lock lets threads run several streams at once; it costs each call some 50 ns.
     No `fastmath`: it reorders sums, and equal streams would no longer give equal bits.
     """
+    as_read_from_file(function)
     options = {"error_model": "numpy", "_nrt": allocates, "nogil": releases_gil}
     named_apart(function)
     try:
@@ -69,6 +75,14 @@ def compiled(function: Callable[..., Any], allocates: bool = False, releases_gil
         _Announcer.kept = False
         dispatcher = njit(**options)(function)
     return dispatcher
+
+
+def as_read_from_file(function: Callable[..., Any]) -> None:
+    """Gives a function the code that it has where Python reads it from its file of bytecode.
+
+    Equal texts in it are one object or several; a digest of it depends on which, and the two ways differ.
+    """
+    function.__code__ = marshal.loads(marshal.dumps(function.__code__))
 
 
 def named_apart(function: Callable[..., Any]) -> None:
