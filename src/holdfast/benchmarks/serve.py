@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.benchmarks import postgres_server
 from holdfast.benchmarks.figure import Figure
-from holdfast.benchmarks.posting import create, flood, paced, seconds_of, seconds_of_rounds
+from holdfast.benchmarks.posting import create, flood, paced, seconds_of, seconds_of_rounds, settle
 from holdfast.benchmarks.served import Served, serving
 
 TITLE = "`holdfast serve` and its clients on this machine, through HTTP; a post is answered once it is on disk"
@@ -61,12 +61,9 @@ def batches(
 
 
 def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
-    """Posts for a few seconds, until all kernels are compiled: single points and batches have their own.
-
-    Returns how many points batches have brought.
-    """
-    client.submit(paced, port, 200.0, min(2.0, seconds), 16).result()
-    return client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed).result().points
+    """Until all kernels are compiled, and some seconds more; batches of each stream that have been posted at most."""
+    client.submit(settle, port).result()
+    return 2 + client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed, 2).result().points
 
 
 def singles(
