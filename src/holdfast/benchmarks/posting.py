@@ -70,6 +70,16 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
 
 
+def settle(port: int) -> None:
+    """Posts batches and single points one after another, so that all kernels are compiled when the last is answered."""
+    line, batches = Line(port), _plain()
+    for turn in range(2 * STREAMS):
+        line.ask(batches(turn))
+    for value in stream(200):
+        line.ask(post("/streams/single%200/points", str(value)))
+    line.socket.close()
+
+
 @dataclass(frozen=True)
 class Flood:
     """points that were answered with success, and seconds it took."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from holdfast.benchmarks import postgres_server
 from holdfast.benchmarks.figure import Figure
-from holdfast.benchmarks.posting import create, flood, paced, seconds_of, seconds_of_rounds
+from holdfast.benchmarks.posting import create, flood, paced, seconds_of, seconds_of_rounds, settle
 from holdfast.benchmarks.served import Served, serving
 
 TITLE = "`holdfast serve` and its clients on this machine, through HTTP; a post is answered once it is on disk"
@@ -43,9 +43,9 @@ def batches(
 ) -> list[Figure]:
     """Batches of 1,000 points to 8 streams, as fast as they are answered."""
     with _serving(url) as server:
-        warm_up = client.submit(flood, server.port, min(3.0, seconds), CONNECTIONS, timed).result()
+        posted_before = warm_up(client, server.port, seconds, timed)
         before = server.processor_seconds()
-        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, warm_up.points)
+        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, posted_before)
         time.sleep(min(5.0, seconds / 2))
         early = server.megabytes()
         told = posted.result()
@@ -60,12 +60,18 @@ def batches(
     ]
 
 
+def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
+    """Until all kernels are compiled, and some seconds more; batches of each stream that have been posted at most."""
+    client.submit(settle, port).result()
+    return 2 + client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed, 2).result().points
+
+
 def singles(
     name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
 ) -> list[Figure]:
     """Single points, 200 a second: milliseconds from when each was due until it was answered."""
     with _serving(url) as server:
-        client.submit(paced, server.port, 200.0, min(3.0, seconds), 16).result()
+        warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
         server.stop()
     what = f"{name}, 200 single posts a second: answered"
