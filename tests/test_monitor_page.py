@@ -201,7 +201,7 @@ def test_thousands_of_streams_stay_light(served: Served, page: Page) -> None:
 
 
 BUFFER = """async () => {
-  const { Buffer } = await import("/static/monitor_buffer.js");
+  const { Buffer } = await import("/static/monitor/buffer.js");
   const chunk = (first, last) => {
     const rows = Array.from({ length: last - first + 1 }, (_, i) => first + i);
     const [none, zero, dropped] = [rows.map(() => null), rows.map(() => 0), rows.map((row) => Number(row === 3))];

@@ -82,14 +82,32 @@ async function shown(token) {
 /** Asks for the token once, however many calls wait for it. */
 function login() {
   asking ??= new Promise((resolve) => {
-    const input = h("input", { type: "password", id: "token", name: "token", autocomplete: "current-password", required: true });
-    const name = h("input", { type: "text", name: "username", autocomplete: "username", value: "holdfast", hidden: true }); // for keepers of passwords
+    const input = h("input", {
+      type: "password",
+      id: "token",
+      name: "token",
+      autocomplete: "current-password",
+      required: true,
+    });
+    const name = h("input", {
+      type: "text",
+      name: "username",
+      autocomplete: "username",
+      value: "holdfast",
+      hidden: true,
+    }); // for keepers of passwords
     const wrong = h("p", { class: "wrong", role: "alert" });
     const form = h(
       "form",
       { method: "dialog", class: "login" },
       h("h2", {}, "This server asks for its token"),
-      h("p", { class: "soft" }, "The one that ", h("code", {}, "holdfast serve"), " was started with. This browser keeps it until you log out or close it."),
+      h(
+        "p",
+        { class: "soft" },
+        "The one that ",
+        h("code", {}, "holdfast serve"),
+        " was started with. This browser keeps it until you log out or close it.",
+      ),
       name,
       h("label", { for: "token" }, "Token"),
       input,
@@ -125,7 +143,9 @@ export function few(value, digits = 4) {
   if (size !== 0 && (size < 1e-4 || size >= 1e7)) {
     return value.toExponential(Math.max(0, digits - 2)).replace(/\.?0*e\+?/, "e");
   }
-  return Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))) });
+  return Number(value.toPrecision(digits)).toLocaleString("en-US", {
+    maximumSignificantDigits: Math.max(digits, Math.ceil(Math.log10(size + 1))),
+  });
 }
 
 export const whole = (value) => (value ?? 0).toLocaleString("en-US");
@@ -135,7 +155,12 @@ export function ago(seconds) {
   if (!seconds) return "never";
   const past = Math.max(0, Date.now() / 1000 - seconds);
   if (past < 2) return "now";
-  for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]) {
+  for (const [unit, size] of [
+    ["d", 86400],
+    ["h", 3600],
+    ["min", 60],
+    ["s", 1],
+  ]) {
     if (past >= size) return `${Math.floor(past / size)} ${unit} ago`;
   }
 }
@@ -163,7 +188,13 @@ export function bar(current) {
   );
   document.body.prepend(
     h("a", { class: "skip", href: "#main" }, "Skip to content"),
-    h("header", { class: "bar" }, brand, h("nav", { "aria-label": "Pages" }, links), h("div", { class: "end" }, end, theme)),
+    h(
+      "header",
+      { class: "bar" },
+      brand,
+      h("nav", { "aria-label": "Pages" }, links),
+      h("div", { class: "end" }, end, theme),
+    ),
   );
   return end;
 }
@@ -183,7 +214,9 @@ function setTheme(theme) {
 /** A colour of the style, by its name: `colour("estimate")`. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
+  document.dispatchEvent(new Event("themechange")),
+);
 
 /** Copies a text, and says so. */
 export async function copy(text) {

@@ -1,0 +1,78 @@
+// One row of the list: made once, filled again and again with whichever stream is at its place.
+
+import { ago, few, h, whole } from "../common.js";
+import { spark } from "./spark.js";
+
+export const STATES = { alarming: "alarming", learning: "still learning", quiet: "quiet" };
+const FRESH = 15; // seconds within which the last point counts as one of now
+
+export const link = (key) => `#stream=${encodeURIComponent(key)}`;
+
+export function makeRow() {
+  const row = {
+    mark: h("span", { class: "mark" }),
+    state: h("span", { class: "sr" }),
+    name: h("span", { class: "name" }),
+    note: h("span", { class: "note small" }),
+    canvas: h("canvas", { class: "spark", "aria-hidden": "true" }),
+    value: h("span", { class: "value numbers" }),
+    age: h("span", { class: "age small numbers" }),
+    summary: null,
+  };
+  row.anchor = h(
+    "a",
+    { class: "stream", tabindex: "-1" },
+    row.mark,
+    h("span", { class: "words" }, h("span", { class: "first" }, row.name, row.state), row.note),
+    row.canvas,
+    h("span", { class: "figures" }, row.value, row.age),
+  );
+  row.slot = h("div", { class: "slot", role: "listitem" }, row.anchor);
+  return row;
+}
+
+/** Fills the row; without a summary it is a place that is being asked for. */
+export function fillRow(row, summary) {
+  if (row.summary === summary && summary) return ageRow(row);
+  row.summary = summary;
+  row.anchor.classList.toggle("waiting", !summary);
+  if (!summary) {
+    row.anchor.removeAttribute("href");
+    for (const part of [row.name, row.note, row.value, row.age, row.state]) part.textContent = "";
+    row.mark.className = "mark";
+    row.canvas.getContext("2d").clearRect(0, 0, row.canvas.width, row.canvas.height);
+    return;
+  }
+  row.anchor.href = link(summary.key);
+  row.anchor.title = summary.key;
+  row.mark.className = `mark ${summary.state}`;
+  row.state.textContent = `, ${STATES[summary.state] ?? summary.state}`;
+  row.name.textContent = summary.key;
+  row.note.replaceChildren(...note(summary));
+  row.note.classList.toggle("raised", summary.open_alarms > 0);
+  row.value.textContent = values(summary.last);
+  ageRow(row);
+  spark(row.canvas, summary.spark ?? [], summary.spark_dropped ?? []);
+}
+
+/** Says the p-value of a point of now, else how long ago the last point was. */
+export function ageRow(row) {
+  const { summary } = row;
+  if (!summary) return;
+  const old = Date.now() / 1000 - summary.last_seen > FRESH;
+  row.age.textContent = old || summary.p_value === null ? ago(summary.last_seen) : `p ${few(summary.p_value, 2)}`;
+  row.age.title = old ? "Since the last point" : "p-value of the last point";
+}
+
+function note(summary) {
+  const points = `${whole(summary.n_points)} points`;
+  if (!summary.open_alarms) return [summary.state === "learning" ? `${points} · still learning` : points];
+  const count = summary.open_alarms > 1 ? [h("b", { class: "count" }, whole(summary.open_alarms)), " "] : [];
+  return [...count, (summary.last_alarm?.message ?? "alarm").replace(" standard deviations", " sd")]; // there is little room
+}
+
+/** The last values; of many variables the first and how many more there are. */
+export function values(last) {
+  if (!last?.length) return "–";
+  return last.length === 1 ? few(last[0]) : `${few(last[0], 3)} +${last.length - 1}`;
+}
