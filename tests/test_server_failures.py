@@ -66,9 +66,9 @@ def test_a_disk_that_is_full(tmp_path):
         monitor.checkpoint()
 
         def pages(most):
-            monitor.store.engine.dispose()
+            monitor.store.writer.dispose()
 
-            @event.listens_for(monitor.store.engine, "connect")
+            @event.listens_for(monitor.store.writer, "connect")
             def set_up(connection, _):
                 connection.execute(f"pragma max_page_count = {most}")
 
@@ -101,7 +101,7 @@ def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
         raise sqlite3.OperationalError("gone")
 
     monkeypatch.setattr(monitor.store.engine, "connect", gone)
-    monkeypatch.setattr(monitor.store.engine, "begin", gone)
+    monkeypatch.setattr(monitor.store.writer, "begin", gone)
     for _ in range(2):
         with pytest.raises(Refused, match="nothing was stored"):
             monitor.post("a", levels()[100:])

@@ -37,14 +37,14 @@ class Store:
         self.url = _url_of(str(place))
         self.shown = self.url.render_as_string(hide_password=True) if self.is_shared else str(self.url.database)
         self._lock: IO[bytes] | Connection | None = None
-        self.engine, self._writer = _engine_of(self.url), _engine_of(self.url)  # readers cannot keep the writer waiting
+        self.engine, self.writer = _engine_of(self.url), _engine_of(self.url)  # readers cannot keep the writer waiting
         self._name = uuid4().hex
         try:
             self._take()
             self._require_ours()
             METADATA.create_all(self.engine)
             self._check_format()
-            with self._writer.begin() as connection:
+            with self.writer.begin() as connection:
                 set_about(connection, "server", self._name)
         except SQLAlchemyError as error:
             self.close()
@@ -71,7 +71,7 @@ class Store:
     def writing(self) -> Iterator[Connection]:
         """One transaction: what is done in it is kept whole or not at all. One thread writes."""
         try:
-            with self._writer.begin() as connection:
+            with self.writer.begin() as connection:
                 if self.is_shared:
                     self._require_still_ours(connection)
                 yield connection
@@ -89,7 +89,7 @@ class Store:
         if self._lock is not None:
             self._lock.close()
         self.engine.dispose()
-        self._writer.dispose()
+        self.writer.dispose()
 
     def _take(self) -> None:
         """No other server may have it."""
@@ -123,7 +123,7 @@ class Store:
     def _check_format(self) -> None:
         found = self.about("format")
         if found is None:
-            with self.writing() as connection:
+            with self.writer.begin() as connection:
                 insert_many(connection, ABOUT, [("format", json.dumps(FORMAT))])
         elif found != FORMAT:
             raise BadInputError(f"{self.shown} has format {found}, this holdfast reads {FORMAT}: give another store")
