@@ -3,38 +3,28 @@
 import json
 import sqlite3
 
-import pytest
-
 from holdfast.benchmarks.afterwards import look
 from holdfast.benchmarks.serve_crash import crash
 from holdfast.benchmarks.stubborn import Client
 
 
-@pytest.fixture(scope="module")
-def crashed(tmp_path_factory):
-    """A store whose server was killed twice, and its clients."""
-    folder = tmp_path_factory.mktemp("crash")
-    store = str(folder / "a.db")
-    clients, after, _ = crash(store, folder, kills=2)
-    return store, clients, after
-
-
-def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(crashed):
-    _, clients, after = crashed
+def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(tmp_path):
+    """In one test, so that the server is killed once and not in each process that tests run in."""
+    store = str(tmp_path / "a.db")
+    clients, after, _ = crash(store, tmp_path, kills=2)
     assert [client.wrong for client in clients] == [[]] * len(clients)
     assert all(len(client.kept) >= 6 * client.together for client in clients)
     assert sum(client.unanswered for client in clients) > 0
     assert (after.lost, after.doubled, after.more) == (0, 0, 0)
     assert after.n_alarms > 0
     assert after.equal == dict.fromkeys(after.equal, True)
+    for fault in ("lost", "doubled", "more", "scores", "states", "alarms"):
+        assert is_seen(fault, store, clients, tmp_path / f"{fault}.db"), fault
 
 
-@pytest.mark.parametrize("fault", ["lost", "doubled", "more", "scores", "states", "alarms"])
-def test_faults_would_be_seen(crashed, tmp_path, fault):
-    """Or else the test above says nothing."""
-    store, clients, _ = crashed
+def is_seen(fault, store, clients, path):
+    """Whether a fault that is put into a copy of the store is seen; or else the test above says nothing."""
     client = max(clients, key=lambda one: len(one.alarms) + (one.width == 1))
-    path = tmp_path / "copy.db"
     with sqlite3.connect(store) as whole, sqlite3.connect(path) as copy:
         whole.backup(copy)
     kept = client.kept
@@ -56,5 +46,4 @@ def test_faults_would_be_seen(crashed, tmp_path, fault):
         kept = [[value + 1e-9 if value else value for value in kept[0]], *kept[1:]]
     other = Client(client.key, client.width, client.together, client.named, 0, 0, kept, client.alarms)
     after = look(str(path), [other])
-    seen = getattr(after, fault) if fault in ("lost", "doubled", "more") else not after.equal[fault]
-    assert seen
+    return getattr(after, fault) if fault in ("lost", "doubled", "more") else not after.equal[fault]

@@ -5,10 +5,13 @@ import sqlite3
 import threading
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
+from holdfast.benchmarks.postgres_server import new_database
 from holdfast.server.errors import Refused
 from holdfast.server.live.posts import Post, read_part
+from holdfast.server.store.opening import set_about
+from holdfast.server.store.tables import SOURCES
 from monitor import Monitor, expected, levels, sqlite_at, tables
 
 GUARD = {
@@ -146,3 +149,30 @@ def test_the_same_post_twice_at_once_is_learnt_once(start):
     with pytest.raises(Refused, match="another post"):
         other.result(10)
     assert monitor.desk.board.get("a").n_points == 2
+
+
+def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
+    """The lock of a PostgreSQL store goes with its connection; whoever came later is the one that writes."""
+    monitor = Monitor(new_database(postgres))
+    try:
+        monitor.post("a", [1.0])
+        with monitor.store.writer.begin() as connection:
+            set_about(connection, "server", "another")
+        with pytest.raises(Refused, match="taken the store over"):
+            monitor.post("a", [2.0])
+        assert monitor.board()["n_points"] == 1
+    finally:
+        monitor.crash()
+
+
+def test_of_a_source_what_fits_is_learnt_with_its_position(start):
+    """The rest is left out; after a crash nothing of it comes twice."""
+    monitor = start()
+    monitor.post("a", [1.0])
+    parts = [read_part("a", [[1.0, 2.0]]), read_part("b", [3.0, 4.0])]
+    post = Post(parts, position=("file", {"offset": 7}))
+    (told,) = monitor.keeper.submit(post).result()
+    assert (told["stream"], told["accepted"]) == ("b", 2)
+    assert [(part.key, refusal.code) for part, refusal in post.left_out] == [("a", "wrong_width")]
+    with monitor.store.reading() as connection:
+        assert list(connection.execute(select(SOURCES))) == [("file", '{"offset": 7}')]
