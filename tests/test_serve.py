@@ -155,6 +155,7 @@ def test_settings_that_make_no_sense(refused, tmp_path):
     (tmp_path / "bad.toml").write_text("keap = 5\n")
     assert "keap" in refused("--config", "bad.toml")
     assert "--keep" in refused("--keep", 5)
+    assert "number of components" in refused("--components", "auto")
     assert "cannot listen at 127.0.0.1:99999" in refused("--port", 99999)
 
 

@@ -28,6 +28,8 @@ def check_model(model: Any) -> None:
         raise BadInputError(f"model: expected a learner such as SRA(), got {model!r}")
     if model.n_seen:
         raise BadInputError("model: expected a learner that has seen nothing: every stream starts from its own points")
+    if getattr(model, "n_components", 1) == "auto":
+        raise BadInputError("a fleet needs to know the number of components: n_components='auto' is for single streams")
     if model.model.supervised:
         raise BadInputError(f"a fleet learns from points alone; {type(model.model).__name__} learns from pairs (x, y)")
 

@@ -42,7 +42,7 @@ class Fleets:
     """
 
     def __init__(self, learner: SRA) -> None:
-        self.learner = learner
+        self.learner = Fleet(learner).model  # which refuses what cannot learn many streams
         self._fleets: dict[int, Fleet] = {}
 
     def learn(self, width: int, runs: Sequence[Run]) -> tuple[Trace, Vector]:
