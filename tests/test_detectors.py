@@ -80,18 +80,15 @@ def test_samples_are_those_of_the_standard_library(n, k, seed):
         assert drawn.tolist() == rng.sample(range(n), k)
 
 
-@pytest.mark.parametrize("decimals", [None, 1, 0])
-@pytest.mark.parametrize(
-    ("alpha", "window", "stat", "seed"),
-    [
-        (0.005, 100, 30, 0),
-        (0.01, 30, 15, 1),
-        (0.001, 30, 10, 42),
-        (0.05, 20, 10, 7),
-        (0.2, 40, 3, 2),
-        (0.01, 150, 5, 3),
-    ],
-)
+TIED = [(0.005, 100, 30, 0), (0.2, 40, 3, 2)]  # settings that are tried with equal values every day
+KSWINS = [
+    pytest.param(*setting, decimals, marks=[] if decimals is None or setting in TIED else pytest.mark.long)
+    for setting in [*TIED, (0.01, 30, 15, 1), (0.001, 30, 10, 42), (0.05, 20, 10, 7), (0.01, 150, 5, 3)]
+    for decimals in (None, 1, 0)
+]
+
+
+@pytest.mark.parametrize(("alpha", "window", "stat", "seed", "decimals"), KSWINS)
 def test_kswin_has_the_p_values_of_river(alpha, window, stat, seed, decimals):
     y = shifting(seed, decimals=decimals)
     theirs, detected = by_river(drift.KSWIN(alpha, window, stat, seed=seed), y, lambda d: float(d.p_value))

@@ -7,6 +7,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.errors import BadInputError, HoldfastWarning, MissingExtraError, WrongTypeError
+from holdfast.learners.reading import read_point
 from holdfast.models import LinearRegression
 
 RNG = np.random.default_rng(0)
@@ -164,3 +165,13 @@ def test_what_a_model_does_not_have_is_an_attribute_error():
         _ = learner.process(LINE).means
     with pytest.raises(BadInputError, match="can record 'means', not 'weights'"):
         learner.process(LINE, record="weights")
+
+
+def test_a_point_that_cannot_be_written_to_is_compiled_for_no_second_time():
+    """Rows of a dataframe or of a buffer are such: Numba would make machine code for these of their own."""
+    y = np.arange(4.0)
+    y.flags.writeable = False
+    point, _ = read_point(y, 4, None)
+    assert point.flags.writeable
+    assert point.flags.c_contiguous
+    assert point.tolist() == y.tolist()

@@ -49,7 +49,7 @@ def read_point(x: Any, width: int | None, names: Names | None) -> tuple[Vector, 
     if point.ndim != 1 or len(point) == 0 or (width is not None and len(point) != width):
         expected = "a number or a vector" if width is None else f"a point of {width} number{'s' * (width > 1)}"
         raise BadInputError(f"expected {expected}, got an array of shape {np.shape(x)}")
-    return np.ascontiguousarray(point), names
+    return np.require(point, requirements=["C", "W"]), names  # one kind of array, as below
 
 
 def read_rows(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
