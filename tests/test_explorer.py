@@ -194,6 +194,10 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
         ({"name": "SEM", "rho": 0.03}, hf.SEM(1, rho=0.03)),
         ({"name": "KSWIN", "window": 60, "stat": 20}, hf.detectors.KSWIN(window=60, stat=20)),
         ({"name": "PageHinkley", "delta": 20.5}, hf.detectors.PageHinkley(delta=20.5)),
+        (
+            {"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0},
+            hf.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
+        ),
     ],
 )
 def test_rivals(client, settings, detector):
@@ -202,7 +206,27 @@ def test_rivals(client, settings, detector):
     scores = scores.score if settings["name"] == "SEM" else scores
     np.testing.assert_array_equal(numbers(run["score"]), scores.astype(np.float32))
     assert run["command"] is None
-    assert run["watched_by"] is None
+    assert run["watched_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"name": "ADWIN"}, 1),
+        ({"name": "KSWIN", "alpha": 1e-6}, 1),
+        ({"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0}, 2),
+    ],
+)
+def test_detections_are_told(client, settings, most):
+    if settings["name"] == "ADWIN":
+        pytest.importorskip("river", reason="ADWIN is river's")
+    calm = np.delete(FLOW, 300)
+    id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
+    run = ran(client, id, {"mode": "rival", **settings})
+    rows = [one["row"] for one in run["alarms"]]
+    assert 1 <= len(rows) == run["n_changes"] <= most
+    assert 599 <= rows[0] < 660
+    assert run["n_dropped"] is None
 
 
 @pytest.mark.parametrize("data", ["builtin:levels", "builtin:one-of-two", "pump.csv"])
