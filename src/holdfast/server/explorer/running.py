@@ -110,6 +110,7 @@ def _of_learner(learner: StochasticApproximation, data: LookedAt, setting: Any) 
 
 def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
     """A detector scores each variable; the largest of a row is shown."""
+    detector.fresh().process(data.values[:1])  # compiles
     began = time.perf_counter()
     scores = detector.process(data.values)
     elapsed = 1e3 * (time.perf_counter() - began)

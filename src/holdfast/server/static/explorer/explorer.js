@@ -153,7 +153,8 @@ function writeHash(how) {
     sides: state.sides,
     compare: state.compare,
   });
-  history[how === "push" && location.hash ? "pushState" : "replaceState"](null, "", hash);
+  const other = location.hash && location.hash !== hash;
+  history[how === "push" && other ? "pushState" : "replaceState"](null, "", hash);
 }
 
 function someColumns() {

@@ -69,11 +69,11 @@ function factsOf(data, run) {
   const share = data.n_rows ? ` (${few((100 * run.n_dropped) / data.n_rows, 2)} %)` : "";
   const rejected = run.n_dropped === null ? "–" : `${whole(run.n_dropped)}${share}`;
   const facts = [
-    ["points", whole(run.n_rows)],
+    [run.n_rows === 1 ? "point" : "points", whole(run.n_rows)],
     ["rejected", rejected, "rejected", run.n_dropped === null ? "this method rejects nothing" : undefined],
-    run.watched_by && ["changes", whole(run.n_changes), "changes"],
+    run.watched_by && [run.n_changes === 1 ? "change" : "changes", whole(run.n_changes), "changes"],
     run.watched_by && [
-      "anomalies",
+      run.n_alarms - run.n_changes === 1 ? "anomaly" : "anomalies",
       run.watched_by === "detector" ? "–" : whole(run.n_alarms - run.n_changes),
       "anomalies",
     ],
