@@ -30,14 +30,14 @@ export async function api(path, { method = "GET", body, headers = {}, signal } =
   return answer;
 }
 
-/** The answer with all of its text; a server that is away is an ApiError too. */
+/** The answer with all of its text; that a server is away is a TypeError, as with fetch, but in words. */
 async function answered(path, asked) {
   try {
     const response = await fetch(path, asked);
     return { response, text: await response.text() };
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "no_answer", "The server does not answer.");
+    throw Object.assign(new TypeError("The server does not answer.", { cause: error }), { code: "no_answer" });
   }
 }
 

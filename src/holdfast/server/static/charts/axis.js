@@ -78,15 +78,18 @@ export function timeLabels(times) {
   const dated = read.filter((text) => /^\d{4}-\d\d-\d\d /.test(text));
   if (!dated.length || dated.length < read.filter(Boolean).length) {
     const labels = typeof times.find((time) => time !== null) === "string" ? differing(times) : read;
-    return labels.some((text, i) => text && text === labels[i - 1]) ? null : labels;
+    return repeated(labels) ? null : labels;
   }
   const days = new Set(dated.map((text) => text.slice(0, 10)));
   if (days.size === 1) return withoutParts(read.map((text) => text.slice(11)));
   const midnight = dated.every((text) => text.endsWith("00:00"));
   const years = new Set(dated.map((text) => text.slice(0, 4)));
-  if (midnight || years.size > 1) return read.map((text) => text.slice(0, 10));
+  const dates = read.map((text) => text.slice(0, 10));
+  if (midnight || years.size > 1) return repeated(dates) ? read.map((text) => text.slice(0, 16)) : dates;
   return days.size === dated.length ? read.map((text) => text.slice(5, 10)) : read.map((text) => text.slice(5, 16));
 }
+
+const repeated = (labels) => labels.some((text, i) => text && text === labels[i - 1]);
 
 /** Texts without the words at their beginning and end that all share: of "01.03.2026 10:00" the clock, if all are of one day. */
 function differing(times) {

@@ -110,7 +110,7 @@ function panelsOf(data, run, side) {
     legend: v ? [] : events,
     series: [
       { label: "value", kind: "dots", colour: "points" },
-      { label: "rejected", kind: "marks", colour: "dropped" },
+      { label: run.n_dropped === null ? "" : "rejected", kind: "marks", colour: "dropped" },
       ...(data.means?.[v] ?? []).map((_, k) => ({ label: k ? "" : "truth", colour: "truth", width: 1, dash: [5, 4] })),
       ...(run.estimate?.[v] ?? []).map((_, k) => ({ label: k ? "" : "estimate", colour: estimate, width: 2 })),
     ],
