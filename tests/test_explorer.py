@@ -134,6 +134,35 @@ def test_one_of_many_streams_is_looked_at(client):
     refused(client.get(f"/explore/data/{told['id']}?key=c"), 404, "unknown_key")
 
 
+def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "flow,state\n" + "".join(f"{y},{'low' if i % 3 else 'high'}\n" for i, y in enumerate(FLOW))
+    (tmp_path / "pump.csv").write_text(text)
+    told = given(client, text)
+    assert (told["keys"], told["told"]["may_be_keys"], told["told"]["hints"]) == (None, ["state"], [])
+    answer = client.post("/explore/data", params={"name": "pump.csv", "by": "state"}, content=text).json()
+    assert answer["id"] != told["id"]
+    assert answer["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
+    run = ran(client, answer["id"], HAND, key="low")
+    assert "key='state'" in run["python"]
+    code, _, _ = here([*shlex.split(run["command"])[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
+    assert code == 0
+    missing = client.post("/explore/data", params={"name": "pump.csv", "by": "none such"}, content=text)
+    assert "none such" in refused(missing, 422, "unreadable")
+
+
+def test_a_file_that_is_not_utf_8_is_told_of(client):
+    text = "Temp °C\n" + "\n".join(map(str, FLOW))
+    assert not given(client, text.encode())["told"]["hints"]
+    assert "not UTF-8" in given(client, text.encode("latin-1"))["told"]["hints"][0]
+
+
+def test_rows_without_a_value_are_counted_in_words(client):
+    rows = [*FLOW[:200], "", *FLOW[200:400]]
+    id = given(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
+    assert ran(client, id, {"mode": "autopilot"}, columns=["flow"])["notes"] == ["1 row has no value and is skipped."]
+
+
 def test_a_run_is_what_python_computes(client):
     id = given(client)["id"]
     run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
@@ -194,6 +223,10 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
         ({"name": "SEM", "rho": 0.03}, hf.SEM(1, rho=0.03)),
         ({"name": "KSWIN", "window": 60, "stat": 20}, hf.detectors.KSWIN(window=60, stat=20)),
         ({"name": "PageHinkley", "delta": 20.5}, hf.detectors.PageHinkley(delta=20.5)),
+        (
+            {"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0},
+            hf.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
+        ),
     ],
 )
 def test_rivals(client, settings, detector):
@@ -202,7 +235,27 @@ def test_rivals(client, settings, detector):
     scores = scores.score if settings["name"] == "SEM" else scores
     np.testing.assert_array_equal(numbers(run["score"]), scores.astype(np.float32))
     assert run["command"] is None
-    assert run["watched_by"] is None
+    assert run["watched_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"name": "ADWIN"}, 1),
+        ({"name": "KSWIN", "alpha": 1e-6}, 1),
+        ({"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0}, 2),
+    ],
+)
+def test_detections_are_told(client, settings, most):
+    if settings["name"] == "ADWIN":
+        pytest.importorskip("river", reason="ADWIN is river's")
+    calm = np.delete(FLOW, 300)
+    id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
+    run = ran(client, id, {"mode": "rival", **settings})
+    rows = [one["row"] for one in run["alarms"]]
+    assert 1 <= len(rows) == run["n_changes"] <= most
+    assert 599 <= rows[0] < 660
+    assert run["n_dropped"] is None
 
 
 @pytest.mark.parametrize("data", ["builtin:levels", "builtin:one-of-two", "pump.csv"])

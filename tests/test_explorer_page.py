@@ -1,5 +1,6 @@
 """The explorer in a browser: what the charts hold and what the page says is what Python computes."""
 
+import hashlib
 import threading
 import time
 
@@ -130,6 +131,13 @@ def test_a_file_and_a_slider(browser, address, pump):
             assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
             counts.append(int(dropped.sum()))
         assert counts[0] > counts[1] > counts[2] == 0
+        slide(page, "gamma", "3,5")
+        settled(page, gamma=3.5)
+        slide(page, "far", 5)
+        assert page.locator(".why:visible").all_inner_texts() == ["From 10 to 1,000,000,000,000."]
+        assert "far=0.01&" in page.url  # the slider's end, not 1/5
+        slide(page, "gamma", "∞")
+        wait_until(page, "() => holdfast.explorer.state.runs.A.settings.gamma === Infinity")
         assert "holdfast detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
 
 
@@ -171,6 +179,48 @@ def test_two_settings_side_by_side(browser, address, pump):
         js = """() => { const [a, b] = ["A", "B"].map((side) => holdfast.explorer.charts(side)["score"].scales.x);
             return a.min > 0 && a.min === b.min && a.max === b.max }"""
         wait_until(page, js)
+        page.locator("select[data-name=rival]:visible").select_option("PageHinkley")
+        run = wait_until(page, "() => (({B}) => B.watched_by === 'detector' && B)(holdfast.explorer.state.runs)")
+        assert any(1000 < one["row"] < 1050 for one in run["alarms"])
+        assert page.locator(REJECTED.format("B")).inner_text() == "–"
+
+
+def test_a_link_waits_for_its_file_and_back_goes_back(browser, address, pump):
+    with looking(browser) as page:
+        id = hashlib.sha256(b"pump.csv\0" + pump.read_bytes() + b"\n").hexdigest()[:20]  # never given before
+        page.goto(f"{address}#data={id}&mode=hand&gamma=11&rho=0.08")
+        settled(page, mode="autopilot")
+        assert "are not here" in page.locator(".understood").inner_text()
+        pump.write_text(pump.read_text() + "\n")
+        drop(page, pump)
+        assert settled(page, mode="hand", gamma=11, rho=0.08)["n_rows"] == N
+        page.locator("[data-id='builtin:burst']").click()
+        wait_until(page, "() => holdfast.explorer.state.data.id === 'builtin:burst' && location.hash.includes('burst')")
+        page.go_back()
+        wait_until(page, "id => holdfast.explorer.state.data.id === id", id)
+        assert settled(page, mode="hand", gamma=11)["n_rows"] == N
+
+
+def test_a_broken_link_and_a_server_that_is_away(browser, address):
+    with looking(browser) as page:
+        page.goto(address + "#data=builtin:levels&mode=zzz&far=7&components=1.5&norm=q")
+        settled(page, mode="autopilot", far=1e-4, components=1)
+        said = "async () => (await import('/static/common.js')).api('/health').catch((error) => error.message)"
+        page.context.set_offline(True)
+        assert page.evaluate(said) == "The server does not answer."
+
+
+def test_numbers_and_times_are_read_as_people_write_them(browser, address):
+    with looking(browser) as page:
+        page.goto(address)
+        numbers = "async (texts) => texts.map((await import('/static/explorer/fields.js')).readNumber)"
+        texts = ["3,5", "10,000", "1,234,567.5", "0,005", "1 000", "∞", "1e-3"]
+        assert page.evaluate(numbers, texts) == [3.5, 10_000, 1_234_567.5, 0.005, 1000, float("inf"), 1e-3]
+        assert np.isnan(page.evaluate(numbers, ["", "1,5,3", "1.234,5", "x"])).all()
+        labels = "async (times) => (await import('/static/charts/axis.js')).timeLabels(times)"
+        assert page.evaluate(labels, ["01.03.2026 10:00:00", "01.03.2026 11:00:00"]) == ["10:00:00", "11:00:00"]
+        assert page.evaluate(labels, ["01.03.2026 00:00", "02.03.2026 00:00"]) == ["01.03.2026", "02.03.2026"]
+        assert page.evaluate(labels, ["spring", "spring", "summer"]) is None
 
 
 def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):

@@ -41,6 +41,8 @@ def as_command(data: LookedAt, setting: Autopilot | Hand | Rival) -> str | None:
     words = ["holdfast", "detect", file_name(data)]
     if _some_columns(data):
         words += ["--columns", ",".join(data.names)]
+    if data.told.get("by"):
+        words += ["--key", data.told["by"]]
     if len(data.names) > TOGETHER:
         words.append("--joint")
     for name, value in setting.told().items():
@@ -70,6 +72,8 @@ def _source(data: LookedAt) -> list[str]:
     arguments = [repr(file_name(data))]
     if _some_columns(data):
         arguments.append(f"columns={list(data.names)!r}")
+    if data.told.get("by"):
+        arguments.append(f"key={data.told['by']!r}")
     return arguments
 
 

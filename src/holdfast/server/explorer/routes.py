@@ -18,7 +18,7 @@ from holdfast.server.explorer.reading import MOST, read_file
 from holdfast.server.explorer.running import run
 from holdfast.server.explorer.settings import AnySetting, Autopilot, Rival
 from holdfast.server.explorer.shelf import Shelf
-from holdfast.server.explorer.tradeoff import trade, usual_length
+from holdfast.server.explorer.tradeoff import trade, usual_length, usual_spread
 
 LARGEST = 32 << 20  # bytes of a file
 DATA: Shelf[LookedAt] = Shelf(64 << 20)
@@ -53,10 +53,16 @@ def streams() -> Response:
         "requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
     },
 )
-async def take_data(request: Request, name: Annotated[str, Query(max_length=500)] = "data.csv") -> Response:
+async def take_data(
+    request: Request,
+    name: Annotated[str, Query(max_length=500)] = "data.csv",
+    by: Annotated[
+        str | None, Query(max_length=1000, description="The column of the key, if it is not to be found.")
+    ] = None,
+) -> Response:
     """Takes a file as it is (CSV, TSV, JSON lines, Parquet, .gz) and says what was understood of it."""
     content = await _body(request)
-    return await run_in_threadpool(_kept, content, name)
+    return await run_in_threadpool(_kept, content, name, by)
 
 
 @router.get("/data/{id}")
@@ -76,6 +82,7 @@ def data(
         "times": stream.times,
         "means": None if stream.means is None else [[*of_one.T.copy()] for of_one in stream.means.transpose(2, 0, 1)],
         "usual_length": usual_length(stream.values),
+        "usual_spread": usual_spread(stream.values),
     }
     return answer(told)
 
@@ -117,11 +124,12 @@ async def _body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _kept(content: bytes, name: str) -> Response:
-    id = hashlib.sha256(name.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
+def _kept(content: bytes, name: str, by: str | None) -> Response:
+    about = name if by is None else f"{name}\0{by}"
+    id = hashlib.sha256(about.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
     found = DATA.get(id)
     if found is None:
-        found = read_file(content, name)
+        found = read_file(content, name, by)
         DATA.put(id, found, found.size)
     return answer(_described(id, found))
 

@@ -17,6 +17,7 @@ from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.warnings import Teller
 from holdfast.scheme.state import Vector
 from holdfast.server.explorer.as_code import as_command, as_python
+from holdfast.server.explorer.detections import as_alarms, detected
 from holdfast.server.explorer.errors_of_means import mean_errors
 from holdfast.server.explorer.looked_at import LookedAt
 from holdfast.server.explorer.settings import Autopilot, Hand, Rival
@@ -37,7 +38,13 @@ class Listening(Teller):
         """Kept, once a topic."""
         if topic not in self.told:
             self.told.add(topic)
-            self.heard.append(message)
+            self.heard.append(message if topic != "bad" else _without_value(message))
+
+
+def _without_value(message: str) -> str:
+    """Rows that were skipped, in words for a page: "47 of 2600 rows could not be used …" has the number first."""
+    n = int(message.split()[0])
+    return f"{n:,} row{'s' * (n != 1)} {'has' if n == 1 else 'have'} no value and {'is' if n == 1 else 'are'} skipped."
 
 
 BESIDE: Shelf[dict[str, Any]] = Shelf(32 << 20)
@@ -103,6 +110,7 @@ def _of_learner(learner: StochasticApproximation, data: LookedAt, setting: Any) 
 
 def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
     """A detector scores each variable; the largest of a row is shown."""
+    detector.fresh().process(data.values[:1])  # compiles
     began = time.perf_counter()
     scores = detector.process(data.values)
     elapsed = 1e3 * (time.perf_counter() - began)
@@ -110,7 +118,7 @@ def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
     largest = np.where(unknown, np.nan, np.where(np.isnan(scores), -np.inf, scores).max(axis=1))
     told: dict[str, Any] = {
         "n_rows": len(scores),
-        "n_dropped": 0,
+        "n_dropped": None,  # it rejects nothing
         "n_bad": int((~np.isfinite(data.values)).all(axis=1).sum()),
         "dropped": np.zeros(0, np.int64),
         "estimate": None,
@@ -123,7 +131,13 @@ def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
         "notes": [],
         "summary": None,
     }
-    return told | _unwatched()
+    found = detected(detector, scores)
+    if found is None:
+        return told | _unwatched()
+    alarms = as_alarms(found, data)
+    shown = alarms[-MOST_ALARMS:]
+    counts = {"watched_by": "detector", "n_alarms": len(alarms), "n_changes": len(alarms), "n_anomalies": None}
+    return told | _unwatched() | counts | {"alarms": shown, "alarms_left_out": len(alarms) - len(shown)}
 
 
 def _watched(trace: Trace, data: LookedAt, by: str) -> dict[str, Any]:

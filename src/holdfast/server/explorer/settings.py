@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.detectors import ADWIN, KSWIN, PageHinkley
+from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from holdfast.detectors.base import Detector
 from holdfast.learners import IEM, SDEM, SEM, SRA
 from holdfast.learners.stochastic_approximation import StochasticApproximation
@@ -74,7 +74,7 @@ class Rival(Setting):
     """Another method; of these parameters it takes those that are its own."""
 
     mode: Literal["rival"]
-    name: Literal["SEM", "IEM", "SDEM", "ADWIN", "KSWIN", "PageHinkley"]
+    name: Literal["SEM", "IEM", "SDEM", "ADWIN", "KSWIN", "PageHinkley", "RiverPageHinkley"]
     n_components: Components | None = None
     rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     r: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
@@ -82,6 +82,7 @@ class Rival(Setting):
     delta: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
     window: Annotated[int, Field(ge=2, le=5000)] | None = None
     stat: Annotated[int, Field(ge=1, le=1000)] | None = None
+    threshold: Positive | None = None
 
     def learner(self) -> StochasticApproximation | Detector:
         """The method, which has seen nothing."""
@@ -94,7 +95,8 @@ class Rival(Setting):
 
 
 RIVALS: dict[str, Any] = {
-    "SEM": SEM, "IEM": IEM, "SDEM": SDEM, "ADWIN": ADWIN, "KSWIN": KSWIN, "PageHinkley": PageHinkley
+    "SEM": SEM, "IEM": IEM, "SDEM": SDEM,
+    "ADWIN": ADWIN, "KSWIN": KSWIN, "PageHinkley": PageHinkley, "RiverPageHinkley": RiverPageHinkley,
 }  # fmt: skip
 OWN = {
     "SEM": ("n_components", "rho"),
@@ -103,6 +105,7 @@ OWN = {
     "ADWIN": ("delta",),
     "KSWIN": ("alpha", "window", "stat"),
     "PageHinkley": ("delta",),
+    "RiverPageHinkley": ("delta", "threshold"),
 }
 AnySetting = Annotated[Autopilot | Hand | Rival, Field(discriminator="mode")]
 

@@ -57,6 +57,18 @@ def usual_length(values: Vector) -> float:
     return usual or 1.0
 
 
+def usual_spread(values: Vector) -> float:
+    """The standard deviation of the noise, by how far neighbours are apart: changes of the level do not count."""
+    spreads = []
+    for column in values.T:
+        steps = np.abs(np.diff(column[np.isfinite(column)]))
+        steps = steps[np.isfinite(steps)]
+        if len(steps):
+            spreads.append(float(np.median(steps)) * 1.4826 / math.sqrt(2.0) or float(np.mean(steps)))
+    usual = float(np.median(spreads)) if spreads else 1.0
+    return usual if 0.0 < usual < 1e100 else 1.0
+
+
 def _measured(data: LookedAt, hand: Hand, gammas: Vector) -> dict[str, Any]:
     """The mean squared error of every pair, each learner run by itself."""
 

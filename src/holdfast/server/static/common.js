@@ -10,24 +10,35 @@ export class ApiError extends Error {
 /** Calls the API; what is wrong comes as an ApiError. `body` is sent as JSON unless it is a Blob. */
 export async function api(path, { method = "GET", body, headers = {}, signal } = {}) {
   const raw = body instanceof Blob;
-  const response = await fetch(path, {
+  const asked = {
     method,
     signal,
     credentials: "same-origin",
     headers: body === undefined || raw ? headers : { "Content-Type": "application/json", ...headers },
     body: body === undefined ? undefined : raw ? body : JSON.stringify(body),
-  });
+  };
+  const { response, text } = await answered(path, asked);
   if (response.status === 401) {
     await login();
     return api(path, { method, body, headers, signal });
   }
-  const text = await response.text();
   const answer = text && response.headers.get("Content-Type")?.startsWith("application/json") ? JSON.parse(text) : text;
   if (!response.ok) {
     const error = answer?.error ?? { code: "unknown", message: `${response.status} ${response.statusText}` };
     throw new ApiError(response.status, error.code, error.message, error.details);
   }
   return answer;
+}
+
+/** The answer with all of its text; that a server is away is a TypeError, as with fetch, but in words. */
+async function answered(path, asked) {
+  try {
+    const response = await fetch(path, asked);
+    return { response, text: await response.text() };
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw Object.assign(new TypeError("The server does not answer.", { cause: error }), { code: "no_answer" });
+  }
 }
 
 /** An element: `h("p", {class: "soft"}, "text", child)`. Text is always text, never HTML. */
@@ -56,11 +67,12 @@ export function toast(message, kind = "") {
 export function tell(error) {
   if (error?.name === "AbortError") return;
   console.error(error);
-  toast(sentence(error?.message ?? String(error)), "error");
+  const words = error?.message ?? String(error);
+  toast(error?.code === "unreadable" ? words : sentence(words), "error"); // the former begins with the name of a file
 }
 
-/** A message of the server as it stands by itself on a page. */
-const sentence = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+/** A message of the server as it stands by itself on a page; what looks like a name of a file stays as it is. */
+const sentence = (text) => (/^[a-z]+[\s,]/.test(text) ? text.slice(0, 1).toUpperCase() + text.slice(1) : text);
 
 let asking = null;
 
@@ -149,6 +161,9 @@ export function few(value, digits = 4) {
 }
 
 export const whole = (value) => (value ?? 0).toLocaleString("en-US");
+
+/** So many of something: 1 row, 2,000 rows. */
+export const several = (n, thing) => `${whole(n)} ${thing}${n === 1 ? "" : "s"}`;
 
 /** How long ago, in words; seconds since 1970. */
 export function ago(seconds) {

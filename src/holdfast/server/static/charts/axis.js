@@ -69,17 +69,36 @@ export function readableTime(time) {
   return `${parts[1]} ${parts[2]}${seconds === ":00" ? "" : seconds}`;
 }
 
-/** Labels of ticks by the times there: without the date where all are of one day, with the date alone where none has a clock. */
+/**
+ * Labels of ticks by the times there: without the date where all are of one day, with the date alone where none has a clock.
+ * null where neighbours would have the same label, and rows tell more.
+ */
 export function timeLabels(times) {
   const read = times.map(readableTime);
   const dated = read.filter((text) => /^\d{4}-\d\d-\d\d /.test(text));
-  if (!dated.length || dated.length < read.filter(Boolean).length) return read.map((text) => text.slice(0, 11));
+  if (!dated.length || dated.length < read.filter(Boolean).length) {
+    const labels = typeof times.find((time) => time !== null) === "string" ? differing(times) : read;
+    return repeated(labels) ? null : labels;
+  }
   const days = new Set(dated.map((text) => text.slice(0, 10)));
   if (days.size === 1) return withoutParts(read.map((text) => text.slice(11)));
   const midnight = dated.every((text) => text.endsWith("00:00"));
   const years = new Set(dated.map((text) => text.slice(0, 4)));
-  if (midnight || years.size > 1) return read.map((text) => text.slice(0, 10));
+  const dates = read.map((text) => text.slice(0, 10));
+  if (midnight || years.size > 1) return repeated(dates) ? read.map((text) => text.slice(0, 16)) : dates;
   return days.size === dated.length ? read.map((text) => text.slice(5, 10)) : read.map((text) => text.slice(5, 16));
+}
+
+const repeated = (labels) => labels.some((text, i) => text && text === labels[i - 1]);
+
+/** Texts without the words at their beginning and end that all share: of "01.03.2026 10:00" the clock, if all are of one day. */
+function differing(times) {
+  const words = times.map((time) => (time === null ? [] : String(time).trim().split(/\s+/)));
+  const full = words.filter((one) => one.length);
+  const shared = (at) => full.every((one) => one.length > 1 && one.at(at) === full[0].at(at));
+  while (full.length > 1 && shared(0)) full.forEach((one) => one.shift());
+  while (full.length > 1 && shared(-1)) full.forEach((one) => one.pop());
+  return words.map((one) => one.join(" ").slice(0, 19));
 }
 
 /** Clock times without parts of a second, where the seconds tell them apart. */

@@ -3,7 +3,9 @@
 //   const charts = panels(element, { panels: [PANEL, …], sync: "a name", onzoom: (window | null) => …, onwindow: (zoomed) => …, onrow: (row | null) => … });
 //   charts.set({ x, times, data: { panelName: [ys, ys, …] }, events, window });
 //
-// PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], series: [SERIES, …] }
+// PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], series: [SERIES, …],
+//   legend: [{ label, kind: "line" | "upright" | "tick", colour, dash }], also: (uPlot) => [y, …] }
+//   legend: what else is drawn, as events are. also: places on a logarithmic axis that always have a label.
 //   usual: a few far values of the first series (or of those named, counted from 1) do not stretch the axis; they are shown as triangles at its edge.
 // SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], size, band: { to: 2, colour } }
 //   "marks" are rings (rejected points). "none" is only told under the cursor. band fills down to that series of the panel (counted from 1).
@@ -101,8 +103,8 @@ function fit(group, root) {
 
 function addPanel(group, root, panel, sync, last) {
   const told = h("span", { class: "chart-told numbers" });
-  const legend =
-    panel.series.length > 1 ? panel.series.filter((one) => one.kind !== "none" && one.label).map(legendOf) : [];
+  const named = panel.series.length > 1 ? panel.series.filter((one) => one.kind !== "none" && one.label) : [];
+  const legend = [...named, ...(panel.legend ?? [])].map(legendOf);
   const place = h(
     "div",
     { class: "chart" },
@@ -163,8 +165,8 @@ function seriesOf({ label, kind = "line", colour: name = "points", width = 1.75,
   return { ...common, width, dash };
 }
 
-function legendOf({ label, kind = "line", colour: name = "points" }) {
-  const sign = h("i", { class: `sign ${kind}`, "aria-hidden": "true" });
+function legendOf({ label, kind = "line", colour: name = "points", dash }) {
+  const sign = h("i", { class: `sign ${kind}${dash ? " dashed" : ""}`, "aria-hidden": "true" });
   sign.style.color = `var(--${name})`;
   return h("span", {}, sign, label);
 }
@@ -195,17 +197,17 @@ function xAxis(group, shown) {
     space: group.times ? 110 : 80,
     values: (u, ticks) => {
       if (!shown) return ticks.map(() => "");
-      if (!group.times) return ticks.map((tick) => (Number.isInteger(tick) ? whole(tick) : ""));
-      return timeLabels(
-        ticks.map((tick) =>
-          tick >= group.x[0] && tick <= group.x[group.x.length - 1] ? group.times[nearest(group.x, tick)] : null,
-        ),
+      const rows = () => ticks.map((tick) => (Number.isInteger(tick) ? whole(tick) : ""));
+      if (!group.times) return rows();
+      const times = ticks.map((tick) =>
+        tick >= group.x[0] && tick <= group.x[group.x.length - 1] ? group.times[nearest(group.x, tick)] : null,
       );
+      return timeLabels(times) ?? rows();
     },
   };
 }
 
-function yAxis({ scale }) {
+function yAxis({ scale, also }) {
   return {
     size: AXIS,
     stroke: () => colour("soft"),
@@ -213,9 +215,20 @@ function yAxis({ scale }) {
     grid: { stroke: () => colour("rule"), width: 1 },
     ticks: { stroke: () => colour("rule"), width: 1, size: 4 },
     space: 28,
-    ...(scale === "linear" || scale === undefined ? {} : { splits: (u, axis, min, max) => powersOfTen(min, max) }),
+    ...(scale === "linear" || scale === undefined
+      ? {}
+      : { splits: (u, axis, min, max) => withAlso(powersOfTen(min, max), also?.(u) ?? [], min, max) }),
+    ...(also ? { filter: (u, splits) => splits } : {}),
     values: (u, ticks) => ticks.map((tick) => (tick === null || tick === undefined ? "" : few(tick, 4))),
   };
+}
+
+/** Ticks of a logarithmic axis with some that must be there; what is too near to these leaves. */
+function withAlso(ticks, also, min, max) {
+  const kept = also.filter((y) => y >= min && y <= max);
+  if (!kept.length) return ticks;
+  const near = (a, b) => Math.abs(Math.log(a / b)) < 0.22 * Math.log(max / min);
+  return [...ticks.filter((tick) => !kept.some((y) => near(tick, y))), ...kept].sort((a, b) => a - b);
 }
 
 function tellUnder(group, u, panel, told) {

@@ -2,9 +2,8 @@
 
 import { few, h, whole } from "../common.js";
 import { buttons, choice, segments, slider, tick, typed } from "./fields.js";
-import { stepOf } from "./state.js";
+import { LIMITS, RIVALS, stepOf } from "./state.js";
 
-const RIVALS = { SEM: "sEM", IEM: "iEM", SDEM: "SDEM", ADWIN: "ADWIN", KSWIN: "KSWIN", PageHinkley: "Page–Hinkley" };
 const MIXTURES = ["SEM", "IEM", "SDEM"];
 const LARGEST_TIED = 40; // thresholds to which a step can be tied: beyond, it is 0 for all that matters
 
@@ -17,7 +16,13 @@ export function controls({ title, modes, settings, changed, scale }) {
     changed();
   };
   const field = (name, make, options) =>
-    (fields[name] = make({ ...options, name, value: settings()[name], onchange: set(name) }));
+    (fields[name] = make({
+      ...(LIMITS[name] ? { least: LIMITS[name][0], most: LIMITS[name][1] } : {}),
+      ...options,
+      name,
+      value: settings()[name],
+      onchange: set(name),
+    }));
 
   const mode = field("mode", segments, { label: "How it is set", choices: modes });
   const promise = field("far", slider, {
@@ -27,7 +32,7 @@ export function controls({ title, modes, settings, changed, scale }) {
     high: 1e-2,
     log: true,
     shown: (far) => whole(Math.round(1 / far)),
-    read: (text) => 1 / Number(text),
+    read: (points) => 1 / points,
   });
   const components = field("components", buttons, {
     label: "Components",
@@ -61,14 +66,14 @@ export function controls({ title, modes, settings, changed, scale }) {
   const season = field("season", typed, {
     label: "Season",
     told: "rows after which things repeat themselves; 0 for none",
-    low: 0,
-    high: 20000,
+    low: LIMITS.season[0],
+    high: LIMITS.season[1],
   });
   const lags = field("lags", typed, {
     label: "Lags",
     told: "rows back that a point depends on. A new season or lag is compiled first, which takes a while",
-    low: 0,
-    high: 24,
+    low: LIMITS.lags[0],
+    high: LIMITS.lags[1],
   });
   const kswin = [
     field("alpha", slider, { label: "Level α", low: 1e-5, high: 0.1, log: true }),
@@ -76,12 +81,27 @@ export function controls({ title, modes, settings, changed, scale }) {
     field("stat", slider, { label: "Newest points", low: 5, high: 200, log: true, whole: true }),
   ];
   const adwin = field("delta", slider, { label: "δ", low: 1e-6, high: 0.5, log: true });
-  const hinkley = field("drift", slider, { label: "δ", low: 1e-3, high: 100, log: true });
+  const hinkley = [
+    field("drift", slider, {
+      label: "Slack δ",
+      told: "what is let pass at each point, in standard deviations of the noise",
+      low: 0.01,
+      high: 5,
+      log: true,
+    }),
+    field("threshold", slider, {
+      label: "Threshold λ",
+      told: "the sum above which a change is told, in the same",
+      low: 1,
+      high: 1000,
+      log: true,
+    }),
+  ];
   const fold = h("details", { class: "fold" }, h("summary", {}, "Season and lags"), season.element, lags.element);
   const parts = {
     autopilot: [promise, components, { element: fold }],
     hand: [gamma, tied, rho, beta, sharpness, { element: step }, components, norm, promise],
-    rival: [rival, components, rho, ...kswin, adwin, hinkley],
+    rival: [rival, components, rho, ...kswin, adwin, ...hinkley],
   };
   const all = [
     ...new Set(
@@ -103,7 +123,7 @@ export function controls({ title, modes, settings, changed, scale }) {
     promise,
     ...kswin,
     adwin,
-    hinkley,
+    ...hinkley,
     norm,
     { element: fold },
   ];
@@ -128,7 +148,7 @@ export function controls({ title, modes, settings, changed, scale }) {
       if (!["SEM", "SDEM"].includes(s.rival)) hide(rho);
       if (s.rival !== "KSWIN") hide(...kswin);
       if (s.rival !== "ADWIN") hide(adwin);
-      if (s.rival !== "PageHinkley") hide(hinkley);
+      if (s.rival !== "PageHinkley") hide(...hinkley);
     }
     return ofMode;
   }
@@ -137,6 +157,7 @@ export function controls({ title, modes, settings, changed, scale }) {
     const s = settings();
     if (s.mode !== "autopilot" && s.components === 0) s.components = 1;
     if (s.mode === "hand" && s.tied && !(s.gamma <= LARGEST_TIED * scale(s))) s.gamma = 6 * scale(s);
+    s.stat = Math.min(s.stat, Math.floor(s.window / 2)); // as many are drawn from the older ones
     const shown = visible(s);
     all.forEach((one) => (one.hidden = !shown.has(one)));
     components.element.querySelector('[data-value="0"]').hidden = s.mode !== "autopilot";
@@ -146,6 +167,7 @@ export function controls({ title, modes, settings, changed, scale }) {
 
   function limitsOf(name, s) {
     if (name === "gamma") return [{ low: 0.5 * scale(s), high: 100 * scale(s) }];
+    if (name === "stat") return [{ high: Math.min(200, s.window / 2), most: Math.floor(s.window / 2) }];
     return [];
   }
 

@@ -1,18 +1,22 @@
 // Choosing what to look at: built-in streams, a file, its keys and columns; and what was understood of it.
 
-import { api, h, tell, toast, whole } from "../common.js";
+import { api, h, several, toast, whole } from "../common.js";
 import { saveAsCsv } from "./code.js";
 
+const AWAITED = "The link's data are not here. Drop its file: then it is shown as the link says. Until then, this:";
 const TAKEN = ".csv,.tsv,.txt,.jsonl,.ndjson,.json,.parquet,.pq,.gz";
 
-/** state: {builtins, limits, data, file}. choose({id, key, columns, file}) loads; returns {element, show()}. */
-export function picker(state, choose) {
+/**
+ * state: {builtins, limits, data, awaited}. choose({id, key, columns}) looks at what the server has, take(file) at a file,
+ * divide(column or null) has the streams of the file told apart by this column. Returns {element, show()}.
+ */
+export function picker(state, { choose, take, divide }) {
   const builtins = h("div", { class: "builtins", role: "group", "aria-label": "Built-in streams" });
   const input = h("input", { type: "file", accept: TAKEN, class: "sr", id: "file", tabIndex: -1 });
   const button = h("button", { type: "button", class: "primary", onclick: () => input.click() }, "Open a file…");
   button.title = "CSV, TSV, JSON lines, Parquet; also packed (.gz)";
   input.addEventListener("change", () => {
-    if (input.files.length) upload(state, input.files[0], choose);
+    if (input.files.length) takeIfSmall(input.files[0]);
     input.value = "";
   });
   const drop = h("div", { class: "drop" }, button, h("span", { class: "small soft" }, "or drop it on the page"), input);
@@ -28,7 +32,13 @@ export function picker(state, choose) {
     streams,
     columns,
   );
-  dropAnywhere((file) => upload(state, file, choose));
+  dropAnywhere(takeIfSmall);
+
+  function takeIfSmall(file) {
+    const most = state.limits.most_bytes;
+    if (file.size <= most) take(file);
+    else toast(`${file.name} is larger than ${most >> 20} MB: holdfast detect takes any size.`, "error");
+  }
 
   function show() {
     const { data } = state;
@@ -48,29 +58,24 @@ export function picker(state, choose) {
       ),
     );
     if (!data) return;
-    understood.replaceChildren(...wordsOn(data, state.limits));
-    streams.replaceChildren(...(data.keys ? [keyChoice(data, choose)] : []));
+    const awaited = h("p", { class: "notice small" }, AWAITED);
+    understood.replaceChildren(...(state.awaited ? [awaited] : []), ...wordsOn(data, state.limits));
+    const divided = [data.told.by, ...(data.told.may_be_keys ?? [])].filter(Boolean);
+    streams.replaceChildren(
+      ...(divided.length ? [divisionChoice(data, divided, divide)] : []),
+      ...(data.keys ? [keyChoice(data, choose)] : []),
+    );
     columns.replaceChildren(...(data.all_columns.length > 1 ? [columnChoice(data, state.limits, choose)] : []));
   }
   return { element, show };
 }
 
-async function upload(state, file, choose) {
-  if (file.size > state.limits.most_bytes) {
-    toast(`${file.name} is larger than ${state.limits.most_bytes >> 20} MB: holdfast detect takes any size.`, "error");
-    return;
-  }
-  try {
-    const answer = await give(file);
-    await choose({ id: answer.id, file, suggest: true });
-  } catch (error) {
-    tell(error);
-  }
+/** Gives the server a file, whose streams are told apart by a column if one is named; it answers with its id. */
+export function give(file, by = null) {
+  const query = new URLSearchParams({ name: file.name });
+  if (by !== null) query.set("by", by);
+  return api(`/explore/data?${query}`, { method: "POST", body: file });
 }
-
-/** Gives the server a file; it answers with its id. */
-export const give = (file) =>
-  api(`/explore/data?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
 
 function dropAnywhere(take) {
   const veil = h("div", { class: "veil", hidden: true }, h("p", {}, "Drop it: it is read at once"));
@@ -110,7 +115,7 @@ function wordsOn(data, limits) {
       "p",
       { class: "small" },
       h("b", {}, data.name),
-      `: ${whole(data.n_rows)} rows${data.key !== null ? ` of ${data.key}` : ""}`,
+      `: ${several(data.n_rows, "row")}${data.key !== null ? ` of ${data.key}` : ""}`,
     ),
   ];
   const pairs = [
@@ -122,7 +127,7 @@ function wordsOn(data, limits) {
         .map(([name, why]) => `${name} (${why})`)
         .join(", "),
     ],
-    ["late or repeated", told.late ? `${whole(told.late)} points, skipped` : ""],
+    ["late or repeated", told.late ? `${several(told.late, "point")}, skipped` : ""],
     [
       "not usable",
       Object.entries(told.refused)
@@ -151,6 +156,18 @@ function wordsOn(data, limits) {
   return lines;
 }
 
+function divisionChoice(data, columns, divide) {
+  const select = h(
+    "select",
+    { id: "by" },
+    h("option", { value: "" }, "nothing: one stream"),
+    columns.map((name) => h("option", { value: name }, name)),
+  );
+  select.value = data.told.by ?? "";
+  select.addEventListener("change", () => divide(select.value || null));
+  return h("div", { class: "field inline" }, h("label", { for: "by" }, "Streams by"), select);
+}
+
 function keyChoice(data, choose) {
   const select = h(
     "select",
@@ -158,9 +175,12 @@ function keyChoice(data, choose) {
     data.keys.map(({ key, rows }) => h("option", { value: key }, `${key} (${whole(rows)})`)),
   );
   select.value = data.key;
-  select.addEventListener("change", () => choose({ id: data.id, key: select.value }));
+  select.addEventListener("change", () => choose({ id: data.id, key: select.value, columns: chosenColumns(data) }));
   return h("div", { class: "field inline" }, h("label", { for: "key" }, `Stream (${data.told.key})`), select);
 }
+
+/** The columns if somebody has chosen them, to keep them for another key. */
+const chosenColumns = (data) => (data.columns.length < data.all_columns.length ? data.columns : null);
 
 function columnChoice(data, limits, choose) {
   const chosen = new Set(data.columns);
@@ -181,7 +201,13 @@ function columnChoice(data, limits, choose) {
   return h(
     "div",
     { class: "columns", role: "group", "aria-label": "Columns to look at" },
-    h("span", { class: "small soft" }, "Columns, learnt together"),
+    h(
+      "span",
+      { class: "small soft" },
+      data.columns.length < data.all_columns.length
+        ? `${data.columns.length} of ${data.all_columns.length} columns are looked at, learnt together. Press a name to take it or leave it.`
+        : "Columns, learnt together",
+    ),
     h("div", { class: "chips" }, chips),
   );
 }

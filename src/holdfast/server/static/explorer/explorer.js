@@ -5,8 +5,9 @@ import { asCode } from "./code.js";
 import { differences } from "./compare.js";
 import { controls } from "./controls.js";
 import { give, picker } from "./data.js";
-import { asRequest, fresh, fromHash, nameOf, stepOf, toHash } from "./state.js";
-import { tradeMap } from "./tradeoff.js";
+import { latest } from "./latest.js";
+import { asRequest, fresh, fromHash, nameOf, suited, toHash, tradeRequest } from "./state.js";
+import { markOf, relationOf, tradeMap } from "./tradeoff.js";
 import { alarmList, view } from "./view.js";
 
 const FIRST = "builtin:levels";
@@ -14,7 +15,8 @@ const state = {
   builtins: [],
   limits: {},
   data: null,
-  file: null,
+  file: null, // that was dropped
+  awaited: null, // a link whose file is not here
   compare: false,
   sides: { A: fresh(), B: null },
   runs: { A: null, B: null },
@@ -23,7 +25,11 @@ const MODES = { autopilot: "No knobs", hand: "By hand" };
 
 // The parts
 
-const pick = picker(state, (what) => choose(what).catch(tell));
+const pick = picker(state, {
+  choose: (what) => choose(what).catch(tell),
+  take: (file) => take(file).catch(tell),
+  divide: (by) => divide(by).catch(tell),
+});
 const code = asCode();
 const alarms = alarmList((range) => zoomAll(range));
 const trade = tradeMap((gamma, rho) => {
@@ -38,7 +44,6 @@ const compare = h(
   { type: "button", id: "compare", "aria-pressed": "false", onclick: () => setCompare(!state.compare) },
   "Compare with B",
 );
-const busy = h("p", { class: "busy small", role: "status", hidden: true });
 
 function makeSide(name, modes) {
   return {
@@ -57,23 +62,22 @@ function makeSide(name, modes) {
 
 // Data
 
-async function choose({ id, key = null, columns = null, file, suggest = false }) {
+let choosing = 0;
+
+/** Looks at other data. suggest: with settings that suit them. write: how the address tells it: "push", "replace" or not at all. */
+async function choose({ id, key = null, columns = null, file, by = null, suggest = false, write = "push" }) {
+  const mine = ++choosing;
   if (file !== undefined) state.file = file;
   const query = new URLSearchParams();
   if (key !== null) query.set("key", key);
   for (const column of columns ?? []) query.append("columns", column);
-  const data = await known(() => api(`/explore/data/${encodeURIComponent(id)}?${query}`), id);
+  const data = await known(() => api(`/explore/data/${encodeURIComponent(id)}?${query}`), id, by);
+  if (mine !== choosing) return; // something else was chosen meanwhile
   data.rows = Array.from({ length: data.n_rows }, (_, row) => row);
+  if (id === state.awaited?.id) state.awaited = null;
   state.data = data;
-  if (suggest) {
-    const suited = {
-      components: data.suggested.n_components ?? 1,
-      season: data.suggested.season ?? 0,
-      gamma: fresh().gamma,
-      norm: "whitened",
-    };
-    for (const side of Object.values(state.sides)) if (side) Object.assign(side, suited);
-  }
+  if (suggest) for (const side of Object.values(state.sides)) Object.assign(side ?? {}, suited(data));
+  if (write) writeHash(write);
   pick.show();
   for (const name of ["A", "B"]) state.runs[name] = null;
   alarms.show(data, null);
@@ -84,59 +88,73 @@ async function choose({ id, key = null, columns = null, file, suggest = false })
     sides[name].controls.show();
     sides[name].view.show(data, null, "The data");
     sides[name].view.charts().zoom(null, true);
-    changed(name);
+    learnSoon(name);
   }
 }
 
+/** A file was dropped. If a link waits for it, the link's settings are taken, and nothing is suggested. */
+async function take(file) {
+  const wanted = state.awaited;
+  if (wanted) {
+    const { id } = await give(file, wanted.by).catch((error) => (wanted.by ? {} : Promise.reject(error)));
+    if (id === wanted.id) return restore(wanted, { file, write: "push" });
+  }
+  const { id } = await give(file);
+  await choose({ id, file, suggest: true });
+}
+
+/** Has the columns of a file tell its streams apart by another one; null for one stream. */
+async function divide(by) {
+  if (!state.file) return toast("Drop the file once more, then its streams can be told apart.", "error");
+  const { id } = await give(state.file, by);
+  await choose({ id, by, suggest: true });
+}
+
+/** The page as a link has it. */
+async function restore(asked, more = {}) {
+  Object.assign(state, { compare: asked.compare, sides: asked.sides });
+  layOut();
+  await choose({ id: asked.id ?? FIRST, key: asked.key, columns: asked.columns, by: asked.by, ...more });
+}
+
 /** Calls; if the server does not keep the file any more it gets it again, and is called once more. */
-async function known(call, id) {
+async function known(call, id, by = state.data?.told.by ?? null) {
   try {
     return await call();
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "unknown_data" || !state.file) throw error;
-    const again = await give(state.file);
+    const again = await give(state.file, by);
     if (again.id !== id) throw error;
     return call();
   }
 }
 
-// Learning: one call at a time for each side, and after it the newest setting, if there is a newer one
+// Learning
 
-function latest(work) {
-  let [running, waiting] = [false, null];
-  return async function ask(wanted) {
-    if (running) {
-      waiting = wanted;
-      return;
-    }
-    running = true;
-    try {
-      await work(wanted);
-    } catch (error) {
-      tell(error);
-    } finally {
-      running = false;
-      const next = waiting;
-      waiting = null;
-      if (next) ask(next);
-    }
-  };
-}
-
+/** A setting was changed: the address tells it, and it is learnt. */
 function changed(name) {
   if (!state.data) return;
-  history.replaceState(
-    null,
-    "",
-    toHash({
-      id: state.data.id,
-      key: state.data.key,
-      columns: someColumns(),
-      sides: state.sides,
-      compare: state.compare,
-    }),
-  );
+  writeHash("replace");
+  learnSoon(name);
+}
+
+function learnSoon(name) {
+  sides[name].view.waits(true);
   sides[name].run({ settings: { ...state.sides[name] }, data: state.data });
+}
+
+function writeHash(how) {
+  const { data } = state;
+  const hash = toHash({
+    id: data.id,
+    by: data.told.by,
+    key: data.key,
+    columns: someColumns(),
+    sides: state.sides,
+    compare: state.compare,
+  });
+  const other = location.hash && location.hash !== hash;
+  history[how === "push" && other ? "pushState" : "replaceState"](null, "", hash);
 }
 
 function someColumns() {
@@ -144,29 +162,21 @@ function someColumns() {
 }
 
 async function learn(name, { settings, data }) {
-  const body = { data: data.id, key: data.key, columns: data.columns, settings: asRequest(settings) };
-  const done = busyWith();
+  const body = {
+    data: data.id,
+    key: data.key,
+    columns: data.columns,
+    settings: asRequest(settings, data.usual_spread),
+  };
   try {
     const run = await known(() => api("/explore/runs", { method: "POST", body }), data.id);
     if (data !== state.data) return; // other data were chosen meanwhile
     state.runs[name] = { ...run, far: settings.far, settings };
     showRun(name);
   } finally {
-    done();
+    const newest = data === state.data && JSON.stringify(settings) === JSON.stringify(state.sides[name]);
+    if (newest) sides[name].view.waits(false);
   }
-}
-
-/** Says what takes so long, if it does; the function that it returns ends that. */
-function busyWith() {
-  const began = Date.now();
-  const mine = setInterval(() => {
-    busy.hidden = false;
-    busy.textContent = `Learning, for ${Math.round((Date.now() - began) / 1000)} s now. The first run of its kind is compiled, which can take half a minute, once.`;
-  }, 1000);
-  return () => {
-    clearInterval(mine);
-    busy.hidden = true;
-  };
 }
 
 function showRun(name) {
@@ -177,19 +187,15 @@ function showRun(name) {
     code.show(run);
     askTrade(run.settings);
   }
-  trade.mark(shownSides().map(markOf).filter(Boolean));
+  trade.mark(
+    shownSides().flatMap((one) => markOf(state.runs[one], state.compare ? one : "")),
+    relationOf(state.runs.A?.settings),
+  );
   if (state.compare && state.runs.A && state.runs.B)
     table.show(
       [state.runs.A, state.runs.B],
       [state.runs.A, state.runs.B].map((one) => nameOf(one.settings)),
     );
-}
-
-function markOf(name) {
-  const run = state.runs[name];
-  if (!run || run.settings.mode === "rival") return null;
-  const [gamma, rho] = run.settings.mode === "hand" ? [run.settings.gamma, stepOf(run.settings)] : [run.gamma, run.rho];
-  return gamma && rho ? { gamma: Math.min(gamma, 1e6), rho, name: state.compare ? name : "" } : null;
 }
 
 // The trade-off comes when it comes: nothing waits for it
@@ -201,17 +207,8 @@ const runTrade = latest(async ({ body, name }) => {
 });
 
 function askTrade(settings) {
-  const hand = {
-    mode: "hand",
-    n_components: settings.components || 1,
-    norm: settings.mode === "hand" ? settings.norm : "whitened",
-  };
-  const body = {
-    data: state.data.id,
-    key: state.data.key,
-    columns: state.data.columns,
-    settings: settings.mode === "hand" ? hand : { mode: "autopilot", n_components: settings.components || "auto" },
-  };
+  const { id, key, columns } = state.data;
+  const body = { data: id, key, columns, settings: tradeRequest(settings) };
   const name = JSON.stringify(body);
   if (name === askedTrade) return;
   askedTrade = name;
@@ -264,7 +261,7 @@ function lay() {
     .getElementById("main")
     .append(
       h("h1", { class: "sr" }, "Explorer"),
-      h("div", { class: "explorer" }, left, h("div", { class: "stack" }, busy, views, below)),
+      h("div", { class: "explorer" }, left, h("div", { class: "stack" }, views, below)),
     );
   layOut();
 }
@@ -276,15 +273,19 @@ async function start() {
   lay();
   Object.assign(state, await api("/explore/streams").then(({ streams, limits }) => ({ builtins: streams, limits })));
   pick.show();
+  await opened(asked);
+}
+
+/** Opens a link; if its data are not here, it waits for them beside a stream that always is. */
+async function opened(asked, write = "replace") {
   try {
-    await choose({ id: asked.id ?? FIRST, key: asked.key, columns: asked.columns, suggest: !asked.id });
+    await restore(asked, { suggest: !asked.id, write });
   } catch (error) {
-    if (!asked.id) throw error;
-    toast(
-      error.code === "unknown_data" ? "The link's data are not here: drop the file again." : error.message,
-      "error",
-    );
-    await choose({ id: FIRST, suggest: true });
+    if (!asked.id || error.code === "no_answer") throw error;
+    if (error.code === "unknown_data" && !asked.id.startsWith("builtin:")) state.awaited = asked;
+    else tell(error);
+    state.sides = { A: fresh(), B: asked.compare ? fresh({ mode: "rival" }) : null };
+    await choose({ id: FIRST, suggest: true, write: state.awaited ? null : "replace" });
   }
 }
 
@@ -293,5 +294,5 @@ window.holdfast = {
   explorer: { state, charts: (side = "A") => sides[side].view.charts()?.charts, zoom: zoomAll, trade: () => trade.map },
 };
 
-addEventListener("hashchange", () => location.reload()); // a link was pasted; what the page writes itself is no such event
+addEventListener("popstate", () => opened(fromHash(location.hash), null).catch(tell)); // back, forth, or a link was pasted
 start().catch(tell);

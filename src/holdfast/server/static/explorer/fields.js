@@ -5,22 +5,48 @@ import { few, h } from "../common.js";
 const POSITIONS = 1000;
 let count = 0;
 
+/** A number as people type it: 3.5, 3,5, 10,000 and 0,005; NaN for what is none. */
+export function readNumber(typed) {
+  const text = typed.replace(/\s/g, "");
+  if (/^(∞|inf(inity)?)$/i.test(text)) return Infinity;
+  const grouped = /^-?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(text);
+  const plain = grouped ? text.replaceAll(",", "") : text.replace(",", "."); // one comma that groups nothing is a decimal one
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+}
+
+/** A line below an input that says why what was typed is not taken; `complain("")` takes it back. */
+function complaint(input) {
+  const line = h("p", { class: "why small", id: `why-${++count}`, role: "alert", hidden: true });
+  const complain = (why) => {
+    line.textContent = why;
+    line.hidden = !why;
+    input.classList.toggle("wrong", Boolean(why));
+    input.setAttribute("aria-invalid", String(Boolean(why)));
+    if (why) input.setAttribute("aria-describedby", line.id);
+    else input.removeAttribute("aria-describedby");
+  };
+  return { line, complain };
+}
+
 /**
  * A slider from `low` to `high` with its number beside it. log: whether it goes by factors. endless: whether its right end is ∞.
- * whole: whole numbers only. shown, read: how the number is written and read, where it is not the value itself.
- * onchange(value) is called at every move. The answer has `set(value, {low, high})`.
+ * least, most: what may be typed, which may be more than the slider shows. whole: whole numbers only.
+ * shown, read: how the number is written and read, where it is not the value itself.
+ * onchange(value) is called at every move. The answer has `set(value, {low, high, least, most})`.
  */
 export function slider({
   label,
   told,
   low,
   high,
+  least = low,
+  most = high,
   log = false,
   endless = false,
   whole = false,
   value,
   shown = plain,
-  read = Number,
+  read = (x) => x,
   onchange,
   name,
 }) {
@@ -41,14 +67,16 @@ export function slider({
     "aria-label": `${label}, as a number`,
     "data-name": name ? `${name}-number` : undefined,
   });
+  const { line, complain } = complaint(number);
   const element = h(
     "div",
     { class: "field" },
     h("div", { class: "field-head" }, h("label", { for: id }, label), number),
+    line,
     range,
     told ? h("p", { class: "told small soft", id: `${id}-told` }, told) : null,
   );
-  let limits = { low, high };
+  let limits = { low, high, least, most };
   const toValue = (position) => {
     if (endless && position >= POSITIONS) return Infinity;
     const share = position / POSITIONS;
@@ -66,6 +94,7 @@ export function slider({
   };
   const show = (x) => {
     number.value = shown(x);
+    complain("");
     range.setAttribute("aria-valuetext", shown(x));
   };
   const set = (x, further = {}) => {
@@ -79,14 +108,18 @@ export function slider({
     show(x);
     onchange(x);
   });
+  /** Why a number is not taken; nothing if it is. */
+  const wrong = (x) => {
+    if (Number.isNaN(x)) return "This is not a number.";
+    if (x === Infinity ? endless : x >= limits.least && x <= limits.most) return "";
+    const ends = [limits.least, limits.most].sort((a, b) => read(a) - read(b)).map(shown);
+    return `From ${ends[0]} to ${ends[1]}${endless ? ", or ∞" : ""}.`;
+  };
   number.addEventListener("change", () => {
-    const text = number.value.trim().replace(/,/g, "");
-    const x = /^(∞|inf(inity)?)$/i.test(text) ? Infinity : read(text);
-    const fits = text !== "" && !Number.isNaN(x) && (x > 0 || !log) && (Number.isFinite(x) || endless);
-    number.classList.toggle("wrong", !fits);
-    number.setAttribute("aria-invalid", String(!fits));
-    if (!fits) return;
+    const x = read(readNumber(number.value));
     const taken = whole ? Math.round(x) : x;
+    complain(wrong(taken));
+    if (wrong(taken)) return;
     range.value = toPosition(taken);
     show(taken);
     onchange(taken);
@@ -129,26 +162,31 @@ export function buttons({ label, told, ...others }) {
 export function typed({ label, told, low, high, value, onchange, name }) {
   const id = `field-${++count}`;
   const input = h("input", {
-    type: "number",
+    type: "text",
+    inputmode: "numeric",
     id,
-    min: low,
-    max: high,
-    step: 1,
     class: "typed numbers",
     "data-name": name,
   });
+  const { line, complain } = complaint(input);
   input.addEventListener("change", () => {
-    const x = Number(input.value);
-    if (Number.isInteger(x) && x >= low && x <= high) onchange(x);
-    else input.reportValidity();
+    const x = readNumber(input.value);
+    const fits = Number.isInteger(x) && x >= low && x <= high;
+    complain(fits ? "" : `A whole number from ${low} to ${high.toLocaleString("en-US")}.`);
+    if (fits) onchange(x);
   });
-  const set = (x) => (input.value = x);
+  const set = (x) => {
+    if (document.activeElement === input) return;
+    input.value = x;
+    complain("");
+  };
   set(value);
   return {
     element: h(
       "div",
       { class: "field" },
       h("div", { class: "field-head" }, h("label", { for: id }, label), input),
+      line,
       h("p", { class: "told small soft" }, told),
     ),
     set,

@@ -17,14 +17,55 @@ export const USUAL = {
   window: 100,
   stat: 30,
   delta: 0.002, // of ADWIN
-  drift: 0.005, // δ of Page–Hinkley
+  drift: 0.25, // δ of Page–Hinkley, in standard deviations
+  threshold: 50, // its λ, in the same
+};
+
+/** Settings that suit the data. */
+export const suited = ({ suggested }) => ({
+  components: suggested.n_components ?? 1,
+  season: suggested.season ?? 0,
+  gamma: USUAL.gamma,
+  norm: USUAL.norm,
+});
+
+/** The least and the most that a setting may be; those of the server. */
+export const LIMITS = {
+  far: [1e-12, 0.1],
+  components: [0, 5],
+  season: [0, 20000],
+  lags: [0, 24],
+  gamma: [1e-9, 1e9],
+  rho: [1e-9, 1],
+  beta: [1e-9, 1e9],
+  M: [1e-9, 1e9],
+  alpha: [1e-9, 1],
+  window: [20, 5000],
+  stat: [5, 1000],
+  delta: [1e-9, 1],
+  drift: [1e-6, 1e6],
+  threshold: [1e-6, 1e9],
+};
+const WHOLE = ["components", "season", "lags", "window", "stat"];
+export const RIVALS = {
+  SEM: "sEM",
+  IEM: "iEM",
+  SDEM: "SDEM",
+  ADWIN: "ADWIN",
+  KSWIN: "KSWIN",
+  PageHinkley: "Page–Hinkley",
+};
+const CHOICES = {
+  mode: ["autopilot", "hand", "rival"],
+  norm: ["whitened", "mean", "full"],
+  rival: Object.keys(RIVALS),
 };
 
 export const fresh = (changes = {}) => ({ ...USUAL, ...changes });
 
-/** The settings of one side as POST /explore/runs takes them. */
-export function asRequest(s) {
-  if (s.mode === "rival") return rivalRequest(s);
+/** The settings of one side as POST /explore/runs takes them. spread: the standard deviation of the data's noise. */
+export function asRequest(s, spread = 1) {
+  if (s.mode === "rival") return rivalRequest(s, spread);
   if (s.mode === "autopilot")
     return { mode: "autopilot", far: s.far, n_components: s.components || "auto", season: s.season, lags: s.lags };
   const step = s.tied ? { beta: s.beta, M: s.M } : { rho: s.rho };
@@ -38,7 +79,13 @@ export function asRequest(s) {
   };
 }
 
-function rivalRequest(s) {
+/** What of a setting the trade-off depends on. */
+export function tradeRequest(s) {
+  if (s.mode !== "hand") return { mode: "autopilot", n_components: s.components || "auto" };
+  return { mode: "hand", n_components: s.components || 1, norm: s.norm };
+}
+
+function rivalRequest(s, spread) {
   const n_components = s.components || 1;
   const own = {
     SEM: { n_components, rho: s.rho },
@@ -46,10 +93,16 @@ function rivalRequest(s) {
     SDEM: { n_components, r: s.rho },
     ADWIN: { delta: s.delta },
     KSWIN: { alpha: s.alpha, window: s.window, stat: s.stat },
-    PageHinkley: { delta: s.drift },
+    PageHinkley: {
+      name: "RiverPageHinkley",
+      delta: rounded(s.drift * spread),
+      threshold: rounded(s.threshold * spread),
+    },
   };
   return { mode: "rival", name: s.rival, ...own[s.rival] };
 }
+
+const rounded = (x) => Number(x.toPrecision(3)); // it is copied as code, too
 
 /** ρ that Corollary 1 of the paper ties to γ. */
 export const tiedStep = (gamma, beta, M) => (beta * Math.exp(-((gamma / M) ** 2))) / (2 * gamma);
@@ -59,13 +112,14 @@ export const stepOf = (s) => (s.tied ? tiedStep(s.gamma, s.beta, s.M) : s.rho);
 
 /** A short name of a setting, for headings. */
 export function nameOf(s) {
-  if (s.mode === "rival") return { PageHinkley: "Page–Hinkley" }[s.rival] ?? s.rival;
+  if (s.mode === "rival") return RIVALS[s.rival];
   return s.mode === "autopilot" ? "SRA, no knobs" : "SRA by hand";
 }
 
-export function toHash({ id, key, columns, sides, compare }) {
+export function toHash({ id, by, key, columns, sides, compare }) {
   const words = new URLSearchParams();
   words.set("data", id);
+  if (by !== null && by !== undefined) words.set("by", by);
   if (key !== null && key !== undefined) words.set("key", key);
   for (const column of columns ?? []) words.append("column", column);
   const put = (settings, prefix) => {
@@ -80,6 +134,14 @@ export function toHash({ id, key, columns, sides, compare }) {
   return `#${words}`;
 }
 
+/** A number of a link; the usual one where there is none, or one that cannot be. */
+function numberFrom(name, text) {
+  const [x, [least, most]] = [Number(text), LIMITS[name]];
+  if (name === "gamma" && x === Infinity) return x;
+  const fits = text.trim() !== "" && x >= least && x <= most && (!WHOLE.includes(name) || Number.isInteger(x));
+  return fits ? x : USUAL[name];
+}
+
 export function fromHash(hash) {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const settings = (prefix) => {
@@ -87,14 +149,17 @@ export function fromHash(hash) {
     for (const [name, usual] of Object.entries(USUAL)) {
       const text = words.get(prefix + name);
       if (text === null) continue;
-      if (typeof usual === "number") read[name] = Number.isNaN(Number(text)) ? usual : Number(text);
-      else read[name] = typeof usual === "boolean" ? text === "true" : text;
+      if (typeof usual === "number") read[name] = numberFrom(name, text);
+      else if (typeof usual === "boolean") read[name] = text === "true";
+      else if (CHOICES[name].includes(text)) read[name] = text;
     }
+    if (!prefix && read.mode === "rival") read.mode = USUAL.mode; // rivals are for the second side
     return read;
   };
   const columns = words.getAll("column");
   return {
     id: words.get("data"),
+    by: words.get("by"),
     key: words.get("key"),
     columns: columns.length ? columns : null,
     compare: words.get("compare") === "1",

@@ -2,7 +2,7 @@
 
 import { colour, few, h } from "../common.js";
 import { powersOfTen } from "../charts/axis.js";
-import { tiedStep } from "./state.js";
+import { stepOf, tiedStep } from "./state.js";
 
 const RAMP = [
   [253, 231, 37],
@@ -14,24 +14,68 @@ const RAMP = [
 const DECADES = 2.5; // above the best, beyond which all is bad
 const ROOM = { left: 52, right: 10, top: 8, bottom: 34 };
 
-/** pick(gamma, rho) is called on a click. Returns {element, show(map), mark(points), redraw()}. */
+/** Where a run stands on the map: a list of one, or of none. */
+export function markOf(run, name) {
+  if (!run || run.settings.mode === "rival") return [];
+  const [gamma, rho] = run.settings.mode === "hand" ? [run.settings.gamma, stepOf(run.settings)] : [run.gamma, run.rho];
+  return gamma && rho ? [{ gamma: Math.min(gamma, 1e6), rho, name }] : [];
+}
+
+/** β and M of a setting whose ρ is tied to γ, else nothing. */
+export const relationOf = (s) => (s?.mode === "hand" && s.tied ? { beta: s.beta, M: s.M } : null);
+
+/** What the signs on the map mean, and its colours. */
+function legend() {
+  const scale = h("i", { class: "map-scale", "aria-hidden": "true" });
+  const shades = Array.from({ length: 9 }, (_, i) => shade(10 ** ((i / 8) * DECADES), 1));
+  scale.style.background = `linear-gradient(to right, ${shades.join(", ")})`;
+  const sign = (kind, words) => h("span", {}, h("i", { class: `sign ${kind}`, "aria-hidden": "true" }), words);
+  const relation = sign("line", "");
+  const allowed = sign("line dotted", "the largest ρ that the theory allows");
+  const star = h("span", {}, h("i", { class: "map-star", "aria-hidden": "true" }, "★"), "the best");
+  const element = h(
+    "p",
+    { class: "map-legend small soft" },
+    h("span", {}, "least ", scale, ` ${Math.round(10 ** DECADES)} times that and more`),
+    sign("marks", "the setting"),
+    star,
+    relation,
+    allowed,
+  );
+  const show = (map, { beta, M }) => {
+    relation.lastChild.textContent = `the paper's relation, β = ${few(beta, 3)}, M = ${few(M, 3)}`;
+    allowed.hidden = !map.limits;
+    star.hidden = !map.best;
+    element.hidden = false;
+  };
+  element.hidden = true;
+  return { element, show };
+}
+
+/** pick(gamma, rho) is called on a click. Returns {element, show(map), mark(points, relation in force or null), redraw()}. */
 export function tradeMap(pick) {
   const canvas = h("canvas", { class: "map", tabIndex: 0, role: "img" });
   const told = h("p", { class: "small numbers", "aria-live": "polite" });
   const assumed = h("p", { class: "small soft" });
   const title = h("p", { class: "small soft" });
   const best = h("button", { type: "button", hidden: true }, "Take the best");
+  const signs = legend();
   const element = h(
     "section",
     { class: "card trade", "aria-label": "The trade-off" },
     h("div", { class: "row" }, h("h2", {}, "The trade-off"), h("span", { class: "end" }, best)),
     title,
     h("div", { class: "map-place" }, canvas),
+    signs.element,
     told,
     assumed,
   );
-  let [map, marks] = [null, []];
-  const redraw = () => map && draw(canvas, map, marks);
+  let [map, marks, tied] = [null, [], null];
+  const redraw = () => {
+    if (!map) return;
+    signs.show(map, tied ?? map.relation);
+    draw(canvas, map, marks, tied ?? map.relation);
+  };
   best.addEventListener("click", () => pick(map.best.gamma, map.best.rho));
   canvas.addEventListener("click", (event) => map && pick(...inverse(canvas, map, event)));
   canvas.addEventListener(
@@ -59,8 +103,8 @@ export function tradeMap(pick) {
       element.classList.add("waiting");
       if (!map) title.textContent = "Being computed …";
     },
-    mark(points) {
-      marks = points;
+    mark(points, relation = null) {
+      [marks, tied] = [points, relation];
       redraw();
     },
     get map() {
@@ -132,7 +176,7 @@ function shade(value, least) {
   return `rgb(${RAMP[first].map((c, i) => Math.round(c + share * (RAMP[first + 1][i] - c))).join(" ")})`;
 }
 
-function draw(canvas, map, marks) {
+function draw(canvas, map, marks, { beta, M }) {
   const [width, height, ratio] = [canvas.clientWidth, canvas.clientHeight, devicePixelRatio];
   if (!width) return;
   canvas.width = width * ratio;
@@ -164,7 +208,6 @@ function draw(canvas, map, marks) {
       map.gammas.map((gamma, i) => [x.to(gamma), y.to(Math.max(map.limits[i], 1e-9))]),
       [2, 3],
     );
-  const { beta, M } = map.relation;
   const fine = Array.from({ length: 160 }, (_, i) => x.low * (x.high / x.low) ** (i / 159));
   curve(
     ctx,

@@ -7,11 +7,12 @@ import { readableTime } from "../charts/axis.js";
 /** The data alone, while nothing has been learnt from them yet. */
 const NOTHING = { n_dropped: 0, dropped: [], estimate: null, alarms: [], notes: [], watched_by: null, score: null };
 
-/** One side. onzoom: called when somebody zooms here. Returns {element, show(data, run or null, title), charts()}. */
+/** One side. onzoom: called when somebody zooms here. Returns {element, show(data, run or null, title), waits(on), charts()}. */
 export function view({ side, sync, onzoom }) {
   const facts = h("dl", { class: "facts", "aria-live": "polite" });
   const notes = h("div", { class: "notes" });
   const place = h("div", { class: "chart-place" });
+  const busy = h("p", { class: "busy small", role: "status", hidden: true });
   const heading = h("h2", {});
   const all = h(
     "button",
@@ -23,10 +24,26 @@ export function view({ side, sync, onzoom }) {
     "section",
     { class: "card view", "aria-label": `Result ${side}`, "data-side": side },
     top,
-    notes,
+    h("div", {}, busy, notes),
     place,
   );
-  let [charts, shape] = [null, ""];
+  let [charts, shape, began, timer] = [null, "", 0, null];
+
+  /** What is shown is no longer what is set; after a while it says what takes so long. */
+  function waits(on) {
+    element.classList.toggle("stale", on);
+    element.setAttribute("aria-busy", String(on));
+    if (on && timer !== null) return;
+    clearInterval(timer);
+    timer = null;
+    busy.hidden = true;
+    if (!on) return;
+    began = Date.now();
+    timer = setInterval(() => {
+      busy.hidden = false;
+      busy.textContent = `Learning, for ${Math.round((Date.now() - began) / 1000)} s now. The first run of its kind is compiled, which can take half a minute, once.`;
+    }, 1000);
+  }
 
   function show(data, found, title) {
     const run = found ?? NOTHING;
@@ -44,17 +61,22 @@ export function view({ side, sync, onzoom }) {
     }
     charts.set({ x: data.rows, times: data.times, data: dataOf(data, run), events: eventsOf(data, run) });
   }
-  return { element, show, charts: () => charts };
+  return { element, show, waits, charts: () => charts };
 }
 
 function factsOf(data, run) {
   if (!run) return [h("div", {}, h("dt", {}, "points"), h("dd", {}, whole(data.n_rows)))];
   const share = data.n_rows ? ` (${few((100 * run.n_dropped) / data.n_rows, 2)} %)` : "";
+  const rejected = run.n_dropped === null ? "–" : `${whole(run.n_dropped)}${share}`;
   const facts = [
-    ["points", whole(run.n_rows)],
-    ["rejected", `${whole(run.n_dropped)}${share}`, "rejected"],
-    run.watched_by && ["changes", whole(run.n_changes), "changes"],
-    run.watched_by && ["anomalies", whole(run.n_alarms - run.n_changes), "anomalies"],
+    [run.n_rows === 1 ? "point" : "points", whole(run.n_rows)],
+    ["rejected", rejected, "rejected", run.n_dropped === null ? "this method rejects nothing" : undefined],
+    run.watched_by && [run.n_changes === 1 ? "change" : "changes", whole(run.n_changes), "changes"],
+    run.watched_by && [
+      run.n_alarms - run.n_changes === 1 ? "anomaly" : "anomalies",
+      run.watched_by === "detector" ? "–" : whole(run.n_alarms - run.n_changes),
+      "anomalies",
+    ],
     run.mse && [
       "mean squared error",
       run.mse.total === null ? "–" : few(run.mse.total, 3),
@@ -75,14 +97,20 @@ function panelsOf(data, run, side) {
   const n = data.columns.length;
   const height = n === 1 ? 250 : n === 2 ? 170 : n <= 4 ? 125 : 90;
   const estimate = side === "B" ? "second" : "estimate";
+  const events = [
+    run.watched_by && { label: "change", kind: "upright", colour: "change" },
+    run.p_value && { label: "anomaly", kind: "tick", colour: "anomaly" },
+    data.change_points.length && { label: "known change", kind: "upright", colour: "soft", dash: [5, 4] },
+  ].filter(Boolean);
   const ofVariables = data.columns.map((name, v) => ({
     name: `value ${v}`,
     title: name,
     height,
     usual: true,
+    legend: v ? [] : events,
     series: [
       { label: "value", kind: "dots", colour: "points" },
-      { label: "rejected", kind: "marks", colour: "dropped" },
+      { label: run.n_dropped === null ? "" : "rejected", kind: "marks", colour: "dropped" },
       ...(data.means?.[v] ?? []).map((_, k) => ({ label: k ? "" : "truth", colour: "truth", width: 1, dash: [5, 4] })),
       ...(run.estimate?.[v] ?? []).map((_, k) => ({ label: k ? "" : "estimate", colour: estimate, width: 2 })),
     ],
@@ -95,11 +123,13 @@ function panelsOf(data, run, side) {
     scale: "asinh",
     series: [{ label: "score", colour: "points", width: 1 }],
   };
-  if (!run.watched_by) return [...ofVariables, score];
+  if (!run.p_value) return [...ofVariables, score];
   const whose = run.watched_by === "autopilot" ? "p-value, by the autopilot beside it" : "p-value";
-  const rare = { label: "p", kind: "dots", colour: "anomaly" };
+  const rare = { label: "p", kind: "dots", colour: "points", size: 1.4 };
   const promise = { label: "promise", colour: "soft", width: 1, dash: [4, 4] };
-  return [...ofVariables, score, { name: "p", title: whose, height: 84, scale: "log", series: [rare, promise] }];
+  const p = { name: "p", title: whose, height: 84, scale: "log", series: [rare, promise] };
+  const range = (low) => [(low ?? 1e-4) / 1.6, 1.6];
+  return [...ofVariables, score, { ...p, range, also: (u) => [u.data[2]?.[0] ?? 1, 1] }];
 }
 
 function dataOf(data, run) {
@@ -109,7 +139,7 @@ function dataOf(data, run) {
     for (const row of run.dropped) rejected[row] = data.values[v][row];
     told[`value ${v}`] = [data.values[v], rejected, ...(data.means?.[v] ?? []), ...(run.estimate?.[v] ?? [])];
   });
-  if (run.watched_by)
+  if (run.p_value)
     told.p = [run.p_value.map((p) => (p === null ? null : Math.max(p, 1e-12))), data.rows.map(() => run.far)];
   return told;
 }
@@ -135,7 +165,7 @@ export function alarmList(go) {
         h(
           "tr",
           {},
-          ["What", "When", "Which, how much", "Since"].map((one) => h("th", { scope: "col" }, one)),
+          ["What", "When", "Which, how much"].map((one) => h("th", { scope: "col" }, one)),
         ),
       ),
       body,
@@ -200,7 +230,11 @@ function rowOf(alarm, data, go) {
     {},
     h("td", {}, h("span", { class: `badge ${alarm.kind}` }, alarm.kind)),
     h("td", {}, zoom),
-    h("td", { class: "what", title: alarm.message }, `${alarm.variables.join(", ")} ${howMuch(alarm)}`),
-    h("td", { class: "soft" }, since),
+    h(
+      "td",
+      { class: "what", title: alarm.message },
+      `${alarm.variables.join(", ")} ${howMuch(alarm)}`,
+      since && h("span", { class: "since small soft" }, `since ${since}`),
+    ),
   );
 }
