@@ -19,6 +19,7 @@ import { colour, few, h, whole } from "../common.js";
 import { nearest, padded, powersOfTen, readableTime, timeLabels, usualRange } from "./axis.js";
 import { dots, marks, paintEvents } from "./paint.js";
 import { pinch } from "./touch.js";
+import { hasZone, zoneOf } from "./zone.js";
 
 const SCALES = { linear: {}, log: { distr: 3, log: 10 }, asinh: { distr: 4, asinh: 1 } };
 const AXIS = 58; // pixels left of every chart, so that they stand in line
@@ -27,6 +28,7 @@ let count = 0;
 export function panels(container, { panels: wanted, sync = `charts ${++count}`, onzoom, onwindow, onrow }) {
   const group = { charts: {}, zoomed: null, times: null, events: [], window: null, x: [] };
   const where = h("span", { class: "chart-where numbers" });
+  const zone = h("span", { class: "chart-zone", title: "Times with a zone are shown in UTC." });
   const root = h(
     "div",
     {
@@ -39,6 +41,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   );
   container.replaceChildren(root);
   wanted.forEach((panel, nth) => addPanel(group, root, panel, sync, nth === wanted.length - 1));
+  root.append(zone);
 
   /** Tells under the cursor which row that is, in every panel what is there. */
   group.point = (index) => {
@@ -46,7 +49,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
     where.textContent =
       row === null || row === undefined
         ? ""
-        : `row ${whole(row)}${group.times ? ` · ${readableTime(group.times[index])}` : ""}`;
+        : `row ${whole(row)}${group.times ? ` · ${underCursor(group.times[index])}` : ""}`;
     onrow?.(row ?? null);
   };
   group.zoom = (range, quietly = false) => {
@@ -62,7 +65,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   group.set = ({ x, times, data, events, window }) => {
     if (x !== undefined) group.x = x;
-    if (times !== undefined) group.times = times;
+    if (times !== undefined) zone.textContent = zoneOf((group.times = times));
     if (events !== undefined) group.events = events;
     if (window !== undefined) group.window = window;
     for (const [name, ys] of Object.entries(data ?? {})) group.charts[name]?.setData([group.x, ...ys], false);
@@ -81,6 +84,14 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   fit(group, root);
   return group;
+}
+
+/** A time with its zone, and what the clock of this browser said then. */
+function underCursor(time) {
+  if (!hasZone(time)) return readableTime(time);
+  const here = new Date(time);
+  const local = Number.isNaN(here.getTime()) || !here.getTimezoneOffset() ? "" : ` (${here.toLocaleTimeString()} here)`;
+  return `${readableTime(time)} UTC${local}`;
 }
 
 function wholeWindow({ window, x }) {
