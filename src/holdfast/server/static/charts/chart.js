@@ -3,9 +3,9 @@
 //   const charts = panels(element, { panels: [PANEL, …], sync: "a name", onzoom: (window | null) => …, onwindow: (zoomed) => …, onrow: (row | null) => … });
 //   charts.set({ x, times, data: { panelName: [ys, ys, …] }, events, window });
 //
-// PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], series: [SERIES, …] }
+// PANEL = { name, title, height: 180, scale: "linear" | "log" | "asinh", usual: true, range: (low, high) => [low, high], ticks: (min, max) => […], series: [SERIES, …] }
 //   usual: a few far values of the first series (or of those named, counted from 1) do not stretch the axis; they are shown as triangles at its edge.
-// SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], size, band: { to: 2, colour } }
+// SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], stepped, size, band: { to: 2, colour } }
 //   "marks" are rings (rejected points). "none" is only told under the cursor. band fills down to that series of the panel (counted from 1).
 // x: rows, ascending. times: of the same length, or null; the axis shows them where there are any. ys: of the same length, null is a gap.
 // events: [{ kind: "change" | "anomaly" | "known", row, from, chosen }]: a change is a line with a band from its onset; an anomaly a tick; "known" is dashed.
@@ -166,12 +166,12 @@ function onSelect(group, u) {
   u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
 }
 
-function seriesOf({ label, kind = "line", colour: name = "points", width = 1.75, dash, size }) {
+function seriesOf({ label, kind = "line", colour: name = "points", width = 1.75, dash, size, stepped }) {
   const common = { label, scale: "y", points: { show: false }, stroke: () => colour(name), spanGaps: false };
   if (kind === "dots") return { ...common, paths: dots(name, size) };
   if (kind === "marks") return { ...common, paths: marks(name) };
   if (kind === "none") return { ...common, show: true, paths: () => null, auto: false };
-  return { ...common, width, dash };
+  return { ...common, width, dash, ...(stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) };
 }
 
 function legendOf({ label, kind = "line", colour: name = "points" }) {
@@ -216,7 +216,7 @@ function xAxis(group, shown) {
   };
 }
 
-function yAxis({ scale }) {
+function yAxis({ scale, ticks = scale === "linear" || scale === undefined ? null : powersOfTen }) {
   return {
     size: AXIS,
     stroke: () => colour("soft"),
@@ -224,7 +224,7 @@ function yAxis({ scale }) {
     grid: { stroke: () => colour("rule"), width: 1 },
     ticks: { stroke: () => colour("rule"), width: 1, size: 4 },
     space: 28,
-    ...(scale === "linear" || scale === undefined ? {} : { splits: (u, axis, min, max) => powersOfTen(min, max) }),
+    ...(ticks ? { splits: (u, axis, min, max) => ticks(min, max), filter: (u, splits) => splits } : {}),
     values: (u, ticks) => ticks.map((tick) => (tick === null || tick === undefined ? "" : few(tick, 4))),
   };
 }

@@ -18,10 +18,10 @@ export class AlarmList {
 
   /**
    * Of one `stream`, or of all when it is null; `open` leaves out what was acknowledged.
-   * `changed(alarms)` is called when the list is another, `choose(id | null)` when one is pointed at.
+   * `changed(alarms)` is called when the list is another, `choose(id | null)` when one is pointed at, `show(alarm)` when one is clicked.
    */
-  constructor({ stream = null, open = true, changed = () => {}, choose = () => {} } = {}) {
-    Object.assign(this, { stream, open, changed, choose });
+  constructor({ stream = null, open = true, changed = () => {}, choose = () => {}, show = null } = {}) {
+    Object.assign(this, { stream, open, changed, choose, show });
     this.list = h("ol", { class: "alarms" });
     this.none = h(
       "p",
@@ -160,7 +160,9 @@ class Card {
       class: "small",
       onclick: () => list.change(this.alarm, { acknowledged: !this.alarm.acknowledged_at }),
     });
-    this.message = h("p", { class: "message" });
+    this.message = list.show
+      ? h("button", { type: "button", class: "message linklike", title: "Show it in the charts" })
+      : h("p", { class: "message" });
     this.noted = h("div", { class: "noted" });
     this.note = h("button", { type: "button", class: "quiet small", onclick: () => this.#editNote() });
     const name = list.stream === null ? h("a", { class: "of", href: link(alarm.stream) }, alarm.stream) : null;
@@ -180,7 +182,14 @@ class Card {
     ]) {
       this.element.addEventListener(name, () => list.choose(id));
     }
+    if (list.show) this.element.addEventListener("click", (event) => this.#onClick(event));
     this.fill(alarm);
+  }
+
+  /** A click anywhere but on its other controls, and not one that selects its text. */
+  #onClick({ target }) {
+    const other = target.closest("a, button, textarea");
+    if ((!other || other === this.message) && getSelection().isCollapsed) this.list.show(this.alarm);
   }
 
   fill(alarm) {
