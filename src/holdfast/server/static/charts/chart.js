@@ -26,9 +26,8 @@ const AXIS = 58; // pixels left of every chart, so that they stand in line
 let count = 0;
 
 export function panels(container, { panels: wanted, sync = `charts ${++count}`, onzoom, onwindow, onrow }) {
-  const group = { charts: {}, zoomed: null, times: null, events: [], window: null, x: [] };
+  const group = { charts: {}, zoomed: null, times: null, zone: "", events: [], window: null, x: [] };
   const where = h("span", { class: "chart-where numbers" });
-  const zone = h("span", { class: "chart-zone", title: "Times with a zone are shown in UTC." });
   const root = h(
     "div",
     {
@@ -41,14 +40,13 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   );
   container.replaceChildren(root);
   wanted.forEach((panel, nth) => addPanel(group, root, panel, sync, nth === wanted.length - 1));
-  root.append(zone);
 
   /** Tells under the cursor which row that is, in every panel what is there. */
   group.point = (index) => {
     const row = index === null || index === undefined ? null : group.x[index];
     where.textContent =
       row === null || row === undefined
-        ? ""
+        ? group.zone
         : `row ${whole(row)}${group.times ? ` · ${underCursor(group.times[index])}` : ""}`;
     onrow?.(row ?? null);
   };
@@ -65,7 +63,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   group.set = ({ x, times, data, events, window }) => {
     if (x !== undefined) group.x = x;
-    if (times !== undefined) zone.textContent = zoneOf((group.times = times));
+    if (times !== undefined) setTimes(group, where, times);
     if (events !== undefined) group.events = events;
     if (window !== undefined) group.window = window;
     for (const [name, ys] of Object.entries(data ?? {})) group.charts[name]?.setData([group.x, ...ys], false);
@@ -84,6 +82,13 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   fit(group, root);
   return group;
+}
+
+/** While nothing is under the cursor, the zone of the times stands at its place. */
+function setTimes(group, where, times) {
+  const zone = zoneOf(times) && `times in ${zoneOf(times)}`;
+  if (where.textContent === group.zone) where.textContent = zone;
+  Object.assign(group, { times, zone });
 }
 
 /** A time with its zone, and what the clock of this browser said then. */

@@ -26,7 +26,8 @@ export class StreamCharts {
     const widest = whole.widest(...(this.#group?.zoomed ?? []));
     const condensed = widest > 1;
     const inView = this.#group?.zoomed ?? windowOf(whole) ?? [0, 0];
-    const buffer = condensed ? whole.even(Math.max(widest, Math.ceil((inView[1] - inView[0]) / BANDS))) : whole;
+    const merged = Math.ceil((inView[1] - inView[0]) / BANDS / widest); // of the widest places
+    const buffer = condensed ? whole.even(Math.max(merged, 1) * widest) : whole;
     const made = JSON.stringify([variables, shown, condensed]);
     if (made !== this.#made) this.#make(variables, shown, condensed);
     this.#made = made;

@@ -12,6 +12,7 @@ import { segments } from "./segments.js";
 import { Variables } from "./variables.js";
 
 const PACE = 200; // ms between two drawings
+const ROOM = 40; // rows that are shown before and after an alarm
 let known = null; // the settings of the server
 
 /** Asks for them once; without them there is no promise to draw. */
@@ -191,14 +192,14 @@ export class StreamView {
   async #show(alarm) {
     const from = alarm.onset ?? alarm.row;
     const spans = Object.keys(SPANS);
-    const wanted = spans.find((span) => SPANS[span] > this.feed.buffer.next - from);
+    const wanted = spans.find((span) => SPANS[span] > this.feed.buffer.next - from + ROOM);
     this.variables.choose(alarm);
     if (spans.indexOf(wanted) > spans.indexOf(this.#span)) {
       this.spans.press(wanted);
       await this.#choosespan(wanted);
     }
     this.draw();
-    const room = Math.max(40, 3 * (alarm.row - from), 20 * this.feed.buffer.widest());
+    const room = Math.max(ROOM, 3 * (alarm.row - from), 20 * this.feed.buffer.widest(from, alarm.row));
     this.charts?.zoom([from - room, alarm.row + room]);
     this.chartsCard.scrollIntoView({ block: "nearest" });
   }
