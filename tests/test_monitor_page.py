@@ -183,6 +183,56 @@ def test_the_keyboard_is_enough(served: Served, page: Page) -> None:
     expect(page.locator(".stream", has_text="keys/b")).to_be_focused()
 
 
+def test_the_variable_that_alarms_is_shown(served: Served, page: Page) -> None:
+    """Of many; a click on its alarm shows where that was. Of a single point nothing is said in the plural."""
+    values = np.random.default_rng(12).normal(size=(700, 6))
+    values[200:, 4] += 10.0
+    posted = [{"values": dict(zip("abcdef", row, strict=True))} for row in values.tolist()]
+    found = served.post("wide", posted)["alarms"]
+    change = next(alarm for alarm in found if alarm["kind"] == "change")
+    assert change["variables"] == ["e"]
+    page.goto(address(served, "wide"))
+    expect(page.locator(".chart-title").first).to_contain_text("e")
+    expect(page.locator(".whole .facts dt").first).to_have_text("e")
+    row = page.locator(".stream", has_text="wide")
+    expect(row.locator(".variable")).to_have_text("a")
+    expect(row.locator(".others")).to_have_text("and 5 more")
+    assert wait_until(page, "() => holdfast.monitor.stream.charts.charts['data 4']?.data[0][0]") == 200
+    page.locator(f".whole .alarm[data-id='{change['id']}'] .message").click()
+    expect(page.get_by_role("button", name="Last 2,000")).to_have_attribute("aria-pressed", "true")
+    scale = (
+        "() => { const { min, max } = holdfast.monitor.stream.charts.charts['data 4'].scales.x; return [min, max]; }"
+    )
+    expect(page.get_by_role("button", name="Zoom out")).to_be_visible()
+    first, last = page.evaluate(scale)
+    assert first < change["onset"] <= change["row"] < last < first + 200
+    page.get_by_role("button", name="Zoom out").click()
+    assert page.evaluate(scale) == [0, 699]
+    served.post("single", [1.0])
+    expect(page.locator(".stream", has_text="single")).to_contain_text("1 point ·")
+
+
+TIMES = """async (times) => {
+  const [{ readableTime }, { zoneOf }] = await Promise.all(
+    ["axis", "zone"].map((name) => import(`/static/charts/${name}.js`)),
+  );
+  return times.map((time) => [readableTime(time), zoneOf([time])]);
+}"""
+
+
+def test_times_with_a_zone_are_shown_in_utc(served: Served, page: Page) -> None:
+    """All alike; times without one as they are."""
+    page.goto(served.url)
+    times = ["2026-01-01T00:30:05.250+01:00", "2025-12-31T23:30:05.250Z", "2025-12-31 23:30:05.25", 7, "noon"]
+    assert page.evaluate(TIMES, times) == [
+        ["2025-12-31 23:30:05.250", "UTC"],
+        ["2025-12-31 23:30:05.250", "UTC"],
+        ["2025-12-31 23:30:05.25", ""],
+        ["7", ""],
+        ["noon", ""],
+    ]
+
+
 def test_thousands_of_streams_stay_light(served: Served, page: Page) -> None:
     """The list scrolls to the last of 5,000 with few rows in the document."""
     keys = [f"many-{i:04d}" for i in range(5000)]
@@ -219,7 +269,8 @@ BUFFER = """async () => {
   const merged = new Buffer(1, { most: 10 });
   for (let i = 0; i < 50; i++) merged.append(chunk(i, i));
   const [{ rows, high: [values] }, rejected] = [buffer, buffer.rejected(0)];
-  return { missing, before, rows, values, rejected, short: short.rows, merged };
+  const even = merged.even(5);
+  return { missing, before, rows, values, rejected, short: short.rows, merged, even };
 }"""
 
 
@@ -233,14 +284,15 @@ def test_the_buffer_has_no_gaps_and_no_doubles(served: Served, page: Page) -> No
     assert got["values"] == [10 * row for row in range(12)]
     assert got["rejected"] == [30 if row == 3 else None for row in range(12)]
     assert got["short"] == [16, 17, 18, 19, 20]
-    merged = got["merged"]
-    ends = np.cumsum(merged["counts"]).tolist()
-    assert len(ends) <= 10
-    assert ends[-1] == merged["next"] == 50
-    assert merged["rows"] == [0, *ends[:-1]]
-    assert merged["low"][0] == [10 * row for row in merged["rows"]]
-    assert merged["high"][0] == [10 * (end - 1) for end in ends]
-    assert sum(merged["n_dropped"]) == 1
+    for merged in (got["merged"], got["even"]):
+        ends = np.cumsum(merged["counts"]).tolist()
+        assert len(ends) <= 10
+        assert ends[-1] == merged["next"] == 50
+        assert merged["rows"] == [0, *ends[:-1]]
+        assert merged["low"][0] == [10 * row for row in merged["rows"]]
+        assert merged["high"][0] == [10 * (end - 1) for end in ends]
+        assert sum(merged["n_dropped"]) == 1
+    assert min(got["even"]["counts"][:-1]) >= 5 > min(got["merged"]["counts"][:-1])
 
 
 def test_the_api_can_be_read_and_tried(served: Served, page: Page) -> None:

@@ -225,6 +225,9 @@ def test_nothing_of_what_was_refused_is_in_the_store(client):
 
 BAD_KEYS = [
     "",
+    " ",
+    "a ",
+    "\u2003a",
     "..",
     "a/../b",
     ".",
@@ -393,6 +396,9 @@ def test_points_and_history(client):
     whole = read(client, f"/streams/{key}/history")
     assert (whole["first_row"], whole["n_rows"], whole["condensed"]) == (0, 400, False)
     assert whole["low"] == whole["high"] == [levels()]
+    changes = [row for row, change in enumerate(whole["change"]) if change]
+    assert changes
+    assert all(whole["estimate"][0][row + after] is not None for row in changes for after in (0, 1))
     few = read(client, f"/streams/{key}/history?buckets=7")
     assert few["condensed"]
     assert len(few["rows"]) <= 7
@@ -425,6 +431,10 @@ def test_alarms_are_acknowledged_and_noted(client):
     assert [one["id"] for one in read(client, f"/alarms?stream={key}&before={raised[-1]['id']}&limit=1")["alarms"]] == [
         raised[-2]["id"]
     ]
+    newest = [one["id"] for one in raised[:-3:-1]]
+    for last in newest[::-1]:  # the newest that is open; acknowledged, and opened again
+        client.patch(f"/alarms/{newest[0]}", json={"acknowledged": last != newest[0]})
+        assert read(client, f"/streams/{key}")["last_alarm"]["id"] == last
     assert client.post("/alarms/acknowledge", json={"stream": key}).json() == {"acknowledged": len(raised)}
     assert read(client, f"/streams/{key}")["state"] == "quiet"
     everything = client.post("/alarms/acknowledge", json={}).json()["acknowledged"]

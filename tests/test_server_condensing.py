@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from holdfast.server.store import condensing
+from holdfast.server.store.blocks import MOST
 from holdfast.server.store.condensing import FACTOR, LEVELS, read_history
 from monitor import expected, levels, tables
 
@@ -27,6 +28,14 @@ def summed_up(found, begin, end):
         np.fmax.reduce(found.score[own]),
         np.fmin.reduce(found.p_value[own]),
     )
+
+
+def test_where_a_block_ends_with_what_is_condensed(start):
+    monitor = start(keep=KEEP)
+    monitor.post("a", levels(MOST + KEEP))
+    monitor.checkpoint()
+    monitor.condense()
+    assert history(monitor).counts.tolist() == [FACTOR] * (MOST // FACTOR) + [1] * KEEP
 
 
 def test_what_is_condensed_says_the_same(start):

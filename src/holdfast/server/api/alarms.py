@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from holdfast.server.api import schemas
 from holdfast.server.api.answers import answer
 from holdfast.server.errors import Refused
+from holdfast.server.live.board import in_short
 from holdfast.server.live.watching import Watching, watching
 from holdfast.server.store import alarms as store
 
@@ -63,8 +64,10 @@ def _change(live: Watching, number: int, change: schemas.Change) -> dict[str, An
         store.change_alarm(connection, number, change.acknowledged, change.note)
         after = store.alarm_of(connection, number)
         assert after is not None
-    with board.lock:
         known = live.known(after["stream"])
+        _, still_open = store.find_alarms(connection, stream=known.entry.number, is_open=True, before=None, limit=1)
+    with board.lock:
+        known.open_alarm = in_short(still_open[0]) if still_open else None
         known.open_alarms += (after["acknowledged_at"] is None) - (before["acknowledged_at"] is None)
         board.note([known])
         board.reorder()

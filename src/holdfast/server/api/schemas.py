@@ -78,7 +78,7 @@ class Summary(BaseModel):
     last_seen: float | None
     last: list[float | None]
     p_value: float | None
-    last_alarm: LastAlarm | None
+    last_alarm: LastAlarm | None = Field(description="The newest that is open; if none is, the newest of all.")
     spark: list[float | None]
     spark_dropped: list[int]
 

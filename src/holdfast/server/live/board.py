@@ -18,21 +18,24 @@ ALARMING, BY_NAME, RECENT = "alarming", "name", "recent"
 
 
 class Known:
-    """One stream. last_alarm: as the API tells it in short. seq: when it changed last, counted in groups.
+    """One stream. open_alarm, newest_alarm: the newest open one and the newest of all, as the API tells them in short.
+
+    seq: when it changed last, counted in groups.
 
     first_row: the first whose point is kept. packed: the row before which blocks are long; loose: blocks since.
     """
 
     __slots__ = (
-        *("entry", "n_points", "n_dropped", "n_alarms", "open_alarms", "last_alarm", "last_time", "last_seen"),
-        *("last", "p_value", "spark", "clock", "first_row", "packed", "loose", "seq"),
+        *("entry", "n_points", "n_dropped", "n_alarms", "open_alarms", "open_alarm", "newest_alarm"),
+        *("last_time", "last_seen", "last", "p_value", "spark", "clock", "first_row", "packed", "loose", "seq"),
     )
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.n_points = self.n_dropped = self.n_alarms = self.open_alarms = self.seq = 0
         self.first_row = self.packed = self.loose = 0
-        self.last_alarm: dict[str, Any] | None = None
+        self.open_alarm: dict[str, Any] | None = None
+        self.newest_alarm: dict[str, Any] | None = None
         self.last_time: str | float | int | None = None
         self.last_seen: float | None = None
         self.last: list[float | None] = []
@@ -64,7 +67,12 @@ class Known:
         """A new one."""
         self.n_alarms += 1
         self.open_alarms += 1
-        self.last_alarm = in_short(alarm)
+        self.open_alarm = self.newest_alarm = in_short(alarm)
+
+    @property
+    def last_alarm(self) -> dict[str, Any] | None:
+        """The newest that is open; if none is, the newest of all."""
+        return self.open_alarm if self.open_alarms else self.newest_alarm
 
     def told(self, settled: int) -> dict[str, Any]:
         """As the API tells it. settled: points from which on every kind of alarm can be raised."""

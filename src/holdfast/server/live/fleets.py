@@ -134,17 +134,16 @@ def require_same_settings(learner: SRA, before: dict[str, object] | None) -> dic
 
 
 def _learn_alone(fleet: Fleet, run: Run) -> tuple[Trace, Vector]:
-    """Learns a run by the learner of its stream; the means after every few rows, and after the last."""
+    """Learns a run by the learner of its stream; the means after every few rows, after changes, and after the last."""
     traces, values, means = [], run.values, np.full(run.values.shape, np.nan)
     if run.number not in fleet:
         traces.append(fleet.update(np.array([run.number]), values[:1]))  # so that there is a learner
         values = values[1:]
     learner = fleet[run.number]
     trace = learner.process(values, record="means")
-    after, wanted = (
-        means[-len(trace) :],
-        np.arange(run.first, run.first + len(means))[-len(trace) :] % EVERY == EVERY - 1,
-    )
+    after, rows = means[-len(trace) :], np.arange(run.first, run.first + len(means))[-len(trace) :]
+    wanted = (rows % EVERY == EVERY - 1) | trace.change
+    wanted[1:] |= trace.change[:-1]
     wanted[-1] = True
     if trace.means.shape[1] == 1:
         after[wanted] = trace.means[wanted, 0]

@@ -62,6 +62,8 @@ def check_key(key: Any) -> str:
         raise Refused("bad_key", f"the key of a stream is a text of 1 to {LONGEST_KEY} characters")
     if any(ord(letter) < 32 or 127 <= ord(letter) < 160 or "\ud800" <= letter <= "\udfff" for letter in key):
         raise Refused("bad_key", "the key of a stream has no control characters, and no halves of characters")
+    if key != key.strip():
+        raise Refused("bad_key", "the key of a stream neither begins nor ends with white space")
     parts = key.split("/")
     if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in LAST_PARTS):
         raise Refused(

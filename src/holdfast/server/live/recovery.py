@@ -55,9 +55,11 @@ def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
             relearnt += fleets.relearn(connection, number, known.entry.width, learnt.get(number, 0) - 1)
     for number, (_, dropped) in fleets.counts().items():
         board.of_number(number).n_dropped = dropped
-    for number, n, n_open, newest in alarms.counts(connection):
-        known, last = board.of_number(number), alarms.alarm_of(connection, newest)
-        known.n_alarms, known.open_alarms, known.last_alarm = n, n_open, None if last is None else in_short(last)
+    for number, n, n_open, *newest in alarms.counts(connection):
+        known = board.of_number(number)
+        known.n_alarms, known.open_alarms = n, n_open
+        told = [None if one is None else alarms.alarm_of(connection, one) for one in newest]
+        known.newest_alarm, known.open_alarm = (None if alarm is None else in_short(alarm) for alarm in told)
     board.n_points = sum(known.n_points for known in board.all())
     board.note(board.all())
     return Recovered(checkpoint, {n: rows for n, rows in learnt.items() if n in widths}, relearnt)

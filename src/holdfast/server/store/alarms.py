@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
 from holdfast.server.store.blocks import as_time
 from holdfast.server.store.many import insert_many
@@ -74,11 +74,13 @@ def acknowledge_all(connection: Connection, stream: int | None) -> list[int]:
     return numbers
 
 
-def counts(connection: Connection) -> list[tuple[int, int, int, int]]:
-    """Of each stream with alarms: its number, how many there are, how many are open, and the newest one's number."""
+def counts(connection: Connection) -> list[tuple[int, int, int, int, int | None]]:
+    """Of each stream with alarms: its number, how many there are, how many are open, the newest and the newest open."""
     open_ones = func.count() - func.count(ALARMS.c.acknowledged_at)  # which does not count what is NULL
-    chosen = select(ALARMS.c.stream, func.count(), open_ones, func.max(ALARMS.c.id)).group_by(ALARMS.c.stream)
-    return [(stream, n, n_open, newest) for stream, n, n_open, newest in connection.execute(chosen)]
+    newest_open = func.max(case((ALARMS.c.acknowledged_at.is_(None), ALARMS.c.id)))
+    chosen = select(ALARMS.c.stream, func.count(), open_ones, func.max(ALARMS.c.id), newest_open)
+    found = connection.execute(chosen.group_by(ALARMS.c.stream))
+    return [(stream, n, n_open, newest, newest_open) for stream, n, n_open, newest, newest_open in found]
 
 
 def newest_number(connection: Connection) -> int:

@@ -82,8 +82,8 @@ class Block:
         return cls(0, [], np.zeros((0, width)), np.zeros((0, width)), none, none, none, np.zeros(0, np.int64))
 
     def cut(self) -> Iterator[Block]:
-        """Blocks that are not too long."""
-        if len(self) <= MOST:
+        """Blocks that are not too long; of nothing none."""
+        if 0 < len(self) <= MOST:
             yield self
             return
         for begin in range(0, len(self), MOST):

@@ -1,6 +1,7 @@
 // Ranges and labels of axes. Used by chart.js only.
 
 import { few } from "../common.js";
+import { inUTC } from "./zone.js";
 
 const SAMPLE = 4000; // values that tell the usual range well enough
 
@@ -58,11 +59,11 @@ export function nearest(xs, x) {
   return high < 0 ? -1 : x - xs[low] <= xs[high] - x ? low : high;
 }
 
-/** A time as people read it: ISO 8601 without what goes without saying, numbers in few digits, other texts as they are. */
+/** A time as people read it: ISO 8601 without what goes without saying, in UTC if it has a zone; numbers in few digits; other texts as they are. */
 export function readableTime(time) {
   if (time === null || time === undefined) return "";
   if (typeof time === "number") return few(time, 7);
-  const text = String(time);
+  const text = inUTC(String(time));
   const parts = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?/.exec(text);
   if (!parts) return text.length > 24 ? `${text.slice(0, 23)}…` : text;
   const seconds = (parts[3] ?? "").replace(/\.0+$/, "").slice(0, 7);

@@ -7,7 +7,7 @@
 //   legend: [{ label, kind: "line" | "upright" | "tick", colour, dash }], also: (uPlot) => [y, …] }
 //   legend: what else is drawn, as events are. also: places on a logarithmic axis that always have a label.
 //   usual: a few far values of the first series (or of those named, counted from 1) do not stretch the axis; they are shown as triangles at its edge.
-// SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], size, band: { to: 2, colour } }
+// SERIES = { label, kind: "line" | "dots" | "marks" | "none", colour: "estimate" (a name of base.css), width, dash: [4, 3], stepped, size, band: { to: 2, colour } }
 //   "marks" are rings (rejected points). "none" is only told under the cursor. band fills down to that series of the panel (counted from 1).
 // x: rows, ascending. times: of the same length, or null; the axis shows them where there are any. ys: of the same length, null is a gap.
 // events: [{ kind: "change" | "anomaly" | "known", row, from, chosen }]: a change is a line with a band from its onset; an anomaly a tick; "known" is dashed.
@@ -21,13 +21,14 @@ import { colour, few, h, whole } from "../common.js";
 import { nearest, padded, powersOfTen, readableTime, timeLabels, usualRange } from "./axis.js";
 import { dots, marks, paintEvents } from "./paint.js";
 import { pinch } from "./touch.js";
+import { hasZone, zoneOf } from "./zone.js";
 
 const SCALES = { linear: {}, log: { distr: 3, log: 10 }, asinh: { distr: 4, asinh: 1 } };
 const AXIS = 58; // pixels left of every chart, so that they stand in line
 let count = 0;
 
 export function panels(container, { panels: wanted, sync = `charts ${++count}`, onzoom, onwindow, onrow }) {
-  const group = { charts: {}, zoomed: null, times: null, events: [], window: null, x: [] };
+  const group = { charts: {}, zoomed: null, times: null, zone: "", events: [], window: null, x: [] };
   const where = h("span", { class: "chart-where numbers" });
   const root = h(
     "div",
@@ -47,8 +48,8 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
     const row = index === null || index === undefined ? null : group.x[index];
     where.textContent =
       row === null || row === undefined
-        ? ""
-        : `row ${whole(row)}${group.times ? ` · ${readableTime(group.times[index])}` : ""}`;
+        ? group.zone
+        : `row ${whole(row)}${group.times ? ` · ${underCursor(group.times[index])}` : ""}`;
     onrow?.(row ?? null);
   };
   group.zoom = (range, quietly = false) => {
@@ -64,7 +65,7 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   group.set = ({ x, times, data, events, window }) => {
     if (x !== undefined) group.x = x;
-    if (times !== undefined) group.times = times;
+    if (times !== undefined) setTimes(group, where, times);
     if (events !== undefined) group.events = events;
     if (window !== undefined) group.window = window;
     for (const [name, ys] of Object.entries(data ?? {})) group.charts[name]?.setData([group.x, ...ys], false);
@@ -83,6 +84,21 @@ export function panels(container, { panels: wanted, sync = `charts ${++count}`, 
   };
   fit(group, root);
   return group;
+}
+
+/** While nothing is under the cursor, the zone of the times stands at its place. */
+function setTimes(group, where, times) {
+  const zone = zoneOf(times) && `times in ${zoneOf(times)}`;
+  if (where.textContent === group.zone) where.textContent = zone;
+  Object.assign(group, { times, zone });
+}
+
+/** A time with its zone, and what the clock of this browser said then. */
+function underCursor(time) {
+  if (!hasZone(time)) return readableTime(time);
+  const here = new Date(time);
+  const local = Number.isNaN(here.getTime()) || !here.getTimezoneOffset() ? "" : ` (${here.toLocaleTimeString()} here)`;
+  return `${readableTime(time)} UTC${local}`;
 }
 
 function wholeWindow({ window, x }) {
@@ -157,12 +173,12 @@ function onSelect(group, u) {
   u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
 }
 
-function seriesOf({ label, kind = "line", colour: name = "points", width = 1.75, dash, size }) {
+function seriesOf({ label, kind = "line", colour: name = "points", width = 1.75, dash, size, stepped }) {
   const common = { label, scale: "y", points: { show: false }, stroke: () => colour(name), spanGaps: false };
   if (kind === "dots") return { ...common, paths: dots(name, size) };
   if (kind === "marks") return { ...common, paths: marks(name) };
   if (kind === "none") return { ...common, show: true, paths: () => null, auto: false };
-  return { ...common, width, dash };
+  return { ...common, width, dash, ...(stepped ? { paths: uPlot.paths.stepped({ align: 1 }) } : {}) };
 }
 
 function legendOf({ label, kind = "line", colour: name = "points", dash }) {
@@ -217,8 +233,10 @@ function yAxis({ scale, also }) {
     space: 28,
     ...(scale === "linear" || scale === undefined
       ? {}
-      : { splits: (u, axis, min, max) => withAlso(powersOfTen(min, max), also?.(u) ?? [], min, max) }),
-    ...(also ? { filter: (u, splits) => splits } : {}),
+      : {
+          splits: (u, axis, min, max) => withAlso(powersOfTen(min, max), also?.(u) ?? [], min, max),
+          filter: (u, splits) => splits,
+        }),
     values: (u, ticks) => ticks.map((tick) => (tick === null || tick === undefined ? "" : few(tick, 4))),
   };
 }

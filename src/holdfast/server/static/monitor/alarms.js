@@ -1,9 +1,12 @@
 // Alarms as cards: of one stream, or the open ones of all. They can be acknowledged, opened again and noted.
 
 import { ago, api, h, tell, whole } from "../common.js";
+import { readableTime } from "../charts/axis.js";
+import { hasZone, secondsOf } from "../charts/zone.js";
 import { link } from "./row.js";
 
 const PAGE = 50;
+const APART = 5; // seconds between a point's time and its alarm that go without saying
 const WORDS = { change: "change", anomaly: "anomaly" };
 
 export class AlarmList {
@@ -15,10 +18,10 @@ export class AlarmList {
 
   /**
    * Of one `stream`, or of all when it is null; `open` leaves out what was acknowledged.
-   * `changed(alarms)` is called when the list is another, `choose(id | null)` when one is pointed at.
+   * `changed(alarms)` is called when the list is another, `choose(id | null)` when one is pointed at, `show(alarm)` when one is clicked.
    */
-  constructor({ stream = null, open = true, changed = () => {}, choose = () => {} } = {}) {
-    Object.assign(this, { stream, open, changed, choose });
+  constructor({ stream = null, open = true, changed = () => {}, choose = () => {}, show = null } = {}) {
+    Object.assign(this, { stream, open, changed, choose, show });
     this.list = h("ol", { class: "alarms" });
     this.none = h(
       "p",
@@ -132,15 +135,17 @@ export class AlarmList {
   }
 }
 
-/** The time of the stream's own clock where it has one, and the row. */
+/** The time of the point where it has one, and its row. */
 export function where(alarm) {
-  const time =
-    alarm.time === null || alarm.time === undefined
-      ? ""
-      : `${String(alarm.time)
-          .replace("T", " ")
-          .replace(/\.\d+|Z$|\+00:00$/g, "")} · `;
-  return `${time}row ${whole(alarm.row)}`;
+  const time = readableTime(alarm.time);
+  return `${time ? `${time}${hasZone(alarm.time) ? " UTC" : ""} · ` : ""}row ${whole(alarm.row)}`;
+}
+
+/** How long ago it was; where it was raised at quite another time than the point has, that is said. */
+function since(alarm) {
+  const point = secondsOf(alarm.time);
+  const apart = point === null || Math.abs(alarm.raised_at - point) > APART;
+  return `${apart ? "raised " : ""}${ago(alarm.raised_at)}`;
 }
 
 class Card {
@@ -155,7 +160,9 @@ class Card {
       class: "small",
       onclick: () => list.change(this.alarm, { acknowledged: !this.alarm.acknowledged_at }),
     });
-    this.message = h("p", { class: "message" });
+    this.message = list.show
+      ? h("button", { type: "button", class: "message linklike", title: "Show it in the charts" })
+      : h("p", { class: "message" });
     this.noted = h("div", { class: "noted" });
     this.note = h("button", { type: "button", class: "quiet small", onclick: () => this.#editNote() });
     const name = list.stream === null ? h("a", { class: "of", href: link(alarm.stream) }, alarm.stream) : null;
@@ -175,7 +182,14 @@ class Card {
     ]) {
       this.element.addEventListener(name, () => list.choose(id));
     }
+    if (list.show) this.element.addEventListener("click", (event) => this.#onClick(event));
     this.fill(alarm);
+  }
+
+  /** A click anywhere but on its other controls, and not one that selects its text. */
+  #onClick({ target }) {
+    const other = target.closest("a, button, textarea");
+    if ((!other || other === this.message) && getSelection().isCollapsed) this.list.show(this.alarm);
   }
 
   fill(alarm) {
@@ -194,8 +208,8 @@ class Card {
 
   age() {
     const done = this.alarm.acknowledged_at ? ` · acknowledged ${ago(this.alarm.acknowledged_at)}` : "";
-    this.when.textContent = `${ago(this.alarm.raised_at)} · ${where(this.alarm)}${done}`;
-    this.when.title = new Date(this.alarm.raised_at * 1000).toLocaleString();
+    this.when.textContent = `${where(this.alarm)} · ${since(this.alarm)}${done}`;
+    this.when.title = `Raised at ${new Date(this.alarm.raised_at * 1000).toLocaleString()}, the time of this browser`;
   }
 
   #showNote() {

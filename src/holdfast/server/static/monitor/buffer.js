@@ -107,6 +107,31 @@ export class Buffer {
     for (const name of NESTED) this[name] = this[name].map((column) => pairs(column, MERGE[name]));
   }
 
+  /** The most points that one place of these rows stands for. */
+  widest(first = -Infinity, last = Infinity) {
+    let most = 0;
+    for (let i = 0; i < this.length; i++)
+      if (this.rows[i] <= last && this.rows[i] + this.counts[i] > first) most = Math.max(most, this.counts[i]);
+    return most;
+  }
+
+  /** A copy in which neighbours are merged to `size` points or more: a picture in which all places are alike. */
+  even(size) {
+    const copy = new Buffer(this.nVariables, { span: this.span, most: this.most });
+    const [starts, ends] = [[], []];
+    let n = size;
+    this.counts.forEach((count, i) => {
+      if (n >= size) starts.push(i);
+      n = n >= size ? count : n + count;
+    });
+    starts.forEach((_, k) => ends.push(starts[k + 1] ?? this.length));
+    const join = (column, merge) => starts.map((from, k) => column.slice(from, ends[k]).reduce((a, b) => merge(a, b)));
+    for (const name of ["rows", ...FLAT]) copy[name] = join(this[name], MERGE[name]);
+    for (const name of NESTED) copy[name] = this[name].map((column) => join(column, MERGE[name]));
+    copy.next = this.next;
+    return copy;
+  }
+
   columns() {
     return [this.rows, ...FLAT.map((name) => this[name]), ...NESTED.flatMap((name) => this[name])];
   }
@@ -122,7 +147,7 @@ export class Buffer {
     return low - 1;
   }
 
-  /** The estimate of a variable as a line: the server tells it at every few rows only, between them it is drawn straight. */
+  /** The estimate of a variable as steps: the server tells it at changes and every few rows, between them it holds. */
   line(j) {
     const [column, { rows }] = [this.estimate[j].slice(), this];
     let last = -1;
@@ -130,8 +155,7 @@ export class Buffer {
       if (column[i] === null) continue;
       const apart = last < 0 ? Infinity : rows[i] - rows[last];
       if (apart <= APART * Math.max(1, this.counts[i])) {
-        for (let k = last + 1; k < i; k++)
-          column[k] = column[last] + ((column[i] - column[last]) * (rows[k] - rows[last])) / apart;
+        column.fill(column[last], last, i);
       }
       last = i;
     }

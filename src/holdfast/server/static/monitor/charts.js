@@ -1,34 +1,39 @@
 // The charts of one stream: a panel a variable with the data, the estimate and what was rejected; then score and p-value.
 
 import { panels } from "../charts/chart.js";
+import { called } from "./variables.js";
 
 const LEAST = 1e-300; // a p-value of 0 has no place on a logarithmic axis
+const BANDS = 500; // places of a band: with more its edges are a thicket
 const DEEP = 1e-8; // how far the axis goes down; what lies below is shown at its edge
-export const SHOWN = 3; // variables shown at first, when there are many
-
-/** The name of a variable; where nobody gave one, numbers stand for names. */
-export const called = (variables, j) =>
-  variables[j] !== String(j) ? variables[j] : variables.length === 1 ? "value" : `variable ${j}`;
 
 export class StreamCharts {
   #group = null;
   #made = "";
 
-  constructor(place, stream) {
-    this.place = place;
-    this.stream = stream;
+  /** `far` is the promise of the server's learners; `onwindow(zoomed)` is called when somebody zooms in or out. */
+  constructor(place, stream, { far = null, onwindow = () => {} } = {}) {
+    Object.assign(this, { place, stream, far, onwindow });
+  }
+
+  zoom(range) {
+    this.#group?.zoom(range);
   }
 
   /** Draws the buffer: `shown` are the places of the variables to show, `alarms` those to mark, `chosen` the id of one to point out. */
-  draw(buffer, { variables, shown, alarms, chosen = null }) {
-    const condensed = buffer.counts.some((count) => count > 1);
+  draw(whole, { variables, shown, alarms, chosen = null }) {
+    const widest = whole.widest(...(this.#group?.zoomed ?? []));
+    const condensed = widest > 1;
+    const inView = this.#group?.zoomed ?? windowOf(whole) ?? [0, 0];
+    const merged = Math.ceil((inView[1] - inView[0]) / BANDS / widest); // of the widest places
+    const buffer = condensed ? whole.even(Math.max(merged, 1) * widest) : whole;
     const made = JSON.stringify([variables, shown, condensed]);
     if (made !== this.#made) this.#make(variables, shown, condensed);
     this.#made = made;
     // Copies: a chart that was drawn must not grow under its cursor, least of all when it is paused.
     const data = {
       score: [buffer.score.slice()],
-      p_value: [buffer.p_value.map((p) => (p === null ? null : Math.max(p, LEAST)))],
+      p_value: [buffer.p_value.map((p) => (p === null ? null : Math.max(p, LEAST))), buffer.rows.map(() => this.far)],
     };
     for (const j of shown) {
       const line = buffer.line(j);
@@ -53,6 +58,7 @@ export class StreamCharts {
     this.#group?.destroy();
     this.#group = panels(this.place, {
       sync: `stream ${this.stream}`,
+      onwindow: (zoomed) => this.onwindow(zoomed),
       panels: [
         ...shown.map((j) => dataPanel(j, called(variables, j), condensed, shown.length)),
         {
@@ -67,8 +73,15 @@ export class StreamCharts {
           title: "p-value",
           height: 84,
           scale: "log",
-          range: (low) => [Math.max(Math.min(low ?? 1, 1e-3), DEEP) / 2, 1.6],
-          series: [{ label: "p", kind: "dots", colour: "points", size: 1.4 }],
+          range: (low) => [
+            Math.max(Math.min(low ?? 1, 1e-3, (this.far ?? 1) / 2), Math.min(DEEP, this.far ?? 1)) / 2,
+            1.6,
+          ],
+          also: () => [1, this.far ?? 1],
+          series: [
+            { label: "p", kind: "dots", colour: "points", size: 1.4 },
+            { label: "promise", kind: "line", colour: "soft", width: 1, dash: [4, 4] },
+          ],
         },
       ],
     });
@@ -88,14 +101,14 @@ export class StreamCharts {
 
 function dataPanel(j, name, condensed, many) {
   const values = condensed
-    ? { kind: "line", colour: "points", width: 1, band: { to: 4, colour: "points" } }
+    ? { kind: "line", colour: "points", width: 0.75, band: { to: 4, colour: "points" } }
     : { kind: "dots", colour: "points" };
   const series = [
     { label: condensed ? "highest" : "value", ...values },
-    { label: "estimate", kind: "line", colour: "estimate", width: 2 },
+    { label: "estimate", kind: "line", colour: "estimate", width: 2, stepped: true },
     { label: "rejected", kind: "marks", colour: "dropped" },
   ];
-  if (condensed) series.push({ label: "lowest", kind: "line", colour: "points", width: 1 });
+  if (condensed) series.push({ label: "lowest", kind: "line", colour: "points", width: 0.75 });
   return { name: `data ${j}`, title: name, height: many > 1 ? 150 : 230, usual: condensed ? [1, 4] : true, series };
 }
 

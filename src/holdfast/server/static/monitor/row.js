@@ -2,6 +2,7 @@
 
 import { ago, few, h, whole } from "../common.js";
 import { spark } from "./spark.js";
+import { called } from "./variables.js";
 
 export const STATES = { alarming: "alarming", learning: "still learning", quiet: "quiet" };
 const FRESH = 15; // seconds within which the last point counts as one of now
@@ -15,6 +16,8 @@ export function makeRow() {
     name: h("span", { class: "name" }),
     note: h("span", { class: "note small" }),
     canvas: h("canvas", { class: "spark", "aria-hidden": "true" }),
+    which: h("span", { class: "variable" }),
+    others: h("span", { class: "others" }),
     value: h("span", { class: "value numbers" }),
     age: h("span", { class: "age small numbers" }),
     summary: null,
@@ -24,8 +27,8 @@ export function makeRow() {
     { class: "stream", tabindex: "-1" },
     row.mark,
     h("span", { class: "words" }, h("span", { class: "first" }, row.name, row.state), row.note),
-    row.canvas,
-    h("span", { class: "figures" }, row.value, row.age),
+    h("span", { class: "picture" }, row.canvas, row.which),
+    h("span", { class: "figures" }, row.value, row.others, row.age),
   );
   row.slot = h("div", { class: "slot", role: "listitem" }, row.anchor);
   return row;
@@ -38,7 +41,8 @@ export function fillRow(row, summary) {
   row.anchor.classList.toggle("waiting", !summary);
   if (!summary) {
     row.anchor.removeAttribute("href");
-    for (const part of [row.name, row.note, row.value, row.age, row.state]) part.textContent = "";
+    for (const part of [row.name, row.note, row.value, row.age, row.state, row.which, row.others])
+      part.textContent = "";
     row.mark.className = "mark";
     row.canvas.getContext("2d").clearRect(0, 0, row.canvas.width, row.canvas.height);
     return;
@@ -50,7 +54,11 @@ export function fillRow(row, summary) {
   row.name.textContent = summary.key;
   row.note.replaceChildren(...note(summary));
   row.note.classList.toggle("raised", summary.open_alarms > 0);
-  row.value.textContent = values(summary.last);
+  row.value.textContent = summary.last?.length ? few(summary.last[0]) : "–";
+  const { variables } = summary;
+  row.anchor.classList.toggle("several", variables.length > 1); // which of them the value and the line are of is said then
+  row.which.textContent = variables.length > 1 ? called(variables, 0) : "";
+  row.others.textContent = variables.length > 1 ? `and ${whole(variables.length - 1)} more` : "";
   ageRow(row);
   spark(row.canvas, summary.spark ?? [], summary.spark_dropped ?? []);
 }
@@ -65,14 +73,8 @@ export function ageRow(row) {
 }
 
 function note(summary) {
-  const points = `${whole(summary.n_points)} points`;
+  const points = `${whole(summary.n_points)} ${summary.n_points === 1 ? "point" : "points"}`;
   if (!summary.open_alarms) return [summary.state === "learning" ? `${points} · still learning` : points];
   const count = summary.open_alarms > 1 ? [h("b", { class: "count" }, whole(summary.open_alarms)), " "] : [];
   return [...count, (summary.last_alarm?.message ?? "alarm").replace(" standard deviations", " sd")]; // there is little room
-}
-
-/** The last values; of many variables the first and how many more there are. */
-export function values(last) {
-  if (!last?.length) return "–";
-  return last.length === 1 ? few(last[0]) : `${few(last[0], 3)} +${last.length - 1}`;
 }
