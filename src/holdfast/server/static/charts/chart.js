@@ -131,7 +131,7 @@ function addPanel(group, root, panel, sync, last) {
     {
       width: Math.max(root.clientWidth, 200),
       height: (panel.height ?? 160) + (last ? 24 : 0),
-      padding: [6, 18, last ? 0 : 6, 0],
+      padding: [6, 30, last ? 0 : 6, 0],
       legend: { show: false },
       cursor: {
         sync: {
