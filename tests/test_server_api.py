@@ -432,9 +432,7 @@ def test_alarms_are_acknowledged_and_noted(client):
         raised[-2]["id"]
     ]
     newest = [one["id"] for one in raised[:-3:-1]]
-    for last in newest[
-        ::-1
-    ]:  # the newest that is open; acknowledged, and opened again
+    for last in newest[::-1]:  # the newest that is open; acknowledged, and opened again
         client.patch(f"/alarms/{newest[0]}", json={"acknowledged": last != newest[0]})
         assert read(client, f"/streams/{key}")["last_alarm"]["id"] == last
     assert client.post("/alarms/acknowledge", json={"stream": key}).json() == {"acknowledged": len(raised)}
