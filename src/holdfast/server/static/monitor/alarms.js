@@ -137,7 +137,7 @@ export class AlarmList {
 
 /** The time of the point where it has one, and its row. */
 export function where(alarm) {
-  const time = readableTime(alarm.time);
+  const time = readableTime(alarm.time).replace(/(:\d\d)\.\d+$/, "$1"); // the row says the rest
   return `${time ? `${time}${hasZone(alarm.time) ? " UTC" : ""} · ` : ""}row ${whole(alarm.row)}`;
 }
 
