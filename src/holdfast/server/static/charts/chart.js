@@ -218,7 +218,9 @@ function xAxis(group, shown) {
       const times = ticks.map((tick) =>
         tick >= group.x[0] && tick <= group.x[group.x.length - 1] ? group.times[nearest(group.x, tick)] : null,
       );
-      return timeLabels(times) ?? rows();
+      const labels = timeLabels(times);
+      const repeated = labels?.some((text, i) => text && text === labels[i - 1]); // many points of one moment
+      return labels && !repeated ? labels : rows();
     },
   };
 }
