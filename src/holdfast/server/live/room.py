@@ -42,7 +42,7 @@ class Room:
             known = desk.board.find(number)
             if known is not None and (known.loose >= LOOSE or self._is_due(known)):
                 due.append(known)
-                gone += min(max(known.n_points - known.first_row - self.keep, 0), AT_ONCE)
+                gone += max(known.loose, min(known.n_points - known.first_row - self.keep, AT_ONCE))
         self._came = 0
         if due:
             with desk.store.writing() as connection:

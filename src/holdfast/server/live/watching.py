@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,10 +50,17 @@ class Watching:
         self.settings, self.store = settings, store
         self.desk = Desk(store, settings.learner, settings.max_streams)
         self.hub = Hub(asyncio.get_running_loop())
-        threading.Thread(target=self.desk.fleets.warm_up, name="holdfast warm-up", daemon=True).start()
+        threading.Thread(target=self._warm_up, name="holdfast warm-up", daemon=True).start()
         self.feeds: list[Any] = []
         """Sources that bring points in."""
         self.keeper = Keeper(self.desk, settings.keep, self.hub.publish, settings.every)
+
+    def _warm_up(self) -> None:
+        """Has kernels compiled, and keeps what that leaves in memory out of every search for garbage, which would hold
+        up all posts for as long as it takes."""
+        self.desk.fleets.warm_up()
+        gc.collect()
+        gc.freeze()
 
     async def post(self, parts: list[Part], name: str | None = None, digest: str = "") -> list[dict[str, Any]]:
         """Learns points; the answer comes once they are kept."""
