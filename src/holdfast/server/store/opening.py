@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -23,6 +24,10 @@ FORMAT = 1
 OURS = 7_235_418_120_554_511  # the number of our lock among those of a PostgreSQL database
 
 
+LONGEST_LOG = 16_384  # pages of SQLite's log, after which a commit has to wait until it is written back
+WRITE_BACK = 1.0  # seconds after which it is written back besides, so that no commit has to
+
+
 class StoreError(HoldfastError):
     """The store could not be read or written; what was not answered with success is not in it."""
 
@@ -38,7 +43,7 @@ class Store:
         self.shown = self.url.render_as_string(hide_password=True) if self.is_shared else str(self.url.database)
         self._lock: IO[bytes] | Connection | None = None
         self.engine, self.writer = _engine_of(self.url), _engine_of(self.url)  # readers cannot keep the writer waiting
-        self._name = uuid4().hex
+        self._name, self._closed = uuid4().hex, threading.Event()
         try:
             self._take()
             self._require_ours()
@@ -46,12 +51,20 @@ class Store:
             self._check_format()
             with self.writer.begin() as connection:
                 set_about(connection, "server", self._name)
+            if not self.is_shared:
+                threading.Thread(target=self._write_back, name="holdfast write-back", daemon=True).start()
         except SQLAlchemyError as error:
             self.close()
             raise BadInputError(f"{self.shown} cannot be opened: {in_words(error)}") from None
         except BaseException:
             self.close()
             raise
+
+    def _write_back(self) -> None:
+        """SQLite's log goes into its file in the background: within a commit it would hold up all posts."""
+        while not self._closed.wait(WRITE_BACK):
+            with suppress(SQLAlchemyError), self.engine.connect() as connection:
+                connection.exec_driver_sql("pragma wal_checkpoint(passive)")
 
     @property
     def is_shared(self) -> bool:
@@ -86,6 +99,7 @@ class Store:
 
     def close(self) -> None:
         """Lets go of it."""
+        self._closed.set()
         if self._lock is not None:
             self._lock.close()
         self.engine.dispose()
@@ -176,5 +190,6 @@ def _engine_of(url: URL) -> Engine:
         connection.execute("pragma journal_mode = wal")  # readers do not wait for the writer
         connection.execute("pragma synchronous = full")  # what is answered with success survives a power cut
         connection.execute("pragma cache_size = -65536")
+        connection.execute(f"pragma wal_autocheckpoint = {LONGEST_LOG}")
 
     return engine
