@@ -235,10 +235,8 @@ function yAxis({ scale, also }) {
     space: 28,
     ...(scale === "linear" || scale === undefined
       ? {}
-      : {
-          splits: (u, axis, min, max) => withAlso(powersOfTen(min, max), also?.(u) ?? [], min, max),
-          filter: (u, splits) => splits,
-        }),
+      : { splits: (u, axis, min, max) => withAlso(powersOfTen(min, max), also?.(u) ?? [], min, max) }),
+    ...(also ? { filter: (u, splits) => splits } : {}),
     values: (u, ticks) => ticks.map((tick) => (tick === null || tick === undefined ? "" : few(tick, 4))),
   };
 }
