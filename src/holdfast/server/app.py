@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import TypeAdapter
 
@@ -67,16 +68,16 @@ def make_app(settings: Settings, rules: Rules | None = None, feeding: Feeding | 
 
 def _add_pages(app: FastAPI) -> None:
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    for path, name in {"/": "index.html", "/explorer": "explorer.html", "/api": "api.html"}.items():
+    for path, name in {"/": "monitor", "/explorer": "explorer", "/api": "api"}.items():
         app.add_api_route(path, _page(name), include_in_schema=False)
-    app.add_api_route("/favicon.ico", _page("icon.svg"), include_in_schema=False)
+    app.add_api_route("/favicon.ico", lambda: FileResponse(STATIC / "icon.svg"), include_in_schema=False)
 
 
-def _page(name: str) -> Callable[[], FileResponse]:
-    def page() -> FileResponse:
-        return FileResponse(STATIC / name)
-
-    return page
+def _page(name: str) -> Callable[[], HTMLResponse]:
+    """All pages are alike but for their script and their style."""
+    title = "API" if name == "api" else name.capitalize()
+    text = Template((STATIC / "page.html").read_text(encoding="utf-8")).substitute(name=name, title=title)
+    return lambda: HTMLResponse(text)
 
 
 def _document_bodies(app: FastAPI) -> None:

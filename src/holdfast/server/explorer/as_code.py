@@ -8,8 +8,7 @@ from typing import Any
 
 from holdfast.server.explorer.looked_at import LookedAt
 from holdfast.server.explorer.settings import Autopilot, Hand, Rival
-
-TOGETHER = 8  # columns that `holdfast detect` watches jointly unless it is told
+from holdfast.streams.separate import TOGETHER
 
 
 def as_python(data: LookedAt, setting: Autopilot | Hand | Rival) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from holdfast.scheme.state import Vector
 from holdfast.server.errors import Refused
 
-TOGETHER = 16  # variables that are learnt at once, at most
+MOST_COLUMNS = 16  # variables that are learnt at once, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,10 @@ class LookedAt:
         if unknown:
             raise Refused("unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
         names = tuple(dict.fromkeys(columns)) if columns else self.names
-        if len(names) > TOGETHER:
-            raise Refused("too_many_columns", f"at most {TOGETHER} columns are learnt together here, got {len(names)}")
+        if len(names) > MOST_COLUMNS:
+            raise Refused(
+                "too_many_columns", f"at most {MOST_COLUMNS} columns are learnt together here, got {len(names)}"
+            )
         which = [self.names.index(one) for one in names]
         return LookedAt(
             self.name,

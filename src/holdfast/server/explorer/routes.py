@@ -13,18 +13,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.server.api.answers import answer
 from holdfast.server.errors import Refused
 from holdfast.server.explorer import builtin
-from holdfast.server.explorer.looked_at import TOGETHER, LookedAt
+from holdfast.server.explorer.looked_at import MOST_COLUMNS, LookedAt
 from holdfast.server.explorer.reading import MOST, read_file
 from holdfast.server.explorer.running import run
 from holdfast.server.explorer.settings import AnySetting, Autopilot, Rival
 from holdfast.server.explorer.shelf import Shelf
 from holdfast.server.explorer.tradeoff import trade, usual_length, usual_spread
+from holdfast.streams.separate import TOGETHER  # columns that are looked at if nobody says which
 
 LARGEST = 32 << 20  # bytes of a file
 DATA: Shelf[LookedAt] = Shelf(64 << 20)
 TRADES: Shelf[dict[str, Any]] = Shelf(4 << 20)
 SIZE = 16 << 10  # bytes of a trade-off, about
-AT_FIRST = 8  # columns that are looked at if nobody says which: those that `holdfast detect` watches together
 
 router = APIRouter(prefix="/explore", tags=["explorer"])
 
@@ -43,7 +43,7 @@ class Asked(BaseModel):
 @router.get("/streams")
 def streams() -> Response:
     """The built-in streams."""
-    limits = {"most_values": MOST, "most_bytes": LARGEST, "most_columns": TOGETHER}
+    limits = {"most_values": MOST, "most_bytes": LARGEST, "most_columns": MOST_COLUMNS}
     return answer({"streams": builtin.listed(), "limits": limits})
 
 
@@ -73,7 +73,7 @@ def data(
 ) -> Response:
     """The values of a stream, column by column, with its times and what is known of its truth."""
     whole = _find(id)
-    stream = whole.chosen(key, columns or list(whole.names[:AT_FIRST]))
+    stream = whole.chosen(key, columns or list(whole.names[:TOGETHER]))
     told = _described(id, whole) | {
         "key": key if key is not None or whole.keys is None else whole.streams[0]["key"],
         "n_rows": len(stream.values),

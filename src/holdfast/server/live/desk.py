@@ -171,7 +171,7 @@ class Desk:
             with self.store.writing() as connection:
                 remove_stream(connection, number)
                 set_about(connection, "next_alarm", self._next_alarm)  # so that no number is used again
-            self.fleets.drop(stream.entry.width, number)
+            self.fleets.drop(number)
             self.board.remove(stream)
             self.learnt.pop(number, None)
         return number

@@ -67,16 +67,11 @@ class Fleets:
         fleet = self._fleets.get(width)
         return None if fleet is None or number not in fleet else fleet[number]  # type: ignore[return-value]
 
-    def drop(self, width: int, number: int) -> None:
+    def drop(self, number: int) -> None:
         """Forgets a stream."""
-        fleet = self._fleets.get(width)
-        if fleet is not None and number in fleet:
-            fleet.drop(number)
-
-    def forget(self, number: int) -> None:
-        """Forgets a stream, however many variables it has."""
-        for width in self._fleets:
-            self.drop(width, number)
+        for fleet in self._fleets.values():
+            if number in fleet:
+                fleet.drop(number)
 
     def to_bytes(self) -> dict[int, bytes]:
         """All that has been learnt."""

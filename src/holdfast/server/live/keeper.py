@@ -57,8 +57,7 @@ class Keeper:
     def submit(self, post: Post) -> Future[list[dict[str, Any]]]:
         """Takes a post; its answer comes once all of it is kept."""
         with self._lock:
-            if self._stopped:
-                raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            self._refuse_if_stopped()
             if self.n_waiting and self.n_waiting + post.n_points > WAITING:
                 message = f"{self.n_waiting} points are waiting to be learnt; send again later"
                 raise Refused("overloaded", message, headers={"Retry-After": "1"})
@@ -70,10 +69,13 @@ class Keeper:
         """Does something between two groups."""
         task = Task(work)
         with self._lock:
-            if self._stopped:
-                raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            self._refuse_if_stopped()
             self._waiting.put(task)
         return task.result
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stopped:
+            raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
 
     def stop(self) -> None:
         """What waits is done, a checkpoint is written, and that is all."""

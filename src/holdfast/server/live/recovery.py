@@ -42,7 +42,7 @@ def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
         board.add(entry)
         widths[entry.number] = entry.width
     for number in [number for number in fleets.counts() if number not in widths]:
-        fleets.forget(number)  # it was deleted after the checkpoint
+        fleets.drop(number)  # it was deleted after the checkpoint
     for number, block in latest_points(connection, SPARK):
         _show(board.of_number(number), block)
     for number, first in first_rows(connection).items():

@@ -195,8 +195,8 @@ export function bar(current) {
   const theme = h("button", { class: "quiet", type: "button", id: "theme", title: "Light or dark" }, "◐");
   theme.setAttribute("aria-label", "Switch between light and dark");
   theme.addEventListener("click", () => {
-    const dark = getComputedStyle(document.documentElement).colorScheme.includes("dark") && isDark();
-    setTheme(dark ? "light" : "dark");
+    localStorage.setItem("holdfast-theme", isDark() ? "light" : "dark");
+    document.dispatchEvent(new Event("themechosen"));
   });
   const links = Object.entries(pages).map(([name, [href, title]]) =>
     h("a", { href, "aria-current": name === current ? "page" : undefined }, title),
@@ -215,23 +215,10 @@ export function bar(current) {
 }
 
 /** Whether the page is dark now. */
-export function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-}
-
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("holdfast-theme", theme);
-  document.dispatchEvent(new Event("themechange"));
-}
+export const isDark = () => document.documentElement.dataset.theme === "dark";
 
 /** A colour of the style, by its name: `colour("estimate")`. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-  document.dispatchEvent(new Event("themechange")),
-);
 
 /** Copies a text, and says so. */
 export async function copy(text) {

@@ -1,3 +1,12 @@
-// Runs before the page is drawn, so that it does not flash in the other theme.
-const theme = localStorage.getItem("holdfast-theme");
-if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+// Runs before the page is drawn, so that it does not flash in the other theme: the one chosen, or that of the system.
+{
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const choose = () => {
+    const chosen = localStorage.getItem("holdfast-theme");
+    document.documentElement.dataset.theme = chosen ?? (system.matches ? "dark" : "light");
+    document.dispatchEvent(new Event("themechange"));
+  };
+  system.addEventListener("change", choose);
+  document.addEventListener("themechosen", choose);
+  choose();
+}
