@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long lint types layers bench clean
+.PHONY: demo test test-long test-spark lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
@@ -19,6 +19,9 @@ test: lint layers
 
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m long tests
+
+test-spark: $(VENV)/.dev
+	$(BIN)/python -m pytest -m spark tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -74,3 +75,16 @@ def start(place):
             return monitor
 
         yield begin
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One session of Spark for all tests that need one."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless")
+    from holdfast.engines.spark import session
+
+    session = session(2, spark_driver_memory="2g")
+    yield session
+    session.stop()

@@ -11,9 +11,19 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
+_most: int | None = None
+
+
+def use_at_most(n: int) -> None:
+    """For a process that is one of several on the machine: on how many cores it may work."""
+    global _most
+    _most = n
+
+
 def cores() -> int:
     """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return there if _most is None else min(there, _most)
 
 
 @cache

@@ -163,7 +163,7 @@ def polars_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
 
 def pandas_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of pandas."""
-    import pandas  # type: ignore[import-untyped]
+    import pandas
 
     categories = pandas.Categorical.from_codes(codes, texts)
     return {

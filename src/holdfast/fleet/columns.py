@@ -40,7 +40,7 @@ def series_of(column: Any) -> nw.Series[Any]:
     """A column of any library; also what pandas and pyarrow have outside of frames."""
     try:
         if library_of(column) == "pandas":
-            import pandas  # type: ignore[import-untyped]
+            import pandas
 
             column = column if isinstance(column, pandas.Series) else pandas.Series(column)
         elif library_of(column) == "pyarrow":

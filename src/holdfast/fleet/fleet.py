@@ -6,11 +6,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require_whole
 from holdfast.errors import BadInputError
 from holdfast.fleet import checkpoint
 from holdfast.fleet.calls import Calls
+from holdfast.fleet.found import NOBODY, Integers
 from holdfast.fleet.frames import is_several, process_frame
 from holdfast.fleet.keys import Key, as_key
 from holdfast.fleet.reading import read_keys
@@ -103,6 +106,13 @@ class Fleet:
         with self._calls.one():
             result, self.alarms = process_frame(self._calls, frame, key, values, time, prefix)
             return result
+
+    def _rows_of(self, keys: Any) -> Integers:
+        """The row of each key's stream, which it keeps while it is here; −1 where there is none."""
+        with self._calls.lock:
+            found = self._roster.keys.look_up(read_keys(keys))
+            self._roster.keys.forget(found.unknown)
+            return np.maximum(found.rows, NOBODY)
 
     def _is_told_elsewhere(self, topic: str) -> None:
         """No warning on this topic: the caller tells of it himself."""

@@ -37,3 +37,8 @@ class SEM(StochasticApproximation):
         self.n_components, self.rho, self.covariance, self.penalty = n_components, rho, covariance, penalty
         model = GaussianMixture(n_components, penalty, covariance=covariance)
         super().__init__(model, Constant(rho), n_init=n_init, seed=seed, on_bad=on_bad)
+
+    @property
+    def retunable(self) -> tuple[str, ...]:
+        """The step size is none of the state's."""
+        return ("rho", "on_bad")

@@ -129,6 +129,13 @@ class SRA(StochasticApproximation):
         if self._on_autopilot:
             self._check_what_is_told()
 
+    @property
+    def retunable(self) -> tuple[str, ...]:
+        """The autopilot keeps all but its promise in its state."""
+        if self._on_autopilot:
+            return ("far", "on_bad")
+        return (*super().retunable, "rho", "beta", "M", "half_life", "far")
+
     def _check_what_is_told(self) -> None:
         """The autopilot's few settings."""
         if self.far < SMALLEST_FAR:

@@ -60,6 +60,11 @@ class StochasticApproximation(Parameters, Estimates):
     registry: ClassVar[Registry[StochasticApproximation]] = Registry("learner")
     changeable: ClassVar[tuple[str, ...]] = ("on_bad",)
 
+    @property
+    def retunable(self) -> tuple[str, ...]:
+        """Settings that a state knows nothing of: a learner that differs in these alone can go on with it."""
+        return ("gamma", "norm", "warmup", "on_bad")
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         StochasticApproximation.registry.add(cls)

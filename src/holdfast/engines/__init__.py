@@ -1,0 +1,1 @@
+"""Where fleets run when one machine is too small."""

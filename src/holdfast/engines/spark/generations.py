@@ -1,0 +1,91 @@
+"""What a checkpoint was begun with: a description for each generation, beside what Spark keeps.
+
+    <checkpoint>/holdfast/generation-0001.json      what the job does, and in how many buckets
+    <checkpoint>/holdfast/generation-0001.states    the states it begins with, if any
+
+The generation with the highest number counts. A rebucketing adds one; the states of Spark that are of an earlier one
+are passed over, and a bucket that has none yet begins with those of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.engines.spark.folder import Folder
+from holdfast.engines.spark.hashing import buckets_of_list
+from holdfast.engines.spark.plan import Plan, check_retuning
+from holdfast.engines.spark.states_file import Part, write_states
+from holdfast.errors import BadInputError, CheckpointError
+from holdfast.fleet import Fleet, load
+from holdfast.fleet.parts import keys_of, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+OWN = "holdfast"
+NAME = re.compile(r"generation-(\d+)\.json")
+
+
+def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Plan:
+    """The plan on a checkpoint: as it was begun, or begun now. States to begin with are where tasks can read them."""
+    folder = Folder(spark, checkpoint)
+    before = latest(folder)
+    if before is not None:
+        plan = plan.going_on_from(before)
+    elif folder.names("commits"):
+        raise CheckpointError(
+            f"{checkpoint} was begun without checkpoint=… and cannot be looked at: go on without, or begin a new one"
+        )
+    else:
+        plan = replace(plan, buckets=plan.n_buckets)
+        parts = None if initial is None else _parts_of(initial, plan)
+        plan = add(folder, plan, parts)
+    if plan.states is not None:
+        spark.sparkContext.addFile(folder.at(f"{OWN}/{plan.states}"))
+    return plan
+
+
+def latest(folder: Folder) -> Plan | None:
+    """The plan of the generation that counts; None for a checkpoint that has not been begun."""
+    names = [name for name in folder.names(OWN) if NAME.fullmatch(name)]
+    return Plan.of_json(folder.read(f"{OWN}/{max(names)}")) if names else None
+
+
+def add(folder: Folder, plan: Plan, parts: Iterable[Part] | None) -> Plan:
+    """A further generation: the states first, then the description, with which it counts."""
+    name = f"generation-{plan.generation:04}"
+    if parts is not None:
+        # Of a name that is found nowhere else: executors keep files by their name.
+        plan = replace(plan, states=f"{name}-{os.urandom(4).hex()}.states")
+        with tempfile.TemporaryDirectory() as room:
+            local = Path(room) / "states"
+            write_states(local, parts)
+            folder.take_in(local, f"{OWN}/{plan.states}")
+    folder.write(f"{OWN}/{name}.json", plan.to_json())
+    return plan
+
+
+def _parts_of(initial: Any, plan: Plan) -> list[Part]:
+    """The streams of a fleet by bucket."""
+    fleet = initial if isinstance(initial, Fleet) else load(initial)
+    if not isinstance(fleet, Fleet):
+        raise BadInputError(f"initial: expected a fleet, got {fleet!r}")
+    check_retuning(fleet.model._description(None, None), plan.model)
+    keys = keys_of(fleet)
+    if not keys:
+        return []
+    if isinstance(keys[0], str) != plan.texts:
+        raise BadInputError(f"initial: its keys are such as {keys[0]!r}, those of the column {plan.key!r} are not")
+    if fleet.variables != plan.values and (fleet.variables or fleet._calls.width != len(plan.values)):
+        raise BadInputError(
+            f"initial: its streams are of {', '.join(fleet.variables or ())}, the values are {', '.join(plan.values)}"
+        )
+    parts = split(fleet, buckets_of_list(keys, plan.n_buckets)).items()
+    return [(number, part.to_bytes(), b"") for number, part in parts]

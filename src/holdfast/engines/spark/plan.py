@@ -1,0 +1,119 @@
+"""What a job does with its columns: said once, sent to all executors, and kept beside the checkpoint."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+
+from holdfast.engines.spark import hashing
+from holdfast.errors import CheckpointError
+from holdfast.learners.restoring import described
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+
+VERSION = 1  # of this description and of the state
+BUCKETS = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which columns there are, what learns from them, and how the states are laid out.
+
+    model: the learner as the header of a checkpoint tells it. time: the column of times, kept as whole numbers in
+    `unit` ("us" of a date or a timestamp, "" of a number). idle: after how long a silent stream is forgotten, in that
+    unit. buckets: how many the keys are dealt to; None until that is known. generation: grows with every rebucketing.
+    states: the file with the states that a generation begins with, if any.
+    """
+
+    model: dict[str, Any]
+    key: str
+    texts: bool
+    values: tuple[str, ...]
+    time: str | None = None
+    unit: str = ""
+    idle: int | None = None
+    watermark: str | None = None
+    prefix: str = ""
+    buckets: int | None = None
+    generation: int = 1
+    states: str | None = None
+
+    def to_json(self) -> str:
+        """As text, with the version of its form."""
+        return json.dumps({"version": VERSION, "hash": hashing.VERSION, **asdict(self)}, sort_keys=True)
+
+    @classmethod
+    def of_json(cls, text: str) -> Plan:
+        """What `to_json` was called on."""
+        told = json.loads(text)
+        version, hash_version = told.pop("version"), told.pop("hash")
+        if version != VERSION or hash_version != hashing.VERSION:
+            raise CheckpointError(
+                f"this checkpoint was written with version {version} of the state and {hash_version} of the hash; this "
+                f"holdfast has {VERSION} and {hashing.VERSION}"
+            )
+        return cls(**told | {"values": tuple(told["values"])})
+
+    def learner(self) -> StochasticApproximation:
+        """A learner with these settings that has seen nothing."""
+        return _learner(json.dumps(self.model))
+
+    @property
+    def on_autopilot(self) -> bool:
+        """Whether streams run on autopilot."""
+        return getattr(self.learner(), "_on_autopilot", False)
+
+    @property
+    def n_buckets(self) -> int:
+        """How many buckets there are."""
+        return self.buckets or BUCKETS
+
+    def going_on_from(self, before: Plan) -> Plan:
+        """This plan on the checkpoint of an earlier one; refused where its states would mean something else."""
+        for name, what in FIXED.items():
+            old, new = getattr(before, name), getattr(self, name)
+            if old != new:
+                raise CheckpointError(
+                    f"this checkpoint was begun with {what} {_told(old)}, got {_told(new)}: that cannot change. Begin "
+                    "a new checkpoint, or go on with what it was begun with"
+                )
+        if self.buckets is not None and self.buckets != before.buckets:
+            raise CheckpointError(
+                f"this checkpoint has {before.buckets} buckets, got {self.buckets}: holdfast.engines.spark.rebucket "
+                "moves it to another number"
+            )
+        check_retuning(before.model, self.model)
+        return replace(self, buckets=before.buckets, generation=before.generation, states=before.states)
+
+
+FIXED = {
+    "key": "the key",
+    "texts": "keys that are texts:",
+    "values": "the values",
+    "time": "the time",
+    "unit": "times of the unit",
+}
+
+
+def check_retuning(old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuses settings with which states that were learnt with other settings would mean something else."""
+    if old["learner"] != new["learner"]:
+        raise CheckpointError(f"the states were learnt by {old['learner']}, which {new['learner']} cannot go on with")
+    changed = [name for name in new["settings"] if old["settings"].get(name) != new["settings"][name]]
+    learners = described(old), described(new)
+    free = set(learners[0].retunable) & set(learners[1].retunable)
+    if fixed := [name for name in changed if name not in free]:
+        raise CheckpointError(
+            f"the states were learnt by {learners[0]!r}; {learners[1]!r} cannot go on with them: {', '.join(fixed)} "
+            f"cannot change (of this learner {', '.join(sorted(free)) or 'nothing'} can)"
+        )
+
+
+@cache
+def _learner(model: str) -> StochasticApproximation:
+    return described(json.loads(model))
+
+
+def _told(setting: Any) -> str:
+    return ", ".join(map(repr, setting)) if isinstance(setting, tuple) else repr(setting)

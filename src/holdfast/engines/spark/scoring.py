@@ -1,0 +1,170 @@
+"""DataFrames with the answers beside the input: streaming ones with Spark's state, others sorted by time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from holdfast.checks import require_whole
+from holdfast.engines.spark.columns import answer_names
+from holdfast.engines.spark.packing import PACKED, ROWS
+from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
+from holdfast.engines.spark.state import SCHEMA
+from holdfast.engines.spark.tasks import ORDER, Learn, LearnWithState, Pack, Unpack
+from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.fleet import Fleet
+from holdfast.fleet.fleet import check_model
+from holdfast.learners.stochastic_approximation import StochasticApproximation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MOST_BUCKETS = 1 << 20
+
+
+def score(
+    df: DataFrame,
+    key: str,
+    values: str | list[str] | None = None,
+    time: str | None = None,
+    model: StochasticApproximation | None = None,
+    *,
+    buckets: int | None = None,
+    watermark: str | None = None,
+    idle: str | timedelta | int | None = None,
+    prefix: str = "",
+    checkpoint: str | os.PathLike[str] | None = None,
+    initial: Fleet | str | os.PathLike[str] | None = None,
+) -> DataFrame:
+    """The DataFrame with what each row came to: further columns, as `Fleet.process` gives them, and `alarms`.
+
+    Every key is a stream with a learner of its own. Its points are learnt in the order of their times, and give the
+    same answers as in a `Fleet`, to the last bit.
+
+    df: streaming or not. key: the column of keys, texts or whole numbers. values: the columns to learn from, by default
+        all others that hold numbers. model: a learner that has seen nothing, by default SRA().
+    time: a column of timestamps, dates or whole numbers. Rows of equal times are taken in the order of the input's
+        partitions; without it, all are. On a stream, a row that is older than the last one of its key is `late`, and
+        nothing is learnt from it.
+    buckets: a stream's keys are dealt to so many groups (64), each of which is one value of Spark's state. Fixed for a
+        checkpoint; `rebucket` moves one.
+    watermark: how much later than others a row may come, such as "10 minutes": one that is older is late, too.
+    idle: after how long without a row a stream is forgotten, such as "7 days" (of whole times, a whole number): what
+        comes then begins anew. On a stream it needs a watermark.
+    prefix: of the names of the new columns.
+    checkpoint: the folder that `writeStream` gets as its checkpointLocation. What it was begun with is kept there, and
+        looked at before anything runs: a model whose settings the states cannot go on with is refused.
+    initial: a fleet, or the file of one, with which the streams begin (on a stream, with a checkpoint).
+
+    New columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly and change; with a time, on a
+    stream, late; alarms: what the row raised, or null.
+    """
+    plan = plan_of(df, key, values, time, model, buckets=buckets, watermark=watermark, idle=idle, prefix=prefix)
+    if df.isStreaming:
+        return streaming(df, _on_checkpoint(df, plan, checkpoint, initial))
+    for name, given in (("checkpoint", checkpoint), ("initial", initial)):
+        if given is not None:
+            raise BadInputError(f"{name} is for a streaming DataFrame")
+    return _batch(df, plan)
+
+
+def plan_of(
+    df: DataFrame,
+    key: str,
+    values: str | list[str] | None,
+    time: str | None,
+    model: StochasticApproximation | None,
+    *,
+    buckets: int | None = None,
+    watermark: str | None = None,
+    idle: Any = None,
+    prefix: str = "",
+) -> Plan:
+    """What is to be done, if it can be done with these columns."""
+    if not hasattr(df, "isStreaming"):
+        raise WrongTypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
+    from holdfast import SRA
+
+    learner = SRA() if model is None else model
+    check_model(learner)
+    if learner.on_bad != "skip":
+        raise BadInputError("a job must not die of data: on_bad='raise' is for other places")
+    types = dict(df.dtypes)
+    if len(types) < len(df.columns):
+        raise BadInputError(f"expected a DataFrame whose columns have different names, got {', '.join(df.columns)}")
+    texts, unit = key_is_text(types, key), unit_of(types, time)
+    described = learner._description(None, None)
+    plan = Plan(
+        model={"learner": described["learner"], "settings": described["settings"]},
+        key=key,
+        texts=texts,
+        values=values_in(types, values, [key, time]),
+        time=time,
+        unit=unit,
+        idle=duration("idle", idle, unit) if time is not None else None,
+        watermark=watermark,
+        prefix=prefix,
+        buckets=None if buckets is None else require_whole("buckets", buckets, 1),
+    )
+    if plan.n_buckets > MOST_BUCKETS:
+        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
+    if (idle is not None or watermark is not None) and time is None:
+        raise BadInputError("idle and watermark go by the times of rows: give time as well")
+    if watermark is not None and (unit != "us" or duration("watermark", watermark, unit) is None):
+        raise BadInputError("watermark goes by timestamps and dates; whole numbers have none")
+    if df.isStreaming and idle is not None and watermark is None:
+        raise BadInputError("idle needs a watermark on a stream: how much later than others a row may come")
+    refuse_taken(types, plan)
+    return plan
+
+
+def output_schema(df: DataFrame, plan: Plan) -> Any:
+    """The columns of the input and those of the answers."""
+    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+    names = answer_names(plan.on_autopilot, plan.time is not None)
+    added = [StructField(plan.prefix + name, _parse_datatype_string(TYPES[name])) for name in names]
+    return StructType([*df.schema.fields, *added])
+
+
+def _batch(df: DataFrame, plan: Plan) -> DataFrame:
+    """All rows of a key in one partition, in the order of their times; the learning takes no more than they do."""
+    from pyspark.sql import functions as F
+
+    partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
+    order = [plan.time, ORDER] if plan.time is not None else [ORDER]
+    sorted_rows = (
+        df.withColumn(ORDER, F.monotonically_increasing_id())
+        .repartition(partitions, F.col(quoted(plan.key)))
+        .sortWithinPartitions(*(quoted(name) for name in order))
+    )
+    return sorted_rows.mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
+
+
+def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWithState) -> DataFrame:
+    """A value for each bucket and task, the state of each bucket, and rows again."""
+    text = plan.to_json()
+    packed = df.mapInArrow(Pack(text), PACKED)
+    if plan.watermark is not None:
+        packed = packed.withWatermark("latest", plan.watermark)
+    learnt = packed.groupBy("bucket").applyInPandasWithState(learn(text), ROWS, SCHEMA, "append", "NoTimeout")
+    return learnt.mapInArrow(Unpack(text), output_schema(df, plan))
+
+
+def _on_checkpoint(df: DataFrame, plan: Plan, checkpoint: Any, initial: Any) -> Plan:
+    """The plan as the checkpoint has it, where one is given."""
+    if checkpoint is None:
+        if initial is not None:
+            raise BadInputError("initial: the states are kept beside the checkpoint: give checkpoint as well")
+        return replace(plan, buckets=plan.n_buckets)
+    from holdfast.engines.spark.generations import begun
+
+    return begun(df.sparkSession, os.fspath(checkpoint), plan, initial)
+
+
+def quoted(name: str) -> str:
+    """A column by its name, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"

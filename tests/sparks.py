@@ -1,0 +1,92 @@
+"""For tests on Spark: streams, folders that they are fed from, and whether two sets of answers are the same."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import holdfast as hf
+from holdfast.engines import spark as hs
+
+
+def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
+    """Points of many streams, their times all different; with glitches, shifts, gaps, and a column beside."""
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(n_keys, size=n)
+    values = rng.normal(keys[:, None], 1.0, (n, 2))
+    values[rng.random(n) < 0.01] += 30.0
+    values[(np.arange(n) > 0.7 * n) & (keys % 3 == 0)] += 6.0
+    values[rng.random((n, 2)) < 0.01] = np.nan
+    micros = np.datetime64("2026-03-01", "us") + (np.arange(n) * 1_000_003).astype("timedelta64[us]")
+    table = pa.table(
+        {
+            "sensor": pa.array([f"s{key:03}" for key in keys]) if texts else pa.array(keys),
+            "ts": pa.array(micros).cast(pa.timestamp("us", "UTC")),
+            "a": pa.array(values[:, 0], from_pandas=True),
+            "b": values[:, 1],
+            "note": pa.array([None if i % 7 else i for i in range(n)], pa.int64()),
+        }
+    )
+    return table
+
+
+def feed(folder: Path, table: pa.Table, pieces: int, files: int = 1) -> None:
+    """Writes a table to a folder: each piece a micro-batch of so many files, its rows in no order."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(0)
+    edges = np.linspace(0, len(table), pieces + 1).astype(int)
+    for piece, (begin, end) in enumerate(pairwise(edges.tolist())):
+        shuffled = rng.permutation(np.arange(begin, end))
+        for nth, part in enumerate(np.array_split(shuffled, files)):
+            file = folder / f"{piece:03}-{nth:02}.parquet"
+            pq.write_table(table.take(pa.array(part)), file)
+            os.utime(file, (1e9, 1e9 + 100 * piece + nth))  # Spark takes the oldest first
+
+
+def source(spark: Any, folder: Path, files: int = 1) -> Any:
+    """A streaming DataFrame of a folder, so many files a micro-batch."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(folder))
+
+
+def streamed(spark: Any, place: Path, *columns: Any, files: int = 1, **settings: Any) -> pa.Table:
+    """What a stream in `place/in` comes to, all that is there: written to `place/out`, checkpoint in `place`."""
+    checkpoint = str(place / "checkpoint")
+    scored = hs.score(source(spark, place / "in", files), *columns, checkpoint=checkpoint, **settings)
+    run(scored, place)
+    return pq.read_table(place / "out")
+
+
+def run(scored: Any, place: Path) -> None:
+    """Runs a query until there is no more to read."""
+    writer = scored.writeStream.format("parquet").option("checkpointLocation", str(place / "checkpoint"))
+    query = writer.outputMode("append").trigger(availableNow=True).start(str(place / "out"))
+    query.awaitTermination()
+
+
+def same_answers(got: pa.Table, expected: pa.Table, by: str = "ts") -> None:
+    """The columns of the expected table are in the other one, with the same bits."""
+    assert len(got) == len(expected) > 0
+    got, expected = got.sort_by(by), expected.sort_by(by)
+    for name in expected.column_names:
+        ours, theirs = got[name].combine_chunks(), expected[name].combine_chunks()
+        if pa.types.is_floating(theirs.type):
+            bits = [np.asarray(one.fill_null(np.inf).to_numpy()).view(np.int64) for one in (ours, theirs)]
+            assert np.array_equal(*bits), name
+        else:
+            assert ours.cast(theirs.type).equals(theirs), name
+
+
+def same_streams(got: hf.Fleet, expected: hf.Fleet) -> None:
+    """Both have the same streams, with the same bits."""
+    assert sorted(got.keys()) == sorted(expected.keys())
+    for key in expected:
+        assert np.array_equal(np.array(got[key].state).view(np.int64), np.array(expected[key].state).view(np.int64)), (
+            key
+        )

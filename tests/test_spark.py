@@ -1,0 +1,37 @@
+"""Spark gives the answers of a fleet, to the last bit: batch and streaming, however all is cut."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast as hf
+from holdfast.engines import spark as hs
+from sparks import feed, same_answers, same_streams, stream_of, streamed
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+
+PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.01), hf.SRA(memory="lean")
+
+
+@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+@pytest.mark.parametrize(("buckets", "pieces", "partitions"), [(1, 1, 1), (5, 4, 3), (64, 7, 2)])
+def test_streaming_is_the_fleet(spark, tmp_path, model, buckets, pieces, partitions) -> None:
+    table = stream_of(n_keys=40, n=4000, seed=buckets)
+    fleet = hf.Fleet(model)
+    expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
+    feed(tmp_path / "in", table, pieces, partitions)
+    out = streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", model, buckets=buckets, files=partitions)
+    same_answers(out, expected)
+    same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
+
+
+@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_batch_is_the_fleet(spark, tmp_path, model, partitions) -> None:
+    table = stream_of(n_keys=40, n=4000, seed=partitions)
+    expected = hf.Fleet(model).process(table, key="sensor", values=["a", "b"], time="ts")
+    feed(tmp_path / "in", table, 1, partitions)
+    frame = spark.read.parquet(str(tmp_path / "in")).repartition(partitions)
+    hs.score(frame, "sensor", ["a", "b"], "ts", model).write.parquet(str(tmp_path / "out"))
+    same_answers(pq.read_table(tmp_path / "out"), expected)
