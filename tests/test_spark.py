@@ -35,3 +35,15 @@ def test_batch_is_the_fleet(spark, tmp_path, model, partitions) -> None:
     frame = spark.read.parquet(str(tmp_path / "in")).repartition(partitions)
     hs.score(frame, "sensor", ["a", "b"], "ts", model).write.parquet(str(tmp_path / "out"))
     same_answers(pq.read_table(tmp_path / "out"), expected)
+
+
+def test_history_then_the_stream(spark, tmp_path) -> None:
+    table = stream_of(n_keys=30, n=3000, seed=9, texts=False)
+    fleet = hf.Fleet(PLAIN)
+    fleet.process(table[:2000], key="sensor", values=["a", "b"], time="ts")
+    expected = fleet.process(table[2000:], key="sensor", values=["a", "b"], time="ts")
+    feed(tmp_path / "before", table[:2000], 1, 3)
+    feed(tmp_path / "in", table[2000:], 2)
+    history = hs.learn(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
+    same_answers(streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", PLAIN, buckets=8, initial=history), expected)
+    same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)

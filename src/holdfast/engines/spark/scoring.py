@@ -13,10 +13,12 @@ from holdfast.engines.spark.packing import PACKED, ROWS
 from holdfast.engines.spark.plan import Plan
 from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
 from holdfast.engines.spark.state import SCHEMA
-from holdfast.engines.spark.tasks import ORDER, Learn, LearnWithState, Pack, Unpack
+from holdfast.engines.spark.tasks import ORDER, Gather, Learn, LearnWithState, Pack, Unpack
 from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.fleet import Fleet
+from holdfast.fleet.checkpoint import fleet_of
 from holdfast.fleet.fleet import check_model
+from holdfast.fleet.parts import joined
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 
 if TYPE_CHECKING:
@@ -68,7 +70,7 @@ def score(
     for name, given in (("checkpoint", checkpoint), ("initial", initial)):
         if given is not None:
             raise BadInputError(f"{name} is for a streaming DataFrame")
-    return _batch(df, plan)
+    return in_time(df, plan).mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
 
 
 def plan_of(
@@ -130,18 +132,37 @@ def output_schema(df: DataFrame, plan: Plan) -> Any:
     return StructType([*df.schema.fields, *added])
 
 
-def _batch(df: DataFrame, plan: Plan) -> DataFrame:
-    """All rows of a key in one partition, in the order of their times; the learning takes no more than they do."""
+def learn(
+    df: DataFrame,
+    key: str,
+    values: str | list[str] | None = None,
+    time: str | None = None,
+    model: StochasticApproximation | None = None,
+    *,
+    idle: str | timedelta | int | None = None,
+) -> Fleet:
+    """Learns a DataFrame that does not stream, on all executors, and brings the streams here as one fleet.
+
+    The arguments are those of `score`. History can be learnt so, and a stream be begun with it (`initial`).
+    """
+    plan = plan_of(df, key, values, time, model, idle=idle)
+    if df.isStreaming:
+        raise BadInputError("learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`")
+    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json()), "fleet binary").toLocalIterator()
+    return joined([fleet_of(part.fleet) for part in parts] or [Fleet(plan.learner())])
+
+
+def in_time(df: DataFrame, plan: Plan) -> DataFrame:
+    """All rows of a key in one partition, in the order of their times, those of equal times as they were."""
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
     order = [plan.time, ORDER] if plan.time is not None else [ORDER]
-    sorted_rows = (
+    return (
         df.withColumn(ORDER, F.monotonically_increasing_id())
         .repartition(partitions, F.col(quoted(plan.key)))
         .sortWithinPartitions(*(quoted(name) for name in order))
     )
-    return sorted_rows.mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
 
 
 def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWithState) -> DataFrame:

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.clock import NEVER
 from holdfast.engines.spark.packing import ROWS_AT_ONCE, as_bytes, joined_tables, packed, unpacked
 from holdfast.engines.spark.plan import Plan
 from holdfast.engines.spark.state import Value, bucket_of, value_of
 from holdfast.engines.spark.states_file import StatesFile
+from holdfast.fleet.parts import split
 from holdfast.threads import use_at_most
+
+ORDER = "__holdfast_order__"  # of rows of equal times, while they are sorted
+STREAMS_AT_ONCE = 10_000  # that come back as one value
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,32 @@ class Learn(Task):
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same batches with the answers beside them."""
+        for table in learnt(Bucket.empty(self.opened()), batches):
+            yield from table.combine_chunks().to_batches()
+
+
+class Gather(Task):
+    """For mapInArrow: rows of whole streams, in the order of their times → fleets that have learnt them, as bytes."""
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """A row for each so many streams: a value of Spark's holds 2 GB."""
         import pyarrow
 
         bucket = Bucket.empty(self.opened())
-        for batch in batches:
-            if batch.num_rows:
-                table = pyarrow.Table.from_batches([batch]).drop_columns([ORDER])
-                yield from bucket.learn(table).combine_chunks().to_batches()
+        for _ in learnt(bucket, batches):
+            pass
+        owners = np.arange(len(bucket.fleet)) // STREAMS_AT_ONCE
+        for fleet in split(bucket.fleet, owners).values() if len(owners) else ():
+            yield pyarrow.RecordBatch.from_pydict({"fleet": pyarrow.array([fleet.to_bytes()], pyarrow.binary())})
 
 
-ORDER = "__holdfast_order__"  # of rows of equal times, while they are sorted
+def learnt(bucket: Bucket, batches: Iterable[Any]) -> Iterator[Any]:
+    """What batches come to, one after another."""
+    import pyarrow
+
+    for batch in batches:
+        if batch.num_rows:
+            yield bucket.learn(pyarrow.Table.from_batches([batch]).drop_columns([ORDER]))
 
 
 def _watermark(plan: Plan, state: Any) -> int:
