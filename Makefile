@@ -20,7 +20,7 @@ test: lint layers
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m long tests
 
-test-spark: $(VENV)/.dev
+test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark tests
 
 lint: $(VENV)/.dev
@@ -52,3 +52,7 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@ $(VENV)/.demo
+
+$(VENV)/.spark: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
+	touch $@
