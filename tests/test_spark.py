@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,3 +51,15 @@ def test_history_then_the_stream(spark, tmp_path) -> None:
     history = hs.learn(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
     same_answers(streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", PLAIN, buckets=8, initial=history), expected)
     same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
+
+
+def test_a_model_of_ones_own(spark, tmp_path) -> None:
+    from exponential import Exponential
+
+    spark.sparkContext.addPyFile(str(Path(__file__).parent.parent / "docs" / "guide" / "exponential.py"))
+    rng = np.random.default_rng(0)
+    table = pa.table({"line": np.arange(400) % 4, "n": np.arange(400), "wait": rng.exponential(3.0, 400)})
+    model = hf.SRA(model=Exponential(), gamma=8.0, rho=0.05)
+    expected = hf.Fleet(model).process(table, key="line", values=["wait"], time="n")
+    hs.score(spark.createDataFrame(table), "line", "wait", "n", model).write.parquet(str(tmp_path / "out"))
+    same_answers(pq.read_table(tmp_path / "out"), expected, by="n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
@@ -59,6 +60,10 @@ class Plan:
         """A learner with these settings that has seen nothing."""
         return _learner(json.dumps(self.model))
 
+    def modules(self) -> set[str]:
+        """The modules of classes that are not ours, and have to be known where the job runs."""
+        return set(_modules_in(self.model))
+
     @property
     def on_autopilot(self) -> bool:
         """Whether streams run on autopilot."""
@@ -108,6 +113,14 @@ def check_retuning(old: dict[str, Any], new: dict[str, Any]) -> None:
             f"the states were learnt by {learners[0]!r}; {learners[1]!r} cannot go on with them: {', '.join(fixed)} "
             f"cannot change (of this learner {', '.join(sorted(free)) or 'nothing'} can)"
         )
+
+
+def _modules_in(told: Any) -> Iterator[str]:
+    """In a description, those of the classes in it that have a module in their name."""
+    for name, value in told.items() if isinstance(told, dict) else ():
+        if isinstance(value, str) and name in ("learner", "model", "step_size") and ":" in value:
+            yield value.partition(":")[0]
+        yield from _modules_in(value)
 
 
 @cache

@@ -111,6 +111,10 @@ def plan_of(
         prefix=prefix,
         buckets=None if buckets is None else require_whole("buckets", buckets, 1),
     )
+    if "__main__" in plan.modules():
+        raise BadInputError(
+            "a model of your own has to be in a module that Spark's workers can import, not in the script"
+        )
     if plan.n_buckets > MOST_BUCKETS:
         raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     if (idle is not None or watermark is not None) and time is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,10 @@ class Task:
     def opened(self) -> Plan:
         """The plan, where the task runs: beside other tasks on the same machine, one for each core."""
         use_at_most(1)
-        return Plan.of_json(self.plan)
+        plan = Plan.of_json(self.plan)
+        for module in plan.modules():
+            import_module(module)
+        return plan
 
 
 class Pack(Task):
