@@ -135,11 +135,11 @@ def _batch(df: DataFrame, plan: Plan) -> DataFrame:
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
-    order = [plan.time, ORDER] if plan.time is not None else [ORDER]
+    times = [F.col(quoted(plan.time)).asc_nulls_last()] if plan.time is not None else []
     sorted_rows = (
         df.withColumn(ORDER, F.monotonically_increasing_id())
         .repartition(partitions, F.col(quoted(plan.key)))
-        .sortWithinPartitions(*(quoted(name) for name in order))
+        .sortWithinPartitions(*times, ORDER)
     )
     return sorted_rows.mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
 
