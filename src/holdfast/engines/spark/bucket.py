@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines.spark.clock import NEVER, Clock, first_after_gap
-from holdfast.engines.spark.columns import ALARMS, LATE, alarm_column, answer_names, times_of, values_of
+from holdfast.engines.spark.columns import ALARMS, LATE, alarm_column, answer_names, keys_of, times_of, values_of
 from holdfast.engines.spark.plan import Plan
 from holdfast.fleet import Fleet
 from holdfast.fleet.found import Flags, Integers
 from holdfast.fleet.keys import Numbers, Texts
-from holdfast.fleet.reading import read_keys
 from holdfast.learners.reading import NamedRows
 from holdfast.learners.trace import Trace, in_turn
 from holdfast.scheme.algorithm import LEARNT
@@ -44,7 +43,7 @@ class Bucket:
         without a time cannot be used.
         """
         plan = self.plan
-        keys, points = read_keys(table[plan.key]), values_of(table, plan.values)
+        keys, points = keys_of(table[plan.key]), values_of(table, plan.values)
         late = np.zeros(len(points), np.bool_)
         if plan.time is None:
             trace = self._update(keys, points)
