@@ -16,21 +16,26 @@ from holdfast.scheme.state import HELD
 def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
     """The streams of a fleet by owner: owners[i] gets that of key i of `keys_of`. Owners of nothing are not there.
 
+    Points that came without a key are counted by the first of them.
+
     >>> from holdfast import SRA
     >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
     >>> _ = fleet.update(["oil", "water", "gas"], [90.0, 20.0, 5.0])
     >>> {owner: part.keys() for owner, part in split(fleet, np.array([0, 1, 0])).items()}
     {0: ['oil', 'gas'], 1: ['water']}
     """
+    if not len(owners):
+        return {}
     streams = fleet._roster.all_streams()
     waiting = streams.states[:, HELD] >= 0.0
     slots = np.cumsum(waiting) - 1
-    parts = {}
+    parts: dict[int, Fleet] = {}
     for owner in np.unique(owners).tolist():
         own = np.flatnonzero(owners == owner)
         keys = [streams.keys[i] for i in own.tolist()]
         starts = streams.starts[slots[own[waiting[own]]]]
         parts[owner] = _fleet_like(fleet, Streams(keys, streams.states[own], starts, np.zeros(0, np.int64)))
+    next(iter(parts.values()))._calls.n_keyless = fleet.n_keyless
     return parts
 
 
@@ -49,8 +54,11 @@ def joined(fleets: Sequence[Fleet]) -> Fleet:
     ['oil', 'water']
     """
     parts = [fleet for fleet in fleets if fleet._calls.width is not None]
+    n_keyless = sum(fleet.n_keyless for fleet in fleets)
     if not parts:
-        return Fleet(fleets[0].model)
+        whole = Fleet(fleets[0].model)
+        whole._calls.n_keyless = n_keyless
+        return whole
     kinds = {(repr(fleet.model), fleet._calls.width, fleet.variables) for fleet in parts}
     if len(kinds) > 1:
         raise BadInputError(f"expected fleets of one kind, got {' and '.join(map(str, sorted(kinds, key=str)))}")
@@ -60,7 +68,7 @@ def joined(fleets: Sequence[Fleet]) -> Fleet:
         raise BadInputError("a key is in several of these fleets")
     states, starts = (np.concatenate([one[i] for one in streams]) for i in (1, 2))
     whole = _fleet_like(parts[0], Streams(keys, states, starts, np.zeros(0, np.int64)))
-    whole._calls.n_keyless = sum(fleet.n_keyless for fleet in fleets)
+    whole._calls.n_keyless = n_keyless
     return whole
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from holdfast.engines.spark.clock import NEVER, Clock, first_after_gap
-from holdfast.engines.spark.columns import ALARMS, LATE, alarm_column, answer_names, times_of, values_of
+from holdfast.engines.spark.columns import ALARMS, LATE, alarm_column, answer_names, keys_of, times_of, values_of
 from holdfast.engines.spark.plan import Plan
 from holdfast.fleet import Fleet
 from holdfast.fleet.found import Flags, Integers
 from holdfast.fleet.keys import Numbers, Texts
-from holdfast.fleet.reading import read_keys
 from holdfast.learners.reading import NamedRows
 from holdfast.learners.trace import Trace, in_turn
 from holdfast.scheme.algorithm import LEARNT
@@ -44,7 +43,7 @@ class Bucket:
         without a time cannot be used.
         """
         plan = self.plan
-        keys, points = read_keys(table[plan.key]), values_of(table, plan.values)
+        keys, points = keys_of(table[plan.key]), values_of(table, plan.values)
         late = np.zeros(len(points), np.bool_)
         if plan.time is None:
             trace = self._update(keys, points)
@@ -59,7 +58,7 @@ class Bucket:
     ) -> tuple[Trace, Flags]:
         """The answers in the order in which the rows came, and which of them were late."""
         self._forget_idle(watermark)
-        order = np.argsort(times, kind="stable") if (times[1:] < times[:-1]).any() else np.arange(len(times))
+        order = _in_time(times)
         keys, points, times = keys.take(order), points[order], times[order]
         rows = self.fleet._rows_of(keys)
         last, timed = self.clock.of(rows), times != NEVER
@@ -119,6 +118,14 @@ class Bucket:
         return self.clock.of(self.fleet._roster.keys.rows)
 
 
+def _in_time(times: Integers) -> Integers:
+    """The order of the rows in time, those of equal times as they come; those without one last, as in a fleet."""
+    missing = int(np.count_nonzero(times == NEVER))
+    if not missing and not (times[1:] < times[:-1]).any():
+        return np.arange(len(times))
+    return np.roll(np.argsort(times, kind="stable"), -missing)
+
+
 def _codes(keys: Numbers | Texts) -> Integers:
     """A number for each key, negative for a missing one."""
     if isinstance(keys, Numbers):
@@ -140,7 +147,8 @@ def _rounds(codes: Integers, gaps: Flags) -> list[Integers]:
     at_begin: Integers = (so_far - gaps[order])[begins]
     nth = np.empty(len(codes), np.int64)
     nth[order] = so_far - np.repeat(at_begin, np.diff(np.append(np.flatnonzero(begins), len(codes))))
-    return [np.flatnonzero(nth == one) for one in range(int(nth.max()) + 1)]
+    by_round = np.argsort(nth, kind="stable")
+    return np.split(by_round, np.searchsorted(nth[by_round], np.arange(1, int(nth.max()) + 1)))
 
 
 def _spread(trace: Trace, places: Integers, n: int) -> Trace:

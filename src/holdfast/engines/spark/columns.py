@@ -11,6 +11,8 @@ from holdfast.alarms.alarm import Alarm
 from holdfast.engines.spark.clock import NEVER
 from holdfast.fleet.found import Integers
 from holdfast.fleet.frames import PLAIN, WATCHED
+from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.reading import read_keys
 from holdfast.scheme.state import Vector
 
 LATE, ALARMS = "late", "alarms"
@@ -21,6 +23,24 @@ ALARM_FIELDS = ("kind", "row", "onset", "size", "direction", "variables", "p_val
 def answer_names(on_autopilot: bool, timed: bool) -> tuple[str, ...]:
     """The columns that are added to the input, before their prefix."""
     return (*(WATCHED if on_autopilot else PLAIN), *((LATE,) if timed else ()), ALARMS)
+
+
+def keys_of(column: Any) -> Numbers | Texts:
+    """The keys in a column; to Spark any bytes may be a text, and one that is none is missing."""
+    import pyarrow
+
+    try:
+        return read_keys(column)
+    except UnicodeDecodeError:
+        kind, texts = column.type, column.cast(pyarrow.large_binary()).to_pylist()
+        return read_keys(pyarrow.chunked_array([[one if _is_text(one) else None for one in texts]]).cast(kind))
+
+
+def _is_text(data: bytes | None) -> bool:
+    try:
+        return data is not None and bool(data.decode() or True)
+    except UnicodeDecodeError:
+        return False
 
 
 def values_of(table: Any, names: Sequence[str]) -> Vector:

@@ -1,10 +1,11 @@
 """What a checkpoint was begun with: a description for each generation, beside what Spark keeps.
 
     <checkpoint>/holdfast/generation-0001.json      what the job does, and in how many buckets
-    <checkpoint>/holdfast/generation-0001.states    the states it begins with, if any
+    <checkpoint>/holdfast/generation-0001-0001.json the same with other settings, which a later query had
+    <checkpoint>/holdfast/generation-0001-….states  the states it begins with, if any
 
-The generation with the highest number counts. A rebucketing adds one; the states of Spark that are of an earlier one
-are passed over, and a bucket that has none yet begins with those of the file.
+The generation with the highest number counts, and of it what was told last. A rebucketing adds one; the states of Spark
+that are of an earlier one are passed over, and a bucket that has none yet begins with those of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 OWN = "holdfast"
-NAME = re.compile(r"generation-(\d+)\.json")
+NAME = re.compile(r"generation-(\d+)(?:-(\d+))?\.json")
 
 
 def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Plan:
@@ -39,6 +40,8 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     before = latest(folder)
     if before is not None:
         plan = plan.going_on_from(before)
+        if plan.model != before.model:  # for who reads the states without the query
+            _retell(folder, plan)
     elif folder.names("commits"):
         raise CheckpointError(
             f"{checkpoint} was begun without checkpoint=… and cannot be looked at: go on without, or begin a new one"
@@ -54,8 +57,20 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
 
 def latest(folder: Folder) -> Plan | None:
     """The plan of the generation that counts; None for a checkpoint that has not been begun."""
-    names = [name for name in folder.names(OWN) if NAME.fullmatch(name)]
-    return Plan.of_json(folder.read(f"{OWN}/{max(names)}")) if names else None
+    told = _told(folder)
+    return Plan.of_json(folder.read(f"{OWN}/{told[max(told)]}")) if told else None
+
+
+def _told(folder: Folder) -> dict[tuple[int, int], str]:
+    """The descriptions that are there, by generation and number."""
+    found = filter(None, map(NAME.fullmatch, folder.names(OWN)))
+    return {(int(name[1]), int(name[2] or 0)): name[0] for name in found}
+
+
+def _retell(folder: Folder, plan: Plan) -> None:
+    """The same generation goes on with other settings."""
+    generation, number = max(_told(folder))
+    folder.write(f"{OWN}/generation-{generation:04}-{number + 1:04}.json", plan.to_json())
 
 
 def add(folder: Folder, plan: Plan, parts: Iterable[Part] | None) -> Plan:

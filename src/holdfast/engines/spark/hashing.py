@@ -26,6 +26,8 @@ def buckets_of(keys: Any, n_buckets: int) -> Integers:
     """
     import pyarrow
 
+    if isinstance(keys, pyarrow.ChunkedArray):
+        keys = keys.combine_chunks()
     hashes = np.empty(len(keys), np.int64)
     if pyarrow.types.is_integer(keys.type):
         hashes[:] = keys.cast(pyarrow.int64()).fill_null(0).to_numpy(zero_copy_only=False)

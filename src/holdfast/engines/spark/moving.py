@@ -115,8 +115,10 @@ def _operator(spark: SparkSession, folder: Folder) -> int:
     operators = spark.read.format("state-metadata").load(folder.address).select("operatorId", "operatorName").collect()
     ours = sorted({number for number, name in operators if name == OPERATOR})
     if len(ours) != 1:
-        told = ", ".join(sorted({name for _, name in operators}))
-        raise CheckpointError(f"expected one operator {OPERATOR} in {folder.address}, got {told or 'none'}")
+        told = ", ".join(name for _, name in sorted(set(operators))) or "none"
+        raise CheckpointError(
+            f"expected a query that learns once: one operator {OPERATOR} in {folder.address}, got {told}"
+        )
     return int(ours[0])
 
 

@@ -19,7 +19,9 @@ from holdfast.engines.spark.plan import Plan
 PACKED = "bucket int, place long, latest timestamp, rows binary"
 ROWS = "rows binary"
 AT_ONCE = 1 << 26  # bytes of rows that are dealt out at a time
-ROWS_AT_ONCE = 1 << 17  # rows that go back as one value
+ROWS_AT_ONCE = 1 << 17  # rows that go back as one value, if they are not large
+LATEST = np.datetime64("2262-01-01", "us").astype(np.int64)  # pandas, by way of which Spark hands them on, ends there
+EARLIEST = -LATEST
 
 
 def as_bytes(table: Any) -> bytes:
@@ -31,6 +33,14 @@ def as_bytes(table: Any) -> bytes:
         writer.write_table(table)
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def as_values(table: Any) -> Iterator[bytes]:
+    """A table as one value or, where it is large, as several."""
+    size = table.nbytes // max(len(table), 1) + 1
+    at_once = min(max(AT_ONCE // size, 1), ROWS_AT_ONCE)
+    for first in range(0, len(table), at_once):
+        yield as_bytes(table.slice(first, at_once))
 
 
 def as_table(data: Any) -> Any:
@@ -71,7 +81,9 @@ def _dealt(batches: list[Any], plan: Plan, place: int) -> Any:
     if plan.watermark is not None and plan.time is not None:
         times = times_of(table[plan.time])
         found = np.maximum.reduceat(times, edges)
-        latest = pyarrow.array(found, mask=found == NEVER).cast(pyarrow.timestamp("us", "UTC"))
+        latest = pyarrow.array(np.clip(found, EARLIEST, LATEST), mask=found == NEVER).cast(
+            pyarrow.timestamp("us", "UTC")
+        )
     return pyarrow.RecordBatch.from_pydict(
         {
             "bucket": pyarrow.array(buckets[edges].astype(np.int32)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -27,11 +28,11 @@ TYPES = {
     "alarms": "array<struct<kind: string, row: bigint, onset: bigint, size: double, direction: string, "
     "variables: array<string>, p_value: double, message: string>>",
 }
-DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
+DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
 MICROSECONDS = {
     **dict.fromkeys(("us", "microsecond"), 1),
     **dict.fromkeys(("ms", "millisecond"), 1_000),
-    **dict.fromkeys(("", "s", "sec", "second"), 1_000_000),
+    **dict.fromkeys(("s", "sec", "second"), 1_000_000),
     **dict.fromkeys(("min", "minute"), 60_000_000),
     **dict.fromkeys(("h", "hour"), 3_600_000_000),
     **dict.fromkeys(("d", "day"), 86_400_000_000),
@@ -50,7 +51,8 @@ def key_is_text(types: dict[str, str], key: str) -> bool:
 def values_in(types: dict[str, str], values: Any, others: Sequence[str | None]) -> tuple[str, ...]:
     """The columns to learn from: those given, or all others that hold numbers."""
     if values is None:
-        found = tuple(name for name, kind in types.items() if name not in others and is_number(kind))
+        candidates = (name for name, kind in types.items() if is_number(kind) and kind != "boolean")  # as in a fleet
+        found = tuple(name for name in candidates if name not in others)
     else:
         found = (values,) if isinstance(values, str) else tuple(values)
     for name in found:
@@ -78,7 +80,7 @@ def is_number(kind: str) -> bool:
     return kind in NUMBERS or kind.startswith("decimal")
 
 
-def duration(name: str, given: Any, unit: str) -> int | None:
+def duration(name: str, given: Any, unit: str, least: int = 1) -> int | None:
     """How long that is, in the unit of the times.
 
     >>> duration("idle", "7 days", "us"), duration("idle", timedelta(minutes=1), "us"), duration("idle", 100, "")
@@ -90,13 +92,17 @@ def duration(name: str, given: Any, unit: str) -> int | None:
     if unit and isinstance(given, timedelta):
         found = given / timedelta(microseconds=1)
     elif unit and isinstance(given, str) and (parts := DURATION.fullmatch(given)):
-        found = float(parts[1]) * MICROSECONDS.get(parts[2].lower(), 0)
+        found = float(parts[1]) * _microseconds(parts[2].lower())
     elif not unit and isinstance(given, int) and not isinstance(given, bool):
         found = given
-    if found is None or found <= 0:
+    if found is None or math.isnan(found) or int(found) < least:
         expected = "a duration such as '7 days'" if unit else "a whole number, as the times are"
         raise BadInputError(f"{name}: expected {expected}, got {given!r}")
     return int(found)
+
+
+def _microseconds(word: str) -> float:
+    return MICROSECONDS.get(word) or MICROSECONDS.get(word.removesuffix("s")) or math.nan
 
 
 def refuse_taken(types: Iterable[str], plan: Plan) -> None:

@@ -35,7 +35,7 @@ def score(
     model: StochasticApproximation | None = None,
     *,
     buckets: int | None = None,
-    watermark: str | None = None,
+    watermark: str | timedelta | None = None,
     idle: str | timedelta | int | None = None,
     prefix: str = "",
     checkpoint: str | os.PathLike[str] | None = None,
@@ -81,7 +81,7 @@ def plan_of(
     model: StochasticApproximation | None,
     *,
     buckets: int | None = None,
-    watermark: str | None = None,
+    watermark: Any = None,
     idle: Any = None,
     prefix: str = "",
 ) -> Plan:
@@ -92,6 +92,8 @@ def plan_of(
 
     learner = SRA() if model is None else model
     check_model(learner)
+    if not isinstance(prefix, str):
+        raise WrongTypeError(f"prefix: expected a text, got {prefix!r}")
     if learner.on_bad != "skip":
         raise BadInputError("a job must not die of data: on_bad='raise' is for other places")
     types = dict(df.dtypes)
@@ -107,7 +109,7 @@ def plan_of(
         time=time,
         unit=unit,
         idle=duration("idle", idle, unit) if time is not None else None,
-        watermark=watermark,
+        watermark=_delay(watermark) if unit == "us" else None,
         prefix=prefix,
         buckets=None if buckets is None else require_whole("buckets", buckets, 1),
     )
@@ -119,12 +121,17 @@ def plan_of(
         raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     if (idle is not None or watermark is not None) and time is None:
         raise BadInputError("idle and watermark go by the times of rows: give time as well")
-    if watermark is not None and (unit != "us" or duration("watermark", watermark, unit) is None):
+    if watermark is not None and plan.watermark is None:
         raise BadInputError("watermark goes by timestamps and dates; whole numbers have none")
     if df.isStreaming and idle is not None and watermark is None:
         raise BadInputError("idle needs a watermark on a stream: how much later than others a row may come")
     refuse_taken(types, plan)
     return plan
+
+
+def _delay(watermark: Any) -> str | None:
+    """In words that Spark knows; it knows fewer than we do."""
+    return None if watermark is None else f"{duration('watermark', watermark, 'us', least=0)} microseconds"
 
 
 def output_schema(df: DataFrame, plan: Plan) -> Any:
@@ -161,11 +168,11 @@ def in_time(df: DataFrame, plan: Plan) -> DataFrame:
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
-    order = [plan.time, ORDER] if plan.time is not None else [ORDER]
+    times = [F.col(quoted(plan.time)).asc_nulls_last()] if plan.time is not None else []
     return (
         df.withColumn(ORDER, F.monotonically_increasing_id())
         .repartition(partitions, F.col(quoted(plan.key)))
-        .sortWithinPartitions(*(quoted(name) for name in order))
+        .sortWithinPartitions(*times, ORDER)
     )
 
 

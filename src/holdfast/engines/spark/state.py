@@ -45,4 +45,6 @@ def opened_bucket(fleet: bytes, times: bytes, plan: Plan) -> Bucket:
     if header["settings"] != plan.model["settings"] or header["learner"] != plan.model["learner"]:
         check_retuning(header, plan.model)
         header["settings"] = plan.model["settings"]
+    if header["width"] == len(plan.values):
+        header["names"] = plan.values  # which a fleet that was begun with may not have had
     return Bucket(plan, fleet_from(header, body, None), Clock(np.frombuffer(times, "<i8").astype(np.int64)))

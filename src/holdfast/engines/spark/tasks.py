@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.clock import NEVER
-from holdfast.engines.spark.packing import ROWS_AT_ONCE, as_bytes, joined_tables, packed, unpacked
+from holdfast.engines.spark.packing import as_values, joined_tables, packed, unpacked
 from holdfast.engines.spark.plan import Plan
 from holdfast.engines.spark.state import Value, bucket_of, value_of
 from holdfast.engines.spark.states_file import StatesFile
@@ -66,8 +66,8 @@ class LearnWithState(Task):
         packed_rows = pandas.concat(list(frames)).sort_values("place", kind="stable")
         table, value = self.learnt(int(key[0]), joined_tables(packed_rows["rows"]), state)
         state.update(value)
-        for first in range(0, len(table), ROWS_AT_ONCE):
-            yield pandas.DataFrame({"rows": [as_bytes(table.slice(first, ROWS_AT_ONCE))]})
+        for rows in as_values(table):
+            yield pandas.DataFrame({"rows": [rows]})
 
     def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, Value]:
         """The rows of a bucket with the answers beside them, and what is to be kept of it."""

@@ -1,0 +1,162 @@
+"""A bucket of streams, without Spark: a fleet with a clock, held to one learner for each stretch of each stream."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast.engines.spark.bucket import Bucket
+from holdfast.engines.spark.clock import NEVER
+from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.state import bucket_of, value_of
+from holdfast.errors import CheckpointError
+from sparks import same_answers, same_streams, stream_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+
+PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), hf.SRA(memory="lean")
+
+
+def plan_of(model=PLAIN, values=("a", "b"), **more) -> Plan:
+    told = model._description(None, None)
+    usual = {"key": "sensor", "texts": True, "values": values, "time": "ts", "unit": "us", "buckets": 4}
+    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
+
+
+class Naive:
+    """A learner for each stretch of each stream, one point after another: what a bucket has to come to."""
+
+    def __init__(self, idle: int | None = None) -> None:
+        self.idle, self.learners, self.last = idle, {}, {}
+
+    def learn(self, rows: list[tuple], watermark: int) -> list[tuple]:
+        """rows: (key, time, value), in the order in which they come → (score, dropped, bad, late) of each."""
+        told: list[tuple] = [(math.nan, False, True, False)] * len(rows)
+        for i in sorted((i for i, row in enumerate(rows) if row[1] is not None), key=lambda i: rows[i][1]):
+            key, time, value = rows[i]
+            last = self.last.get(key)
+            if time < watermark or (last is not None and time < last):
+                told[i] = (math.nan, False, False, True)
+            elif key is not None:
+                if last is not None and self.idle is not None and time - last > self.idle:
+                    del self.learners[key]
+                self.last[key] = time
+                learner = self.learners.setdefault(key, PLAIN.clone())
+                trace = learner.process(np.array([[math.nan if value is None else value]]))
+                told[i] = (trace.score[0], bool(trace.dropped[0]), bool(trace.bad[0]), False)
+        return told
+
+
+KEYS = {True: st.sampled_from(["", "a", "é", "long " * 9, None]), False: st.sampled_from([0, -1, 2**60 + 1, None])}
+ROW = {
+    texts: st.tuples(
+        keys, st.none() | st.integers(-40, 60), st.none() | st.sampled_from([0.0, 1.0, 1.5, 90.0, math.inf])
+    )
+    for texts, keys in KEYS.items()
+}
+CALLS = st.booleans().flatmap(
+    lambda texts: st.tuples(
+        st.just(texts), st.lists(st.tuples(st.integers(-30, 20), st.lists(ROW[texts], max_size=25)), max_size=5)
+    )
+)
+
+
+@given(CALLS, st.sampled_from([None, 1, 5, 30]), st.booleans())
+@example((True, [(0, [("a", 40, 1.0)]), (0, [("a", 1, 1.0), (None, 2, 1.0)]), (0, [])]), 5, True)  # all late; no rows
+@example((False, [(0, [(None, 1, 1.0)]), (0, [(0, 2, None)]), (50, [(0, None, 1.0)])]), 5, True)
+def test_a_bucket_is_a_learner_for_each_stretch(calls, idle, restored) -> None:
+    texts, tables = calls
+    plan = plan_of(values=("v",), texts=texts, unit="", idle=idle)
+    bucket, naive, watermark = Bucket.empty(plan), Naive(idle), NEVER
+    for advance, rows in tables:
+        watermark = max(watermark, advance)
+        kinds = (pa.string() if texts else pa.int64(), pa.int64(), pa.float64())
+        columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
+        got = bucket.learn(pa.table(columns, ["sensor", "ts", "v"]), watermark)
+        expected = naive.learn(rows, watermark)
+        assert got.select(["sensor", "ts", "v"]).equals(pa.table(columns, ["sensor", "ts", "v"]))
+        for name, column in zip(("score", "dropped", "bad", "late"), zip(*expected, strict=True), strict=False):
+            assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
+        if restored:
+            bucket = bucket_of(value_of(bucket), plan)
+    here = bucket.fleet.keys()
+    for key in set(here) & set(naive.last):  # the others came without a time, or have been idle
+        if naive.last[key] >= watermark - (idle or math.inf):
+            got, expected = bucket.fleet[key], naive.learners[key]
+            assert got.n_seen - got.n_bad == expected.n_seen - expected.n_bad
+            assert got.n_dropped == expected.n_dropped
+    assert {key for key, last in naive.last.items() if last >= watermark - (idle or math.inf)} <= set(here)
+
+
+@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+def test_a_bucket_is_a_fleet(model) -> None:
+    table = stream_of(n_keys=9, n=6000, seed=1)
+    fleet, bucket, alarms = hf.Fleet(model), Bucket.empty(plan_of(model)), []
+    expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
+    pieces = [bucket.learn(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
+    got = pa.concat_tables(pieces)
+    same_answers(got, expected)
+    same_streams(bucket.fleet, fleet)
+    for told in got["alarms"].to_pylist():
+        alarms += told or []
+    assert sorted(one["message"] for one in alarms) == sorted(map(str, fleet.alarms))
+    assert bool(alarms) == (model is WATCHED)
+
+
+@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+def test_rows_without_a_time_come_last_as_in_a_fleet(model) -> None:
+    table = stream_of(n_keys=3, n=3000, seed=2)
+    times = pa.array([None if i % 17 == 0 else t for i, t in enumerate(table["ts"].to_pylist())], table["ts"].type)
+    table = table.set_column(1, "ts", times).append_column("i", pa.array(range(3000)))
+    fleet, bucket = hf.Fleet(model), Bucket.empty(plan_of(model))
+    expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
+    got = bucket.learn(table)
+    same_answers(got, expected, by="i")
+    same_streams(bucket.fleet, fleet)
+    told = [alarm["message"] for row in got["alarms"].to_pylist() for alarm in row or []]
+    assert sorted(told) == sorted(map(str, fleet.alarms))
+
+
+def test_restored_in_the_middle_is_uninterrupted() -> None:
+    """While some streams wait for their first points, and others have gone and left their rows to new ones."""
+    table = stream_of(n_keys=30, n=3000, seed=3)
+    plan = plan_of(WATCHED, idle=400_000_000)
+    straight, restored = Bucket.empty(plan), Bucket.empty(plan)
+    for begin in range(0, 3000, 250):
+        own = table.slice(begin, 250).filter(
+            pa.compute.not_equal(table["sensor"].slice(begin, 250), f"s{begin // 250:03}")
+        )
+        watermark = begin * 1_000_003 + 1_772_323_200_000_000 - 100_000_000
+        restored = bucket_of(value_of(restored), plan)
+        one, other = straight.learn(own, watermark), restored.learn(own, watermark)
+        same_answers(other, one)
+        same_streams(restored.fleet, straight.fleet)
+        assert dict(zip(straight.fleet, straight.last_times(), strict=True)) == dict(
+            zip(restored.fleet, restored.last_times(), strict=True)
+        )
+
+
+def test_the_state_knows_its_layout_and_settings() -> None:
+    plan = plan_of(time=None)
+    bucket = Bucket.empty(plan)
+    bucket.learn(stream_of(n_keys=2, n=50, seed=4))
+    value = value_of(bucket)
+    same_streams(bucket_of(value, plan).fleet, bucket.fleet)
+    assert bucket_of(value, replace(plan, generation=2)) is None
+    with pytest.raises(CheckpointError, match="4 buckets, generation 1; the job has 8, generation 1"):
+        bucket_of(value, replace(plan, buckets=8))
+    with pytest.raises(CheckpointError, match="generation 1; the job has 4, generation 0"):
+        bucket_of(value, replace(plan, generation=0))
+    with pytest.raises(CheckpointError, match="version 99"):
+        bucket_of((99, *value[1:]), plan)
+    retuned = bucket_of(value, plan_of(hf.SRA(gamma=9.0, rho=0.05, n_init=3, warmup=5), time=None))
+    assert retuned.fleet.model.gamma == 9.0
+    with pytest.raises(CheckpointError, match="n_components cannot change"):
+        bucket_of(value, plan_of(hf.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))

@@ -1,0 +1,303 @@
+"""What the Spark engine is made of, without Spark: buckets of keys, packed rows, plans, the file of states."""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import nullcontext
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import holdfast as hf
+from holdfast.engines.spark import packing
+from holdfast.engines.spark.bucket import Bucket
+from holdfast.engines.spark.columns import keys_of, times_of, values_of
+from holdfast.engines.spark.hashing import buckets_of, buckets_of_list
+from holdfast.engines.spark.packing import as_table, as_values, joined_tables, packed, unpacked
+from holdfast.engines.spark.plan import Plan, check_retuning
+from holdfast.engines.spark.schema import duration, key_is_text, unit_of, values_in
+from holdfast.engines.spark.states_file import StatesFile, write_states
+from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
+from sparks import same_streams, stream_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+PLAIN = hf.SRA(gamma=4.0, rho=0.01)
+
+
+def plan_of(model=PLAIN, **more) -> Plan:
+    told = model._description(None, None)
+    usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
+    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
+
+
+# Buckets of keys
+
+
+def test_the_bucket_of_a_key_never_changes() -> None:
+    """Checkpoints are laid out by it: a change of these figures needs a new version of the hash."""
+    texts = ["", "a", "pump 3", "é", "日本", "🦀", "\0", "x" * 1000]
+    assert buckets_of(pa.array(texts), 1 << 20).tolist() == [387227, 270584, 673064, 414, 667398, 651682, 19232, 821866]
+    assert buckets_of(pa.array([0, 1, -1, 2**62, -(2**63)]), 1 << 20).tolist() == [0, 722405, 769403, 480453, 960906]
+
+
+def test_the_bucket_of_a_key_is_the_same_however_it_is_held() -> None:
+    keys = pa.array(["x", "oil", None, "water", "", "y"])
+    expected = buckets_of(pa.array(["oil", "water"]), 64).tolist()
+    for held in (keys, keys.cast(pa.large_string()), pa.chunked_array([keys.slice(0, 2), keys.slice(2)])):
+        got = buckets_of(held.slice(1, 4), 64)
+        assert [got[0], got[2]] == expected
+        assert (got < 64).all()
+    assert buckets_of_list(["oil", "water"], 64).tolist() == expected
+    for kind in (pa.int8(), pa.int16(), pa.int32()):
+        assert buckets_of(pa.array([7, -8], kind), 99).tolist() == buckets_of_list([7, -8], 99).tolist()
+    assert len(buckets_of(pa.array([], pa.string()), 8)) == len(buckets_of(pa.array([], pa.int64()), 8)) == 0
+    missing = buckets_of(pa.nulls(1000, pa.string()), 8)
+    assert (np.bincount(missing, minlength=8) == 125).all()  # nobody's rows are not all one bucket's
+    assert (np.bincount(buckets_of(pa.array(range(8000)), 8)) > 800).all()
+
+
+# Rows on their way
+
+SECOND = dt.timedelta(seconds=1)
+UTC, NEW_YORK = dt.UTC, dt.timezone(-5 * 3600 * SECOND)
+ANY_COLUMNS = {
+    "sensor": ["a", "b", "", None, "a", "a"],
+    "ts": pa.array([5, 1, None, 2, 7, 7], pa.timestamp("us", "America/New_York")),
+    "big": [2**53 + 1, None, -(2**63), 2**63 - 1, 0, 1],
+    "decimal": [Decimal("1.10"), None, Decimal("-99999.99"), Decimal(0), Decimal(1), Decimal(2)],
+    "date": [dt.date(1, 1, 1), dt.date(9999, 12, 31), None, dt.date(1970, 1, 1), dt.date(2000, 2, 29), None],
+    "ntz": pa.array([-1, 0, None, 1, 2, 3], pa.timestamp("us")),
+    "binary": [b"", b"\0\xff", None, b"x", b"y", b"z"],
+    "list": [[], None, [1, None], [2], [3], [4]],
+    "struct": pa.array([{"x": 1, "y": "u"}, None, {"x": None, "y": ""}, None, None, None]),
+    "map": pa.array([[("k", 1)], [], None, [("k", None)], None, None], pa.map_(pa.string(), pa.int64())),
+    "deep": [[[1], None, []], None, [], [[2]], None, None],
+    "nothing": pa.nulls(6),
+    "coded": pa.array(["u", None, "v", "u", "u", "v"]).dictionary_encode(),
+    "flag": [True, None, False, True, False, None],
+    "a": [1.0, None, float("nan"), float("inf"), -0.0, 5e-324],
+    "b": pa.array([1, 2, 3, 4, None, 6], pa.int8()),
+}
+
+
+@pytest.mark.parametrize("at_once", [1, 1 << 26])
+def test_rows_that_travel_stay_what_they_are(monkeypatch, at_once) -> None:
+    monkeypatch.setattr(packing, "AT_ONCE", at_once)
+    table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
+    plan = plan_of(watermark="1 second")
+    values = list(packed(table.to_batches(max_chunksize=2), plan, task=3))
+    assert len(values) == (3 if at_once == 1 else 1)
+    for batch in values:
+        for row in batch.to_pylist():
+            own = as_table(row["rows"])
+            assert set(buckets_of(own["sensor"].drop_null(), 4).tolist()) <= {row["bucket"]}
+            assert row["place"] >> 32 == 3
+            times = [t for t in own["ts"].to_pylist() if t is not None]
+            assert row["latest"] == max(times, default=None)
+    for back in (joined_tables([v for batch in values for v in batch["rows"].to_pylist()]), whole(unpacked(values))):
+        assert back.schema.equals(table.schema)
+        back = back.take(pa.array(np.argsort(back["i"].to_numpy())))
+        assert back.drop_columns("a").equals(table.drop_columns("a"))
+        assert back["a"].to_pylist()[0:2] == [1.0, None]
+        assert np.array_equal(values_of(back, ["a"]).view(np.int64), values_of(table, ["a"]).view(np.int64))
+    assert list(packed(iter([]), plan, 0)) == list(packed(table.slice(0, 0).to_batches(), plan, 0)) == []
+
+
+def whole(batches) -> pa.Table:
+    return pa.Table.from_batches(list(batches))
+
+
+def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
+    monkeypatch.setattr(packing, "AT_ONCE", 10_000)
+    table = pa.table({"x": ["y" * 3000] * 10, "i": range(10)})
+    values = list(as_values(table))
+    assert [len(as_table(value)) for value in values] == [3, 3, 3, 1]
+    assert joined_tables(values).equals(table)
+    assert list(as_values(table.slice(0, 0))) == []
+
+
+def test_the_latest_time_is_one_that_pandas_can_hold() -> None:
+    """Spark hands it on by way of pandas, whose nanoseconds end in 2262."""
+    days = pa.table(
+        {"sensor": ["a", "b"], "ts": [dt.date(9999, 12, 31), dt.date(1, 1, 1)], "a": [1.0, 1.0], "b": [1, 1]}
+    )
+    (batch,) = packed(days.to_batches(), plan_of(watermark="1 second"), 0)
+    latest = batch["latest"].to_pandas()
+    assert sorted(latest.dt.year) == [1677, 2262]
+
+
+def test_keys_values_and_times_are_read_as_they_are() -> None:
+    texts = pa.array([b"\xff", b"ok", None, b"\xc3\xa9", b""]).cast(pa.string(), safe=False)
+    keys = keys_of(pa.chunked_array([texts]))
+    assert [None if code < 0 else keys.values[code] for code in keys.codes] == [None, "ok", None, "é", ""]
+    columns = {
+        "d": [Decimal("0.1"), None],
+        "t": [True, False],
+        "i": [2**53 + 1, None],
+        "f": pa.array([0.5, None], pa.float32()),
+    }
+    assert np.array_equal(
+        values_of(pa.table(columns), list(columns)),
+        [[0.1, 1.0, 2.0**53, 0.5], [np.nan, 0.0, np.nan, np.nan]],
+        equal_nan=True,
+    )
+    moment = dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
+    never = np.iinfo(np.int64).min
+    for kind, micros in ((pa.timestamp("us", "America/New_York"), -1_000_000), (pa.timestamp("us", "UTC"), -1_000_000)):
+        assert times_of(pa.chunked_array([pa.array([moment, None], kind)])).tolist() == [micros, never]
+    assert times_of(pa.array([dt.date(1969, 12, 31), None])).tolist() == [-86_400_000_000, never]
+    assert times_of(pa.array([7, None], pa.int16())).tolist() == [7, never]
+
+
+# What is kept
+
+
+def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
+    bucket = Bucket.empty(plan_of())
+    bucket.learn(stream_of(n_keys=3, n=60, seed=0))
+    parts = [
+        (7, bucket.fleet.to_bytes(), bucket.last_times().astype("<i8").tobytes()),
+        (2, bucket.fleet.to_bytes(), b""),
+    ]
+    write_states(tmp_path / "states", parts)
+    file = StatesFile(tmp_path / "states")
+    assert file.numbers() == [2, 7]
+    assert file.bucket(1, plan_of()) is None
+    same_streams(file.bucket(7, plan_of()).fleet, bucket.fleet)
+    assert np.array_equal(file.bucket(7, plan_of()).last_times(), bucket.last_times())
+    assert (file.bucket(2, plan_of()).last_times() == np.iinfo(np.int64).min).all()
+    (tmp_path / "junk").write_bytes(b"junk")
+    with pytest.raises(CheckpointError, match="holds no states"):
+        StatesFile(tmp_path / "junk").numbers()
+
+
+def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
+    fleet = hf.Fleet(PLAIN)
+    fleet.update(["x"], [[1.0, 2.0]])
+    write_states(tmp_path / "states", [(0, fleet.to_bytes(), b"")])
+    assert StatesFile(tmp_path / "states").bucket(0, plan_of()).fleet.variables == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PLAIN,
+        hf.SRA(),
+        hf.StochasticApproximation(hf.models.PoissonMixture(), hf.scheme.Constant(0.02)),
+        hf.SDEM(2, r=0.1),
+    ],
+    ids=repr,
+)
+def test_a_plan_is_the_same_after_a_round_trip(model) -> None:
+    plan = plan_of(model, idle=5, watermark="1 microseconds", prefix="é ", generation=3, states="x.states")
+    assert Plan.of_json(plan.to_json()) == plan
+    assert repr(plan.learner()) == repr(model)
+    assert plan.going_on_from(plan) == plan
+    with pytest.raises(CheckpointError, match="version 2 of the state"):
+        Plan.of_json(plan.to_json().replace('"version": 1', '"version": 2'))
+
+
+def test_what_may_change_on_a_checkpoint() -> None:
+    before = plan_of(generation=4, states="some.states", buckets=16)
+    after = plan_of(hf.SRA(gamma=3.0, half_life=40, warmup=9), idle=9, watermark="2 seconds", prefix="p_", buckets=None)
+    going_on = after.going_on_from(before)
+    assert (going_on.generation, going_on.states, going_on.buckets) == (4, "some.states", 16)
+    assert going_on.model == after.model
+    refused = {
+        "the key 'sensor', got 'k'": {"key": "k"},
+        "keys that are texts: True, got False": {"texts": False},
+        "the values 'a', 'b', got 'b', 'a'": {"values": ("b", "a")},
+        "the time 'ts', got None": {"time": None},
+        "times of the unit 'us', got ''": {"unit": ""},
+        "16 buckets, got 8.*rebucket": {"buckets": 8},
+    }
+    for message, change in refused.items():
+        with pytest.raises(CheckpointError, match=message):
+            replace(after, **change).going_on_from(before)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fixed"),
+    [
+        (PLAIN, hf.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, far=0.01), ""),
+        (PLAIN, hf.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
+        (hf.SRA(), hf.SRA(far=0.01), ""),
+        (hf.SEM(2, rho=0.1), hf.SEM(2, rho=0.2), ""),
+        (PLAIN, hf.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
+        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
+        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
+        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
+        (PLAIN, hf.SRA(), "gamma, rho"),
+        (hf.SRA(), PLAIN, "gamma, rho"),
+        (hf.SRA(), hf.SRA(memory="lean"), "memory"),
+        (hf.SRA(), hf.SRA(lags=2), "lags"),
+        (hf.SDEM(1, r=0.1), hf.SDEM(1, r=0.2), "r"),
+    ],
+    ids=repr,
+)
+def test_which_settings_a_state_can_go_on_with(old, new, fixed) -> None:
+    tell = (old._description(None, None), new._description(None, None))
+    with pytest.raises(CheckpointError, match=f"go on with them: {fixed} cannot change") if fixed else nullcontext():
+        check_retuning(*tell)
+
+
+def test_another_learner_cannot_go_on() -> None:
+    with pytest.raises(CheckpointError, match="SRA, which SEM cannot go on with"):
+        check_retuning(PLAIN._description(None, None), hf.SEM()._description(None, None))
+
+
+# What columns may be
+
+TYPES = {"k": "string", "t": "timestamp", "x": "double", "n": "decimal(10,2)", "flag": "boolean", "s": "array<int>"}
+
+
+def test_columns_are_looked_at() -> None:
+    assert values_in(TYPES, None, ["k", "t"]) == ("x", "n")  # as a fleet does: booleans only if asked for
+    assert values_in(TYPES, "flag", ["k", "t"]) == ("flag",)
+    for given, others, message in (
+        (["x", "y"], ["k"], "no column 'y'; there are 'k', 't'"),
+        (["s"], ["k"], "'s' holds array<int>, not numbers"),
+        ([], ["k"], "each once, got none"),
+        (["x", "x"], ["k"], "each once, got 'x', 'x'"),
+        (["x"], ["x", "t"], "'x' is the key or the time"),
+    ):
+        with pytest.raises((BadInputError, WrongTypeError), match=message):
+            values_in(TYPES, given, others)
+    assert key_is_text(TYPES, "k")
+    for name in ("x", "n", "t", "flag", "s"):
+        with pytest.raises(WrongTypeError, match="keys are texts or whole numbers; cast it to string"):
+            key_is_text(TYPES, name)
+    assert (unit_of(TYPES, "t"), unit_of(TYPES, None), unit_of({"i": "smallint"}, "i")) == ("us", "", "")
+    for name in ("x", "k", "flag"):
+        with pytest.raises(WrongTypeError, match="times are timestamps, dates or whole numbers"):
+            unit_of(TYPES, name)
+
+
+def test_durations() -> None:
+    told = {
+        "5 ms": 5e3,
+        "7us": 7,
+        "90 S": 9e7,
+        "10 min": 6e8,
+        "1.5 hours": 5.4e9,
+        "2 d": 1.728e11,
+        " 1 weeks ": 6.048e11,
+    }
+    assert {given: duration("idle", given, "us") for given in told} == told
+    assert duration("idle", dt.timedelta(milliseconds=1), "us") == 1000
+    assert duration("watermark", "0 seconds", "us", least=0) == 0
+    for given, unit in (
+        ("0 s", "us"),
+        ("-1 s", "us"),
+        ("1 month", "us"),
+        ("5", "us"),
+        (5, "us"),
+        (0, ""),
+        (True, ""),
+        ("5 s", ""),
+    ):
+        with pytest.raises(BadInputError, match="idle: expected a"):
+            duration("idle", given, unit)
