@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.spark.folder import Folder
+from holdfast.engines.spark.folder import Folder, Readable
 from holdfast.engines.spark.hashing import buckets_of_list
 from holdfast.engines.spark.plan import Plan, check_retuning
 from holdfast.engines.spark.states_file import Part, write_states
@@ -52,7 +52,7 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     return plan
 
 
-def latest(folder: Folder) -> Plan | None:
+def latest(folder: Readable) -> Plan | None:
     """The plan of the generation that counts; None for a checkpoint that has not been begun."""
     names = [name for name in folder.names(OWN) if NAME.fullmatch(name)]
     return Plan.of_json(folder.read(f"{OWN}/{max(names)}")) if names else None
