@@ -170,7 +170,8 @@ LEAST |= {"buckets": 1, "files_per_batch": 1}
 
 def settings_of(command: str) -> list[Setting]:
     """Those of a command."""
-    return [one for one in (*SETTINGS, *SPARK_SETTINGS) if command in one.commands]
+    found = [one for one in (*SETTINGS, *SPARK_SETTINGS) if command in one.commands]
+    return sorted(found, key=lambda one: [*GROUPS, *SPARK_GROUPS].index(one.group))
 
 
 def template() -> str:

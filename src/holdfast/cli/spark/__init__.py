@@ -42,7 +42,7 @@ its states cannot go on with are refused.
 Examples:
   holdfast spark score incoming --key sensor --time ts \\
     --out scored --checkpoint state
-  holdfast spark score 'days/*.csv' --key sensor --time ts --out scored --batch
+  holdfast spark score 'days/*.csv' --key sensor --time ts --batch --out all
   holdfast spark score kafka://localhost:9092/sensors --key sensor --time ts \\
     --schema 'sensor string, ts timestamp, flow double' \\
     --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ class Counts:
     alarms: int = 0
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, found: Mapping[str, Any] | Any) -> None:
+    def add(self, found: Any) -> None:
         """What Spark has observed; of no rows it knows no sum."""
         told = found if isinstance(found, dict) else found.asDict()
         for name in self.as_dict():

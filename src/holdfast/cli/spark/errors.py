@@ -10,12 +10,12 @@ from holdfast.errors import BadInputError, HoldfastError
 
 PYTHON = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception|Warning)): (\S.*)$")
 JAVA = re.compile(r"^(?:: |Caused by: )?(?:[a-z_]\w*\.)+[\w$]+(?:Exception|Error): ")
-NOISE = re.compile(
-    r"^(\[STREAM_FAILED\] )?Query \[id = .*?\] terminated with exception: |^An error occurred while calling "
-)
+NOISE = re.compile(r"^(\[STREAM_FAILED\] )?Query \[id = .*?\] terminated with exception: ")
 CODE = re.compile(r"^\[[A-Z_.0-9]+\] ")
 STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
-FRAME = re.compile(r"^\s*(at [\w$.<>/]+\(|\.\.\. \d+ more|File \"|Traceback|=+|'?[A-Z]\w+ ?\[|[+:]- )")
+FRAME = re.compile(
+    r"^\s*(at [\w$.<>/]+\(|\.\.\. \d+ more|File \"|Traceback|=+|An error occurred while calling |'?[A-Z]\w+ ?\[|[+:]- )"
+)
 LONGEST = 400  # characters
 
 
@@ -37,7 +37,7 @@ def sensible_line(text: str) -> str:
 
     >>> sensible_line("[UNRESOLVED_COLUMN] There is no column x. SQLSTATE: 42703;\\n'Project ['x]\\n+- Relation")
     'There is no column x.'
-    >>> sensible_line('Job aborted\\nTraceback:\\n  File "x.py"\\nholdfast.errors.CheckpointError: it is torn\\n\\tat a.b(C)')
+    >>> sensible_line('Aborted\\nTraceback:\\n  File "x.py"\\nholdfast.errors.CheckpointError: it is torn\\n\\tat a.b(C)')
     'it is torn'
     """
     lines = [line for line in text.splitlines() if line.strip()]
@@ -45,9 +45,7 @@ def sensible_line(text: str) -> str:
     if of_python:
         kind, said = of_python[-1].groups()
         return said[:LONGEST] if kind in _own() else f"{kind}: {said}"[:LONGEST]
-    useful = [
-        line for line in lines if not FRAME.match(line) and not line.startswith("An error occurred while calling")
-    ]
+    useful = [line for line in lines if not FRAME.match(line)]
     line = useful[0] if useful else "something is wrong, and Spark does not say what"
     for pattern in (NOISE, JAVA, CODE):
         line = pattern.sub("", line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -62,9 +62,7 @@ def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str])
             raise BadInputError("a socket cannot be read again: there is nothing that a --checkpoint could go on from")
     else:
         place = _files(source, scheme, values)
-    return Place(
-        place.form, place.address, USUAL.get(place.form, {}) | dict(place.options) | dict(options), place.is_files
-    )
+    return replace(place, options={**USUAL.get(place.form, {}), **place.options, **options})
 
 
 def _kafka(source: str) -> Place:
@@ -102,9 +100,7 @@ def _files(source: str, scheme: str, values: Mapping[str, Any]) -> Place:
         raise BadInputError(f"there are no files in {path} to learn the columns from: {NO_SCHEMA}")
     forms = sorted({one for file in found if (one := _form_of(file))} or {one for one in [_form_of(path)] if one})
     if form is None and len(forms) != 1:
-        what = (
-            f"holds files of {' and '.join(forms)}" if forms else "does not tell by names of which format its files are"
-        )
+        what = f"holds {' and '.join(forms)}" if forms else "does not tell by names of which format its files are"
         raise BadInputError(f"{path} {what}: say which with --input-format")
     form = form or forms[0]
     if form == "csv" and found and all(".tsv" in Path(file).suffixes for file in found):
@@ -117,12 +113,10 @@ def files_in(path: str) -> list[str]:
     found: list[str] = []
     for one in sorted(glob.glob(path)):
         if os.path.isdir(one):
-            inside = [name for name in sorted(os.listdir(one)) if not name.startswith(("_", "."))]
-            folders = [name for name in inside if os.path.isdir(os.path.join(one, name))]
-            found += [os.path.join(one, name) for name in inside if name not in folders]
-            found += [
-                file for name in folders if "=" in name for file in files_in(glob.escape(os.path.join(one, name)))
-            ]
+            for name in sorted(os.listdir(one)):
+                inside = os.path.join(one, name)
+                if not name.startswith(("_", ".")):
+                    found += files_in(glob.escape(inside)) if "=" in name or not os.path.isdir(inside) else []
         else:
             found.append(one)
     return found
@@ -168,7 +162,7 @@ def _looked_at(spark: SparkSession, place: Place, values: Mapping[str, Any], oth
     if place.form == "csv":
         reader = reader.option("inferSchema", "true")
     found = files_in(place.address.removeprefix("file://")) if "://" not in place.address else []
-    if 0 < len(found) > LOOKED_AT and not any("=" in os.path.dirname(file) for file in found):
+    if len(found) > LOOKED_AT and not any("=" in os.path.dirname(file) for file in found):
         newest = sorted(found, key=os.path.getmtime)[-LOOKED_AT:]
         schema = reader.load(newest).schema
     else:
@@ -193,7 +187,7 @@ PACKAGES = {
 
 def require_source(spark: SparkSession, name: str) -> None:
     """Says what is missing where Spark does not know Kafka or Delta."""
-    from py4j.protocol import Py4JJavaError
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     conf = spark._jsparkSession.sessionState().conf()
