@@ -12,7 +12,7 @@ PYTHON = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception|Warning)): (\S.*)$
 JAVA = re.compile(r"^(?:: |Caused by: )?(?:[a-z_]\w*\.)+[\w$]+(?:Exception|Error): ")
 NOISE = re.compile(r"^(\[STREAM_FAILED\] )?Query \[id = .*?\] terminated with exception: ")
 CODE = re.compile(r"^\[[A-Z_.0-9]+\] ")
-STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+STATE = re.compile(r"\s*SQLSTATE: \w+;?")
 FRAME = re.compile(
     r"^\s*(at [\w$.<>/]+\(|\.\.\. \d+ more|File \"|Traceback|=+|An error occurred while calling |'?[A-Z]\w+ ?\[|[+:]- )"
 )
@@ -37,7 +37,7 @@ def sensible_line(text: str) -> str:
 
     >>> sensible_line("[UNRESOLVED_COLUMN] There is no column x. SQLSTATE: 42703;\\n'Project ['x]\\n+- Relation")
     'There is no column x.'
-    >>> sensible_line('Aborted\\nTraceback:\\n  File "x.py"\\nholdfast.errors.CheckpointError: it is torn\\n\\tat a.b(C)')
+    >>> sensible_line('Traceback:\\n  File "x.py"\\nholdfast.errors.CheckpointError: it is torn\\n\\tat a.b(C)')
     'it is torn'
     """
     lines = [line for line in text.splitlines() if line.strip()]
@@ -49,7 +49,7 @@ def sensible_line(text: str) -> str:
     line = useful[0] if useful else "something is wrong, and Spark does not say what"
     for pattern in (NOISE, JAVA, CODE):
         line = pattern.sub("", line)
-    return STATE.sub("", line.rstrip(" ;\n")).strip()[:LONGEST]
+    return STATE.sub("", line).strip()[:LONGEST]
 
 
 def _own() -> set[str]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("holdfast.spark")
+MOMENTS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
 SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
 
 
@@ -180,5 +181,6 @@ def _written(scored: DataFrame, values: Mapping[str, Any]) -> Counts:
 
 
 def options_of(form: str) -> dict[str, str]:
-    """Of a writer."""
-    return {"header": "true"} if form == "csv" else {}
+    """Of a writer: times to the microsecond, and separated values as most others write them."""
+    told = {"csv": {"header": "true", "escape": '"', **MOMENTS}, "json": MOMENTS}
+    return told.get(form, {})

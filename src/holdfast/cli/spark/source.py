@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from holdfast.cli.spark.errors import sensible_line
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ ENDINGS = {
 }
 PACKED = (".gz", ".bz2", ".zst", ".lz4", ".deflate", ".snappy")
 LOOKED_AT = 8  # files, for the types of columns
-BYTES_AT_ONCE = "256m"  # of files that a micro-batch takes
+BYTES_AT_ONCE = 256 << 20  # of files that a micro-batch takes
 NO_SCHEMA = "say what columns there are, such as --schema 'sensor string, ts timestamp, flow double'"
 USUAL = {
-    "csv": {"header": "true", "enforceSchema": "false"},
+    "csv": {"header": "true", "enforceSchema": "false", "escape": '"'},
     "json": {"inferTimestamp": "true"},
     "kafka": {"startingOffsets": "earliest"},
 }
@@ -132,21 +133,34 @@ def frame_of(spark: SparkSession, place: Place, values: Mapping[str, Any], other
     """The rows of a source: streaming, or all at once. others: columns that are not learnt from."""
     from pyspark.sql import functions as F
 
+    told = values["schema"] and _columns_of(values["schema"])
     reader = spark.read if values["batch"] else spark.readStream
     reader = reader.format(place.form).options(**place.options)
     if not place.is_files:
         require_source(spark, place.form)
-        rows = F.from_json(F.col("value").cast("string"), values["schema"])
+        rows = F.from_json(F.col("value").cast("string"), told)
         return reader.load().select(rows.alias("row")).select("row.*")
-    schema = values["schema"] or _looked_at(spark, place, values, others)
+    schema = told or _looked_at(spark, place, values, others)
     if not values["batch"]:
         n = values["files_per_batch"]
-        limits = {"maxBytesPerTrigger": BYTES_AT_ONCE} if n is None else {"maxFilesPerTrigger": str(n)}
+        limits = {"maxBytesPerTrigger": str(BYTES_AT_ONCE)} if n is None else {"maxFilesPerTrigger": str(n)}
         reader = reader.options(**{name: limits[name] for name in limits if not _limited(place.options)})
     frame = reader.schema(schema).load(place.address)
     # What is null in all files has no type, which neither Parquet nor Delta can write.
     voids = {name: F.col(f"`{name}`").cast("string") for name, kind in frame.dtypes if kind == "void"}
     return frame.withColumns(voids) if voids else frame
+
+
+def _columns_of(schema: str) -> Any:
+    """Columns and their types, as they are told on the command line."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    try:
+        return StructType.fromDDL(schema)
+    except PySparkException as error:
+        expected = "expected columns such as 'sensor string, ts timestamp, flow double'"
+        raise BadInputError(f"--schema: {expected}, got {schema!r}: {sensible_line(str(error))}") from None
 
 
 def _limited(options: Mapping[str, str]) -> bool:
