@@ -21,7 +21,7 @@ from holdfast.benchmarks.crash import stream
 from holdfast.benchmarks.crashing import Watch, same
 from holdfast.benchmarks.nats_server import SUBJECT, message, publish, running
 from holdfast.cli.config import read_config
-from holdfast.cli.settings import SETTINGS, template
+from holdfast.cli.settings import SETTINGS, SPARK_SETTINGS, template
 from holdfast.errors import BadInputError
 from holdfast.learners.checkpoint import unsealed
 
@@ -225,9 +225,11 @@ def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
     text = (tmp_path / "holdfast.toml").read_text(encoding="utf-8")
     assert text == template()
     assert tomllib.loads(text) == {}
-    every = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
+    every = re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
     (tmp_path / "every.toml").write_text(every, encoding="utf-8")
-    assert read_config(tmp_path / "every.toml").keys() == {"source", *(one.name for one in SETTINGS)}
+    kept = read_config(tmp_path / "every.toml")
+    assert kept.pop("spark").keys() == {one.name for one in SPARK_SETTINGS}
+    assert kept.keys() == {"source", *(one.name for one in SETTINGS)}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import typer
 from holdfast.benchmarks import LONG, USUAL, listed
 from holdfast.cli.flags import with_settings
 from holdfast.cli.settings import DETECT, SERVE, WATCH
+from holdfast.cli.spark import app as spark
 
 BROKEN_PIPE = 141  # as shells have it
 
@@ -136,12 +137,15 @@ def status(
     run_status(folder, form, Console())
 
 
+app.add_typer(spark, name="spark", short_help="Run past one machine, on Spark: score streams, move states.")
+
+
 @app.command()
 def init(
     path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path("holdfast.toml"),
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
-    """Write a configuration file with every setting of `detect`, `watch` and `serve`, in comments."""
+    """Write a configuration file with every setting of `detect`, `watch`, `serve` and `spark score`, in comments."""
     from holdfast.cli.settings import template
     from holdfast.errors import BadInputError
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.config import checked, read_config
-from holdfast.cli.settings import settings_of
+from holdfast.cli.settings import SETTINGS, settings_of
 from holdfast.errors import BadInputError
 
 
@@ -29,8 +29,10 @@ def with_settings(
             source = given["source"]
             if given["config"] is not None:
                 kept = read_config(given["config"])
-                source = source or kept.pop("source", None)
-                values |= {name: value for name, value in kept.items() if name in values}
+                own = kept.pop(command, {})
+                source = source or own.pop("source", None) or kept.pop("source", None)
+                shared = {one.name for one in SETTINGS if command in one.commands}
+                values |= {name: value for name, value in kept.items() if name in shared} | own
             values |= {name: value for name, value in given.items() if name in values and value is not None}
             if not source and needed:
                 raise BadInputError(f"{metavar} is missing: name it, or give a --config that has a `source`")
@@ -40,7 +42,7 @@ def with_settings(
             _parameter("source", str | None, None, typer.Argument(help=what, metavar=metavar, show_default=False))
         ]
         for one in settings_of(command):
-            default = f" (default: {one.default})" if one.default not in (None, False) else ""
+            default = f" (default: {one.default})" if one.default not in (None, False, "") else ""
             option = typer.Option(
                 *(one.flags or (f"--{one.name.replace('_', '-')}",)),
                 help=one.told + default,

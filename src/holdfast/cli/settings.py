@@ -1,15 +1,16 @@
-"""The settings of `detect`, `watch` and `serve`, told once: flags, keys of a file, and the file `init` writes."""
+"""The settings of the commands, told once: flags, keys of a file, and the file `init` writes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-DETECT, WATCH, SERVE = "detect", "watch", "serve"
-BOTH, ALL, LIVE = (DETECT, WATCH), (DETECT, WATCH, SERVE), (WATCH, SERVE)
+DETECT, WATCH, SERVE, SPARK = "detect", "watch", "serve", "spark"
+BOTH, LIVE, HERE = (DETECT, WATCH), (WATCH, SERVE), (DETECT, WATCH, SERVE)
+ALL = (*HERE, SPARK)
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ INPUT = [
     Setting("columns", list[str], None, "Columns to watch, with commas; all that hold numbers.", ["flow"], "NAMES"),
     Setting("key", str, None, "The column that names the stream of each row, or 'none'.", "sensor", "NAME"),
     Setting("time", str, None, "The column with the times, or 'none'.", "time", "NAME"),
-    Setting("form", str, None, "csv or json, where the name of the source does not tell.", "csv", "csv|json"),
+    Setting("form", str, None, "csv or json, where the name of the source does not tell.", "csv", "csv|json", HERE),
     Setting(
         "late", str, "skip", "Points older than the last of their stream, or equal to it.", "learn", "skip|learn", BOTH
     ),
@@ -44,7 +45,7 @@ JOINT = "Watch the columns together, or each by itself; by default together up t
 SEASON = "Rows after which things repeat themselves: 288 for a day in steps of 5 minutes."
 BY_HAND = "By hand: the paper's algorithm, which raises no alarms."
 LEARNING = [
-    Setting("joint", bool, None, JOINT, True, flags=("--joint/--separate",)),
+    Setting("joint", bool, None, JOINT, True, "", HERE, flags=("--joint/--separate",)),
     Setting("far", float, 1e-4, "False alarms: at most one in 1/far points of a stable stream.", 1e-5, "RATE"),
     Setting("components", str, "1", "Gaussians of the mixture, or 'auto' for 1 to 3.", "auto", "K"),
     Setting("season", int, 0, SEASON, 288, "ROWS"),
@@ -85,7 +86,7 @@ RUNNING = [
     Setting("every", float, None, EVERY, 10.0, "SECONDS", LIVE),
     Setting("once", bool, False, ONCE, True, "", (WATCH,), ("--once",)),
     Setting("metrics", str, None, METRICS, "127.0.0.1:9464", "ADDRESS", (WATCH,)),
-    Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", LIVE),
+    Setting("log_format", str, "text", "Log lines, on standard error.", "json", "text|json", (*LIVE, SPARK)),
 ]
 STORE = "Where all is kept: an SQLite file, or postgresql://user@host/database."
 TOKEN = "A file with the token that is asked for; or set HOLDFAST_TOKEN. Needed for any other host than this machine."
@@ -106,6 +107,53 @@ SERVING = [
 ]
 GROUPS = {"Input": INPUT, "Learning": LEARNING, "Output": OUTPUT, "Running": RUNNING, "Serving": SERVING}
 SETTINGS = tuple(replace(one, group=group) for group, settings in GROUPS.items() for one in settings)
+
+FORMAT = "Of the files, where their names do not tell."
+SCHEMA = "Columns and their types; else files that are there are looked at."
+OPTION = "An option of the source, as Spark calls it; may be said several times."
+WATERMARK = "How much later than others a row may come; older ones are not learnt from."
+IDLE = "A stream that is silent for so long is forgotten; needs --watermark."
+BUCKETS = "Groups that keys are dealt to; if it is not said, 64, or what the checkpoint has."
+DEFAULT_TRIGGER = "How often to look for more; if it is not said, as soon as the last batch is done."
+FILES = "Files that a batch takes, at most; if it is not said, 256 MB of them."
+PACKAGES = "Packages of Maven that Spark needs, with commas."
+SPARK_LOG = "Where Spark's own log goes; if it is not said, nowhere."
+ALL_ONCE = "Read all files once, sort them by time and write the table: no checkpoint."
+SPARK_GROUPS = {
+    "Input": [
+        Setting("input_format", str, None, FORMAT, "csv", "parquet|csv|json"),
+        Setting("schema", str, None, SCHEMA, "sensor string, ts timestamp, flow double", "COLUMNS"),
+        Setting("option", list[str], None, OPTION, ["startingOffsets=latest"], "NAME=VALUE"),
+        Setting("watermark", str, None, WATERMARK, "10 minutes", "TIME"),
+    ],
+    "Learning": [
+        Setting("idle", str, None, IDLE, "7 days", "TIME"),
+        Setting("initial", Path, None, "The file of a fleet, with which streams begin.", "fleet.hf", "FILE"),
+    ],
+    "Output": [
+        Setting("out", str, None, "The folder for the scored rows.", "scored", "DIR"),
+        Setting("to", str, "parquet", "What to write.", "json", "parquet|delta|csv|json"),
+        Setting("prefix", str, "", "Before the names of the new columns.", "hf_", "TEXT"),
+    ],
+    "Running": [
+        Setting("checkpoint", str, None, "The folder that it goes on from.", "state", "DIR"),
+        Setting("buckets", int, None, BUCKETS, 256, "N"),
+        Setting("once", bool, False, ONCE, True, flags=("--once",)),
+        Setting("every", str, None, DEFAULT_TRIGGER, "10 seconds", "TIME"),
+        Setting("files_per_batch", int, None, FILES, 100, "N"),
+        Setting("batch", bool, False, ALL_ONCE, True, flags=("--batch",)),
+    ],
+    "Spark": [
+        Setting("master", str, "local[*]", "Where to run: local[2], spark://host:7077, yarn, …", "local[2]", "ADDRESS"),
+        Setting("driver_memory", str, "4g", "Memory of the driver; with local[…], of all.", "8g", "SIZE"),
+        Setting("packages", str, None, PACKAGES, "io.delta:delta-spark_2.13:4.0.0", "NAMES"),
+        Setting("conf", list[str], None, "A setting of Spark's; may be said several times.", ["a=b"], "NAME=VALUE"),
+        Setting("spark_log", Path, None, SPARK_LOG, "spark.log", "FILE"),
+    ],
+}
+SPARK_SETTINGS = tuple(
+    replace(one, group=group, commands=(SPARK,)) for group, settings in SPARK_GROUPS.items() for one in settings
+)
 CHOICES = {
     "form": ("csv", "json"),
     "late": ("skip", "learn"),
@@ -113,34 +161,48 @@ CHOICES = {
     "norm": ("whitened", "mean", "full"),
     "format": ("text", "json"),
     "log_format": ("text", "json"),
+    "input_format": ("parquet", "csv", "json"),
+    "to": ("parquet", "delta", "csv", "json"),
 }
 LEAST = {"show": 0, "every": 0.0, "port": 0, "keep": 100, "max_streams": 1, "rate": 0.1, "max_body": 0.001}
+LEAST |= {"buckets": 1, "files_per_batch": 1}
 
 
 def settings_of(command: str) -> list[Setting]:
     """Those of a command."""
-    return [one for one in SETTINGS if command in one.commands]
+    found = [one for one in (*SETTINGS, *SPARK_SETTINGS) if command in one.commands]
+    return sorted(found, key=lambda one: [*GROUPS, *SPARK_GROUPS].index(one.group))
 
 
 def template() -> str:
     """A configuration file with every setting in a comment."""
     lines = [
-        "# Settings of `holdfast detect`, `holdfast watch` and `holdfast serve`, each with --config holdfast.toml.",
+        "# Settings of `holdfast detect`, `watch`, `serve` and `spark score`, each with --config holdfast.toml.",
         "# Every flag is a key here; flags on the command line go before these. Take away a # to set one.",
         "",
         "# A file, a folder, - for standard input, nats://host:4222/subject, mqtt://host/topic, kafka://host:9092/topic",
         '# source = "nats://127.0.0.1:4222/sensors"',
+        *_told(SETTINGS),
+        "",
+        "# === `holdfast spark score` ===",
+        "# Its own settings. What is said here goes before what is said above, for it alone.",
+        "# [spark]",
+        *_told(SPARK_SETTINGS),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _told(settings: Sequence[Setting]) -> Iterator[str]:
+    """Lines of a configuration file."""
     group = ""
-    for one in SETTINGS:
+    for one in settings:
         if one.group != group:
             group = one.group
-            lines += ["", f"# --- {group} ---"]
+            yield from ("", f"# --- {group} ---")
         names = " and ".join(f"`{command}`" for command in one.commands)
-        only = f" ({names} only)" if len(one.commands) < len(ALL) else ""
-        default = f" Default: {one.default}." if one.default not in (None, False) else ""
-        lines += ["", f"# {one.told}{default}{only}", f"# {one.name} = {_toml(one.example)}"]
-    return "\n".join(lines) + "\n"
+        only = f" ({names} only)" if one in SETTINGS and len(one.commands) < len(ALL) else ""
+        default = f" Default: {one.default}." if one.default not in (None, False, "") else ""
+        yield from ("", f"# {one.told}{default}{only}", f"# {one.name} = {_toml(one.example)}")
 
 
 def _toml(value: Any) -> str:

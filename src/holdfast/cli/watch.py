@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from holdfast.cli.arrangement import Arrangement, learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.outputs import refuse_own_input, sinks_of
+from holdfast.cli.signals import stop_on_signals
 from holdfast.streams.checkpoints import Checkpoints
 from holdfast.streams.metrics import metrics_of
 from holdfast.streams.peeked import Peeked
@@ -34,7 +34,7 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
     learner_of(values)  # which says what is wrong with the settings before anything is waited for
     stop = threading.Event()
     with ExitStack() as open_ones:
-        _stop_on_signals(stop)
+        stop_on_signals(stop)
         checkpoints = None
         if values["checkpoint"] is not None:
             checkpoints = Checkpoints(values["checkpoint"])
@@ -100,16 +100,3 @@ def _as_known(place: str) -> str:
     """A source as a checkpoint knows it again: files by their whole paths."""
     path = path_at(place)
     return shown(place) if path is None else str(path.resolve())
-
-
-def _stop_on_signals(stop: threading.Event) -> None:
-    """SIGTERM and Ctrl-C end it in order; who is in a hurry says it twice."""
-
-    def on_signal(number: int, frame: object) -> None:
-        if stop.is_set():
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+class Readable(Protocol):
+    """A folder that can be looked at."""
+
+    def names(self, folder: str = "") -> list[str]:
+        """What is in a folder of it; nothing if it is not there."""
+
+    def read(self, name: str) -> str:
+        """A file as text."""
+
+
+class LocalFolder:
+    """A folder of this machine, which is looked at without Spark."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def names(self, folder: str = "") -> list[str]:
+        """What is in a folder of it; nothing if it is not there."""
+        place = self.path / folder
+        return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
+
+    def read(self, name: str) -> str:
+        """A file as text."""
+        return (self.path / name).read_text(encoding="utf-8")
 
 
 class Folder:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.spark.folder import Folder
+from holdfast.engines.spark.folder import Folder, Readable
 from holdfast.engines.spark.hashing import buckets_of_list
 from holdfast.engines.spark.plan import Plan, check_retuning
 from holdfast.engines.spark.states_file import Part, write_states
@@ -55,7 +55,7 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     return plan
 
 
-def latest(folder: Folder) -> Plan | None:
+def latest(folder: Readable) -> Plan | None:
     """The plan of the generation that counts; None for a checkpoint that has not been begun."""
     told = _told(folder)
     return Plan.of_json(folder.read(f"{OWN}/{told[max(told)]}")) if told else None

@@ -85,8 +85,8 @@ class Plan:
                 )
         if self.buckets is not None and self.buckets != before.buckets:
             raise CheckpointError(
-                f"this checkpoint has {before.buckets} buckets, got {self.buckets}: holdfast.engines.spark.rebucket "
-                "moves it to another number"
+                f"this checkpoint has {before.buckets} buckets, got {self.buckets}: holdfast.engines.spark.rebucket, "
+                "or `holdfast spark rebucket`, moves it to another number"
             )
         check_retuning(before.model, self.model)
         return replace(self, buckets=before.buckets, generation=before.generation, states=before.states)

@@ -181,7 +181,8 @@ def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWith
     text = plan.to_json()
     packed = df.mapInArrow(Pack(text), PACKED)
     if plan.watermark is not None:
-        packed = packed.withWatermark("latest", plan.watermark)
+        # Spark knows fewer words for units than `duration`
+        packed = packed.withWatermark("latest", f"{duration('watermark', plan.watermark, 'us')} microseconds")
     learnt = packed.groupBy("bucket").applyInPandasWithState(learn(text), ROWS, SCHEMA, "append", "NoTimeout")
     return learnt.mapInArrow(Unpack(text), output_schema(df, plan))
 

@@ -1,0 +1,129 @@
+"""The commands `holdfast spark …`. Heavy imports stay inside, so that help is instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.flags import with_settings
+from holdfast.cli.settings import SPARK
+
+# A paragraph is one line; \b: the lines of a paragraph stay as they are.
+APP_HELP = """Run past one machine, on Spark: score streams, move states.
+
+The same models and the same answers as everywhere else, to the last bit. Needs Java 17 and PySpark: \
+pip install 'holdfast\\[spark]'.
+
+\b
+Examples:
+  holdfast spark score incoming --key sensor --out scored --checkpoint state
+  holdfast spark status state
+  holdfast spark rebucket state --buckets 256
+  holdfast spark export state fleet.hf
+"""
+
+app = typer.Typer(help=APP_HELP, no_args_is_help=True)
+
+SCORE_HELP = """Score a stream with Spark: every row goes on to --out, with its score and its alarms beside it.
+
+SOURCE is a folder that files are dropped into, or a pattern such as 'incoming/*.csv': Parquet, separated values with \
+a header, or JSON lines. Move files in whole, the oldest first. Or kafka://host:9092/topic, whose messages are JSON, \
+or, to try things out, socket://host:9999, whose lines are; both need --schema.
+
+Every key is a stream with a learner of its own. Rows are learnt in the order of --time, and one that is older than \
+the last of its key is `late`: it is passed on, and nothing is learnt from it. What cannot be used is marked `bad`.
+
+With the same --checkpoint it goes on where it was, whatever has happened, and no row is written twice. Settings that \
+its states cannot go on with are refused.
+
+\b
+Examples:
+  holdfast spark score incoming --key sensor --time ts \\
+    --out scored --checkpoint state
+  holdfast spark score 'days/*.csv' --key sensor --time ts --batch --out all
+  holdfast spark score kafka://localhost:9092/sensors --key sensor --time ts \\
+    --schema 'sensor string, ts timestamp, flow double' \\
+    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
+    --out scored --checkpoint state
+
+SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
+"""
+
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]
+ENDS = "\n\nExit codes: 0 done, 2 something is wrong.\n"
+
+
+@app.command(help=SCORE_HELP)
+@with_settings(SPARK, "What to score.", "SOURCE")
+def score(source: str, values: dict[str, Any]) -> None:
+    """See SCORE_HELP."""
+    from holdfast.cli.spark.score import run_score
+
+    run_score(source, values)
+
+
+REBUCKET_HELP = """Move a checkpoint to another number of buckets: more of them for more streams or more cores.
+
+Stop the job that uses it first. The next `holdfast spark score` on it goes on where the last one was, and gives the \
+answers that it would have given.
+
+\b
+Example:
+  holdfast spark rebucket state --buckets 256
+"""
+
+
+@app.command(help=REBUCKET_HELP + ENDS)
+def rebucket(
+    checkpoint: Checkpoint,
+    buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
+) -> None:
+    """See REBUCKET_HELP."""
+    from holdfast.cli.spark.moving import run_rebucket
+
+    run_rebucket(checkpoint, buckets)
+
+
+EXPORT_HELP = """Write all streams of a checkpoint to one file, as they were after the last batch.
+
+The file is one of a fleet: hf.load reads it, and `holdfast spark score --initial` begins with it.
+
+\b
+Examples:
+  holdfast spark export state fleet.hf
+  python -c "import holdfast as hf; print(hf.load('fleet.hf'))"
+"""
+
+
+@app.command(help=EXPORT_HELP + ENDS)
+def export(
+    checkpoint: Checkpoint,
+    path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """See EXPORT_HELP."""
+    from holdfast.cli.spark.moving import run_export
+
+    run_export(checkpoint, path, force)
+
+
+STATUS_HELP = """What a checkpoint was begun with, and how far it has come.
+
+\b
+Examples:
+  holdfast spark status state
+  holdfast spark status state --format json
+"""
+
+
+@app.command(help=STATUS_HELP + ENDS)
+def status(
+    checkpoint: Checkpoint,
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="json is for machines.")] = "text",
+) -> None:
+    """See STATUS_HELP."""
+    from holdfast.cli.spark.status import run_status
+
+    run_status(checkpoint, form)

@@ -1,0 +1,119 @@
+"""A session for a command: the one that is there, or one of its own, which keeps quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.spark.errors import sensible_line
+from holdfast.errors import BadInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+CHATTER = ("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy ")
+MEMORY = "4g"
+
+
+@contextmanager
+def opened_session(
+    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
+) -> Iterator[SparkSession]:
+    """A session; it is stopped in the end, unless it was there before."""
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield there
+        return
+    from holdfast.engines.spark.session import session_at
+
+    with ExitStack() as open_ones:
+        heard = log
+        if heard is None:
+            room = open_ones.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-"))
+            heard = Path(room) / "spark.log"
+        try:
+            with standard_error_to(heard):
+                session = session_at(master, {"spark.driver.memory": MEMORY} | dict(settings or {}))
+        except Exception as error:
+            if not type(error).__module__.startswith(("pyspark", "py4j")):
+                raise
+            raise BadInputError(f"Spark did not start: {_reason(heard) or sensible_line(str(error))}") from None
+        open_ones.callback(session.stop)
+        yield session
+
+
+def require_pyspark() -> None:
+    """Says what to install where PySpark or Java is missing."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
+    from holdfast.engines.spark.session import require_java
+
+    require_java()
+
+
+def settings_of_spark(values: Mapping[str, Any]) -> dict[str, str]:
+    """The settings of Spark that the command was given."""
+    settings = {"spark.driver.memory": values["driver_memory"]}
+    if values["packages"]:
+        settings["spark.jars.packages"] = values["packages"]
+    if values["to"] == "delta":
+        settings |= DELTA
+    return settings | pairs("--conf", values["conf"])
+
+
+def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
+    """Settings of the form NAME=VALUE.
+
+    >>> pairs("--conf", ["spark.a=b=c"])
+    {'spark.a': 'b=c'}
+    """
+    found = {}
+    for one in given or ():
+        name, equals, value = one.partition("=")
+        if not name.strip() or not equals:
+            raise BadInputError(f"{flag}: expected NAME=VALUE, got {one!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+@contextmanager
+def standard_error_to(path: Path) -> Iterator[None]:
+    """What is begun inside says to a file what it says on standard error, also later: Java has no ear for less."""
+    try:
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise BadInputError(f"--spark-log: {path} cannot be written: {(error.strerror or '').lower()}") from None
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(target)
+
+
+def _reason(log: Path) -> str:
+    """Why Spark did not start, as far as its log tells: mistakes first."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    said = [line for line in lines if line.strip() and not line.startswith(CHATTER)]
+    wrong = [line for line in said if "Exception" in line or "rror" in line]
+    return sensible_line("\n".join(wrong or said)) if said else ""

@@ -1,0 +1,67 @@
+"""A query while it runs: a line for each micro-batch, until it ends or somebody says stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.spark.counts import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+log = logging.getLogger("holdfast.spark")
+LOOK_EVERY = 0.25  # seconds
+
+
+def follow(writer: DataStreamWriter, values: Mapping[str, Any], stop: threading.Event) -> Counts:
+    """Runs a query to its end, and counts."""
+    from holdfast.cli.spark.score import options_of
+    from holdfast.engines.spark.schema import duration
+
+    if values["once"]:
+        writer = writer.trigger(availableNow=True)
+    elif values["every"] is not None:
+        milliseconds = max((duration("--every", values["every"], "us") or 0) // 1000, 1)
+        writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+    query = writer.options(**options_of(values["to"])).start(values["out"])
+    told = Told()
+    try:
+        while not query.awaitTermination(LOOK_EVERY):
+            told.look(query)
+            if stop.is_set():
+                break
+    finally:
+        if query.isActive:
+            query.stop()
+        told.look(query)
+    return told.all
+
+
+class Told:
+    """The batches that have been told of, and what they come to."""
+
+    def __init__(self) -> None:
+        self.all = Counts()
+        self._last = -1
+
+    def look(self, query: StreamingQuery) -> None:
+        """Tells of the batches that have been finished since."""
+        newest = query.lastProgress
+        if newest is None or newest.batchId <= self._last:
+            return
+        for one in query.recentProgress:
+            found = one.observedMetrics.get("holdfast")
+            if one.batchId <= self._last or not one.numInputRows or found is None:  # what is idle reports as well
+                continue
+            self._last = one.batchId
+            batch = Counts()
+            batch.add(found)
+            self.all.add(found)
+            rate = one.processedRowsPerSecond
+            fields = {"batch": one.batchId, "rows_per_second": round(rate, 1), **batch.as_dict()}
+            told = batch.told.replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
+            log.info("batch %d: %s", one.batchId, told, extra={"fields": fields})

@@ -1,0 +1,186 @@
+"""The command `holdfast spark score`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.arrangement import learner_of
+from holdfast.cli.logs import set_up_logs
+from holdfast.cli.signals import stop_on_signals
+from holdfast.cli.spark.counts import Counts, observed
+from holdfast.cli.spark.errors import told_plainly
+from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark
+from holdfast.cli.spark.running import follow
+from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
+from holdfast.errors import BadInputError
+from holdfast.learners import SRA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger("holdfast.spark")
+MOMENTS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
+
+
+def run_score(source: str, values: dict[str, Any]) -> None:
+    """Scores until the source ends, or somebody says stop."""
+    set_up_logs(values["log_format"])
+    require_pyspark()
+    check_settings(values)
+    learner = learner_of(values)
+    place = place_of(source, values, pairs("--option", values["option"]))
+    check_folders(place, values)
+    stop = threading.Event()
+    stop_on_signals(stop)
+    log.info("starting Spark at %s", values["master"])
+    with told_plainly(), opened_session(values["master"], settings_of_spark(values), values["spark_log"]) as spark:
+        stop_on_signals(stop)  # Spark has put its own in their place
+        counts = _scored(spark, place, values, learner, stop)
+    log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
+
+
+def check_settings(values: dict[str, Any]) -> None:
+    """Refuses settings that do not go together; names that mean nothing become None."""
+    if values["key"] in (None, "none"):
+        raise BadInputError("--key is missing: the column that names the stream of each row")
+    values["time"] = None if values["time"] == "none" else values["time"]
+    if not values["out"]:
+        raise BadInputError("--out is missing: the folder for the scored rows")
+    ways = [f"--{name}" for name in ("once", "every", "batch") if values[name]]
+    if len(ways) > 1:
+        raise BadInputError(f"{' and '.join(ways)} do not go together")
+    if values["batch"]:
+        for name in ("checkpoint", "buckets", "watermark", "initial", "files_per_batch"):
+            if values[name] is not None:
+                raise BadInputError(f"--{name.replace('_', '-')} is for a stream: it does not go with --batch")
+    if values["every"] is not None:
+        from holdfast.engines.spark.schema import duration
+
+        duration("--every", values["every"], "us")
+    if values["initial"] is not None and not values["initial"].is_file():
+        raise BadInputError(f"--initial: there is no file {values['initial']}")
+
+
+def check_folders(place: Place, values: Mapping[str, Any]) -> None:
+    """Refuses folders that would get into each other's way."""
+    if not values["checkpoint"] and not values["batch"] and place.form != "socket":
+        raise BadInputError("--checkpoint is missing: the folder that it goes on from, after a crash or a restart")
+    folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
+    local = {name: os.path.realpath(path) for name, path in folders.items() if "://" not in path}
+    read = os.path.realpath(place.address) if place.is_files and "://" not in place.address else None
+    for name, path in local.items():
+        if read is not None and (path == read or path.startswith(read + os.sep)):
+            raise BadInputError(f"{name}: {folders[name]} is in the folder that is read: give another one")
+        if os.path.isfile(path):
+            raise BadInputError(f"{name}: {folders[name]} is a file: expected a folder")
+    if len(local) == 2 and len(set(local.values())) == 1:
+        raise BadInputError("--out and --checkpoint are the same folder: give each one of its own")
+    if values["batch"] and "--out" in local and os.path.isdir(local["--out"]) and os.listdir(local["--out"]):
+        raise BadInputError(f"--out: {values['out']} is there already, and is not empty: give another one")
+
+
+def _scored(
+    spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+) -> Counts:
+    """Does it, and counts."""
+    from holdfast.engines.spark.scoring import score
+
+    key, time = values["key"], values["time"]
+    if values["to"] == "delta":
+        require_source(spark, "delta")
+    frame = frame_of(spark, place, values, (key, time))
+    if values["checkpoint"]:
+        refuse_foreign_output(spark, values["checkpoint"], values["out"])
+    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
+    idle = values["idle"]
+    scored = score(
+        frame,
+        key,
+        values["columns"] or None,
+        time,
+        learner,
+        idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
+        prefix=values["prefix"],
+        **more,
+    )
+    for word, meaning in understood(place, frame, values, learner):
+        log.info("%s: %s", word, meaning)
+    if values["batch"]:
+        return _written(scored, values)
+    counted = observed(scored, values["prefix"], "holdfast")
+    writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
+    if values["checkpoint"]:
+        writer = writer.option("checkpointLocation", values["checkpoint"])
+    return follow(writer, values, stop)
+
+
+def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learner: SRA) -> list[tuple[str, str]]:
+    """What was understood, in pairs of words."""
+    from holdfast.engines.spark.schema import values_in
+
+    types, key, time = dict(frame.dtypes), values["key"], values["time"]
+    columns = ", ".join(f"{one} ({types[one]})" for one in values_in(types, values["columns"] or None, [key, time]))
+    pairs_ = [
+        ("source", place.told),
+        ("learning from", columns),
+        ("key", f"{key} ({types[key]}): one stream for each"),
+        ("time", "none: rows are taken as they come" if time is None else f"{time} ({types[time]})"),
+        ("model", repr(learner)),
+        ("goes to", f"{values['out']}, {values['to']}"),
+    ]
+    if values["checkpoint"]:
+        pairs_.append(("checkpoint", f"{values['checkpoint']}, {n_buckets(frame, values['checkpoint'])} buckets"))
+    return pairs_
+
+
+def n_buckets(frame: DataFrame, checkpoint: str) -> int | str:
+    """As the checkpoint has them, which has been begun by now."""
+    from holdfast.engines.spark.folder import Folder
+    from holdfast.engines.spark.generations import latest
+
+    plan = latest(Folder(frame.sparkSession, checkpoint))
+    return "?" if plan is None else plan.n_buckets
+
+
+def refuse_foreign_output(spark: SparkSession, checkpoint: str, out: str) -> None:
+    """Refuses to begin a checkpoint on a folder that another one has written to: Spark would take its first batches for
+    those that are there already, and pass over them."""
+    from holdfast.engines.spark.folder import Folder
+
+    if Folder(spark, out).names(SINK_LOG) and not Folder(spark, checkpoint).names("offsets"):
+        raise BadInputError(
+            f"--out: {out} was written with another checkpoint than {checkpoint}, which has nothing yet: give another "
+            "folder, or that checkpoint"
+        )
+
+
+def as_written(scored: DataFrame, form: str) -> DataFrame:
+    """The frame as a format can hold it: separated values have no lists, so alarms become JSON."""
+    from pyspark.sql import functions as F
+
+    if form != "csv":
+        return scored
+    nested = [name for name, kind in scored.dtypes if kind.startswith(("array", "struct", "map"))]
+    return scored.withColumns({name: F.to_json(F.col(f"`{name}`")) for name in nested})
+
+
+def _written(scored: DataFrame, values: Mapping[str, Any]) -> Counts:
+    """A table, all at once."""
+    from pyspark.sql import Observation
+
+    observation, counts = Observation("holdfast"), Counts()
+    counted = observed(scored, values["prefix"], observation)
+    as_written(counted, values["to"]).write.format(values["to"]).options(**options_of(values["to"])).save(values["out"])
+    counts.add(observation.get)
+    return counts
+
+
+def options_of(form: str) -> dict[str, str]:
+    """Of a writer: times to the microsecond, and separated values as most others write them."""
+    told = {"csv": {"header": "true", "escape": '"', **MOMENTS}, "json": MOMENTS}
+    return told.get(form, {})

@@ -1,0 +1,121 @@
+"""The command `holdfast spark status`: what a checkpoint tells without any of its states."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BadInputError
+
+if TYPE_CHECKING:
+    from holdfast.engines.spark.folder import Readable
+    from holdfast.engines.spark.plan import Plan
+
+
+def run_status(checkpoint: str, form: str) -> None:
+    """Prints it."""
+    if form not in ("text", "json"):
+        raise BadInputError(f"--format: expected one of text, json, got {form!r}")
+    if "://" in checkpoint:  # which Spark alone can read
+        from holdfast.cli.spark.errors import told_plainly
+        from holdfast.cli.spark.opening import opened_session
+
+        with told_plainly(), opened_session() as spark:
+            from holdfast.engines.spark.folder import Folder
+
+            folder = Folder(spark, checkpoint)
+            told = _told(folder, _plan_of(folder, checkpoint))
+    else:
+        from holdfast.engines.spark.folder import LocalFolder
+
+        told = _told(LocalFolder(checkpoint), plan_at(checkpoint))
+    if form == "json":
+        sys.stdout.write(json.dumps(told) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2))
+    for word, meaning in pairs_of(told):
+        grid.add_row(Text(word, style="dim"), Text(meaning))
+    Console().print(grid)
+
+
+def plan_at(checkpoint: str) -> Plan:
+    """What a checkpoint on this machine was begun with."""
+    from holdfast.engines.spark.folder import LocalFolder
+
+    return _plan_of(LocalFolder(checkpoint), checkpoint)
+
+
+def _plan_of(folder: Readable, checkpoint: str) -> Plan:
+    from holdfast.engines.spark.generations import latest
+
+    plan = latest(folder)
+    if plan is None:
+        raise BadInputError(f"{checkpoint} is no checkpoint of `holdfast spark score`: nothing of holdfast is in it")
+    return plan
+
+
+def _told(folder: Readable, plan: Plan) -> dict[str, Any]:
+    """What there is to say."""
+    batches = [int(name) for name in folder.names("commits") if name.isdigit()]
+    begun = [int(name) for name in folder.names("offsets") if name.isdigit()]
+    about = _metadata(folder, max(begun)) if begun else {}
+    return {
+        "key": plan.key,
+        "values": list(plan.values),
+        "time": plan.time,
+        "watermark": plan.watermark,
+        "idle": plan.idle,
+        "buckets": plan.n_buckets,
+        "generation": plan.generation,
+        "model": repr(plan.learner()),
+        "last_batch": max(batches, default=None),
+        "unfinished": bool(begun) and max(begun) > max(batches, default=-1),
+        "last_begun": about.get("batchTimestampMs"),
+        "event_time": about.get("batchWatermarkMs") or None,
+    }
+
+
+def _metadata(folder: Readable, batch: int) -> dict[str, Any]:
+    """What Spark notes of a batch when it begins: the second line of a file of its own."""
+    lines = folder.read(f"offsets/{batch}").splitlines()
+    try:
+        found = json.loads(lines[1])
+    except (IndexError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """In words."""
+    from holdfast.cli.status import ago, for_how_long
+
+    batch = "none yet" if told["last_batch"] is None else f"number {told['last_batch']:,}"
+    if told["unfinished"]:
+        batch += "; one more was begun, which is done again when it goes on"
+    pairs = [
+        ("key", told["key"]),
+        ("learns from", ", ".join(told["values"])),
+        ("time", told["time"] or "none"),
+        ("model", told["model"]),
+        ("buckets", f"{told['buckets']:,}, generation {told['generation']}"),
+        ("last batch", batch),
+    ]
+    if told["last_begun"] is not None:
+        pairs.append(("begun", ago(max(time.time() - told["last_begun"] / 1000, 0.0))))
+    if told["watermark"] is not None:
+        seen = "" if told["event_time"] is None else f", now at {_moment(told['event_time'])}"
+        pairs.append(("watermark", f"{told['watermark']}{seen}"))
+    if told["idle"] is not None:
+        timed = for_how_long(told["idle"] / 1e6) if told["watermark"] else f"{told['idle']:,}"
+        pairs.append(("forgets after", timed))
+    return pairs
+
+
+def _moment(milliseconds: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))
