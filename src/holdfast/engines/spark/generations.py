@@ -61,7 +61,7 @@ def latest(folder: Readable) -> Plan | None:
     return Plan.of_json(folder.read(f"{OWN}/{told[max(told)]}")) if told else None
 
 
-def _told(folder: Folder) -> dict[tuple[int, int], str]:
+def _told(folder: Readable) -> dict[tuple[int, int], str]:
     """The descriptions that are there, by generation and number."""
     found = filter(None, map(NAME.fullmatch, folder.names(OWN)))
     return {(int(name[1]), int(name[2] or 0)): name[0] for name in found}

@@ -61,8 +61,8 @@ def score(
         looked at before anything runs: a model whose settings the states cannot go on with is refused.
     initial: a fleet, or the file of one, with which the streams begin (on a stream, with a checkpoint).
 
-    New columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly and change; with a time, on a
-    stream, late; alarms: what the row raised, or null.
+    New columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly and change; with a time, late;
+    alarms: what the row raised, or null.
     """
     plan = plan_of(df, key, values, time, model, buckets=buckets, watermark=watermark, idle=idle, prefix=prefix)
     if df.isStreaming:
