@@ -30,15 +30,16 @@ SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
 def run_score(source: str, values: dict[str, Any]) -> None:
     """Scores until the source ends, or somebody says stop."""
     set_up_logs(values["log_format"])
-    require_pyspark()
     check_settings(values)
     learner = learner_of(values)
     place = place_of(source, values, pairs("--option", values["option"]))
     check_folders(place, values)
+    settings = settings_of_spark(values)
+    require_pyspark()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
-    with told_plainly(), opened_session(values["master"], settings_of_spark(values), values["spark_log"]) as spark:
+    with told_plainly(), opened_session(values["master"], settings, values["spark_log"]) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
         counts = _scored(spark, place, values, learner, stop)
     log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
