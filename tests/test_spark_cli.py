@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -43,8 +44,6 @@ def test_help_is_at_hand_without_spark(tmp_path):
     told = holdfast("spark", "--help").stdout
     for command in ("score", "rebucket", "export", "status", "holdfast[spark]"):
         assert command in told
-    import subprocess
-
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "heavy: []" in result.stdout
     for flag in ("--checkpoint", "--watermark", "--initial", "--gamma", "--packages", "Exit codes"):
@@ -188,7 +187,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
     assert any("5 buckets" in one["message"] for one in told)
     for wrong, message in {
         ("--out", "out", "--buckets", "6"): "this checkpoint has 5 buckets",
-        ("--out", "out", "--far", "0.001", "--lags", "1"): "lags cannot change",
+        ("--out", "out", "--far", "0.001", "--components", "2"): "n_components cannot change",
         ("--out", "out", "--columns", "a,nothing"): "there is no column 'nothing'",
         ("--out", "out", "--schema", "a b c"): "--schema: expected columns such as",
         ("--out", "out", "--to", "delta"): "io.delta:delta-spark",
@@ -238,15 +237,17 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
+        def progress():
+            return [one for query in spark.streams.active for one in query.recentProgress]
+
         def serve():
             line, _ = server.accept()
             moments = [f"2026-03-01T00:00:0{i}Z" for i in range(4)]
             told = [json.dumps({"sensor": "x", "ts": moment, "a": 1.0, "b": 2.0}) for moment in moments]
             line.sendall(("\n".join([*told, "{not JSON"]) + "\n").encode())
             end = time.monotonic() + 60
-            while not list((tmp_path / "out").glob("*.json")) and time.monotonic() < end:
+            while time.monotonic() < end and sum(one.numInputRows for one in progress()) < 5:
                 time.sleep(0.1)
-            time.sleep(0.5)
             os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=serve, daemon=True).start()

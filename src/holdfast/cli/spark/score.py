@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
 from holdfast.cli.spark.counts import Counts, observed
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark
+from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark, whole
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
 from holdfast.errors import BadInputError
@@ -34,6 +35,7 @@ def run_score(source: str, values: dict[str, Any]) -> None:
     learner = learner_of(values)
     place = place_of(source, values, pairs("--option", values["option"]))
     check_folders(place, values)
+    values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
     settings = settings_of_spark(values)
     require_pyspark()
     stop = threading.Event()
@@ -114,10 +116,10 @@ def _scored(
     if values["batch"]:
         return _written(scored, values)
     counted = observed(scored, values["prefix"], "holdfast")
-    writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-    if values["checkpoint"]:
-        writer = writer.option("checkpointLocation", values["checkpoint"])
-    return follow(writer, values, stop)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
+        writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
+        writer = writer.option("checkpointLocation", values["checkpoint"] or room)
+        return follow(writer, values, stop)
 
 
 def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learner: SRA) -> list[tuple[str, str]]:
