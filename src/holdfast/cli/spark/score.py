@@ -17,7 +17,7 @@ from holdfast.cli.spark.errors import told_plainly
 from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark, whole
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
 
 if TYPE_CHECKING:
@@ -91,26 +91,13 @@ def _scored(
     spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
 ) -> Counts:
     """Does it, and counts."""
-    from holdfast.engines.spark.scoring import score
-
     key, time = values["key"], values["time"]
     if values["to"] == "delta":
         require_source(spark, "delta")
     frame = frame_of(spark, place, values, (key, time))
     if values["checkpoint"]:
         refuse_foreign_output(spark, values["checkpoint"], values["out"])
-    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
-    idle = values["idle"]
-    scored = score(
-        frame,
-        key,
-        values["columns"] or None,
-        time,
-        learner,
-        idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
-        prefix=values["prefix"],
-        **more,
-    )
+    scored = _with_answers(frame, values, learner, guessed=place.form in ("csv", "json") and not values["schema"])
     for word, meaning in understood(place, frame, values, learner):
         log.info("%s: %s", word, meaning)
     if values["batch"]:
@@ -120,6 +107,30 @@ def _scored(
         writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
         writer = writer.option("checkpointLocation", values["checkpoint"] or room)
         return follow(writer, values, stop)
+
+
+def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, guessed: bool) -> DataFrame:
+    """The frame with what each row comes to. guessed: whether the types of columns were found out from texts."""
+    from holdfast.engines.spark.scoring import score
+
+    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
+    idle = values["idle"]
+    try:
+        return score(
+            frame,
+            values["key"],
+            values["columns"] or None,
+            values["time"],
+            learner,
+            idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
+            prefix=values["prefix"],
+            **more,
+        )
+    except WrongTypeError as error:
+        if not guessed:
+            raise
+        hint = "if the files were misread, --schema or --option (nanValue=…, timestampFormat=…) says how to read them"
+        raise WrongTypeError(f"{error}; {hint}") from None
 
 
 def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learner: SRA) -> list[tuple[str, str]]:
