@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session
+from holdfast.cli.spark.opening import opened_session, whole
 from holdfast.cli.spark.status import plan_at
 from holdfast.errors import BadInputError
 
@@ -18,7 +18,7 @@ def run_rebucket(checkpoint: str, buckets: int) -> None:
     with told_plainly(), opened_session() as spark:
         from holdfast.engines.spark.moving import rebucket
 
-        rebucket(spark, checkpoint, buckets)
+        rebucket(spark, whole(checkpoint), buckets)
     typer.echo(f"{checkpoint} has {buckets} buckets now; the next `holdfast spark score` on it goes on with them.")
 
 
@@ -32,7 +32,7 @@ def run_export(checkpoint: str, path: Path, force: bool) -> None:
     with told_plainly(), opened_session() as spark:
         from holdfast.engines.spark.moving import export
 
-        fleet = export(spark, checkpoint)
+        fleet = export(spark, whole(checkpoint))
     fleet.save(path)
     typer.echo(f"Written: {path}, {len(fleet):,} streams of {fleet.model!r}. Then: hf.load({str(path)!r})")
 

@@ -90,6 +90,11 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
     return found
 
 
+def whole(address: str) -> str:
+    """The whole path of what is on this machine: Spark may have been begun in another folder."""
+    return address if "://" in address else os.path.abspath(address)
+
+
 @contextmanager
 def standard_error_to(path: Path) -> Iterator[None]:
     """What is begun inside says to a file what it says on standard error, also later: Java has no ear for less."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,10 @@ from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
 from holdfast.cli.spark.counts import Counts, observed
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark
+from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark, whole
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
 
 if TYPE_CHECKING:
@@ -30,15 +31,17 @@ SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
 def run_score(source: str, values: dict[str, Any]) -> None:
     """Scores until the source ends, or somebody says stop."""
     set_up_logs(values["log_format"])
-    require_pyspark()
     check_settings(values)
     learner = learner_of(values)
     place = place_of(source, values, pairs("--option", values["option"]))
     check_folders(place, values)
+    values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
+    settings = settings_of_spark(values)
+    require_pyspark()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
-    with told_plainly(), opened_session(values["master"], settings_of_spark(values), values["spark_log"]) as spark:
+    with told_plainly(), opened_session(values["master"], settings, values["spark_log"]) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
         counts = _scored(spark, place, values, learner, stop)
     log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
@@ -88,35 +91,46 @@ def _scored(
     spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
 ) -> Counts:
     """Does it, and counts."""
-    from holdfast.engines.spark.scoring import score
-
     key, time = values["key"], values["time"]
     if values["to"] == "delta":
         require_source(spark, "delta")
     frame = frame_of(spark, place, values, (key, time))
     if values["checkpoint"]:
         refuse_foreign_output(spark, values["checkpoint"], values["out"])
-    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
-    idle = values["idle"]
-    scored = score(
-        frame,
-        key,
-        values["columns"] or None,
-        time,
-        learner,
-        idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
-        prefix=values["prefix"],
-        **more,
-    )
+    scored = _with_answers(frame, values, learner, guessed=place.form in ("csv", "json") and not values["schema"])
     for word, meaning in understood(place, frame, values, learner):
         log.info("%s: %s", word, meaning)
     if values["batch"]:
         return _written(scored, values)
     counted = observed(scored, values["prefix"], "holdfast")
-    writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-    if values["checkpoint"]:
-        writer = writer.option("checkpointLocation", values["checkpoint"])
-    return follow(writer, values, stop)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
+        writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
+        writer = writer.option("checkpointLocation", values["checkpoint"] or room)
+        return follow(writer, values, stop)
+
+
+def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, guessed: bool) -> DataFrame:
+    """The frame with what each row comes to. guessed: whether the types of columns were found out from texts."""
+    from holdfast.engines.spark.scoring import score
+
+    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
+    idle = values["idle"]
+    try:
+        return score(
+            frame,
+            values["key"],
+            values["columns"] or None,
+            values["time"],
+            learner,
+            idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
+            prefix=values["prefix"],
+            **more,
+        )
+    except WrongTypeError as error:
+        if not guessed:
+            raise
+        hint = "if the files were misread, --schema or --option (nanValue=…, timestampFormat=…) says how to read them"
+        raise WrongTypeError(f"{error}; {hint}") from None
 
 
 def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learner: SRA) -> list[tuple[str, str]]:

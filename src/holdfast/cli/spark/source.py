@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from holdfast.cli.spark.errors import sensible_line
+from holdfast.cli.spark.opening import whole
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def frame_of(spark: SparkSession, place: Place, values: Mapping[str, Any], other
         n = values["files_per_batch"]
         limits = {"maxBytesPerTrigger": str(BYTES_AT_ONCE)} if n is None else {"maxFilesPerTrigger": str(n)}
         reader = reader.options(**{name: limits[name] for name in limits if not _limited(place.options)})
-    frame = reader.schema(schema).load(place.address)
+    frame = reader.schema(schema).load(whole(place.address))
     # What is null in all files has no type, which neither Parquet nor Delta can write.
     voids = {name: F.col(f"`{name}`").cast("string") for name, kind in frame.dtypes if kind == "void"}
     return frame.withColumns(voids) if voids else frame
@@ -178,9 +179,9 @@ def _looked_at(spark: SparkSession, place: Place, values: Mapping[str, Any], oth
     found = files_in(place.address.removeprefix("file://")) if "://" not in place.address else []
     if len(found) > LOOKED_AT and not any("=" in os.path.dirname(file) for file in found):
         newest = sorted(found, key=os.path.getmtime)[-LOOKED_AT:]
-        schema = reader.load(newest).schema
+        schema = reader.load([whole(file) for file in newest]).schema
     else:
-        schema = reader.load(place.address).schema
+        schema = reader.load(whole(place.address)).schema
     if place.form == "parquet":
         return schema
     learnt = values["columns"]

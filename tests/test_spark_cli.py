@@ -1,0 +1,265 @@
+"""`holdfast spark …`: what is wrong is told before Spark is begun where it can be; the rest runs in one session."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast as hf
+from commands import here, holdfast
+from holdfast.cli.config import read_config
+from holdfast.cli.spark.errors import sensible_line
+from holdfast.cli.spark.opening import pairs
+from holdfast.cli.spark.source import files_in
+from holdfast.errors import BadInputError
+from sparks import feed, same_answers, same_streams, stream_of
+
+COLUMNS = ["--key", "sensor", "--columns", "a,b", "--time", "ts"]
+SCHEMA = "sensor string, ts timestamp, a double, b double"
+
+
+@pytest.fixture
+def run(tmp_path, capsys, monkeypatch):
+    """Runs a command in a folder of its own: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: here(["spark", *words], capsys, monkeypatch)
+
+
+# Without Spark
+
+
+def test_help_is_at_hand_without_spark(tmp_path):
+    code = "import sys; sys.argv[1:] = ['spark', 'score', '--help']; from holdfast.cli import main\n"
+    code += "try: main()\nfinally: print('heavy:', [m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules])"
+    told = holdfast("spark", "--help").stdout
+    for command in ("score", "rebucket", "export", "status", "holdfast[spark]"):
+        assert command in told
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "heavy: []" in result.stdout
+    for flag in ("--checkpoint", "--watermark", "--initial", "--gamma", "--packages", "Exit codes"):
+        assert flag in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["x", "--out", "o", "--checkpoint", "c"], "--key is missing"),
+        (["x", *COLUMNS, "--checkpoint", "c"], "--out is missing"),
+        (["x", *COLUMNS, "--out", "o"], "--checkpoint is missing"),
+        (["nowhere", *COLUMNS, "--out", "o", "--checkpoint", "c"], "there is no folder nowhere"),
+        (["empty", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--schema"),
+        (["empty", *COLUMNS, "--out", "o", "--checkpoint", "c", "--schema", SCHEMA], "--input-format"),
+        (["mixed", *COLUMNS, "--out", "o", "--checkpoint", "c"], "csv and json"),
+        (["x", *COLUMNS, "--out", "x/o", "--checkpoint", "c"], "is in the folder that is read"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "o"], "the same folder"),
+        (["x", *COLUMNS, "--out", "x/1.csv", "--batch"], "is in the folder that is read"),
+        (["x", *COLUMNS, "--out", "mixed", "--batch"], "is not empty"),
+        (["x", *COLUMNS, "--out", "o", "--batch", "--checkpoint", "c"], "does not go with --batch"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--once", "--every", "1 s"], "do not go together"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--every", "soon"], "--every: expected a duration"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--to", "orc"], "--to: expected one of"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--buckets", "0"], "--buckets: expected a number from 1"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--option", "sep"], "--option: expected NAME=VALUE"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--conf", "a"], "--conf: expected NAME=VALUE"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--gamma", "-1"], "gamma"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--initial", "f.hf"], "there is no file f.hf"),
+        (["s3a://days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
+        (["kafka://host/topic", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--schema"),
+        (["kafka://host", *COLUMNS, "--out", "o", "--checkpoint", "c", "--schema", SCHEMA], "kafka://host:9092/topic"),
+        (["socket://host", *COLUMNS, "--out", "o", "--schema", SCHEMA], "socket://host:port"),
+        (["socket://host:9", *COLUMNS, "--out", "o", "--schema", SCHEMA, "--once"], "has no end"),
+    ],
+)
+def test_mistakes_are_told_before_spark_is_begun(run, tmp_path, words, message):
+    for name, files in {"x": ["1.csv"], "empty": ["_not_read"], "mixed": ["1.csv", "2.jsonl"]}.items():
+        (tmp_path / name).mkdir()
+        for file in files:
+            (tmp_path / name / file).write_text("sensor,ts,a,b\n")
+    code, _, errors = run("score", *words)
+    assert (code, len(errors.splitlines())) == (2, 1), errors
+    assert message in errors
+
+
+@pytest.mark.parametrize("words", [["status", "c"], ["export", "c", "f.hf"], ["rebucket", "c", "--buckets", "3"]])
+def test_a_folder_that_is_no_checkpoint(run, words):
+    code, _, errors = run(*words)
+    assert code == 2
+    assert "is no checkpoint" in errors
+
+
+def test_without_java_or_pyspark(run, tmp_path, monkeypatch):
+    (tmp_path / "1.csv").write_text("sensor,ts,a,b\n")
+    words = ["score", "1.csv", *COLUMNS, "--out", "o", "--checkpoint", "c"]
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", str(tmp_path))
+        patch.delenv("JAVA_HOME", raising=False)
+        code, _, errors = run(*words)
+    assert (code, "openjdk-17" in errors) == (2, True)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    code, _, errors = run(*words)
+    assert (code, "holdfast[spark]" in errors) == (2, True)
+
+
+def test_settings_from_a_file_are_those_of_its_table(tmp_path, run):
+    text = 'key = "sensor"\nevery = 5.0\n[spark]\nevery = "10 seconds"\nout = "o"\nonce = true\nsource = "nowhere"\n'
+    (tmp_path / "x.toml").write_text(text)
+    code, _, errors = run("score", "--config", "x.toml")
+    assert (code, "--once and --every do not go together" in errors) == (2, True)
+    for line, message in {
+        "buckets = 1.5": "a whole number",
+        "bucket = 3": "is it 'buckets'",
+        "port = 3": "no setting",
+    }.items():
+        (tmp_path / "x.toml").write_text(f"[spark]\n{line}\n")
+        with pytest.raises(BadInputError, match=message):
+            read_config(tmp_path / "x.toml")
+
+
+def test_files_are_those_that_spark_reads(tmp_path):
+    for name in ("b.csv", "a.csv", "_x.csv", ".y.csv", "day=1/c.csv", "other/d.csv", "_spark_metadata/0"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [os.path.relpath(file, tmp_path) for file in files_in(str(tmp_path))] == ["a.csv", "b.csv", "day=1/c.csv"]
+    assert files_in(f"{tmp_path}/a.*") == [f"{tmp_path}/a.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("[A_B.C] It is so. SQLSTATE: 42601 (line 1, pos 4)\n\n== SQL ==\nx", "It is so. (line 1, pos 4)"),
+        ("An error occurred while calling o1.load.\n: java.io.IOException: no disk\n\tat a.B.c(D.java:1)", "no disk"),
+        (
+            "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: Job aborted: Traceback (most "
+            'recent call last):\n  File "x.py", line 1\nholdfast.errors.CheckpointError: of version 9\n\n\tat x.Y(Z)',
+            "of version 9",
+        ),
+        ('Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 3\n', "KeyError: 3"),
+        ("\n", "something is wrong, and Spark does not say what"),
+    ],
+)
+def test_what_spark_says_in_one_line(text, line):
+    assert sensible_line(text) == line
+
+
+def test_pairs():
+    assert pairs("--conf", None) == {}
+    assert pairs("--conf", ["a=1", "b = c=d"]) == {"a": "1", "b": "c=d"}
+
+
+# With Spark
+
+
+@pytest.fixture
+def fed(tmp_path):
+    """A table, in folders of all formats."""
+    table = stream_of(n_keys=12, n=2400, seed=3).select(["sensor", "ts", "a", "b"])
+    feed(tmp_path / "in", table, 2)
+    rows = table.to_pylist()
+    (tmp_path / "csv").mkdir()
+    with (tmp_path / "csv" / "1.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, table.column_names)
+        writer.writeheader()
+        writer.writerows({**row, "ts": row["ts"].isoformat()} for row in rows)
+    return table
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
+    expected = hf.Fleet(hf.SRA(memory="lean"))
+    answers = expected.process(fed, key="sensor", values=["a", "b"], time="ts")
+    words = ["score", "in", *COLUMNS, "--memory", "lean", "--checkpoint", "state", "--once", "--files-per-batch", "1"]
+    second = (tmp_path / "in" / "001-00.parquet").rename(tmp_path / "later.parquet")
+    code, _, errors = run(*words, "--out", "out", "--buckets", "5", "--log-format", "json")
+    assert code == 0, errors
+    told = [json.loads(line) for line in errors.splitlines()]
+    assert [one["rows"] for one in told if "batch" in one] == [1200]
+    assert any("5 buckets" in one["message"] for one in told)
+    for wrong, message in {
+        ("--out", "out", "--buckets", "6"): "this checkpoint has 5 buckets",
+        ("--out", "out", "--far", "0.001", "--components", "2"): "n_components cannot change",
+        ("--out", "out", "--columns", "a,nothing"): "there is no column 'nothing'",
+        ("--out", "out", "--schema", "a b c"): "--schema: expected columns such as",
+        ("--out", "out", "--to", "delta"): "io.delta:delta-spark",
+        ("--out", "out", "--checkpoint", "fresh"): "was written with another checkpoint",
+    }.items():
+        code, _, errors = run(*words, *wrong)
+        assert (code, message in errors.splitlines()[-1]) == (2, True), errors
+    assert run("rebucket", "state", "--buckets", "3")[0] == 0
+    second.rename(tmp_path / "in" / "001-00.parquet")
+    code, _, errors = run(*words, "--out", "out")
+    assert (code, "1,200 rows" in errors, "3 buckets" in errors) == (0, True, True), errors
+    same_answers(pq.read_table(tmp_path / "out"), answers)
+    assert (
+        json.loads(run("status", "state", "--format", "json")[1]).items()
+        >= {
+            "key": "sensor",
+            "values": ["a", "b"],
+            "buckets": 3,
+            "generation": 2,
+            "last_batch": 1,
+            "unfinished": False,
+        }.items()
+    )
+    assert "generation 2" in run("status", "state")[1]
+    assert "12 streams" in run("export", "state", "fleet.hf")[1]
+    assert "is there already" in run("export", "state", "fleet.hf")[2]
+    same_streams(hf.load(tmp_path / "fleet.hf"), expected)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+def test_all_at_once_from_separated_values_to_such(spark, tmp_path, run, fed):
+    words = ["--gamma", "4", "--rho", "0.01", "--batch", "--out", "out", "--to", "csv"]
+    code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words)
+    assert (code, "--schema or --option" in errors) == (2, True)  # NaN is nan in these files
+    code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words, "--option", "nanValue=nan")
+    assert code == 0, errors
+    answers = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(fed, key="sensor", values=["a", "b"], time="ts")
+    rows = [row for part in (tmp_path / "out").glob("*.csv") for row in csv.DictReader(part.open(newline=""))]
+    rows.sort(key=lambda row: row["ts"])
+    assert [row["dropped"] == "true" for row in rows] == answers.sort_by("ts")["dropped"].to_pylist()
+    assert rows[1]["ts"] == "2026-03-01T00:00:01.000003Z"
+    assert "2,400 rows" in errors
+
+
+@pytest.mark.spark
+def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def progress():
+            return [one for query in spark.streams.active for one in query.recentProgress]
+
+        def serve():
+            line, _ = server.accept()
+            moments = [f"2026-03-01T00:00:0{i}Z" for i in range(4)]
+            told = [json.dumps({"sensor": "x", "ts": moment, "a": 1.0, "b": 2.0}) for moment in moments]
+            line.sendall(("\n".join([*told, "{not JSON"]) + "\n").encode())
+            end = time.monotonic() + 60
+            while time.monotonic() < end and sum(one.numInputRows for one in progress()) < 5:
+                time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=serve, daemon=True).start()
+        words = ["--schema", SCHEMA, "--gamma", "4", "--rho", "0.01", "--out", "out", "--to", "json"]
+        code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
+    assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
+    assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "out").glob("*.json")) == 5
+
+
+@pytest.mark.spark
+def test_kafka_needs_its_package(spark, run):
+    words = ["--schema", SCHEMA, "--out", "out", "--checkpoint", "state"]
+    code, _, errors = run("score", "kafka://127.0.0.1/sensors", *COLUMNS, *words)
+    assert (code, "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:" in errors) == (2, True)
