@@ -142,19 +142,20 @@ def _batch(df: DataFrame, plan: Plan) -> DataFrame:
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
-    times = [F.col(quoted(plan.time)).asc_nulls_last()] if plan.time is not None else []
+    plain = plainly_named(df)
+    key, *times = (plain.columns[df.columns.index(name)] for name in (plan.key, plan.time) if name is not None)
     sorted_rows = (
-        df.withColumn(ORDER, F.monotonically_increasing_id())
-        .repartition(partitions, F.col(quoted(plan.key)))
-        .sortWithinPartitions(*times, ORDER)
+        plain.withColumn(ORDER, F.monotonically_increasing_id())
+        .repartition(partitions, F.col(key))
+        .sortWithinPartitions(*(F.col(time).asc_nulls_last() for time in times), ORDER)
     )
-    return sorted_rows.mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
+    return sorted_rows.mapInArrow(Learn(plan.to_json(), tuple(df.columns)), output_schema(df, plan))
 
 
 def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWithState) -> DataFrame:
     """A value for each bucket and task, the state of each bucket, and rows again."""
     text = plan.to_json()
-    packed = df.mapInArrow(Pack(text), PACKED)
+    packed = plainly_named(df).mapInArrow(Pack(text, tuple(df.columns)), PACKED)
     if plan.watermark is not None:
         packed = packed.withWatermark("latest", plan.watermark)
     learnt = packed.groupBy("bucket").applyInPandasWithState(learn(text), ROWS, SCHEMA, "append", "NoTimeout")
@@ -172,6 +173,6 @@ def _on_checkpoint(df: DataFrame, plan: Plan, checkpoint: Any, initial: Any) -> 
     return begun(df.sparkSession, os.fspath(checkpoint), plan, initial)
 
 
-def quoted(name: str) -> str:
-    """A column by its name, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+def plainly_named(df: DataFrame) -> DataFrame:
+    """The same with other names: PySpark does not find columns whose names have dots or backticks."""
+    return df.toDF(*(f"column{i}" for i in range(len(df.columns))))

@@ -17,14 +17,22 @@ from holdfast.threads import use_at_most
 
 @dataclass(frozen=True)
 class Task:
-    """A function with its plan, as text: it is sent to other processes, which may have another holdfast."""
+    """A function with its plan, as text: it is sent to other processes, which may have another holdfast.
+
+    columns: the names of the columns that it gets, which come under other ones.
+    """
 
     plan: str
+    columns: tuple[str, ...] = ()
 
     def opened(self) -> Plan:
         """The plan, where the task runs: beside other tasks on the same machine, one for each core."""
         use_at_most(1)
         return Plan.of_json(self.plan)
+
+    def named(self, batch: Any) -> Any:
+        """The columns by their own names; what comes after them keeps the one it has."""
+        return batch.rename_columns([*self.columns, *batch.schema.names[len(self.columns) :]])
 
 
 class Pack(Task):
@@ -35,7 +43,7 @@ class Pack(Task):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        yield from packed(batches, self.opened(), context.partitionId() if context else 0)
+        yield from packed(map(self.named, batches), self.opened(), context.partitionId() if context else 0)
 
 
 class Unpack(Task):
@@ -85,7 +93,7 @@ class Learn(Task):
         bucket = Bucket.empty(self.opened())
         for batch in batches:
             if batch.num_rows:
-                table = pyarrow.Table.from_batches([batch]).drop_columns([ORDER])
+                table = pyarrow.Table.from_batches([self.named(batch)]).drop_columns([ORDER])
                 yield from bucket.learn(table).combine_chunks().to_batches()
 
 
