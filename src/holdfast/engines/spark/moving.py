@@ -70,6 +70,11 @@ def _buckets(spark: SparkSession, folder: Folder, plan: Plan) -> Iterator[tuple[
     """Every bucket that has a state, one after another: as Spark has it, or as its generation began."""
     known = set()
     if folder.names("commits"):
+        if not folder.is_plain:
+            raise CheckpointError(
+                f"Spark cannot read states in a folder with spaces or other such characters in its address: rename "
+                f"{folder.address} while no query runs on it"
+            )
         reader = spark.read.format("statestore").option("operatorId", _operator(spark, folder))
         states = reader.load(folder.address).select("key.bucket", "value.groupState.*")
         for number, *value in states.toLocalIterator():
