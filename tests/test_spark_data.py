@@ -151,6 +151,9 @@ def test_a_query_that_goes_on_after_the_answers(spark, tmp_path) -> None:
         buckets=2,
         watermark="1 min",
     )
+    marked = hs.score(source(spark, tmp_path / "in").withWatermark("ts", "1 minute"), "sensor", ["a", "b"], "ts", PLAIN)
+    with pytest.raises(Exception, match="without watermark"):  # rather than windows that never close
+        run(marked.groupBy(F.window("ts", "5 minutes")).count(), tmp_path / "marked")
     windows = scored.withWatermark("ts", "1 minute").groupBy(F.window("ts", "5 minutes")).agg(F.count("*").alias("n"))
     writer = windows.writeStream.format("memory").queryName("windows").option("checkpointLocation", str(checkpoint))
     query = writer.start()
@@ -199,6 +202,7 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
                 hs.score(df, **usual | changed)
     for df, more, message in (
         (stream, {"idle": "1 day"}, "idle needs a watermark"),
+        (stream.withWatermark("ts", "1 day"), {"watermark": "1 day"}, "has a watermark already"),
         (stream, {"initial": hf.Fleet(PLAIN)}, "give checkpoint as well"),
         (frame, {"initial": hf.Fleet(PLAIN)}, "initial is for a streaming DataFrame"),
         (frame, {"checkpoint": str(tmp_path)}, "checkpoint is for a streaming DataFrame"),

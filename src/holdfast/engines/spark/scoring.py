@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checks import require_whole
 from holdfast.engines.spark.columns import answer_names
 from holdfast.engines.spark.packing import PACKED, ROWS
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
 from holdfast.engines.spark.state import SCHEMA
 from holdfast.engines.spark.tasks import ORDER, Learn, LearnWithState, Pack, Unpack
@@ -22,7 +22,7 @@ from holdfast.learners.stochastic_approximation import StochasticApproximation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_BUCKETS = 1 << 20
+HAS_WATERMARK = "spark.watermarkDelayMs"  # in what Spark keeps beside a column
 
 
 def score(
@@ -117,6 +117,8 @@ def plan_of(
         raise BadInputError("idle and watermark go by the times of rows: give time as well")
     if watermark is not None and plan.watermark is None:
         raise BadInputError("watermark goes by timestamps and dates; whole numbers have none")
+    if df.isStreaming and watermark is not None and any(HAS_WATERMARK in (one.metadata or {}) for one in df.schema):
+        raise BadInputError("the DataFrame has a watermark already, of which Spark allows one: leave one of them out")
     if df.isStreaming and idle is not None and watermark is None:
         raise BadInputError("idle needs a watermark on a stream: how much later than others a row may come")
     refuse_taken(types, plan)
@@ -129,12 +131,24 @@ def _delay(watermark: Any) -> str | None:
 
 
 def output_schema(df: DataFrame, plan: Plan) -> Any:
-    """The columns of the input and those of the answers."""
+    """The columns of the input and those of the answers.
+
+    No column has a watermark: Spark does not carry one past a state, and a window that relied on it would never close.
+    """
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
     names = answer_names(plan.on_autopilot, plan.time is not None)
     added = [StructField(plan.prefix + name, _parse_datatype_string(TYPES[name])) for name in names]
-    return StructType([*df.schema.fields, *added])
+    own = [
+        StructField(
+            field.name,
+            field.dataType,
+            field.nullable,
+            {name: told for name, told in (field.metadata or {}).items() if name != HAS_WATERMARK},
+        )
+        for field in df.schema.fields
+    ]
+    return StructType([*own, *added])
 
 
 def _batch(df: DataFrame, plan: Plan) -> DataFrame:
