@@ -112,6 +112,8 @@ def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
             source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=8, **more, initial=tmp_path / "fleet.hf"
         )
         assert scored.isStreaming
+        with pytest.raises(CheckpointError, match="no batch has been committed there"):
+            hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=9, **more)
         same_streams(hs.export(spark, checkpoint), fleet)
         hs.rebucket(spark, checkpoint, 3)
         same_streams(hs.export(spark, checkpoint), fleet)

@@ -15,7 +15,7 @@ from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.folder import Folder
 from holdfast.engines.spark.generations import OWN, add, latest
 from holdfast.engines.spark.hashing import buckets_of_list
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.state import bucket_of
 from holdfast.engines.spark.states_file import Part, StatesFile
 from holdfast.errors import BadInputError, CheckpointError
@@ -41,7 +41,8 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
     The next query on it goes on where the last one was, with as many buckets: same rows, same batches, same answers.
     Until then nothing of Spark's is touched. One bucket at a time is in memory.
     """
-    require_whole("buckets", buckets, 1)
+    if require_whole("buckets", buckets, 1) > MOST_BUCKETS:
+        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     folder, plan = _opened(spark, checkpoint)
     _refuse_running(spark, folder)
     before = folder.names("commits")
