@@ -55,6 +55,12 @@ class Folder:
         """The same for all ways to write its address."""
         return str(self._system.makeQualified(self._path).toString())
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether its address has no spaces and the like, which Spark's reader of states does not find its way with."""
+        uri = self._path.toUri()
+        return bool(uri.getRawPath() == uri.getPath())
+
     def at(self, name: str) -> str:
         """The address of a file or a folder in it."""
         return f"{self.address}/{name}"

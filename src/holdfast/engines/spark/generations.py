@@ -39,7 +39,7 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     folder = Folder(spark, checkpoint)
     before = latest(folder)
     if before is not None:
-        plan = plan.going_on_from(before)
+        plan = _going_on(folder, plan, before)
         if plan.model != before.model:  # for who reads the states without the query
             _retell(folder, plan)
     elif folder.names("commits"):
@@ -53,6 +53,17 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     if plan.states is not None:
         spark.sparkContext.addFile(folder.at(f"{OWN}/{plan.states}"))
     return plan
+
+
+def _going_on(folder: Folder, plan: Plan, before: Plan) -> Plan:
+    try:
+        return plan.going_on_from(before)
+    except CheckpointError as error:
+        if folder.names("commits"):
+            raise
+        raise CheckpointError(
+            f"{error} (no batch has been committed there: to begin anew, remove {folder.address})"
+        ) from None
 
 
 def latest(folder: Readable) -> Plan | None:
@@ -99,8 +110,7 @@ def _parts_of(initial: Any, plan: Plan) -> list[Part]:
     if isinstance(keys[0], str) != plan.texts:
         raise BadInputError(f"initial: its keys are such as {keys[0]!r}, those of the column {plan.key!r} are not")
     if fleet.variables != plan.values and (fleet.variables or fleet._calls.width != len(plan.values)):
-        raise BadInputError(
-            f"initial: its streams are of {', '.join(fleet.variables or ())}, the values are {', '.join(plan.values)}"
-        )
+        theirs = ", ".join(fleet.variables or ()) or f"{fleet._calls.width} variables"
+        raise BadInputError(f"initial: its streams are of {theirs}, the values are {', '.join(plan.values)}")
     parts = split(fleet, buckets_of_list(keys, plan.n_buckets)).items()
     return [(number, part.to_bytes(), b"") for number, part in parts]

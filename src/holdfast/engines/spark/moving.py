@@ -15,7 +15,7 @@ from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.folder import Folder
 from holdfast.engines.spark.generations import OWN, add, latest
 from holdfast.engines.spark.hashing import buckets_of_list
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.state import bucket_of
 from holdfast.engines.spark.states_file import Part, StatesFile
 from holdfast.errors import BadInputError, CheckpointError
@@ -41,7 +41,8 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
     The next query on it goes on where the last one was, with as many buckets: same rows, same batches, same answers.
     Until then nothing of Spark's is touched. One bucket at a time is in memory.
     """
-    require_whole("buckets", buckets, 1)
+    if require_whole("buckets", buckets, 1) > MOST_BUCKETS:
+        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     folder, plan = _opened(spark, checkpoint)
     _refuse_running(spark, folder)
     before = folder.names("commits")
@@ -70,6 +71,11 @@ def _buckets(spark: SparkSession, folder: Folder, plan: Plan) -> Iterator[tuple[
     """Every bucket that has a state, one after another: as Spark has it, or as its generation began."""
     known = set()
     if folder.names("commits"):
+        if not folder.is_plain:
+            raise CheckpointError(
+                f"Spark cannot read states in a folder with spaces or other such characters in its address: rename "
+                f"{folder.address} while no query runs on it"
+            )
         reader = spark.read.format("statestore").option("operatorId", _operator(spark, folder))
         states = reader.load(folder.address).select("key.bucket", "value.groupState.*")
         for number, *value in states.toLocalIterator():

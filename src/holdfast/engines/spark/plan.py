@@ -14,7 +14,7 @@ from holdfast.learners.restoring import described
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 
 VERSION = 1  # of this description and of the state
-BUCKETS = 64
+BUCKETS, MOST_BUCKETS = 64, 1 << 20
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def values_in(types: dict[str, str], values: Any, others: Sequence[str | None]) 
         candidates = (name for name, kind in types.items() if is_number(kind) and kind != "boolean")  # as in a fleet
         found = tuple(name for name in candidates if name not in others)
     else:
-        found = (values,) if isinstance(values, str) else tuple(values)
+        found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
     for name in found:
         if not is_number(kind := _kind(types, name)):
             raise WrongTypeError(f"column {name!r} holds {kind}, not numbers: leave it out or cast it")
@@ -114,7 +114,7 @@ def refuse_taken(types: Iterable[str], plan: Plan) -> None:
 
 
 def _kind(types: dict[str, str], name: str) -> str:
-    if name not in types:
+    if not isinstance(name, str) or name not in types:
         raise BadInputError(f"there is no column {name!r}; there are {_listed(types)}")
     return types[name]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.checks import require_whole
 from holdfast.engines.spark.columns import answer_names
 from holdfast.engines.spark.packing import PACKED, ROWS
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
 from holdfast.engines.spark.state import SCHEMA
 from holdfast.engines.spark.tasks import ORDER, Gather, Learn, LearnWithState, Pack, Unpack
@@ -24,7 +24,7 @@ from holdfast.learners.stochastic_approximation import StochasticApproximation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MOST_BUCKETS = 1 << 20
+HAS_WATERMARK = "spark.watermarkDelayMs"  # in what Spark keeps beside a column
 
 
 def score(
@@ -70,7 +70,7 @@ def score(
     for name, given in (("checkpoint", checkpoint), ("initial", initial)):
         if given is not None:
             raise BadInputError(f"{name} is for a streaming DataFrame")
-    return in_time(df, plan).mapInArrow(Learn(plan.to_json()), output_schema(df, plan))
+    return in_time(df, plan).mapInArrow(Learn(plan.to_json(), tuple(df.columns)), output_schema(df, plan))
 
 
 def plan_of(
@@ -123,6 +123,8 @@ def plan_of(
         raise BadInputError("idle and watermark go by the times of rows: give time as well")
     if watermark is not None and plan.watermark is None:
         raise BadInputError("watermark goes by timestamps and dates; whole numbers have none")
+    if df.isStreaming and watermark is not None and any(HAS_WATERMARK in (one.metadata or {}) for one in df.schema):
+        raise BadInputError("the DataFrame has a watermark already, of which Spark allows one: leave one of them out")
     if df.isStreaming and idle is not None and watermark is None:
         raise BadInputError("idle needs a watermark on a stream: how much later than others a row may come")
     refuse_taken(types, plan)
@@ -135,12 +137,24 @@ def _delay(watermark: Any) -> str | None:
 
 
 def output_schema(df: DataFrame, plan: Plan) -> Any:
-    """The columns of the input and those of the answers."""
+    """The columns of the input and those of the answers.
+
+    No column has a watermark: Spark does not carry one past a state, and a window that relied on it would never close.
+    """
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
     names = answer_names(plan.on_autopilot, plan.time is not None)
     added = [StructField(plan.prefix + name, _parse_datatype_string(TYPES[name])) for name in names]
-    return StructType([*df.schema.fields, *added])
+    own = [
+        StructField(
+            field.name,
+            field.dataType,
+            field.nullable,
+            {name: told for name, told in (field.metadata or {}).items() if name != HAS_WATERMARK},
+        )
+        for field in df.schema.fields
+    ]
+    return StructType([*own, *added])
 
 
 def learn(
@@ -159,7 +173,7 @@ def learn(
     plan = plan_of(df, key, values, time, model, idle=idle)
     if df.isStreaming:
         raise BadInputError("learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`")
-    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json()), "fleet binary").toLocalIterator()
+    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json(), tuple(df.columns)), "fleet binary").toLocalIterator()
     return joined([fleet_of(part.fleet) for part in parts] or [Fleet(plan.learner())])
 
 
@@ -168,18 +182,19 @@ def in_time(df: DataFrame, plan: Plan) -> DataFrame:
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
-    times = [F.col(quoted(plan.time)).asc_nulls_last()] if plan.time is not None else []
+    plain = plainly_named(df)
+    key, *times = (plain.columns[df.columns.index(name)] for name in (plan.key, plan.time) if name is not None)
     return (
-        df.withColumn(ORDER, F.monotonically_increasing_id())
-        .repartition(partitions, F.col(quoted(plan.key)))
-        .sortWithinPartitions(*times, ORDER)
+        plain.withColumn(ORDER, F.monotonically_increasing_id())
+        .repartition(partitions, F.col(key))
+        .sortWithinPartitions(*(F.col(time).asc_nulls_last() for time in times), ORDER)
     )
 
 
 def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWithState) -> DataFrame:
     """A value for each bucket and task, the state of each bucket, and rows again."""
     text = plan.to_json()
-    packed = df.mapInArrow(Pack(text), PACKED)
+    packed = plainly_named(df).mapInArrow(Pack(text, tuple(df.columns)), PACKED)
     if plan.watermark is not None:
         # Spark knows fewer words for units than `duration`
         packed = packed.withWatermark("latest", f"{duration('watermark', plan.watermark, 'us')} microseconds")
@@ -198,6 +213,6 @@ def _on_checkpoint(df: DataFrame, plan: Plan, checkpoint: Any, initial: Any) -> 
     return begun(df.sparkSession, os.fspath(checkpoint), plan, initial)
 
 
-def quoted(name: str) -> str:
-    """A column by its name, whatever characters it has."""
-    return "`" + name.replace("`", "``") + "`"
+def plainly_named(df: DataFrame) -> DataFrame:
+    """The same with other names: PySpark does not find columns whose names have dots or backticks."""
+    return df.toDF(*(f"column{i}" for i in range(len(df.columns))))

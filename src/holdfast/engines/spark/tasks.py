@@ -24,9 +24,13 @@ STREAMS_AT_ONCE = 10_000  # that come back as one value
 
 @dataclass(frozen=True)
 class Task:
-    """A function with its plan, as text: it is sent to other processes, which may have another holdfast."""
+    """A function with its plan, as text: it is sent to other processes, which may have another holdfast.
+
+    columns: the names of the columns that it gets, which come under other ones.
+    """
 
     plan: str
+    columns: tuple[str, ...] = ()
 
     def opened(self) -> Plan:
         """The plan, where the task runs: beside other tasks on the same machine, one for each core."""
@@ -35,6 +39,10 @@ class Task:
         for module in plan.modules():
             import_module(module)
         return plan
+
+    def named(self, batch: Any) -> Any:
+        """The columns by their own names; what comes after them keeps the one it has."""
+        return batch.rename_columns([*self.columns, *batch.schema.names[len(self.columns) :]])
 
 
 class Pack(Task):
@@ -45,7 +53,7 @@ class Pack(Task):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        yield from packed(batches, self.opened(), context.partitionId() if context else 0)
+        yield from packed(map(self.named, batches), self.opened(), context.partitionId() if context else 0)
 
 
 class Unpack(Task):
@@ -85,37 +93,40 @@ class LearnWithState(Task):
         return known or Bucket.empty(plan)
 
 
-class Learn(Task):
+class WholeStreams(Task):
     """For mapInArrow: rows of whole streams, in the order of their times."""
+
+    def learnt(self, bucket: Bucket, batches: Iterable[Any]) -> Iterator[Any]:
+        """What batches come to, one after another."""
+        import pyarrow
+
+        for batch in batches:
+            if batch.num_rows:
+                yield bucket.learn(pyarrow.Table.from_batches([self.named(batch)]).drop_columns([ORDER]))
+
+
+class Learn(WholeStreams):
+    """Rows → the same with the answers beside them."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same batches with the answers beside them."""
-        for table in learnt(Bucket.empty(self.opened()), batches):
+        for table in self.learnt(Bucket.empty(self.opened()), batches):
             yield from table.combine_chunks().to_batches()
 
 
-class Gather(Task):
-    """For mapInArrow: rows of whole streams, in the order of their times → fleets that have learnt them, as bytes."""
+class Gather(WholeStreams):
+    """Rows → fleets that have learnt them, as bytes."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """A row for each so many streams: a value of Spark's holds 2 GB."""
         import pyarrow
 
         bucket = Bucket.empty(self.opened())
-        for _ in learnt(bucket, batches):
+        for _ in self.learnt(bucket, batches):
             pass
         owners = np.arange(len(bucket.fleet)) // STREAMS_AT_ONCE
         for fleet in split(bucket.fleet, owners).values() if len(owners) else ():
             yield pyarrow.RecordBatch.from_pydict({"fleet": pyarrow.array([fleet.to_bytes()], pyarrow.binary())})
-
-
-def learnt(bucket: Bucket, batches: Iterable[Any]) -> Iterator[Any]:
-    """What batches come to, one after another."""
-    import pyarrow
-
-    for batch in batches:
-        if batch.num_rows:
-            yield bucket.learn(pyarrow.Table.from_batches([batch]).drop_columns([ORDER]))
 
 
 def _watermark(plan: Plan, state: Any) -> int:

@@ -1,0 +1,149 @@
+"""A checkpoint's life on Spark: restarts, other settings, silent and late streams, fleets that move up and down."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast as hf
+from holdfast.engines import spark as hs
+from holdfast.engines.spark.bucket import Bucket
+from holdfast.engines.spark.clock import NEVER
+from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.state import bucket_of, value_of
+from holdfast.errors import BadInputError, CheckpointError
+from sparks import feed, run, same_answers, same_streams, source, stream_of, streamed
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+PLAIN, RETUNED = hf.SRA(gamma=4.0, rho=0.01), hf.SRA(gamma=2.0, rho=0.05)
+COLUMNS = ("sensor", ["a", "b"], "ts")
+
+
+def plan_of(model) -> Plan:
+    told = model._description(None, None)
+    settings = {"learner": told["learner"], "settings": told["settings"]}
+    return Plan(settings, "sensor", True, ("a", "b"), "ts", "us", idle=400_000_000, buckets=1)
+
+
+def expected_of(pieces: list[pa.Table], models: list[hf.SRA], delay: int) -> tuple[pa.Table, Bucket]:
+    """What one bucket without Spark makes of micro-batches, with the watermark that Spark comes to after each."""
+    bucket, watermark, told = Bucket.empty(plan_of(models[0])), NEVER, []
+    for piece, model in zip(pieces, models, strict=True):
+        bucket = bucket_of(value_of(bucket), plan_of(model))
+        told.append(bucket.learn(piece, watermark))
+        times = piece["ts"].cast(pa.int64()).to_numpy()
+        watermark = max(watermark, (int(times.max()) - delay) // 1000 * 1000)  # Spark counts milliseconds
+    return pa.concat_tables(told), bucket
+
+
+def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
+    table = stream_of(n_keys=12, n=1800, seed=5)
+    edges = range(0, 1800, 300)
+    pieces = [table.slice(begin, 300) for begin in edges]
+    rng = np.random.default_rng(6)
+    moved = table.slice(0, 60).take(pa.array(rng.permutation(60)))  # these come much too late, and again
+    pieces[4] = pa.concat_tables([pieces[4], moved])
+    pieces[1] = pieces[1].filter(pa.compute.not_equal(pieces[1]["sensor"], "s003"))  # silent for a while
+    pieces[2] = pieces[2].filter(pa.compute.not_equal(pieces[2]["sensor"], "s003"))
+    for i in range(1, 6):
+        pieces[i] = pieces[i].filter(pa.compute.not_equal(pieces[i]["sensor"], "s007"))  # for good
+    models = [PLAIN] * 3 + [RETUNED] * 3
+    expected, bucket = expected_of(pieces, models, 60_000_000)
+    assert 50 < sum(expected["late"].to_pylist()) < 70
+    more = {"watermark": "1 min", "idle": "400 s", "buckets": 5}
+    (tmp_path / "in").mkdir()
+    for half, model in ((0, PLAIN), (3, RETUNED)):
+        for i in range(half, half + 3):
+            pq.write_table(pieces[i], tmp_path / "in" / f"{i}.parquet")
+            os.utime(tmp_path / "in" / f"{i}.parquet", (1e9, 1e9 + i))
+        out = streamed(spark, tmp_path, *COLUMNS, model, **more)
+    by = [("ts", "ascending"), ("late", "ascending")]
+    same_answers(out, expected, by=by)
+    fleet = hs.export(spark, tmp_path / "checkpoint")
+    assert fleet.model.gamma == 2.0
+    alive = [key for key in bucket.fleet if key != "s007"]  # whose bucket may have had no rows since
+    assert set(alive) <= set(fleet) <= {*alive, "s007"}
+    for key in alive:
+        assert fleet[key].n_seen == bucket.fleet[key].n_seen
+        assert np.array_equal(fleet[key].means, bucket.fleet[key].means)
+    refuses_what_cannot_change(spark, tmp_path, more)
+
+
+def refuses_what_cannot_change(spark, place, more) -> None:
+    frame, checkpoint = source(spark, place / "in"), str(place / "checkpoint")
+    kept = sorted(os.listdir(place / "checkpoint" / "holdfast"))
+    for columns, model, other, message in (
+        (COLUMNS, hf.SRA(n_components=2, gamma=4.0, rho=0.01), {}, "n_components cannot change"),
+        (COLUMNS, hf.SRA(), {}, "gamma, rho cannot change"),
+        (COLUMNS, PLAIN, {"buckets": 6}, "5 buckets, got 6: holdfast.engines.spark.rebucket"),
+        (("sensor", ["b", "a"], "ts"), PLAIN, {}, "the values 'a', 'b', got 'b', 'a'"),
+        (("note", ["a", "b"], "ts"), PLAIN, {}, "the key 'sensor', got 'note'"),
+        (("sensor", ["a", "b"], "note"), PLAIN, {"watermark": None, "idle": None}, "the time 'ts', got 'note'"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            hs.score(frame, *columns, model, checkpoint=checkpoint, **more | other)
+    assert sorted(os.listdir(place / "checkpoint" / "holdfast")) == kept
+
+
+def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
+    """A fleet's file becomes states; buckets change before the first row and twice after; then a fleet goes on."""
+    table = stream_of(n_keys=20, n=2000, seed=7, texts=False)
+    quiet = table.filter(pa.compute.less(table["sensor"], 3))  # most buckets see no rows
+    fleet = hf.Fleet(PLAIN)
+    fleet.process(table.slice(0, 500), key="sensor", values=["a", "b"])
+    fleet.save(tmp_path / "fleet.hf")
+    checkpoint, provider = tmp_path / "checkpoint", "spark.sql.streaming.stateStore.providerClass"
+    more = {"checkpoint": str(checkpoint)}
+    usual = spark.conf.get(provider)
+    spark.conf.set(provider, "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
+    try:
+        feed(tmp_path / "in", quiet, 4)
+        for change, message in (
+            (("sensor", ["b", "a"], "ts", PLAIN), "its streams are of a, b, the values are b, a"),
+            (("sensor", ["a", "b"], "ts", hf.SEM()), "learnt by SRA, which SEM cannot go on with"),
+        ):
+            with pytest.raises((BadInputError, CheckpointError), match=message):
+                hs.score(source(spark, tmp_path / "in"), *change, **more, initial=tmp_path / "fleet.hf")
+        scored = hs.score(
+            source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=8, **more, initial=tmp_path / "fleet.hf"
+        )
+        assert scored.isStreaming
+        with pytest.raises(CheckpointError, match="no batch has been committed there"):
+            hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=9, **more)
+        same_streams(hs.export(spark, checkpoint), fleet)
+        hs.rebucket(spark, checkpoint, 3)
+        same_streams(hs.export(spark, checkpoint), fleet)
+        files = sorted((tmp_path / "in").iterdir())
+        later = [(file, file.rename(tmp_path / file.name)) for file in files[2:]]
+        run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, **more), tmp_path)
+        hs.rebucket(spark, checkpoint, 40)
+        hs.rebucket(spark, checkpoint, 2)
+        for there, here in later:
+            here.rename(there)
+        run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=2, **more), tmp_path)
+        expected = fleet.process(quiet, key="sensor", values=["a", "b"], time="ts")
+        same_answers(pq.read_table(tmp_path / "out"), expected)
+        moved = hs.export(spark, checkpoint)
+    finally:
+        spark.conf.set(provider, usual)
+    same_streams(moved, fleet)
+    rest = table.slice(500, 500)
+    same_answers(*(one.process(rest, key="sensor", values=["a", "b"]) for one in (moved, fleet)))
+
+
+def test_states_are_looked_at_by_themselves_where_no_checkpoint_was_told(spark, tmp_path) -> None:
+    feed(tmp_path / "in", stream_of(n_keys=5, n=100, seed=8), 2)
+    second = tmp_path / "in" / "001-00.parquet"
+    second.rename(tmp_path / "later")
+    run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=2), tmp_path)
+    (tmp_path / "later").rename(second)
+    with pytest.raises(Exception, match="this state is of 2 buckets, generation 1; the job has 3"):
+        run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=3), tmp_path)
+    with pytest.raises(CheckpointError, match="begun without checkpoint="):
+        hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(BadInputError, match="is no checkpoint of score"):
+        hs.export(spark, tmp_path / "checkpoint")
