@@ -35,7 +35,8 @@ ROWS = 1_000_000  # of a micro-batch
 KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
 ASKED = 100_000  # keys of which something is claimed
 PLANS: dict[str, type[LearnWithState]] = {"learns": LearnWithState, "passes": PassThrough}
-SPEED, RATIO, SHORT = "rows", "over a pass-through", "a micro-batch of a tenth of the rows"
+SPEED, RATIO = "rows", "over a pass-through"
+LONG, SHORT = "a micro-batch", "a micro-batch of a tenth of the rows"
 WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
 WARM, TIMED = 1, 3  # micro-batches of each, taken in turn
 ALONE = 10_000  # keys with a group for each
@@ -43,24 +44,20 @@ ALONE = 10_000  # keys with a group for each
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured."""
+    """How much is measured. usual: keys and buckets of which all is told, for each of the models."""
 
     rows: int
     keys: Sequence[int]
     buckets: Sequence[int]
-    asked: int
+    usual: tuple[int, int]
+    models: Sequence[str]
     alone: int
     timed: int
     memory: str
 
-    @property
-    def usual(self) -> tuple[int, int]:
-        """Keys and buckets of which all is told."""
-        return self.asked, BUCKETS
 
-
-WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, ASKED, ALONE, TIMED, "6g")
-TASTE = Sizes(20_000, (1000,), (64,), 1000, 100, 1, "2g")
+WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
+TASTE = Sizes(20_000, (1000,), (4,), (1000, 4), (LEAN,), 100, 1, "2g")
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -68,13 +65,14 @@ def measure(quick: bool) -> list[Figure]:
     sizes = TASTE if quick else WHOLE
     with tempfile.TemporaryDirectory() as name, spark_session(CORES, sizes.memory) as spark:
         bench = Bench(spark, Path(name), sizes)
-        bench.warm_up()
+        if not quick:
+            bench.warm_up()
         figures = []
         for keys in sizes.keys:
             for buckets in sizes.buckets:
                 figures += bench.beside_pass_through(PLAIN, keys, buckets)
         figures += memory(f"{power_of_ten(max(sizes.keys))} keys")
-        for model in (LEAN, AUTOPILOT):
+        for model in sizes.models:
             figures += bench.beside_pass_through(model, *sizes.usual)
         return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
 
@@ -92,21 +90,24 @@ class Bench:
         self._files: dict[tuple[int, int], list[Path]] = {}
 
     def files(self, keys: int, rows: int) -> list[Path]:
-        """Those of a number of keys, written once."""
+        """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
         if (keys, rows) not in self._files:
-            folder = self.room / f"{keys}-{rows}"
-            self._files[keys, rows] = write_files(folder, WARM + self.sizes.timed, rows, keys)
+            timed = self.sizes.timed
+            sizes = [rows] * (WARM + timed) + [rows // 10] * timed
+            self._files[keys, rows] = write_files(self.room / f"{keys}-{rows}", sizes, keys)
         return self._files[keys, rows]
+
+    def whole_files(self, keys: int, rows: int) -> list[Path]:
+        """Those with all rows."""
+        return self.files(keys, rows)[: WARM + self.sizes.timed]
 
     def warm_up(self) -> None:
         """Java compiles what runs often, Python's processes start."""
-        self._times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
+        self.times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
 
     def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
         """Rows a second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
-        rows, few = self.sizes.rows, self.sizes.rows // 10
-        found = self._times(model, keys, buckets)
-        name = called(model, keys, buckets)
+        found, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
         figures = [
             Figure(f"{name}: {SPEED}", rows / found["learns"], "a second"),
             Figure(f"{name}: {RATIO}", found["passes"] / found["learns"], "×", at_least=0.5 if keys == ASKED else None),
@@ -114,30 +115,35 @@ class Bench:
         ]
         if (keys, buckets) == self.sizes.usual:
             figures += [
-                Figure(f"{name}: a micro-batch of {rows:,} rows", found["learns"], "s"),
-                Figure(f"{name}: {SHORT}", self._times(model, keys, buckets, few, ("learns",))["learns"], "s"),
+                Figure(f"{name}: {LONG}", found["learns"], "s"),
+                Figure(f"{name}: {SHORT}", found["short"], "s"),
                 Figure(f"{name}: {HELD}", found["held"] / keys, "bytes a key"),
                 Figure(f"{name}: {SHUFFLED}", found["shuffled"] / rows, "bytes a row"),
             ]
         return figures
 
-    def _times(
-        self, model: str, keys: int, buckets: int, rows: int | None = None, names: Sequence[str] = tuple(PLANS)
-    ) -> dict[str, float]:
-        """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles."""
+    def times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
+        """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles.
+
+        passed on: what the pass-through holds, which is as much.
+        """
         fleet, folder = KINDS[model].fleet(range(keys)), self.room / "flows"
         flows = {
-            name: Flow.begun(self.spark, folder / name, partial(_streamed, fleet, buckets, PLANS[name]))
-            for name in names
+            name: Flow.begun(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
+            for name, learn in PLANS.items()
         }
-        best = dict.fromkeys(flows, float("inf"))
+        best = dict.fromkeys((*flows, "short"), float("inf"))
         try:
-            for nth, path in enumerate(self.files(keys, rows or self.sizes.rows)):
+            for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
                 for name, flow in flows.items():
                     seconds = flow.feed(path)
                     best[name] = min(best[name], seconds) if nth >= WARM else best[name]
             learns = flows["learns"]
             sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
+            sizes["passed on"] = flows["passes"].held()
+            if (keys, buckets) == self.sizes.usual:
+                short = self.files(keys, self.sizes.rows)[WARM + self.sizes.timed :]
+                best["short"] = min(map(learns.feed, short))
             return best | sizes
         finally:
             for flow in flows.values():
@@ -150,15 +156,15 @@ class Bench:
         first = KINDS[PLAIN].learner().to_bytes()
         flow = Flow.begun(self.spark, self.room / "one by one", partial(_one_by_one, first))
         try:
-            best = min([flow.feed(path) for path in self.files(keys, 10 * keys)][WARM:])
+            best = min([flow.feed(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
         finally:
             flow.stop()
         return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "a second")]
 
     def in_one_batch(self) -> list[Figure]:
         """The batch plan, on all files at once; there the streams start as well."""
-        keys, rows = self.sizes.asked, self.sizes.rows
-        files = [str(path) for path in self.files(keys, rows)]
+        keys, rows = self.sizes.usual[0], self.sizes.rows
+        files = [str(path) for path in self.whole_files(keys, rows)]
         frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, KINDS[PLAIN].model())
         job = frame.write.format("noop").mode("overwrite").save
         seconds = best_times({"batch": job}, self.sizes.timed)["batch"]

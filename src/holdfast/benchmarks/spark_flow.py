@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,21 +19,23 @@ GROUPS = 8  # of rows in a file: Spark shares them out among its cores
 IDLE = "200 milliseconds"  # between two looks for a new file
 
 
-def write_files(folder: Path, files: int, rows: int, keys: int) -> list[Path]:
-    """Files with points of so many streams, as they come: all keys equally often, times that grow."""
+def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
+    """Files of so many rows each, points of many streams as they come: all keys equally often, times that grow."""
     import pyarrow
     import pyarrow.parquet
 
     folder.mkdir(parents=True)
-    rng, paths = np.random.default_rng(keys), [folder / f"{nth:04}.parquet" for nth in range(files)]
-    for nth, path in enumerate(paths):
-        moments = np.datetime64("2026-01-01", "us") + (nth * rows + np.arange(rows)).astype("timedelta64[us]")
+    rng, paths, first = np.random.default_rng(keys), [], 0
+    for nth, rows in enumerate(sizes):
+        moments = np.datetime64("2026-01-01", "us") + (first + np.arange(rows)).astype("timedelta64[us]")
         columns = {
             "sensor": rng.permutation(np.resize(np.arange(keys), rows)),
             "ts": pyarrow.array(moments).cast(pyarrow.timestamp("us", "UTC")),
             "value": rng.normal(size=rows),
         }
-        pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=-(-rows // GROUPS))
+        paths.append(folder / f"{nth:04}.parquet")
+        pyarrow.parquet.write_table(pyarrow.table(columns), paths[-1], row_group_size=-(-rows // GROUPS))
+        first += rows
     return paths
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,7 @@ class OneByOne:
         from holdfast.learners import from_bytes
 
         learner: Any = from_bytes(bytes(state.get[0]) if state.exists else self.first)
+        warnings.simplefilter("ignore", FutureWarning)  # of Spark's own joining of frames
         frame = pandas.concat(list(frames)).sort_values("ts", kind="stable")
         trace = learner.process(frame["value"].to_numpy())
         state.update((learner.to_bytes(),))
