@@ -1,0 +1,189 @@
+"""Fleets on Spark: rows a second beside a pass-through on the same plan, by model, keys and buckets; what is kept."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.benchmarks.crowd import Kind
+from holdfast.benchmarks.figure import Figure, power_of_ten
+from holdfast.benchmarks.spark_flow import SCHEMA, Flow, write_files
+from holdfast.benchmarks.spark_session import peak_bytes, spark_session
+from holdfast.benchmarks.spark_tasks import ANSWERED, ONE_STATE, OneByOne, PassThrough
+from holdfast.benchmarks.timing import best_times
+from holdfast.engines import spark as engine
+from holdfast.engines.spark.generations import begun
+from holdfast.engines.spark.plan import BUCKETS
+from holdfast.engines.spark.scoring import plan_of, streaming
+from holdfast.engines.spark.tasks import LearnWithState
+from holdfast.fleet import Fleet
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CORES = 2
+TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
+PLAIN, LEAN, AUTOPILOT = "SRA(gamma=4, rho=0.01)", 'SRA(memory="lean")', "SRA()"
+KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), LEAN: Kind(1, 1, memory="lean"), AUTOPILOT: Kind(1, 1)}
+COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
+ROWS = 1_000_000  # of a micro-batch
+KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
+ASKED = 100_000  # keys of which something is claimed
+PLANS: dict[str, type[LearnWithState]] = {"learns": LearnWithState, "passes": PassThrough}
+SPEED, RATIO = "rows", "over a pass-through"
+LONG, SHORT = "a micro-batch", "a micro-batch of a tenth of the rows"
+WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
+WARM, TIMED = 1, 3  # micro-batches of each, taken in turn
+ALONE = 10_000  # keys with a group for each
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured. usual: keys and buckets of which all is told, for each of the models."""
+
+    rows: int
+    keys: Sequence[int]
+    buckets: Sequence[int]
+    usual: tuple[int, int]
+    models: Sequence[str]
+    alone: int
+    timed: int
+    memory: str
+
+
+WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
+TASTE = Sizes(20_000, (1000,), (4,), (1000, 4), (LEAN,), 100, 1, "2g")
+
+
+def measure(quick: bool) -> list[Figure]:
+    """All of it in one session."""
+    sizes = TASTE if quick else WHOLE
+    with tempfile.TemporaryDirectory() as name, spark_session(CORES, sizes.memory) as spark:
+        bench = Bench(spark, Path(name), sizes)
+        if not quick:
+            bench.warm_up()
+        figures = []
+        for keys in sizes.keys:
+            for buckets in sizes.buckets:
+                figures += bench.beside_pass_through(PLAIN, keys, buckets)
+        figures += memory(f"{power_of_ten(max(sizes.keys))} keys")
+        for model in sizes.models:
+            figures += bench.beside_pass_through(model, *sizes.usual)
+        return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
+
+
+def called(model: str, keys: int, buckets: int = BUCKETS) -> str:
+    """What figures of the streaming plan are told under."""
+    return f"{model}, {power_of_ten(keys)} keys, {buckets} buckets"
+
+
+class Bench:
+    """A session, and a folder with room."""
+
+    def __init__(self, spark: SparkSession, room: Path, sizes: Sizes) -> None:
+        self.spark, self.room, self.sizes = spark, room, sizes
+        self._files: dict[tuple[int, int], list[Path]] = {}
+
+    def files(self, keys: int, rows: int) -> list[Path]:
+        """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
+        if (keys, rows) not in self._files:
+            timed = self.sizes.timed
+            sizes = [rows] * (WARM + timed) + [rows // 10] * timed
+            self._files[keys, rows] = write_files(self.room / f"{keys}-{rows}", sizes, keys)
+        return self._files[keys, rows]
+
+    def whole_files(self, keys: int, rows: int) -> list[Path]:
+        """Those with all rows."""
+        return self.files(keys, rows)[: WARM + self.sizes.timed]
+
+    def warm_up(self) -> None:
+        """Java compiles what runs often, Python's processes start."""
+        self.times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
+
+    def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
+        """Rows a second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
+        found, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
+        figures = [
+            Figure(f"{name}: {SPEED}", rows / found["learns"], "a second"),
+            Figure(f"{name}: {RATIO}", found["passes"] / found["learns"], "×", at_least=0.5 if keys == ASKED else None),
+            Figure(f"{name}: {WRITTEN}", found["written"] / keys, "bytes a key"),
+        ]
+        if (keys, buckets) == self.sizes.usual:
+            figures += [
+                Figure(f"{name}: {LONG}", found["learns"], "s"),
+                Figure(f"{name}: {SHORT}", found["short"], "s"),
+                Figure(f"{name}: {HELD}", found["held"] / keys, "bytes a key"),
+                Figure(f"{name}: {SHUFFLED}", found["shuffled"] / rows, "bytes a row"),
+            ]
+        return figures
+
+    def times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
+        """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles.
+
+        passed on: what the pass-through holds, which is as much.
+        """
+        fleet, folder = KINDS[model].fleet(range(keys)), self.room / "flows"
+        flows = {
+            name: Flow.begun(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
+            for name, learn in PLANS.items()
+        }
+        best = dict.fromkeys((*flows, "short"), float("inf"))
+        try:
+            for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
+                for name, flow in flows.items():
+                    seconds = flow.feed(path)
+                    best[name] = min(best[name], seconds) if nth >= WARM else best[name]
+            learns = flows["learns"]
+            sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
+            sizes["passed on"] = flows["passes"].held()
+            if (keys, buckets) == self.sizes.usual:
+                short = self.files(keys, self.sizes.rows)[WARM + self.sizes.timed :]
+                best["short"] = min(map(learns.feed, short))
+            return best | sizes
+        finally:
+            for flow in flows.values():
+                flow.stop()
+            shutil.rmtree(folder)
+
+    def one_by_one(self) -> list[Figure]:
+        """A group and a state for each key, ten rows of each in a batch."""
+        keys = self.sizes.alone
+        first = KINDS[PLAIN].learner().to_bytes()
+        flow = Flow.begun(self.spark, self.room / "one by one", partial(_one_by_one, first))
+        try:
+            best = min([flow.feed(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
+        finally:
+            flow.stop()
+        return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "a second")]
+
+    def in_one_batch(self) -> list[Figure]:
+        """The batch plan, on all files at once; there the streams start as well."""
+        keys, rows = self.sizes.usual[0], self.sizes.rows
+        files = [str(path) for path in self.whole_files(keys, rows)]
+        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, KINDS[PLAIN].model())
+        job = frame.write.format("noop").mode("overwrite").save
+        seconds = best_times({"batch": job}, self.sizes.timed)["batch"]
+        name = f"{PLAIN}, {power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
+        return [Figure(f"{name}: rows", len(files) * rows / seconds, "a second")]
+
+
+def _streamed(fleet: Fleet, buckets: int, learn: type[LearnWithState], rows: DataFrame, checkpoint: str) -> DataFrame:
+    """The streaming plan, whose states are at first those of a fleet."""
+    plan = plan_of(rows, *COLUMNS, fleet.model, buckets=buckets)
+    return streaming(rows, begun(rows.sparkSession, checkpoint, plan, fleet), learn)
+
+
+def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:
+    groups = rows.groupBy("sensor")
+    return groups.applyInPandasWithState(OneByOne(first), ANSWERED, ONE_STATE, "append", "NoTimeout")
+
+
+def memory(name: str) -> list[Figure]:
+    """What Spark's processes have had at the most so far; nothing where that cannot be told."""
+    peaks = peak_bytes()
+    return [Figure(f"{name}: memory of {what}, at most", peak / 1e6, "MB") for what, peak in peaks.items()]

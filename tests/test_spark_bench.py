@@ -1,0 +1,50 @@
+"""A slice of `holdfast bench spark` and of `holdfast bench spark_crash`."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from holdfast.benchmarks import spark as bench
+from holdfast.benchmarks import spark_job
+from holdfast.benchmarks.spark_crash import Leftover, same_bits, told, write
+from holdfast.benchmarks.spark_killing import WITHIN, Job
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+
+
+def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_path) -> None:
+    """Only the job that is killed has processes of its own; the session of the tests does the rest."""
+    write(tmp_path / "in", 5, 1000, 20)
+    whole, killed = (Job(tmp_path / "in", tmp_path / name) for name in ("whole", "killed"))
+    spark_job.run(spark, *map(str, (whole.source, whole.out, whole.checkpoint)))
+    killed.run_with_kills(1, random.Random(0))
+    assert killed.kills == [WITHIN]
+    spark_job.run(spark, *map(str, (killed.source, killed.out, killed.checkpoint)))
+    left = Leftover.of(spark, whole)
+    assert len(left.ids) == 5000
+    figures = told("kill -9", killed, 1, Leftover.of(spark, killed), left)
+    assert all(figure.reached for figure in figures), [figure for figure in figures if not figure.reached]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ([0.0, float("nan")], [0.0, float("nan")], True),
+        ([0.0], [-0.0], False),
+        ([None], [0.0], False),
+        ([[{"size": 1.0}], None], [[{"size": 1.0}], None], True),
+        ([[{"size": 1.0}], None], [[{"size": 1.0 + 1e-15}], None], False),
+        ([[{"size": 1.0}], None], [None, [{"size": 1.0}]], False),
+    ],
+)
+def test_what_differs_in_a_bit_is_not_equal(one, other, equal) -> None:
+    arrays = pa.array(one), pa.array(other)
+    assert same_bits(*arrays) is equal
+
+
+def test_a_pass_through_keeps_as_much_as_a_learner(spark, tmp_path) -> None:
+    sizes = bench.Sizes(2000, (100,), (4,), (100, 4), (), 10, 1, "2g")
+    found = bench.Bench(spark, tmp_path, sizes).times(bench.PLAIN, 100, 4)
+    assert all(0 < value < float("inf") for value in found.values())
+    assert found["passed on"] == pytest.approx(found["held"], rel=0.01)
