@@ -1,10 +1,8 @@
-"""What the Spark engine is made of, without Spark: buckets of keys, packed rows, plans, the file of states."""
+"""Rows on their way to their buckets, without Spark: which bucket, packed and unpacked, read as they are."""
 
 from __future__ import annotations
 
 import datetime as dt
-from contextlib import nullcontext
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -13,15 +11,10 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines.spark import packing
-from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.columns import keys_of, times_of, values_of
 from holdfast.engines.spark.hashing import buckets_of, buckets_of_list
 from holdfast.engines.spark.packing import as_table, as_values, joined_tables, packed, unpacked
-from holdfast.engines.spark.plan import Plan, check_retuning
-from holdfast.engines.spark.schema import duration, key_is_text, unit_of, values_in
-from holdfast.engines.spark.states_file import StatesFile, write_states
-from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
-from sparks import same_streams, stream_of
+from holdfast.engines.spark.plan import Plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
 PLAIN = hf.SRA(gamma=4.0, rho=0.01)
@@ -150,154 +143,3 @@ def test_keys_values_and_times_are_read_as_they_are() -> None:
         assert times_of(pa.chunked_array([pa.array([moment, None], kind)])).tolist() == [micros, never]
     assert times_of(pa.array([dt.date(1969, 12, 31), None])).tolist() == [-86_400_000_000, never]
     assert times_of(pa.array([7, None], pa.int16())).tolist() == [7, never]
-
-
-# What is kept
-
-
-def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
-    bucket = Bucket.empty(plan_of())
-    bucket.learn(stream_of(n_keys=3, n=60, seed=0))
-    parts = [
-        (7, bucket.fleet.to_bytes(), bucket.last_times().astype("<i8").tobytes()),
-        (2, bucket.fleet.to_bytes(), b""),
-    ]
-    write_states(tmp_path / "states", parts)
-    file = StatesFile(tmp_path / "states")
-    assert file.numbers() == [2, 7]
-    assert file.bucket(1, plan_of()) is None
-    same_streams(file.bucket(7, plan_of()).fleet, bucket.fleet)
-    assert np.array_equal(file.bucket(7, plan_of()).last_times(), bucket.last_times())
-    assert (file.bucket(2, plan_of()).last_times() == np.iinfo(np.int64).min).all()
-    (tmp_path / "junk").write_bytes(b"junk")
-    with pytest.raises(CheckpointError, match="holds no states"):
-        StatesFile(tmp_path / "junk").numbers()
-
-
-def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
-    fleet = hf.Fleet(PLAIN)
-    fleet.update(["x"], [[1.0, 2.0]])
-    write_states(tmp_path / "states", [(0, fleet.to_bytes(), b"")])
-    assert StatesFile(tmp_path / "states").bucket(0, plan_of()).fleet.variables == ("a", "b")
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        PLAIN,
-        hf.SRA(),
-        hf.StochasticApproximation(hf.models.PoissonMixture(), hf.scheme.Constant(0.02)),
-        hf.SDEM(2, r=0.1),
-    ],
-    ids=repr,
-)
-def test_a_plan_is_the_same_after_a_round_trip(model) -> None:
-    plan = plan_of(model, idle=5, watermark="1 microseconds", prefix="é ", generation=3, states="x.states")
-    assert Plan.of_json(plan.to_json()) == plan
-    assert repr(plan.learner()) == repr(model)
-    assert plan.going_on_from(plan) == plan
-    with pytest.raises(CheckpointError, match="version 2 of the state"):
-        Plan.of_json(plan.to_json().replace('"version": 1', '"version": 2'))
-
-
-def test_what_may_change_on_a_checkpoint() -> None:
-    before = plan_of(generation=4, states="some.states", buckets=16)
-    after = plan_of(hf.SRA(gamma=3.0, half_life=40, warmup=9), idle=9, watermark="2 seconds", prefix="p_", buckets=None)
-    going_on = after.going_on_from(before)
-    assert (going_on.generation, going_on.states, going_on.buckets) == (4, "some.states", 16)
-    assert going_on.model == after.model
-    refused = {
-        "the key 'sensor', got 'k'": {"key": "k"},
-        "keys that are texts: True, got False": {"texts": False},
-        "the values 'a', 'b', got 'b', 'a'": {"values": ("b", "a")},
-        "the time 'ts', got None": {"time": None},
-        "times of the unit 'us', got ''": {"unit": ""},
-        "16 buckets, got 8.*rebucket": {"buckets": 8},
-    }
-    for message, change in refused.items():
-        with pytest.raises(CheckpointError, match=message):
-            replace(after, **change).going_on_from(before)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fixed"),
-    [
-        (PLAIN, hf.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, far=0.01), ""),
-        (PLAIN, hf.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
-        (hf.SRA(), hf.SRA(far=0.01), ""),
-        (hf.SEM(2, rho=0.1), hf.SEM(2, rho=0.2), ""),
-        (PLAIN, hf.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
-        (PLAIN, hf.SRA(), "gamma, rho"),
-        (hf.SRA(), PLAIN, "gamma, rho"),
-        (hf.SRA(), hf.SRA(memory="lean"), "memory"),
-        (hf.SRA(), hf.SRA(lags=2), "lags"),
-        (hf.SDEM(1, r=0.1), hf.SDEM(1, r=0.2), "r"),
-    ],
-    ids=repr,
-)
-def test_which_settings_a_state_can_go_on_with(old, new, fixed) -> None:
-    tell = (old._description(None, None), new._description(None, None))
-    with pytest.raises(CheckpointError, match=f"go on with them: {fixed} cannot change") if fixed else nullcontext():
-        check_retuning(*tell)
-
-
-def test_another_learner_cannot_go_on() -> None:
-    with pytest.raises(CheckpointError, match="SRA, which SEM cannot go on with"):
-        check_retuning(PLAIN._description(None, None), hf.SEM()._description(None, None))
-
-
-# What columns may be
-
-TYPES = {"k": "string", "t": "timestamp", "x": "double", "n": "decimal(10,2)", "flag": "boolean", "s": "array<int>"}
-
-
-def test_columns_are_looked_at() -> None:
-    assert values_in(TYPES, None, ["k", "t"]) == ("x", "n")  # as a fleet does: booleans only if asked for
-    assert values_in(TYPES, "flag", ["k", "t"]) == ("flag",)
-    for given, others, message in (
-        (["x", "y"], ["k"], "no column 'y'; there are 'k', 't'"),
-        (["s"], ["k"], "'s' holds array<int>, not numbers"),
-        ([], ["k"], "each once, got none"),
-        (["x", "x"], ["k"], "each once, got 'x', 'x'"),
-        (["x"], ["x", "t"], "'x' is the key or the time"),
-    ):
-        with pytest.raises((BadInputError, WrongTypeError), match=message):
-            values_in(TYPES, given, others)
-    assert key_is_text(TYPES, "k")
-    for name in ("x", "n", "t", "flag", "s"):
-        with pytest.raises(WrongTypeError, match="keys are texts or whole numbers; cast it to string"):
-            key_is_text(TYPES, name)
-    assert (unit_of(TYPES, "t"), unit_of(TYPES, None), unit_of({"i": "smallint"}, "i")) == ("us", "", "")
-    for name in ("x", "k", "flag"):
-        with pytest.raises(WrongTypeError, match="times are timestamps, dates or whole numbers"):
-            unit_of(TYPES, name)
-
-
-def test_durations() -> None:
-    told = {
-        "5 ms": 5e3,
-        "7us": 7,
-        "90 S": 9e7,
-        "10 min": 6e8,
-        "1.5 hours": 5.4e9,
-        "2 d": 1.728e11,
-        " 1 weeks ": 6.048e11,
-    }
-    assert {given: duration("idle", given, "us") for given in told} == told
-    assert duration("idle", dt.timedelta(milliseconds=1), "us") == 1000
-    assert duration("watermark", "0 seconds", "us", least=0) == 0
-    for given, unit in (
-        ("0 s", "us"),
-        ("-1 s", "us"),
-        ("1 month", "us"),
-        ("5", "us"),
-        (5, "us"),
-        (0, ""),
-        (True, ""),
-        ("5 s", ""),
-    ):
-        with pytest.raises(BadInputError, match="idle: expected a"):
-            duration("idle", given, unit)
