@@ -105,8 +105,8 @@ def worked(model: Measured) -> str:
 - a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {ASKED:,} = {key} µs of a core;
   what a micro-batch takes anyhow is in this, so that for more keys it is too much rather than too little;
 - a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
-  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two(seconds)} s of a core:
-  {hours} core-hours, {dollars} dollars, or {all_day} cores all day; with headroom {two(HEADROOM * seconds / DAY)} cores.
+  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together {two(seconds)} s of a core:
+  {hours} core-hours, {dollars} dollars, or {all_day} cores all day; {two(HEADROOM * seconds / DAY)} with headroom.
 """
 
 
