@@ -21,14 +21,8 @@ DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
 CHATTER = (
-    "WARNING: Using incubator",
-    "Using Spark's default",
-    "Setting ",
-    "To adjust logging",
-    ":: ",
-    "\t",
-    "Ivy ",
-    "Error: Could not",
+    *("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy "),
+    *("Error: Could not", "Error: A fatal"),
 )
 MEMORY = "4g"
 
