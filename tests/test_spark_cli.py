@@ -25,6 +25,7 @@ from holdfast.errors import BadInputError
 from sparks import feed, same_answers, same_streams, stream_of
 
 COLUMNS = ["--key", "sensor", "--columns", "a,b", "--time", "ts"]
+BY_HAND = ["--gamma", "4", "--rho", "0.01"]
 SCHEMA = "sensor string, ts timestamp, a double, b double"
 
 
@@ -176,9 +177,9 @@ def fed(tmp_path):
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
 def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
-    expected = hf.Fleet(hf.SRA(memory="lean"))
+    expected = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
     answers = expected.process(fed, key="sensor", values=["a", "b"], time="ts")
-    words = ["score", "in", *COLUMNS, "--memory", "lean", "--checkpoint", "state", "--once", "--files-per-batch", "1"]
+    words = ["score", "in", *COLUMNS, *BY_HAND, "--checkpoint", "state", "--once", "--files-per-batch", "1"]
     second = (tmp_path / "in" / "001-00.parquet").rename(tmp_path / "later.parquet")
     code, _, errors = run(*words, "--out", "out", "--buckets", "5", "--log-format", "json")
     assert code == 0, errors
@@ -187,7 +188,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
     assert any("5 buckets" in one["message"] for one in told)
     for wrong, message in {
         ("--out", "out", "--buckets", "6"): "this checkpoint has 5 buckets",
-        ("--out", "out", "--far", "0.001", "--components", "2"): "n_components cannot change",
+        ("--out", "out", "--components", "2"): "n_components cannot change",
         ("--out", "out", "--columns", "a,nothing"): "there is no column 'nothing'",
         ("--out", "out", "--schema", "a b c"): "--schema: expected columns such as",
         ("--out", "out", "--to", "delta"): "io.delta:delta-spark",
@@ -220,7 +221,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
 def test_all_at_once_from_separated_values_to_such(spark, tmp_path, run, fed):
-    words = ["--gamma", "4", "--rho", "0.01", "--batch", "--out", "out", "--to", "csv"]
+    words = [*BY_HAND, "--batch", "--out", "out", "--to", "csv"]
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words)
     assert (code, "--schema or --option" in errors) == (2, True)  # NaN is nan in these files
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words, "--option", "nanValue=nan")
@@ -252,7 +253,7 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
             os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=serve, daemon=True).start()
-        words = ["--schema", SCHEMA, "--gamma", "4", "--rho", "0.01", "--out", "out", "--to", "json"]
+        words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--to", "json"]
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
     assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
     assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "out").glob("*.json")) == 5

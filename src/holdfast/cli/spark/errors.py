@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from holdfast.errors import BadInputError, HoldfastError
 
 PYTHON = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception|Warning)): (\S.*)$")
-JAVA = re.compile(r"^(?:: |Caused by: )?(?:[a-z_]\w*\.)+[\w$]+(?:Exception|Error): ")
+JAVA = re.compile(r"^(?:: |Caused by: |Exception in thread \S+ )?(?:[a-z_]\w*\.)+[\w$]+(?:Exception|Error): ")
 NOISE = re.compile(r"^(\[STREAM_FAILED\] )?Query \[id = .*?\] terminated with exception: ")
 CODE = re.compile(r"^\[[A-Z_.0-9]+\] ")
 STATE = re.compile(r"\s*SQLSTATE: \w+;?")
