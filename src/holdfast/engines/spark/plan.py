@@ -47,8 +47,11 @@ class Plan:
     @classmethod
     def of_json(cls, text: str) -> Plan:
         """What `to_json` was called on."""
-        told = json.loads(text)
-        version, hash_version = told.pop("version"), told.pop("hash")
+        try:
+            told = json.loads(text)
+            version, hash_version = told.pop("version"), told.pop("hash")
+        except (ValueError, KeyError, AttributeError):
+            raise CheckpointError("the description of this checkpoint is truncated or altered") from None
         if version != VERSION or hash_version != hashing.VERSION:
             raise CheckpointError(
                 f"this checkpoint was written with version {version} of the state and {hash_version} of the hash; this "
