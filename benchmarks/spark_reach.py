@@ -97,7 +97,8 @@ def worked(model: Measured) -> str:
     batches = DAY // interval
     rows_take, keys_take = two(POINTS * model.of_a_row), two(batches * keys * model.of_a_key)
     seconds = model.core_seconds(keys, interval)
-    hours, dollars, all_day = two(seconds / 3600), two(seconds / 3600 * PRICE), two(seconds / DAY)
+    hours, dollars = two(seconds / 3600), two(seconds / 3600 * PRICE)
+    all_day, more = two(seconds / DAY), two(HEADROOM * seconds / DAY)
     return f"""A micro-batch takes time for its rows, and time for its states, all of which are read and written.
 `{PLAIN}` on {power_of_ten(ASKED)} keys took {long} s for {ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
 
@@ -105,8 +106,8 @@ def worked(model: Measured) -> str:
 - a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {ASKED:,} = {key} µs of a core;
   what a micro-batch takes anyhow is in this, so that for more keys it is too much rather than too little;
 - a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
-  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together {two(seconds)} s of a core:
-  {hours} core-hours, {dollars} dollars, or {all_day} cores all day; {two(HEADROOM * seconds / DAY)} with headroom.
+  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two(seconds)} s of a core:
+  {hours} core-hours, {dollars} dollars, or {all_day} cores all day; with headroom {more} cores.
 """
 
 

@@ -15,14 +15,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.er
 
 def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_path) -> None:
     """Only the job that is killed has processes of its own; the session of the tests does the rest."""
-    write(tmp_path / "in", 5, 1000, 20)
+    write(tmp_path / "in", 4, 1000, 20)
     whole, killed = (Job(tmp_path / "in", tmp_path / name) for name in ("whole", "killed"))
     spark_job.run(spark, *map(str, (whole.source, whole.out, whole.checkpoint)))
     killed.run_with_kills(1, random.Random(0))
     assert killed.kills == [WITHIN]
     spark_job.run(spark, *map(str, (killed.source, killed.out, killed.checkpoint)))
     left = Leftover.of(spark, whole)
-    assert len(left.ids) == 5000
+    assert len(left.ids) == 4000
     figures = told("kill -9", killed, 1, Leftover.of(spark, killed), left)
     assert all(figure.reached for figure in figures), [figure for figure in figures if not figure.reached]
 

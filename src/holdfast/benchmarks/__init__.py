@@ -25,7 +25,7 @@ LONG = {
     "jetstream": "from JetStream to alarms: points a second, latency, memory",
     "serve": "the server: points a second, latency, 10^4 streams",
     "serve_crash": "kill -9 of the server under load at 38 moments",
-    "spark": "on Spark: rows a second beside a pass-through, by keys and buckets",
+    "spark": "on Spark: rows a second beside a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
