@@ -82,7 +82,8 @@ def spark():
     """One session of Spark for all tests that need one."""
     pytest.importorskip("pyspark")
     if shutil.which("java") is None:
-        pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless")
+        lacks = pytest.fail if "CI" in os.environ else pytest.skip
+        lacks("Spark needs Java: apt-get install openjdk-17-jre-headless")
     from holdfast.engines.spark import session
 
     session = session(2, spark_driver_memory="2g")

@@ -11,7 +11,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines import spark as hs
-from sparks import feed, same_answers, same_streams, stream_of, streamed
+from holdfast.errors import CheckpointError
+from sparks import feed, same_answers, same_streams, source, stream_of, streamed
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
@@ -63,3 +64,28 @@ def test_a_model_of_ones_own(spark, tmp_path) -> None:
     expected = hf.Fleet(model).process(table, key="line", values=["wait"], time="n")
     hs.score(spark.createDataFrame(table), "line", "wait", "n", model).write.parquet(str(tmp_path / "out"))
     same_answers(pq.read_table(tmp_path / "out"), expected, by="n")
+
+
+def test_what_was_moved_under_a_running_query_is_refused(spark, tmp_path) -> None:
+    table = stream_of(n_keys=10, n=300, seed=3)
+    feed(tmp_path / "in", table, 1)
+    streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", PLAIN, buckets=2)
+    checkpoint = tmp_path / "checkpoint"
+    hs.rebucket(spark, checkpoint, 3)
+    commit = checkpoint / "commits" / "1"
+    commit.write_text((checkpoint / "commits" / "0").read_text())  # as a query does that has not been stopped
+    stream = source(spark, tmp_path / "in")
+    with pytest.raises(CheckpointError, match="went on without them to batch 1"):
+        hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=checkpoint)
+    commit.unlink()
+    hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=checkpoint)
+    commit.write_text("v1")  # from here on commits are those of the new generation
+    hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=checkpoint)
+
+
+def test_a_fleet_to_begin_with_is_not_passed_over_in_silence(spark, tmp_path) -> None:
+    feed(tmp_path / "in", stream_of(n_keys=3, n=30, seed=4), 1)
+    stream, fleet = source(spark, tmp_path / "in"), hf.Fleet(PLAIN)
+    hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=tmp_path / "state")  # and never started
+    with pytest.raises(CheckpointError, match="begun without initial"):
+        hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=tmp_path / "state", initial=fleet)

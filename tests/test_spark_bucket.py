@@ -42,7 +42,7 @@ class Naive:
         for i in sorted((i for i, row in enumerate(rows) if row[1] is not None), key=lambda i: rows[i][1]):
             key, time, value = rows[i]
             last = self.last.get(key)
-            if time < watermark or (last is not None and time < last):
+            if key is not None and (time < watermark or (last is not None and time < last)):
                 told[i] = (math.nan, False, False, True)
             elif key is not None:
                 if last is not None and self.idle is not None and time - last > self.idle:

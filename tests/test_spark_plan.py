@@ -13,8 +13,10 @@ import holdfast as hf
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.plan import Plan, check_retuning
 from holdfast.engines.spark.schema import duration, key_is_text, unit_of, values_in
+from holdfast.engines.spark.state import opened_bucket
 from holdfast.engines.spark.states_file import StatesFile, write_states
 from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
+from holdfast.learners.reading import NamedRows
 from sparks import same_streams, stream_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -176,3 +178,17 @@ def test_durations() -> None:
     ):
         with pytest.raises(BadInputError, match="idle: expected a"):
             duration("idle", given, unit)
+
+
+def test_settings_that_came_later_are_no_change() -> None:
+    told = hf.SRA()._description(None, None)
+    before = {**told, "settings": {name: value for name, value in told["settings"].items() if name != "memory"}}
+    check_retuning(before, told)
+
+
+def test_streams_of_other_columns_are_refused() -> None:
+    plan = plan_of()
+    fleet = hf.Fleet(plan.learner())
+    fleet.update(["x"] * 3, NamedRows(np.zeros((3, 2)), ("b", "a")))
+    with pytest.raises(CheckpointError, match="learnt from b, a, and not from a, b"):
+        opened_bucket(fleet.to_bytes(), b"", plan)

@@ -63,6 +63,8 @@ class Bucket:
         rows = self.fleet._rows_of(keys)
         last, timed = self.clock.of(rows), times != NEVER
         is_late = timed & (times < np.maximum(last, watermark))
+        if watermark != NEVER:
+            is_late &= _codes(keys) >= 0  # a row without a key cannot be used, early or late
         taken = np.flatnonzero(~is_late)
         rounds = [np.arange(len(taken))]
         if self.plan.idle is not None:

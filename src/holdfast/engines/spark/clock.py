@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from holdfast.fleet.found import Flags, Integers
 
-Times = npt.NDArray[Any]
 NEVER = np.iinfo(np.int64).min
 
 

@@ -56,6 +56,13 @@ class Folder:
         return str(self._system.makeQualified(self._path).toString())
 
     @property
+    def given_out(self) -> str:
+        """Its address for `addFile`, to which what has no scheme is a folder of this machine."""
+        qualified = self._system.makeQualified(self._path)
+        is_here = str(qualified.toUri().getScheme()) == "file"
+        return str(qualified.toUri().getPath() if is_here else qualified.toString())
+
+    @property
     def is_plain(self) -> bool:
         """Whether its address has no spaces and the like, which Spark's reader of states does not find its way with."""
         uri = self._path.toUri()

@@ -3,6 +3,7 @@
     <checkpoint>/holdfast/generation-0001.json      what the job does, and in how many buckets
     <checkpoint>/holdfast/generation-0001-0001.json the same with other settings, which a later query had
     <checkpoint>/holdfast/generation-0001-….states  the states it begins with, if any
+    <checkpoint>/holdfast/generation-0002.begun     that a query has gone on with it
 
 The generation with the highest number counts, and of it what was told last. A rebucketing adds one; the states of Spark
 that are of an earlier one are passed over, and a bucket that has none yet begins with those of the file.
@@ -39,8 +40,13 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     folder = Folder(spark, checkpoint)
     before = latest(folder)
     if before is not None:
+        _refuse_gone_on(folder, before)
+        if initial is not None and before.states is None and not folder.names("commits"):
+            raise CheckpointError(
+                f"{checkpoint} was begun without initial=…, and no batch has been committed: remove it to begin anew"
+            )
         plan = _going_on(folder, plan, before)
-        if plan.model != before.model:  # for who reads the states without the query
+        if plan != before:  # for who reads the states without the query
             _retell(folder, plan)
     elif folder.names("commits"):
         raise CheckpointError(
@@ -51,7 +57,7 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
         parts = None if initial is None else _parts_of(initial, plan)
         plan = add(folder, plan, parts)
     if plan.states is not None:
-        spark.sparkContext.addFile(folder.at(f"{OWN}/{plan.states}"))
+        spark.sparkContext.addFile(f"{folder.given_out}/{OWN}/{plan.states}")
     return plan
 
 
@@ -62,7 +68,7 @@ def _going_on(folder: Folder, plan: Plan, before: Plan) -> Plan:
         if folder.names("commits"):
             raise
         raise CheckpointError(
-            f"{error} (no batch has been committed there: to begin anew, remove {folder.address})"
+            f"{error} (no batch has been committed there: to begin anew, remove {folder.address} and its results)"
         ) from None
 
 
@@ -70,6 +76,26 @@ def latest(folder: Readable) -> Plan | None:
     """The plan of the generation that counts; None for a checkpoint that has not been begun."""
     told = _told(folder)
     return Plan.of_json(folder.read(f"{OWN}/{told[max(told)]}")) if told else None
+
+
+def last_commit(folder: Readable) -> int:
+    """The last batch that was committed; −1 if none was."""
+    return max((int(name) for name in folder.names("commits") if name.isdigit()), default=-1)
+
+
+def _refuse_gone_on(folder: Folder, plan: Plan) -> None:
+    """A generation begins where the one before it was when its states were written: nobody may have gone on since."""
+    begun_already = f"generation-{plan.generation:04}.begun"
+    if plan.after is None or begun_already in folder.names(OWN):
+        return
+    if last_commit(folder) != plan.after:
+        name = folder.at(f"{OWN}/generation-{plan.generation:04}.json")
+        raise CheckpointError(
+            f"{folder.address} was moved to {plan.buckets} buckets after batch {plan.after}, but a query went on "
+            f"without them to batch {last_commit(folder)}: what it learnt is not in them. Stop all queries, remove "
+            f"{name}, and rebucket again"
+        )
+    folder.write(f"{OWN}/{begun_already}", "")
 
 
 def _told(folder: Readable) -> dict[tuple[int, int], str]:

@@ -13,7 +13,7 @@ from zipfile import ZipFile
 from holdfast.checks import require_whole
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.folder import Folder
-from holdfast.engines.spark.generations import OWN, add, latest
+from holdfast.engines.spark.generations import OWN, add, last_commit, latest
 from holdfast.engines.spark.hashing import buckets_of_list
 from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.state import bucket_of
@@ -45,14 +45,14 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
         raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     folder, plan = _opened(spark, checkpoint)
     _refuse_running(spark, folder)
-    before = folder.names("commits")
-    fresh = replace(plan, buckets=buckets, generation=plan.generation + 1, states=None)
+    before = last_commit(folder)
+    fresh = replace(plan, buckets=buckets, generation=plan.generation + 1, states=None, after=before)
     with tempfile.TemporaryDirectory() as room:
         pieces = Path(room) / "pieces"
         with ZipFile(pieces, "w") as archive:
             for old, bucket in _buckets(spark, folder, plan):
                 _deal_out(archive, old, bucket, buckets)
-        if folder.names("commits") != before:
+        if last_commit(folder) != before:
             raise CheckpointError(f"a query is running on {checkpoint}: stop it first; nothing was changed")
         add(folder, fresh, _gathered(pieces))
 

@@ -22,9 +22,10 @@ class Plan:
     """Which columns there are, what learns from them, and how the states are laid out.
 
     model: the learner as the header of a checkpoint tells it. time: the column of times, kept as whole numbers in
-    `unit` ("us" of a date or a timestamp, "" of a number). idle: after how long a silent stream is forgotten, in that
-    unit. buckets: how many the keys are dealt to; None until that is known. generation: grows with every rebucketing.
-    states: the file with the states that a generation begins with, if any.
+    `unit` ("us" of a date or a timestamp, "" of a number). time_type: which kind of date or timestamp. idle: after how
+    long a silent stream is forgotten, in that unit. buckets: how many the keys are dealt to; None until that is known.
+    generation: grows with every rebucketing. states: the file with the states that a generation begins with, if any.
+    after: the last batch that was committed when they were written.
     """
 
     model: dict[str, Any]
@@ -33,12 +34,14 @@ class Plan:
     values: tuple[str, ...]
     time: str | None = None
     unit: str = ""
+    time_type: str = ""
     idle: int | None = None
     watermark: str | None = None
     prefix: str = ""
     buckets: int | None = None
     generation: int = 1
     states: str | None = None
+    after: int | None = None
 
     def to_json(self) -> str:
         """As text, with the version of its form."""
@@ -50,14 +53,15 @@ class Plan:
         try:
             told = json.loads(text)
             version, hash_version = told.pop("version"), told.pop("hash")
-        except (ValueError, KeyError, AttributeError):
+            plan = cls(**told | {"values": tuple(told["values"])}) if version == VERSION else None
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError("the description of this checkpoint is truncated or altered") from None
-        if version != VERSION or hash_version != hashing.VERSION:
+        if plan is None or hash_version != hashing.VERSION:
             raise CheckpointError(
                 f"this checkpoint was written with version {version} of the state and {hash_version} of the hash; this "
                 f"holdfast has {VERSION} and {hashing.VERSION}"
             )
-        return cls(**told | {"values": tuple(told["values"])})
+        return plan
 
     def learner(self) -> StochasticApproximation:
         """A learner with these settings that has seen nothing."""
@@ -83,8 +87,8 @@ class Plan:
             old, new = getattr(before, name), getattr(self, name)
             if old != new:
                 raise CheckpointError(
-                    f"this checkpoint was begun with {what} {_told(old)}, got {_told(new)}: that cannot change. Begin "
-                    "a new checkpoint, or go on with what it was begun with"
+                    f"this checkpoint was begun with {what} {_told(old)}, got {_told(new)}: that cannot change. Go "
+                    "on with what it was begun with, or begin a new checkpoint, and a new folder for its results"
                 )
         if self.buckets is not None and self.buckets != before.buckets:
             raise CheckpointError(
@@ -92,7 +96,8 @@ class Plan:
                 "or `holdfast spark rebucket`, moves it to another number"
             )
         check_retuning(before.model, self.model)
-        return replace(self, buckets=before.buckets, generation=before.generation, states=before.states)
+        layout = {name: getattr(before, name) for name in ("buckets", "generation", "states", "after")}
+        return replace(self, **layout)
 
 
 FIXED = {
@@ -101,6 +106,7 @@ FIXED = {
     "values": "the values",
     "time": "the time",
     "unit": "times of the unit",
+    "time_type": "times of the type",
 }
 
 
@@ -108,8 +114,9 @@ def check_retuning(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Refuses settings with which states that were learnt with other settings would mean something else."""
     if old["learner"] != new["learner"]:
         raise CheckpointError(f"the states were learnt by {old['learner']}, which {new['learner']} cannot go on with")
-    changed = [name for name in new["settings"] if old["settings"].get(name) != new["settings"][name]]
-    learners = described(old), described(new)
+    learners = described(old), described(new)  # with the settings that the old one did not have yet
+    before, after = (learner._description(None, None)["settings"] for learner in learners)
+    changed = [name for name in after if before[name] != after[name]]
     free = set(learners[0].retunable) & set(learners[1].retunable)
     if fixed := [name for name in changed if name not in free]:
         raise CheckpointError(

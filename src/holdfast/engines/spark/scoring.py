@@ -108,6 +108,7 @@ def plan_of(
         values=values_in(types, values, [key, time]),
         time=time,
         unit=unit,
+        time_type=types[time] if time is not None and unit else "",
         idle=duration("idle", idle, unit) if time is not None else None,
         watermark=_delay(watermark) if unit == "us" else None,
         prefix=prefix,
@@ -173,8 +174,12 @@ def learn(
     plan = plan_of(df, key, values, time, model, idle=idle)
     if df.isStreaming:
         raise BadInputError("learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`")
-    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json(), tuple(df.columns)), "fleet binary").toLocalIterator()
-    return joined([fleet_of(part.fleet) for part in parts] or [Fleet(plan.learner())])
+    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json(), tuple(df.columns)), "fleet binary").persist()
+    try:
+        parts.count()  # all partitions at a time; they come here one after another
+        return joined([fleet_of(part.fleet) for part in parts.toLocalIterator()] or [Fleet(plan.learner())])
+    finally:
+        parts.unpersist()
 
 
 def in_time(df: DataFrame, plan: Plan) -> DataFrame:
@@ -196,8 +201,7 @@ def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWith
     text = plan.to_json()
     packed = plainly_named(df).mapInArrow(Pack(text, tuple(df.columns)), PACKED)
     if plan.watermark is not None:
-        # Spark knows fewer words for units than `duration`
-        packed = packed.withWatermark("latest", f"{duration('watermark', plan.watermark, 'us')} microseconds")
+        packed = packed.withWatermark("latest", plan.watermark)
     learnt = packed.groupBy("bucket").applyInPandasWithState(learn(text), ROWS, SCHEMA, "append", "NoTimeout")
     return learnt.mapInArrow(Unpack(text), output_schema(df, plan))
 

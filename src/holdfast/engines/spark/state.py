@@ -45,6 +45,10 @@ def opened_bucket(fleet: bytes, times: bytes, plan: Plan) -> Bucket:
     if header["settings"] != plan.model["settings"] or header["learner"] != plan.model["learner"]:
         check_retuning(header, plan.model)
         header["settings"] = plan.model["settings"]
-    if header["width"] == len(plan.values):
-        header["names"] = plan.values  # which a fleet that was begun with may not have had
+    if header["width"] is not None:
+        names = header["names"] or plan.values  # which a fleet that was begun with may not have had
+        if header["width"] != len(plan.values) or tuple(names) != plan.values:
+            told = ", ".join(header["names"] or ()) or f"{header['width']} variables"
+            raise CheckpointError(f"these streams were learnt from {told}, and not from {', '.join(plan.values)}")
+        header["names"] = names
     return Bucket(plan, fleet_from(header, body, None), Clock(np.frombuffer(times, "<i8").astype(np.int64)))
