@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.spark.errors import sensible_line
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,15 +32,15 @@ def opened_session(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator[SparkSession]:
     """A session; it is stopped in the end, unless it was there before."""
-    require_pyspark()
+    from holdfast.engines.spark.session import require_spark, session_at
+
+    require_spark()
     from pyspark.sql import SparkSession
 
     there = SparkSession.getActiveSession()
     if there is not None:
         yield there
         return
-    from holdfast.engines.spark.session import session_at
-
     with ExitStack() as open_ones:
         heard = log
         if heard is None:
@@ -55,17 +55,6 @@ def opened_session(
             raise BadInputError(f"Spark did not start: {_reason(heard) or sensible_line(str(error))}") from None
         open_ones.callback(session.stop)
         yield session
-
-
-def require_pyspark() -> None:
-    """Says what to install where PySpark or Java is missing."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
-    from holdfast.engines.spark.session import require_java
-
-    require_java()
 
 
 def settings_of_spark(values: Mapping[str, Any]) -> dict[str, str]:

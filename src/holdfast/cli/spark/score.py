@@ -14,7 +14,7 @@ from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
 from holdfast.cli.spark.counts import Counts, observed
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark, whole
+from holdfast.cli.spark.opening import opened_session, pairs, settings_of_spark, whole
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
 from holdfast.errors import BadInputError, WrongTypeError
@@ -30,6 +30,8 @@ SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
 
 def run_score(source: str, values: dict[str, Any]) -> None:
     """Scores until the source ends, or somebody says stop."""
+    from holdfast.engines.spark.session import require_spark
+
     set_up_logs(values["log_format"])
     check_settings(values)
     learner = learner_of(values)
@@ -37,7 +39,7 @@ def run_score(source: str, values: dict[str, Any]) -> None:
     check_folders(place, values)
     values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
     settings = settings_of_spark(values)
-    require_pyspark()
+    require_spark()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
