@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from holdfast.cli.config import read_config
 from holdfast.cli.spark.errors import sensible_line
 from holdfast.cli.spark.opening import pairs
 from holdfast.cli.spark.source import files_in
+from holdfast.engines.spark.session import LOCAL
 from holdfast.errors import BadInputError
 from sparks import feed, same_answers, same_streams, stream_of
 
@@ -104,6 +106,7 @@ def test_without_java_or_pyspark(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tmp_path))
         patch.delenv("JAVA_HOME", raising=False)
+        patch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))  # also where it is not installed
         code, _, errors = run(*words)
     assert (code, "openjdk-17" in errors) == (2, True)
     monkeypatch.setitem(sys.modules, "pyspark", None)
@@ -150,6 +153,13 @@ def test_files_are_those_that_spark_reads(tmp_path):
 )
 def test_what_spark_says_in_one_line(text, line):
     assert sensible_line(text) == line
+
+
+def test_what_runs_on_this_machine():
+    cores = {"local": None, "local[3]": "3", "local[*]": "*", "local[2,4]": "2", "local[*, 4]": "*"}
+    assert {master: LOCAL.fullmatch(master)[1] for master in cores} == cores
+    for master in ("local-cluster[2,1,1024]", "local[", "locals", "spark://local:7077", "yarn"):
+        assert LOCAL.fullmatch(master) is None
 
 
 def test_pairs():
