@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.arrangement import learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
-from holdfast.cli.spark.counts import Counts, observed
+from holdfast.cli.spark.counts import Counts
 from holdfast.cli.spark.errors import told_plainly
 from holdfast.cli.spark.opening import opened_session, pairs, settings_of_spark, whole
 from holdfast.cli.spark.running import follow
+from holdfast.cli.spark.sink import refuse_foreign_output, table_written
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
 from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("holdfast.spark")
-MOMENTS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
-SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
 
 
 def run_score(source: str, values: dict[str, Any]) -> None:
@@ -102,13 +100,7 @@ def _scored(
     scored = _with_answers(frame, values, learner, guessed=place.form in ("csv", "json") and not values["schema"])
     for word, meaning in understood(place, frame, values, learner):
         log.info("%s: %s", word, meaning)
-    if values["batch"]:
-        return _written(scored, values)
-    counted = observed(scored, values["prefix"], "holdfast")
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
-        writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-        writer = writer.option("checkpointLocation", values["checkpoint"] or room)
-        return follow(writer, values, stop)
+    return table_written(scored, values) if values["batch"] else follow(scored, values, stop)
 
 
 def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, guessed: bool) -> DataFrame:
@@ -161,42 +153,3 @@ def n_buckets(frame: DataFrame, checkpoint: str) -> int | str:
 
     plan = latest(Folder(frame.sparkSession, checkpoint))
     return "?" if plan is None else plan.n_buckets
-
-
-def refuse_foreign_output(spark: SparkSession, checkpoint: str, out: str) -> None:
-    """Refuses to begin a checkpoint on a folder that another one has written to: Spark would take its first batches for
-    those that are there already, and pass over them."""
-    from holdfast.engines.spark.folder import Folder
-
-    if Folder(spark, out).names(SINK_LOG) and not Folder(spark, checkpoint).names("offsets"):
-        raise BadInputError(
-            f"--out: {out} was written with another checkpoint than {checkpoint}, which has nothing yet: give another "
-            "folder, or that checkpoint"
-        )
-
-
-def as_written(scored: DataFrame, form: str) -> DataFrame:
-    """The frame as a format can hold it: separated values have no lists, so alarms become JSON."""
-    from pyspark.sql import functions as F
-
-    if form != "csv":
-        return scored
-    nested = [name for name, kind in scored.dtypes if kind.startswith(("array", "struct", "map"))]
-    return scored.withColumns({name: F.to_json(F.col(f"`{name}`")) for name in nested})
-
-
-def _written(scored: DataFrame, values: Mapping[str, Any]) -> Counts:
-    """A table, all at once."""
-    from pyspark.sql import Observation
-
-    observation, counts = Observation("holdfast"), Counts()
-    counted = observed(scored, values["prefix"], observation)
-    as_written(counted, values["to"]).write.format(values["to"]).options(**options_of(values["to"])).save(values["out"])
-    counts.add(observation.get)
-    return counts
-
-
-def options_of(form: str) -> dict[str, str]:
-    """Of a writer: times to the microsecond, and separated values as most others write them."""
-    told = {"csv": {"header": "true", "escape": '"', **MOMENTS}, "json": MOMENTS}
-    return told.get(form, {})
