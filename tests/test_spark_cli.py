@@ -19,9 +19,11 @@ import pytest
 import holdfast as hf
 from commands import here, holdfast
 from holdfast.cli.config import read_config
+from holdfast.cli.spark.addresses import SETTLED, may_be_elsewhere
 from holdfast.cli.spark.errors import sensible_line
 from holdfast.cli.spark.opening import pairs
 from holdfast.cli.spark.source import files_in
+from holdfast.cli.spark.status import plan_here
 from holdfast.engines.spark.session import LOCAL
 from holdfast.errors import BadInputError
 from sparks import feed, same_answers, same_streams, stream_of
@@ -35,6 +37,8 @@ SCHEMA = "sensor string, ts timestamp, a double, b double"
 def run(tmp_path, capsys, monkeypatch):
     """Runs a command in a folder of its own: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
+    for name in SETTLED:
+        monkeypatch.delenv(name, raising=False)
     return lambda *words: here(["spark", *words], capsys, monkeypatch)
 
 
@@ -76,6 +80,8 @@ def test_help_is_at_hand_without_spark(tmp_path):
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--conf", "a"], "--conf: expected NAME=VALUE"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--gamma", "-1"], "gamma"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--initial", "f.hf"], "there is no file f.hf"),
+        (["file:/nowhere", *COLUMNS, "--out", "o", "--checkpoint", "c"], "there is no folder /nowhere"),
+        (["hdfs:/days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
         (["s3a://days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
         (["kafka://host/topic", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--schema"),
         (["kafka://host", *COLUMNS, "--out", "o", "--checkpoint", "c", "--schema", SCHEMA], "kafka://host:9092/topic"),
@@ -160,6 +166,23 @@ def test_what_runs_on_this_machine():
     assert {master: LOCAL.fullmatch(master)[1] for master in cores} == cores
     for master in ("local-cluster[2,1,1024]", "local[", "locals", "spark://local:7077", "yarn"):
         assert LOCAL.fullmatch(master) is None
+
+
+def test_what_is_not_on_this_machine_is_left_to_spark(tmp_path, monkeypatch):
+    for name in SETTLED:
+        monkeypatch.delenv(name, raising=False)
+    here = {"master": "local[*]", "conf": None}
+    assert not may_be_elsewhere("state", here)
+    assert not may_be_elsewhere("file:/state", here)
+    assert may_be_elsewhere("hdfs:/state", here)
+    assert may_be_elsewhere("state", here | {"master": "yarn"})
+    assert may_be_elsewhere("state", here | {"conf": ["spark.hadoop.fs.defaultFS=hdfs://host"]})
+    assert plan_here("hdfs:/state", here) is None
+    assert plan_here(str(tmp_path), here | {"master": "yarn"}) is None
+    with pytest.raises(BadInputError, match="is no checkpoint"):
+        plan_here(f"file:{tmp_path}", here)
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert may_be_elsewhere("state", here)
 
 
 def test_pairs():

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.flags import with_settings
-from holdfast.cli.settings import SPARK
+from holdfast.cli.flags import with_group, with_settings
+from holdfast.cli.settings import ON_SPARK, SPARK
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 APP_HELP = """Run past one machine, on Spark: score streams, move states.
@@ -76,14 +76,16 @@ Example:
 
 
 @app.command(help=REBUCKET_HELP + ENDS)
+@with_group(ON_SPARK)
 def rebucket(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
+    values: dict[str, Any],
 ) -> None:
     """See REBUCKET_HELP."""
     from holdfast.cli.spark.moving import run_rebucket
 
-    run_rebucket(checkpoint, buckets)
+    run_rebucket(checkpoint, buckets, values)
 
 
 EXPORT_HELP = """Write all streams of a checkpoint to one file, as they were after the last batch.
@@ -98,18 +100,22 @@ Examples:
 
 
 @app.command(help=EXPORT_HELP + ENDS)
+@with_group(ON_SPARK)
 def export(
     checkpoint: Checkpoint,
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
+    values: dict[str, Any],
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """See EXPORT_HELP."""
     from holdfast.cli.spark.moving import run_export
 
-    run_export(checkpoint, path, force)
+    run_export(checkpoint, path, force, values)
 
 
 STATUS_HELP = """What a checkpoint was begun with, and how far it has come.
+
+Spark is begun only for a checkpoint that is not on this machine.
 
 \b
 Examples:
@@ -119,11 +125,13 @@ Examples:
 
 
 @app.command(help=STATUS_HELP + ENDS)
+@with_group(ON_SPARK)
 def status(
     checkpoint: Checkpoint,
+    values: dict[str, Any],
     form: Annotated[str, typer.Option("--format", metavar="text|json", help="json is for machines.")] = "text",
 ) -> None:
     """See STATUS_HELP."""
     from holdfast.cli.spark.status import run_status
 
-    run_status(checkpoint, form)
+    run_status(checkpoint, form, values)

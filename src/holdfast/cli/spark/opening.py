@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,10 @@ CHATTER = (
     *("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy "),
     *("Error: Could not", "Error: A fatal"),
 )
-MEMORY = "4g"
 
 
 @contextmanager
-def opened_session(
-    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
-) -> Iterator[SparkSession]:
+def opened_session(master: str, settings: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
     """A session; it is stopped in the end, unless it was there before."""
     from holdfast.engines.spark.session import require_spark, session_at
 
@@ -48,7 +45,7 @@ def opened_session(
             heard = Path(room) / "spark.log"
         try:
             with standard_error_to(heard):
-                session = session_at(master, {"spark.driver.memory": MEMORY} | dict(settings or {}))
+                session = session_at(master, settings)
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
@@ -57,12 +54,17 @@ def opened_session(
         yield session
 
 
+def session_for(values: Mapping[str, Any]) -> AbstractContextManager[SparkSession]:
+    """A session with the settings of Spark that the command was given."""
+    return opened_session(values["master"], settings_of_spark(values), values["spark_log"])
+
+
 def settings_of_spark(values: Mapping[str, Any]) -> dict[str, str]:
     """The settings of Spark that the command was given."""
     settings = {"spark.driver.memory": values["driver_memory"]}
     if values["packages"]:
         settings["spark.jars.packages"] = values["packages"]
-    if values["to"] == "delta":
+    if values.get("to") == "delta":
         settings |= DELTA
     return settings | pairs("--conf", values["conf"])
 
@@ -80,11 +82,6 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
             raise BadInputError(f"{flag}: expected NAME=VALUE, got {one!r}")
         found[name.strip()] = value.strip()
     return found
-
-
-def whole(address: str) -> str:
-    """The whole path of what is on this machine: Spark may have been begun in another folder."""
-    return address if "://" in address else os.path.abspath(address)
 
 
 @contextmanager

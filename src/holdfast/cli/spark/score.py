@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.arrangement import learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
+from holdfast.cli.spark.addresses import local_path, whole
 from holdfast.cli.spark.counts import Counts
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session, pairs, settings_of_spark, whole
+from holdfast.cli.spark.opening import pairs, session_for, settings_of_spark
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.sink import refuse_foreign_output, table_written
 from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
@@ -36,12 +37,12 @@ def run_score(source: str, values: dict[str, Any]) -> None:
     place = place_of(source, values, pairs("--option", values["option"]))
     check_folders(place, values)
     values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
-    settings = settings_of_spark(values)
+    settings_of_spark(values)  # what is wrong with them is told before Spark is begun
     require_spark()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
-    with told_plainly(), opened_session(values["master"], settings, values["spark_log"]) as spark:
+    with told_plainly(), session_for(values) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
         counts = _scored(spark, place, values, learner, stop)
     log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
@@ -74,8 +75,9 @@ def check_folders(place: Place, values: Mapping[str, Any]) -> None:
     if not values["checkpoint"] and not values["batch"] and place.form != "socket":
         raise BadInputError("--checkpoint is missing: the folder that it goes on from, after a crash or a restart")
     folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
-    local = {name: os.path.realpath(path) for name, path in folders.items() if "://" not in path}
-    read = os.path.realpath(place.address) if place.is_files and "://" not in place.address else None
+    local = {name: os.path.realpath(path) for name, one in folders.items() if (path := local_path(one)) is not None}
+    address = local_path(place.address) if place.is_files else None
+    read = None if address is None else os.path.realpath(address)
     for name, path in local.items():
         if read is not None and (path == read or path.startswith(read + os.sep)):
             raise BadInputError(f"{name}: {folders[name]} is in the folder that is read: give another one")

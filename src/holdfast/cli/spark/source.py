@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, scheme_of, whole
 from holdfast.cli.spark.errors import sensible_line
-from holdfast.cli.spark.opening import whole
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Place:
 
 def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str]) -> Place:
     """The source of this name, with its options; what is wrong with it is told before Spark is begun."""
-    scheme = urlsplit(source).scheme.lower() if "://" in source else ""
+    scheme = scheme_of(source)
     if scheme in ("kafka", "socket"):
         place = _kafka(source) if scheme == "kafka" else _socket(source)
         if not values["schema"]:
@@ -63,7 +63,7 @@ def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str])
         if scheme == "socket" and values["checkpoint"]:
             raise BadInputError("a socket cannot be read again: there is nothing that a --checkpoint could go on from")
     else:
-        place = _files(source, scheme, values)
+        place = _files(source, values)
     return replace(place, options={**USUAL.get(place.form, {}), **place.options, **options})
 
 
@@ -87,14 +87,14 @@ def _socket(source: str) -> Place:
     return Place("socket", f"{host}:{port}", {"host": host, "port": str(port)}, is_files=False)
 
 
-def _files(source: str, scheme: str, values: Mapping[str, Any]) -> Place:
+def _files(source: str, values: Mapping[str, Any]) -> Place:
     form, options = values["input_format"], {}
-    if scheme not in ("", "file"):
+    path = local_path(source)
+    if path is None or (not glob.glob(path) and may_be_elsewhere(source, values)):
         form = form or _form_of(source)
         if form is None:
             raise BadInputError(f"{source}: say of which format its files are, with --input-format")
         return Place(form, source)
-    path = source.removeprefix("file://")
     if not glob.has_magic(path) and not os.path.exists(path):
         raise BadInputError(f"there is no folder {path}")
     found = files_in(path)
@@ -107,7 +107,7 @@ def _files(source: str, scheme: str, values: Mapping[str, Any]) -> Place:
     form = form or forms[0]
     if form == "csv" and found and all(".tsv" in Path(file).suffixes for file in found):
         options["sep"] = "\t"
-    return Place(form, path, options)
+    return Place(form, source, options)
 
 
 def files_in(path: str) -> list[str]:
@@ -176,10 +176,13 @@ def _looked_at(spark: SparkSession, place: Place, values: Mapping[str, Any], oth
     reader = spark.read.format(place.form).options(**place.options)
     if place.form == "csv":
         reader = reader.option("inferSchema", "true")
-    found = files_in(place.address.removeprefix("file://")) if "://" not in place.address else []
+    path = local_path(place.address)
+    found = [] if path is None else files_in(path)
     if len(found) > LOOKED_AT and not any("=" in os.path.dirname(file) for file in found):
         newest = sorted(found, key=os.path.getmtime)[-LOOKED_AT:]
-        schema = reader.load([whole(file) for file in newest]).schema
+        schema = reader.load(
+            [whole(file) if path == place.address else f"file:{os.path.abspath(file)}" for file in newest]
+        ).schema
     else:
         schema = reader.load(whole(place.address)).schema
     if place.form == "parquet":

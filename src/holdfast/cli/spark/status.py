@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, whole
+from holdfast.cli.spark.errors import told_plainly
+from holdfast.cli.spark.opening import session_for
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -14,23 +18,21 @@ if TYPE_CHECKING:
     from holdfast.engines.spark.plan import Plan
 
 
-def run_status(checkpoint: str, form: str) -> None:
+def run_status(checkpoint: str, form: str, values: Mapping[str, Any]) -> None:
     """Prints it."""
     if form not in ("text", "json"):
         raise BadInputError(f"--format: expected one of text, json, got {form!r}")
-    if "://" in checkpoint:  # which Spark alone can read
-        from holdfast.cli.spark.errors import told_plainly
-        from holdfast.cli.spark.opening import opened_session
-
-        with told_plainly(), opened_session() as spark:
+    plan = plan_here(checkpoint, values)
+    if plan is None:
+        with told_plainly(), session_for(values) as spark:
             from holdfast.engines.spark.folder import Folder
 
-            folder = Folder(spark, checkpoint)
-            told = _told(folder, _plan_of(folder, checkpoint))
+            folder = Folder(spark, whole(checkpoint))
+            told = _told(folder, plan_of(folder, checkpoint))
     else:
         from holdfast.engines.spark.folder import LocalFolder
 
-        told = _told(LocalFolder(checkpoint), plan_at(checkpoint))
+        told = _told(LocalFolder(local_path(checkpoint) or ""), plan)
     if form == "json":
         sys.stdout.write(json.dumps(told) + "\n")
         return
@@ -44,14 +46,22 @@ def run_status(checkpoint: str, form: str) -> None:
     Console().print(grid)
 
 
-def plan_at(checkpoint: str) -> Plan:
-    """What a checkpoint on this machine was begun with."""
+def plan_here(checkpoint: str, values: Mapping[str, Any]) -> Plan | None:
+    """What a checkpoint was begun with, as far as this machine tells; None where it may be elsewhere, for Spark to say.
+
+    values: the settings of Spark.
+    """
     from holdfast.engines.spark.folder import LocalFolder
+    from holdfast.engines.spark.generations import OWN
 
-    return _plan_of(LocalFolder(checkpoint), checkpoint)
+    path = local_path(checkpoint)
+    if path is None or (may_be_elsewhere(checkpoint, values) and not LocalFolder(path).names(OWN)):
+        return None
+    return plan_of(LocalFolder(path), checkpoint)
 
 
-def _plan_of(folder: Readable, checkpoint: str) -> Plan:
+def plan_of(folder: Readable, checkpoint: str) -> Plan:
+    """What a checkpoint was begun with."""
     from holdfast.engines.spark.generations import latest
 
     plan = latest(folder)
