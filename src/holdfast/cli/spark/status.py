@@ -103,7 +103,7 @@ def _metadata(folder: Readable, batch: int) -> dict[str, Any]:
 
 def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
     """In words."""
-    from holdfast.cli.status import ago, for_how_long
+    from holdfast.cli.status import ago
 
     batch = "none yet" if told["last_batch"] is None else f"number {told['last_batch']:,}"
     if told["unfinished"]:
@@ -120,11 +120,31 @@ def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append(("begun", ago(max(time.time() - told["last_begun"] / 1000, 0.0))))
     if told["watermark"] is not None:
         seen = "" if told["event_time"] is None else f", now at {_moment(told['event_time'])}"
-        pairs.append(("watermark", f"{told['watermark']}{seen}"))
+        pairs.append(("watermark", f"{_written(told['watermark'])}{seen}"))
     if told["idle"] is not None:
-        timed = for_how_long(told["idle"] / 1e6) if told["watermark"] else f"{told['idle']:,}"
+        timed = in_units(told["idle"]) if told["watermark"] else f"{told['idle']:,}"
         pairs.append(("forgets after", timed))
     return pairs
+
+
+def _written(watermark: str) -> str:
+    from holdfast.engines.spark.schema import duration
+
+    return in_units(duration("watermark", watermark, "us", least=0) or 0)
+
+
+def in_units(microseconds: int) -> str:
+    """A duration as people write it, and all of it.
+
+    >>> in_units(600_000_000), in_units(86_401_500_000), in_units(0)
+    ('10 min', '1 d 1 s 500 ms', '0 s')
+    """
+    units = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
+    parts = []
+    for name, size in units.items():
+        n, microseconds = divmod(microseconds, size)
+        parts += [f"{n:,} {name}"] if n else []
+    return " ".join(parts) or "0 s"
 
 
 def _moment(milliseconds: int) -> str:
