@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from types import ModuleType
 
 import pyarrow.parquet as pq
@@ -22,7 +23,8 @@ from holdfast.cli.config import read_config
 from holdfast.cli.spark.addresses import SETTLED, may_be_elsewhere
 from holdfast.cli.spark.errors import sensible_line
 from holdfast.cli.spark.opening import pairs
-from holdfast.cli.spark.source import files_in
+from holdfast.cli.spark.reading import limits_of
+from holdfast.cli.spark.source import Place, files_in
 from holdfast.cli.spark.status import plan_here
 from holdfast.engines.spark.session import LOCAL
 from holdfast.errors import BadInputError
@@ -185,6 +187,15 @@ def test_what_is_not_on_this_machine_is_left_to_spark(tmp_path, monkeypatch):
     assert may_be_elsewhere("state", here)
 
 
+def test_what_a_batch_takes():
+    kafka, files = Place("kafka", "host:9092/x", is_files=False), Place("csv", "in")
+    assert limits_of(kafka, None) == {"maxOffsetsPerTrigger": "1000000"}
+    assert limits_of(replace(kafka, options={"maxoffsetspertrigger": "5"}), None) == {}
+    assert limits_of(files, None) == {"maxBytesPerTrigger": str(256 << 20), "maxFileAge": "36500d"}
+    assert limits_of(files, 3) == {"maxFilesPerTrigger": "3", "maxFileAge": "36500d"}
+    assert limits_of(replace(files, options={"maxFileAge": "1d"}), 3) == {"maxFilesPerTrigger": "3"}
+
+
 def test_pairs():
     assert pairs("--conf", None) == {}
     assert pairs("--conf", ["a=1", "b = c=d"]) == {"a": "1", "b": "c=d"}
@@ -230,6 +241,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
         code, _, errors = run(*words, *wrong)
         assert (code, message in errors.splitlines()[-1]) == (2, True), errors
     assert run("rebucket", "state", "--buckets", "3")[0] == 0
+    os.utime(second, (1e9, 1e9))  # moved in with the time it was made, years ago
     second.rename(tmp_path / "in" / "001-00.parquet")
     code, _, errors = run(*words, "--out", "out")
     assert (code, "1,200 rows" in errors, "3 buckets" in errors) == (0, True, True), errors
@@ -289,7 +301,10 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
         words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--to", "json"]
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
     assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
-    assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "out").glob("*.json")) == 5
+    rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
+    assert [row["_corrupt_record"] for row in rows if row["bad"]] == ["{not JSON"]
+    assert len(rows) == 5
+    assert not any("_corrupt_record" in row for row in rows if not row["bad"])
 
 
 @pytest.mark.spark

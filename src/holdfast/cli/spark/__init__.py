@@ -29,14 +29,17 @@ app = typer.Typer(help=APP_HELP, no_args_is_help=True)
 SCORE_HELP = """Score a stream with Spark: every row goes on to --out, with its score and its alarms beside it.
 
 SOURCE is a folder that files are dropped into, or a pattern such as 'incoming/*.csv': Parquet, separated values with \
-a header, or JSON lines. Move files in whole, the oldest first. Or kafka://host:9092/topic, whose messages are JSON, \
-or, to try things out, socket://host:9999, whose lines are; both need --schema.
+a header, or JSON lines. Move files in whole: they are taken by the time of their last change, the oldest first, \
+whatever their age. Or kafka://host:9092/topic, whose messages are JSON, up to a million in a batch (--option \
+maxOffsetsPerTrigger=…), or, to try things out, socket://host:9999, whose lines are; both need --schema. What is no \
+JSON goes on as text in the column _corrupt_record.
 
 Every key is a stream with a learner of its own. Rows are learnt in the order of --time, and one that is older than \
 the last of its key is `late`: it is passed on, and nothing is learnt from it. What cannot be used is marked `bad`.
 
-With the same --checkpoint it goes on where it was, whatever has happened, and no row is written twice. Settings that \
-its states cannot go on with are refused.
+With the same --checkpoint it goes on where it was, whatever has happened, and no row counts twice. After a crash, \
+files of a broken attempt may stay in --out: Spark passes over them, other readers (pandas, DuckDB) do not; read \
+the results with Spark, or write Delta. Settings that the states cannot go on with are refused.
 
 \b
 Examples:
@@ -45,8 +48,10 @@ Examples:
   holdfast spark score 'days/*.csv' --key sensor --time ts --batch --out all
   holdfast spark score kafka://localhost:9092/sensors --key sensor --time ts \\
     --schema 'sensor string, ts timestamp, flow double' \\
-    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
+    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \\
     --out scored --checkpoint state
+
+VERSION is that of your Spark.
 
 SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
 """

@@ -15,9 +15,10 @@ from holdfast.cli.spark.addresses import local_path, whole
 from holdfast.cli.spark.counts import Counts
 from holdfast.cli.spark.errors import told_plainly
 from holdfast.cli.spark.opening import pairs, session_for, settings_of_spark
+from holdfast.cli.spark.reading import frame_of, require_source
 from holdfast.cli.spark.running import follow
 from holdfast.cli.spark.sink import refuse_foreign_output, table_written
-from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
+from holdfast.cli.spark.source import Place, place_of
 from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
 
