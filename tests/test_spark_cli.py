@@ -21,7 +21,7 @@ import holdfast as hf
 from commands import here, holdfast
 from holdfast.cli.config import read_config
 from holdfast.cli.spark.addresses import SETTLED, may_be_elsewhere
-from holdfast.cli.spark.errors import sensible_line
+from holdfast.cli.spark.errors import SparkDiedError, sensible_line, told_plainly, while_it_runs
 from holdfast.cli.spark.opening import pairs
 from holdfast.cli.spark.reading import limits_of
 from holdfast.cli.spark.source import Place, files_in
@@ -161,6 +161,34 @@ def test_files_are_those_that_spark_reads(tmp_path):
 )
 def test_what_spark_says_in_one_line(text, line):
     assert sensible_line(text) == line
+
+
+class Py4JJavaError(Exception):
+    """As Spark raises it."""
+
+    __module__ = "py4j.protocol"
+
+
+class AnalysisException(Py4JJavaError):
+    """As Spark raises it."""
+
+    __module__ = "pyspark.errors"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (Py4JJavaError(": java.io.IOException: No space left."), SparkDiedError, "No space left; --spark-log FILE"),
+        (ConnectionRefusedError(111, "refused"), SparkDiedError, "its process is gone"),
+        (AnalysisException("[A] There is no column x."), BadInputError, "^There is no column x.$"),
+        (Py4JJavaError("Traceback\nholdfast.errors.CheckpointError: it is torn"), BadInputError, "^it is torn$"),
+        (KeyError("of ours"), KeyError, "of ours"),
+    ],
+)
+def test_a_job_that_dies_is_no_mistake_of_settings(error, expected, message):
+    with pytest.raises(expected, match=message), told_plainly(), while_it_runs(None):
+        raise error
+    assert (SparkDiedError.exit_code, hasattr(BadInputError, "exit_code")) == (1, False)
 
 
 def test_what_runs_on_this_machine():
@@ -305,6 +333,16 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
     assert [row["_corrupt_record"] for row in rows if row["bad"]] == ["{not JSON"]
     assert len(rows) == 5
     assert not any("_corrupt_record" in row for row in rows if not row["bad"])
+
+
+@pytest.mark.spark
+def test_a_table_until_somebody_says_stop(spark, tmp_path, run, fed, monkeypatch):
+    # As if it had been said while Spark starts.
+    monkeypatch.setattr("holdfast.cli.spark.score.stop_on_signals", lambda stop: stop.set())
+    monkeypatch.setattr("holdfast.cli.spark.running.LOOK_EVERY", 0.01)
+    code, _, errors = run("score", "in", *COLUMNS, *BY_HAND, "--batch", "--out", "out")
+    assert (code, "interrupted: there is no table" in errors) == (130, True), errors
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.spark

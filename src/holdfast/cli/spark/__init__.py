@@ -53,7 +53,9 @@ Examples:
 
 VERSION is that of your Spark.
 
-SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
+SIGTERM and Ctrl-C end it in order; with --batch there is no table then (one that is whole has a file _SUCCESS). Exit \
+codes: 0 ended or stopped, 1 Spark's job died while it ran, 2 something is wrong with source or settings, 130 \
+--batch was interrupted.
 """
 
 Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]

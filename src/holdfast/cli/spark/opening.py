@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,11 @@ def opened_session(master: str, settings: Mapping[str, str], log: Path | None) -
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
             raise BadInputError(f"Spark did not start: {_reason(heard) or sensible_line(str(error))}") from None
-        open_ones.callback(session.stop)
-        yield session
+        try:
+            yield session
+        finally:
+            with suppress(ConnectionError):  # its process is gone
+                session.stop()
 
 
 def session_for(values: Mapping[str, Any]) -> AbstractContextManager[SparkSession]:

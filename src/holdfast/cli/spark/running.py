@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.spark.counts import Counts, observed
+from holdfast.cli.spark.errors import while_it_runs
 from holdfast.cli.spark.sink import as_written, options_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -27,7 +29,28 @@ def follow(scored: DataFrame, values: Mapping[str, Any], stop: threading.Event) 
     writer = _triggered(writer.options(**options_of(values["to"])), values)
     with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
         query = writer.option("checkpointLocation", values["checkpoint"] or room).start(values["out"])
-        return _to_the_end(query, stop)
+        with while_it_runs(values["spark_log"]):
+            return _to_the_end(query, stop)
+
+
+@contextmanager
+def cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
+    """What Spark does inside is given up when somebody says stop, and ends with an error."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(LOOK_EVERY):
+            if stop.is_set():  # again and again: one job may follow another
+                with suppress(Exception):
+                    spark.sparkContext.cancelAllJobs()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def _triggered(writer: DataStreamWriter, values: Mapping[str, Any]) -> DataStreamWriter:

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from holdfast.cli.arrangement import learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
@@ -16,7 +18,7 @@ from holdfast.cli.spark.counts import Counts
 from holdfast.cli.spark.errors import told_plainly
 from holdfast.cli.spark.opening import pairs, session_for, settings_of_spark
 from holdfast.cli.spark.reading import frame_of, require_source
-from holdfast.cli.spark.running import follow
+from holdfast.cli.spark.running import cancelled_on, follow
 from holdfast.cli.spark.sink import refuse_foreign_output, table_written
 from holdfast.cli.spark.source import Place, place_of
 from holdfast.errors import BadInputError, WrongTypeError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("holdfast.spark")
+INTERRUPTED = 130  # as shells have it
 
 
 def run_score(source: str, values: dict[str, Any]) -> None:
@@ -45,8 +48,29 @@ def run_score(source: str, values: dict[str, Any]) -> None:
     log.info("starting Spark at %s", values["master"])
     with told_plainly(), session_for(values) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
-        counts = _scored(spark, place, values, learner, stop)
-    log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
+        if values["batch"]:
+            counts = _all_or_nothing(spark, place, values, learner, stop)
+        else:
+            counts = _scored(spark, place, values, learner, stop)
+    stopped = stop.is_set() and not values["batch"]
+    log.info("%s after %s", "stopped" if stopped else "ended", counts.told, extra={"fields": counts.as_dict()})
+
+
+def _all_or_nothing(
+    spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+) -> Counts:
+    """A table; whoever says stop gets none."""
+    try:
+        with cancelled_on(stop, spark):
+            return _scored(spark, place, values, learner, stop)
+    except Exception:
+        if not stop.is_set():
+            raise
+    path = local_path(values["out"])
+    if path is not None and os.path.isdir(path) and not os.listdir(path):
+        os.rmdir(path)  # which would be in the way of the next attempt
+    log.info("interrupted: there is no table at %s", values["out"])
+    raise typer.Exit(INTERRUPTED)
 
 
 def check_settings(values: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.spark.counts import Counts, observed
+from holdfast.cli.spark.errors import while_it_runs
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def table_written(scored: DataFrame, values: Mapping[str, Any]) -> Counts:
 
     observation, counts = Observation("holdfast"), Counts()
     counted = observed(scored, values["prefix"], observation)
-    as_written(counted, values["to"]).write.format(values["to"]).options(**options_of(values["to"])).save(values["out"])
+    writer = as_written(counted, values["to"]).write.format(values["to"]).options(**options_of(values["to"]))
+    with while_it_runs(values["spark_log"]):
+        writer.save(values["out"])
     counts.add(observation.get)
     return counts
 
