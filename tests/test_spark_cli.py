@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from importlib import import_module
 from types import ModuleType
 
 import pyarrow.parquet as pq
@@ -338,8 +339,8 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
 @pytest.mark.spark
 def test_a_table_until_somebody_says_stop(spark, tmp_path, run, fed, monkeypatch):
     # As if it had been said while Spark starts.
-    monkeypatch.setattr("holdfast.cli.spark.score.stop_on_signals", lambda stop: stop.set())
-    monkeypatch.setattr("holdfast.cli.spark.running.LOOK_EVERY", 0.01)
+    monkeypatch.setattr(import_module("holdfast.cli.spark.score"), "stop_on_signals", lambda stop: stop.set())
+    monkeypatch.setattr(import_module("holdfast.cli.spark.running"), "LOOK_EVERY", 0.01)
     code, _, errors = run("score", "in", *COLUMNS, *BY_HAND, "--batch", "--out", "out")
     assert (code, "interrupted: there is no table" in errors) == (130, True), errors
     assert not (tmp_path / "out").exists()
