@@ -11,6 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,9 +21,13 @@ import pytest
 import holdfast as hf
 from commands import here, holdfast
 from holdfast.cli.config import read_config
-from holdfast.cli.spark.errors import sensible_line
+from holdfast.cli.spark.addresses import SETTLED, may_be_elsewhere
+from holdfast.cli.spark.errors import SparkDiedError, sensible_line, told_plainly, while_it_runs
 from holdfast.cli.spark.opening import pairs
-from holdfast.cli.spark.source import files_in
+from holdfast.cli.spark.reading import limits_of
+from holdfast.cli.spark.source import Place, files_in
+from holdfast.cli.spark.status import plan_here
+from holdfast.engines.spark.session import LOCAL
 from holdfast.errors import BadInputError
 from sparks import feed, same_answers, same_streams, stream_of
 
@@ -33,6 +40,8 @@ SCHEMA = "sensor string, ts timestamp, a double, b double"
 def run(tmp_path, capsys, monkeypatch):
     """Runs a command in a folder of its own: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
+    for name in SETTLED:
+        monkeypatch.delenv(name, raising=False)
     return lambda *words: here(["spark", *words], capsys, monkeypatch)
 
 
@@ -74,6 +83,8 @@ def test_help_is_at_hand_without_spark(tmp_path):
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--conf", "a"], "--conf: expected NAME=VALUE"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--gamma", "-1"], "gamma"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--initial", "f.hf"], "there is no file f.hf"),
+        (["file:/nowhere", *COLUMNS, "--out", "o", "--checkpoint", "c"], "there is no folder /nowhere"),
+        (["hdfs:/days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
         (["s3a://days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
         (["kafka://host/topic", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--schema"),
         (["kafka://host", *COLUMNS, "--out", "o", "--checkpoint", "c", "--schema", SCHEMA], "kafka://host:9092/topic"),
@@ -104,6 +115,7 @@ def test_without_java_or_pyspark(run, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("PATH", str(tmp_path))
         patch.delenv("JAVA_HOME", raising=False)
+        patch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))  # also where it is not installed
         code, _, errors = run(*words)
     assert (code, "openjdk-17" in errors) == (2, True)
     monkeypatch.setitem(sys.modules, "pyspark", None)
@@ -152,6 +164,67 @@ def test_what_spark_says_in_one_line(text, line):
     assert sensible_line(text) == line
 
 
+class Py4JJavaError(Exception):
+    """As Spark raises it."""
+
+    __module__ = "py4j.protocol"
+
+
+class AnalysisException(Py4JJavaError):
+    """As Spark raises it."""
+
+    __module__ = "pyspark.errors"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (Py4JJavaError(": java.io.IOException: No space left."), SparkDiedError, "No space left; --spark-log FILE"),
+        (ConnectionRefusedError(111, "refused"), SparkDiedError, "its process is gone"),
+        (AnalysisException("[A] There is no column x."), BadInputError, "^There is no column x.$"),
+        (Py4JJavaError("Traceback\nholdfast.errors.CheckpointError: it is torn"), BadInputError, "^it is torn$"),
+        (KeyError("of ours"), KeyError, "of ours"),
+    ],
+)
+def test_a_job_that_dies_is_no_mistake_of_settings(error, expected, message):
+    with pytest.raises(expected, match=message), told_plainly(), while_it_runs(None):
+        raise error
+    assert (SparkDiedError.exit_code, hasattr(BadInputError, "exit_code")) == (1, False)
+
+
+def test_what_runs_on_this_machine():
+    cores = {"local": None, "local[3]": "3", "local[*]": "*", "local[2,4]": "2", "local[*, 4]": "*"}
+    assert {master: LOCAL.fullmatch(master)[1] for master in cores} == cores
+    for master in ("local-cluster[2,1,1024]", "local[", "locals", "spark://local:7077", "yarn"):
+        assert LOCAL.fullmatch(master) is None
+
+
+def test_what_is_not_on_this_machine_is_left_to_spark(tmp_path, monkeypatch):
+    for name in SETTLED:
+        monkeypatch.delenv(name, raising=False)
+    here = {"master": "local[*]", "conf": None}
+    assert not may_be_elsewhere("state", here)
+    assert not may_be_elsewhere("file:/state", here)
+    assert may_be_elsewhere("hdfs:/state", here)
+    assert may_be_elsewhere("state", here | {"master": "yarn"})
+    assert may_be_elsewhere("state", here | {"conf": ["spark.hadoop.fs.defaultFS=hdfs://host"]})
+    assert plan_here("hdfs:/state", here) is None
+    assert plan_here(str(tmp_path), here | {"master": "yarn"}) is None
+    with pytest.raises(BadInputError, match="is no checkpoint"):
+        plan_here(f"file:{tmp_path}", here)
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
+    assert may_be_elsewhere("state", here)
+
+
+def test_what_a_batch_takes():
+    kafka, files = Place("kafka", "host:9092/x", is_files=False), Place("csv", "in")
+    assert limits_of(kafka, None) == {"maxOffsetsPerTrigger": "1000000"}
+    assert limits_of(replace(kafka, options={"maxoffsetspertrigger": "5"}), None) == {}
+    assert limits_of(files, None) == {"maxBytesPerTrigger": str(256 << 20), "maxFileAge": "36500d"}
+    assert limits_of(files, 3) == {"maxFilesPerTrigger": "3", "maxFileAge": "36500d"}
+    assert limits_of(replace(files, options={"maxFileAge": "1d"}), 3) == {"maxFilesPerTrigger": "3"}
+
+
 def test_pairs():
     assert pairs("--conf", None) == {}
     assert pairs("--conf", ["a=1", "b = c=d"]) == {"a": "1", "b": "c=d"}
@@ -197,6 +270,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
         code, _, errors = run(*words, *wrong)
         assert (code, message in errors.splitlines()[-1]) == (2, True), errors
     assert run("rebucket", "state", "--buckets", "3")[0] == 0
+    os.utime(second, (1e9, 1e9))  # moved in with the time it was made, years ago
     second.rename(tmp_path / "in" / "001-00.parquet")
     code, _, errors = run(*words, "--out", "out")
     assert (code, "1,200 rows" in errors, "3 buckets" in errors) == (0, True, True), errors
@@ -256,7 +330,20 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
         words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--to", "json"]
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
     assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
-    assert sum(len(part.read_text().splitlines()) for part in (tmp_path / "out").glob("*.json")) == 5
+    rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
+    assert [row["_corrupt_record"] for row in rows if row["bad"]] == ["{not JSON"]
+    assert len(rows) == 5
+    assert not any("_corrupt_record" in row for row in rows if not row["bad"])
+
+
+@pytest.mark.spark
+def test_a_table_until_somebody_says_stop(spark, tmp_path, run, fed, monkeypatch):
+    # As if it had been said while Spark starts.
+    monkeypatch.setattr(import_module("holdfast.cli.spark.score"), "stop_on_signals", lambda stop: stop.set())
+    monkeypatch.setattr(import_module("holdfast.cli.spark.running"), "LOOK_EVERY", 0.01)
+    code, _, errors = run("score", "in", *COLUMNS, *BY_HAND, "--batch", "--out", "out")
+    assert (code, "interrupted: there is no table" in errors) == (130, True), errors
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.spark

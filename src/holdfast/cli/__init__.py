@@ -264,7 +264,7 @@ def bench(
 
 
 def main() -> None:
-    """The command `holdfast`. What is wrong is told in one line, without a traceback; exit code 2."""
+    """The command `holdfast`. What is wrong is told in one line, not a traceback; exit code 2, or the error's own."""
     from holdfast.errors import HoldfastError
 
     for stream in (sys.stdout, sys.stderr):
@@ -274,7 +274,7 @@ def main() -> None:
         app()
         sys.stdout.flush()
     except HoldfastError as error:
-        _leave(f"holdfast: {error}")
+        _leave(f"holdfast: {error}", getattr(error, "exit_code", 2))
     except BrokenPipeError:  # of those who read: `holdfast … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(BROKEN_PIPE)
@@ -283,11 +283,11 @@ def main() -> None:
         _leave(f"holdfast: {(error.strerror or str(error)).lower()}{name}")
 
 
-def _leave(message: str) -> None:
-    """Ends with 2, although standard output may be full."""
+def _leave(message: str, code: int = 2) -> None:
+    """Ends with an exit code, although standard output may be full."""
     sys.stderr.write(" ".join(message.splitlines()) + "\n")
     try:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    sys.exit(2)
+    sys.exit(code)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.config import checked, read_config
-from holdfast.cli.settings import SETTINGS, settings_of
+from holdfast.cli.settings import SETTINGS, SPARK_SETTINGS, Setting, settings_of
 from holdfast.errors import BadInputError
 
 
@@ -41,16 +41,7 @@ def with_settings(
         parameters = [
             _parameter("source", str | None, None, typer.Argument(help=what, metavar=metavar, show_default=False))
         ]
-        for one in settings_of(command):
-            default = f" (default: {one.default})" if one.default not in (None, False, "") else ""
-            option = typer.Option(
-                *(one.flags or (f"--{one.name.replace('_', '-')}",)),
-                help=one.told + default,
-                rich_help_panel=one.group,
-                show_default=False,
-                metavar=None if one.kind is bool else one.metavar,
-            )
-            parameters.append(_parameter(one.name, one.kind | None, None, option))  # None: not said
+        parameters += map(_flag, settings_of(command))
         told = "Read settings from a TOML file; `holdfast init` writes one."
         parameters.append(
             _parameter(
@@ -60,12 +51,49 @@ def with_settings(
                 typer.Option(help=told, rich_help_panel="Running", metavar="FILE", show_default=False),
             )
         )
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__name__, run.__doc__ = body.__name__, body.__doc__
-        return run
+        return _of_signature(run, parameters, body)
 
     return decorate
+
+
+def with_group(group: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds a flag for each setting of a group to a command, whose function takes them together as `values`."""
+    settings = [one for one in SPARK_SETTINGS if one.group == group]
+
+    def decorate(body: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            said = {one.name: given.pop(one.name) for one in settings}
+            values = {one.name: one.default if said[one.name] is None else said[one.name] for one in settings}
+            body(**given, values=values)
+
+        own = inspect.signature(body, eval_str=True).parameters.values()
+        parameters = [*(one for one in own if one.name != "values"), *map(_flag, settings)]
+        return _of_signature(run, parameters, body)
+
+    return decorate
+
+
+def _of_signature(
+    run: Callable[..., None], parameters: list[inspect.Parameter], body: Callable[..., None]
+) -> Callable[..., None]:
+    """The function as a command of these parameters, with the name of another."""
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__name__, run.__doc__ = body.__name__, body.__doc__
+    return run
+
+
+def _flag(one: Setting) -> inspect.Parameter:
+    """The flag of a setting; None means that it was not said."""
+    default = f" (default: {one.default})" if one.default not in (None, False, "") else ""
+    option = typer.Option(
+        *(one.flags or (f"--{one.name.replace('_', '-')}",)),
+        help=one.told + default,
+        rich_help_panel=one.group,
+        show_default=False,
+        metavar=None if one.kind is bool else one.metavar,
+    )
+    return _parameter(one.name, one.kind | None, None, option)
 
 
 def _parameter(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:

@@ -11,6 +11,7 @@ from typing import Any
 DETECT, WATCH, SERVE, SPARK = "detect", "watch", "serve", "spark"
 BOTH, LIVE, HERE = (DETECT, WATCH), (WATCH, SERVE), (DETECT, WATCH, SERVE)
 ALL = (*HERE, SPARK)
+ON_SPARK = "Spark"  # the group of settings that Spark is begun with
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ IDLE = "A stream that is silent for so long is forgotten; needs --watermark."
 BUCKETS = "Groups that keys are dealt to; if it is not said, 64, or what the checkpoint has."
 DEFAULT_TRIGGER = "How often to look for more; if it is not said, as soon as the last batch is done."
 FILES = "Files that a batch takes, at most; if it is not said, 256 MB of them."
-PACKAGES = "Packages of Maven that Spark needs, with commas."
+PACKAGES = "Packages of Maven that Spark needs, with commas; of the version that goes with your Spark."
 SPARK_LOG = "Where Spark's own log goes; if it is not said, nowhere."
 ALL_ONCE = "Read all files once, sort them by time and write the table: no checkpoint."
 SPARK_GROUPS = {
@@ -143,10 +144,10 @@ SPARK_GROUPS = {
         Setting("files_per_batch", int, None, FILES, 100, "N"),
         Setting("batch", bool, False, ALL_ONCE, True, flags=("--batch",)),
     ],
-    "Spark": [
+    ON_SPARK: [
         Setting("master", str, "local[*]", "Where to run: local[2], spark://host:7077, yarn, …", "local[2]", "ADDRESS"),
         Setting("driver_memory", str, "4g", "Memory of the driver; with local[…], of all.", "8g", "SIZE"),
-        Setting("packages", str, None, PACKAGES, "io.delta:delta-spark_2.13:4.0.0", "NAMES"),
+        Setting("packages", str, None, PACKAGES, "io.delta:delta-spark_2.13:VERSION", "NAMES"),
         Setting("conf", list[str], None, "A setting of Spark's; may be said several times.", ["a=b"], "NAME=VALUE"),
         Setting("spark_log", Path, None, SPARK_LOG, "spark.log", "FILE"),
     ],

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.flags import with_settings
-from holdfast.cli.settings import SPARK
+from holdfast.cli.flags import with_group, with_settings
+from holdfast.cli.settings import ON_SPARK, SPARK
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 APP_HELP = """Run past one machine, on Spark: score streams, move states.
@@ -29,14 +29,17 @@ app = typer.Typer(help=APP_HELP, no_args_is_help=True)
 SCORE_HELP = """Score a stream with Spark: every row goes on to --out, with its score and its alarms beside it.
 
 SOURCE is a folder that files are dropped into, or a pattern such as 'incoming/*.csv': Parquet, separated values with \
-a header, or JSON lines. Move files in whole, the oldest first. Or kafka://host:9092/topic, whose messages are JSON, \
-or, to try things out, socket://host:9999, whose lines are; both need --schema.
+a header, or JSON lines. Move files in whole: they are taken by the time of their last change, the oldest first, \
+whatever their age. Or kafka://host:9092/topic, whose messages are JSON, up to a million in a batch (--option \
+maxOffsetsPerTrigger=…), or, to try things out, socket://host:9999, whose lines are; both need --schema. What is no \
+JSON goes on as text in the column _corrupt_record.
 
 Every key is a stream with a learner of its own. Rows are learnt in the order of --time, and one that is older than \
 the last of its key is `late`: it is passed on, and nothing is learnt from it. What cannot be used is marked `bad`.
 
-With the same --checkpoint it goes on where it was, whatever has happened, and no row is written twice. Settings that \
-its states cannot go on with are refused.
+With the same --checkpoint it goes on where it was, whatever has happened, and no row counts twice. After a crash, \
+files of a broken attempt may stay in --out: Spark passes over them, other readers (pandas, DuckDB) do not; read \
+the results with Spark, or write Delta. Settings that the states cannot go on with are refused.
 
 \b
 Examples:
@@ -45,10 +48,14 @@ Examples:
   holdfast spark score 'days/*.csv' --key sensor --time ts --batch --out all
   holdfast spark score kafka://localhost:9092/sensors --key sensor --time ts \\
     --schema 'sensor string, ts timestamp, flow double' \\
-    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 \\
+    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \\
     --out scored --checkpoint state
 
-SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
+VERSION is that of your Spark.
+
+SIGTERM and Ctrl-C end it in order; with --batch there is no table then (one that is whole has a file _SUCCESS). Exit \
+codes: 0 ended or stopped, 1 Spark's job died while it ran, 2 something is wrong with source or settings, 130 \
+--batch was interrupted.
 """
 
 Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]
@@ -76,14 +83,16 @@ Example:
 
 
 @app.command(help=REBUCKET_HELP + ENDS)
+@with_group(ON_SPARK)
 def rebucket(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
+    values: dict[str, Any],
 ) -> None:
     """See REBUCKET_HELP."""
     from holdfast.cli.spark.moving import run_rebucket
 
-    run_rebucket(checkpoint, buckets)
+    run_rebucket(checkpoint, buckets, values)
 
 
 EXPORT_HELP = """Write all streams of a checkpoint to one file, as they were after the last batch.
@@ -98,18 +107,22 @@ Examples:
 
 
 @app.command(help=EXPORT_HELP + ENDS)
+@with_group(ON_SPARK)
 def export(
     checkpoint: Checkpoint,
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
+    values: dict[str, Any],
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """See EXPORT_HELP."""
     from holdfast.cli.spark.moving import run_export
 
-    run_export(checkpoint, path, force)
+    run_export(checkpoint, path, force, values)
 
 
 STATUS_HELP = """What a checkpoint was begun with, and how far it has come.
+
+Spark is begun only for a checkpoint that is not on this machine.
 
 \b
 Examples:
@@ -119,11 +132,13 @@ Examples:
 
 
 @app.command(help=STATUS_HELP + ENDS)
+@with_group(ON_SPARK)
 def status(
     checkpoint: Checkpoint,
+    values: dict[str, Any],
     form: Annotated[str, typer.Option("--format", metavar="text|json", help="json is for machines.")] = "text",
 ) -> None:
     """See STATUS_HELP."""
     from holdfast.cli.spark.status import run_status
 
-    run_status(checkpoint, form)
+    run_status(checkpoint, form, values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from holdfast.errors import BadInputError, HoldfastError
 
@@ -17,6 +18,7 @@ FRAME = re.compile(
     r"^\s*(at [\w$.<>/]+\(|\.\.\. \d+ more|File \"|Traceback|=+|An error occurred while calling |'?[A-Z]\w+ ?\[|[+:]- )"
 )
 LONGEST = 400  # characters
+SETTINGS = ("AnalysisException", "ParseException", "IllegalArgumentException")
 
 
 @contextmanager
@@ -32,6 +34,29 @@ def told_plainly() -> Iterator[None]:
         raise BadInputError(sensible_line(str(error))) from None
 
 
+class SparkDiedError(HoldfastError):
+    """A job of Spark's that died while it ran: what was said to it may be right. Ends with another exit code."""
+
+    exit_code = 1
+
+
+@contextmanager
+def while_it_runs(log: Path | None) -> Iterator[None]:
+    """What Spark raises inside is the death of a job, unless it is about a setting. log: where Spark's own log goes."""
+    try:
+        yield
+    except Exception as error:
+        kind, told = type(error), str(error)
+        if not kind.__module__.startswith(("pyspark", "py4j")) and not isinstance(error, ConnectionError):
+            raise
+        if kind.__name__ in SETTINGS or _innermost(told) in _own():
+            raise
+        gone = isinstance(error, ConnectionError) or kind.__name__ == "Py4JNetworkError"
+        line = "its process is gone, perhaps for want of memory" if gone else sensible_line(told).rstrip(". ")
+        rest = f"{log} has the rest" if log else "--spark-log FILE keeps the rest of what it says"
+        raise SparkDiedError(f"Spark's job died while it ran: {line}; {rest}") from None
+
+
 def sensible_line(text: str) -> str:
     """The line of a long message that says what is wrong.
 
@@ -40,16 +65,25 @@ def sensible_line(text: str) -> str:
     >>> sensible_line('Traceback:\\n  File "x.py"\\nholdfast.errors.CheckpointError: it is torn\\n\\tat a.b(C)')
     'it is torn'
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    of_python = [found for line in lines if "Traceback" in text and (found := PYTHON.match(line))]
-    if of_python:
-        kind, said = of_python[-1].groups()
+    if found := _of_python(text):
+        kind, said = found[-1]
         return said[:LONGEST] if kind in _own() else f"{kind}: {said}"[:LONGEST]
-    useful = [line for line in lines if not FRAME.match(line)]
+    useful = [line for line in text.splitlines() if line.strip() and not FRAME.match(line)]
     line = useful[0] if useful else "something is wrong, and Spark does not say what"
     for pattern in (NOISE, JAVA, CODE):
         line = pattern.sub("", line)
     return STATE.sub("", line).strip()[:LONGEST]
+
+
+def _of_python(text: str) -> list[tuple[str, str]]:
+    """The errors of Python in a message, and what they say: the last one is where it began."""
+    found = [PYTHON.match(line) for line in text.splitlines() if "Traceback" in text]
+    return [(one[1], one[2]) for one in found if one]
+
+
+def _innermost(text: str) -> str:
+    found = _of_python(text)
+    return found[-1][0] if found else ""
 
 
 def _own() -> set[str]:

@@ -6,12 +6,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.spark.errors import sensible_line
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,23 +24,20 @@ CHATTER = (
     *("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy "),
     *("Error: Could not", "Error: A fatal"),
 )
-MEMORY = "4g"
 
 
 @contextmanager
-def opened_session(
-    master: str = "local[*]", settings: Mapping[str, str] | None = None, log: Path | None = None
-) -> Iterator[SparkSession]:
+def opened_session(master: str, settings: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
     """A session; it is stopped in the end, unless it was there before."""
-    require_pyspark()
+    from holdfast.engines.spark.session import require_spark, session_at
+
+    require_spark()
     from pyspark.sql import SparkSession
 
     there = SparkSession.getActiveSession()
     if there is not None:
         yield there
         return
-    from holdfast.engines.spark.session import session_at
-
     with ExitStack() as open_ones:
         heard = log
         if heard is None:
@@ -48,24 +45,21 @@ def opened_session(
             heard = Path(room) / "spark.log"
         try:
             with standard_error_to(heard):
-                session = session_at(master, {"spark.driver.memory": MEMORY} | dict(settings or {}))
+                session = session_at(master, settings)
         except Exception as error:
             if not type(error).__module__.startswith(("pyspark", "py4j")):
                 raise
             raise BadInputError(f"Spark did not start: {_reason(heard) or sensible_line(str(error))}") from None
-        open_ones.callback(session.stop)
-        yield session
+        try:
+            yield session
+        finally:
+            with suppress(ConnectionError):  # its process is gone
+                session.stop()
 
 
-def require_pyspark() -> None:
-    """Says what to install where PySpark or Java is missing."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
-    from holdfast.engines.spark.session import require_java
-
-    require_java()
+def session_for(values: Mapping[str, Any]) -> AbstractContextManager[SparkSession]:
+    """A session with the settings of Spark that the command was given."""
+    return opened_session(values["master"], settings_of_spark(values), values["spark_log"])
 
 
 def settings_of_spark(values: Mapping[str, Any]) -> dict[str, str]:
@@ -73,7 +67,7 @@ def settings_of_spark(values: Mapping[str, Any]) -> dict[str, str]:
     settings = {"spark.driver.memory": values["driver_memory"]}
     if values["packages"]:
         settings["spark.jars.packages"] = values["packages"]
-    if values["to"] == "delta":
+    if values.get("to") == "delta":
         settings |= DELTA
     return settings | pairs("--conf", values["conf"])
 
@@ -91,11 +85,6 @@ def pairs(flag: str, given: Sequence[str] | None) -> dict[str, str]:
             raise BadInputError(f"{flag}: expected NAME=VALUE, got {one!r}")
         found[name.strip()] = value.strip()
     return found
-
-
-def whole(address: str) -> str:
-    """The whole path of what is on this machine: Spark may have been begun in another folder."""
-    return address if "://" in address else os.path.abspath(address)
 
 
 @contextmanager

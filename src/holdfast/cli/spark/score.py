@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from holdfast.cli.arrangement import learner_of
 from holdfast.cli.logs import set_up_logs
 from holdfast.cli.signals import stop_on_signals
-from holdfast.cli.spark.counts import Counts, observed
+from holdfast.cli.spark.addresses import local_path, whole
+from holdfast.cli.spark.counts import Counts
 from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import opened_session, pairs, require_pyspark, settings_of_spark, whole
-from holdfast.cli.spark.running import follow
-from holdfast.cli.spark.source import Place, frame_of, place_of, require_source
+from holdfast.cli.spark.opening import pairs, session_for, settings_of_spark
+from holdfast.cli.spark.reading import frame_of, require_source
+from holdfast.cli.spark.running import cancelled_on, follow
+from holdfast.cli.spark.sink import refuse_foreign_output, table_written
+from holdfast.cli.spark.source import Place, place_of
 from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
 
@@ -24,27 +28,49 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("holdfast.spark")
-MOMENTS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
-SINK_LOG = "_spark_metadata"  # which batches are in a folder, as Spark keeps it
+INTERRUPTED = 130  # as shells have it
 
 
 def run_score(source: str, values: dict[str, Any]) -> None:
     """Scores until the source ends, or somebody says stop."""
+    from holdfast.engines.spark.session import require_spark
+
     set_up_logs(values["log_format"])
     check_settings(values)
     learner = learner_of(values)
     place = place_of(source, values, pairs("--option", values["option"]))
     check_folders(place, values)
     values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
-    settings = settings_of_spark(values)
-    require_pyspark()
+    settings_of_spark(values)  # what is wrong with them is told before Spark is begun
+    require_spark()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
-    with told_plainly(), opened_session(values["master"], settings, values["spark_log"]) as spark:
+    with told_plainly(), session_for(values) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
-        counts = _scored(spark, place, values, learner, stop)
-    log.info("%s after %s", "stopped" if stop.is_set() else "ended", counts.told, extra={"fields": counts.as_dict()})
+        if values["batch"]:
+            counts = _all_or_nothing(spark, place, values, learner, stop)
+        else:
+            counts = _scored(spark, place, values, learner, stop)
+    stopped = stop.is_set() and not values["batch"]
+    log.info("%s after %s", "stopped" if stopped else "ended", counts.told, extra={"fields": counts.as_dict()})
+
+
+def _all_or_nothing(
+    spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+) -> Counts:
+    """A table; whoever says stop gets none."""
+    try:
+        with cancelled_on(stop, spark):
+            return _scored(spark, place, values, learner, stop)
+    except Exception:
+        if not stop.is_set():
+            raise
+    path = local_path(values["out"])
+    if path is not None and os.path.isdir(path) and not os.listdir(path):
+        os.rmdir(path)  # which would be in the way of the next attempt
+    log.info("interrupted: there is no table at %s", values["out"])
+    raise typer.Exit(INTERRUPTED)
 
 
 def check_settings(values: dict[str, Any]) -> None:
@@ -74,8 +100,9 @@ def check_folders(place: Place, values: Mapping[str, Any]) -> None:
     if not values["checkpoint"] and not values["batch"] and place.form != "socket":
         raise BadInputError("--checkpoint is missing: the folder that it goes on from, after a crash or a restart")
     folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
-    local = {name: os.path.realpath(path) for name, path in folders.items() if "://" not in path}
-    read = os.path.realpath(place.address) if place.is_files and "://" not in place.address else None
+    local = {name: os.path.realpath(path) for name, one in folders.items() if (path := local_path(one)) is not None}
+    address = local_path(place.address) if place.is_files else None
+    read = None if address is None else os.path.realpath(address)
     for name, path in local.items():
         if read is not None and (path == read or path.startswith(read + os.sep)):
             raise BadInputError(f"{name}: {folders[name]} is in the folder that is read: give another one")
@@ -100,13 +127,7 @@ def _scored(
     scored = _with_answers(frame, values, learner, guessed=place.form in ("csv", "json") and not values["schema"])
     for word, meaning in understood(place, frame, values, learner):
         log.info("%s: %s", word, meaning)
-    if values["batch"]:
-        return _written(scored, values)
-    counted = observed(scored, values["prefix"], "holdfast")
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
-        writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-        writer = writer.option("checkpointLocation", values["checkpoint"] or room)
-        return follow(writer, values, stop)
+    return table_written(scored, values) if values["batch"] else follow(scored, values, stop)
 
 
 def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, guessed: bool) -> DataFrame:
@@ -159,42 +180,3 @@ def n_buckets(frame: DataFrame, checkpoint: str) -> int | str:
 
     plan = latest(Folder(frame.sparkSession, checkpoint))
     return "?" if plan is None else plan.n_buckets
-
-
-def refuse_foreign_output(spark: SparkSession, checkpoint: str, out: str) -> None:
-    """Refuses to begin a checkpoint on a folder that another one has written to: Spark would take its first batches for
-    those that are there already, and pass over them."""
-    from holdfast.engines.spark.folder import Folder
-
-    if Folder(spark, out).names(SINK_LOG) and not Folder(spark, checkpoint).names("offsets"):
-        raise BadInputError(
-            f"--out: {out} was written with another checkpoint than {checkpoint}, which has nothing yet: give another "
-            "folder, or that checkpoint"
-        )
-
-
-def as_written(scored: DataFrame, form: str) -> DataFrame:
-    """The frame as a format can hold it: separated values have no lists, so alarms become JSON."""
-    from pyspark.sql import functions as F
-
-    if form != "csv":
-        return scored
-    nested = [name for name, kind in scored.dtypes if kind.startswith(("array", "struct", "map"))]
-    return scored.withColumns({name: F.to_json(F.col(f"`{name}`")) for name in nested})
-
-
-def _written(scored: DataFrame, values: Mapping[str, Any]) -> Counts:
-    """A table, all at once."""
-    from pyspark.sql import Observation
-
-    observation, counts = Observation("holdfast"), Counts()
-    counted = observed(scored, values["prefix"], observation)
-    as_written(counted, values["to"]).write.format(values["to"]).options(**options_of(values["to"])).save(values["out"])
-    counts.add(observation.get)
-    return counts
-
-
-def options_of(form: str) -> dict[str, str]:
-    """Of a writer: times to the microsecond, and separated values as most others write them."""
-    told = {"csv": {"header": "true", "escape": '"', **MOMENTS}, "json": MOMENTS}
-    return told.get(form, {})

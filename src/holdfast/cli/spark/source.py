@@ -1,4 +1,4 @@
-"""What is scored: folders of files, Kafka, a socket."""
+"""What is scored, by its name: folders of files, Kafka, a socket."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.cli.spark.errors import sensible_line
-from holdfast.cli.spark.opening import whole
+from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, scheme_of
 from holdfast.errors import BadInputError
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 ENDINGS = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
@@ -23,8 +19,6 @@ ENDINGS = {
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
 }
 PACKED = (".gz", ".bz2", ".zst", ".lz4", ".deflate", ".snappy")
-LOOKED_AT = 8  # files, for the types of columns
-BYTES_AT_ONCE = 256 << 20  # of files that a micro-batch takes
 NO_SCHEMA = "say what columns there are, such as --schema 'sensor string, ts timestamp, flow double'"
 USUAL = {
     "csv": {"header": "true", "enforceSchema": "false", "escape": '"'},
@@ -50,7 +44,7 @@ class Place:
 
 def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str]) -> Place:
     """The source of this name, with its options; what is wrong with it is told before Spark is begun."""
-    scheme = urlsplit(source).scheme.lower() if "://" in source else ""
+    scheme = scheme_of(source)
     if scheme in ("kafka", "socket"):
         place = _kafka(source) if scheme == "kafka" else _socket(source)
         if not values["schema"]:
@@ -63,7 +57,7 @@ def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str])
         if scheme == "socket" and values["checkpoint"]:
             raise BadInputError("a socket cannot be read again: there is nothing that a --checkpoint could go on from")
     else:
-        place = _files(source, scheme, values)
+        place = _files(source, values)
     return replace(place, options={**USUAL.get(place.form, {}), **place.options, **options})
 
 
@@ -87,14 +81,14 @@ def _socket(source: str) -> Place:
     return Place("socket", f"{host}:{port}", {"host": host, "port": str(port)}, is_files=False)
 
 
-def _files(source: str, scheme: str, values: Mapping[str, Any]) -> Place:
+def _files(source: str, values: Mapping[str, Any]) -> Place:
     form, options = values["input_format"], {}
-    if scheme not in ("", "file"):
+    path = local_path(source)
+    if path is None or (not glob.glob(path) and may_be_elsewhere(source, values)):
         form = form or _form_of(source)
         if form is None:
             raise BadInputError(f"{source}: say of which format its files are, with --input-format")
         return Place(form, source)
-    path = source.removeprefix("file://")
     if not glob.has_magic(path) and not os.path.exists(path):
         raise BadInputError(f"there is no folder {path}")
     found = files_in(path)
@@ -107,7 +101,7 @@ def _files(source: str, scheme: str, values: Mapping[str, Any]) -> Place:
     form = form or forms[0]
     if form == "csv" and found and all(".tsv" in Path(file).suffixes for file in found):
         options["sep"] = "\t"
-    return Place(form, path, options)
+    return Place(form, source, options)
 
 
 def files_in(path: str) -> list[str]:
@@ -128,88 +122,3 @@ def _form_of(name: str) -> str | None:
     """The format that the name of a file tells."""
     stem, ending = os.path.splitext(name.lower())
     return ENDINGS.get(os.path.splitext(stem)[1] if ending in PACKED else ending)
-
-
-def frame_of(spark: SparkSession, place: Place, values: Mapping[str, Any], others: tuple[str | None, ...]) -> DataFrame:
-    """The rows of a source: streaming, or all at once. others: columns that are not learnt from."""
-    from pyspark.sql import functions as F
-
-    told = values["schema"] and _columns_of(values["schema"])
-    reader = spark.read if values["batch"] else spark.readStream
-    reader = reader.format(place.form).options(**place.options)
-    if not place.is_files:
-        require_source(spark, place.form)
-        rows = F.from_json(F.col("value").cast("string"), told)
-        return reader.load().select(rows.alias("row")).select("row.*")
-    schema = told or _looked_at(spark, place, values, others)
-    if not values["batch"]:
-        n = values["files_per_batch"]
-        limits = {"maxBytesPerTrigger": str(BYTES_AT_ONCE)} if n is None else {"maxFilesPerTrigger": str(n)}
-        reader = reader.options(**{name: limits[name] for name in limits if not _limited(place.options)})
-    frame = reader.schema(schema).load(whole(place.address))
-    # What is null in all files has no type, which neither Parquet nor Delta can write.
-    voids = {name: F.col(f"`{name}`").cast("string") for name, kind in frame.dtypes if kind == "void"}
-    return frame.withColumns(voids) if voids else frame
-
-
-def _columns_of(schema: str) -> Any:
-    """Columns and their types, as they are told on the command line."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
-
-    try:
-        return StructType.fromDDL(schema)
-    except PySparkException as error:
-        expected = "expected columns such as 'sensor string, ts timestamp, flow double'"
-        raise BadInputError(f"--schema: {expected}, got {schema!r}: {sensible_line(str(error))}") from None
-
-
-def _limited(options: Mapping[str, str]) -> bool:
-    return any(name.lower().startswith("max") for name in options)
-
-
-def _looked_at(spark: SparkSession, place: Place, values: Mapping[str, Any], others: tuple[str | None, ...]) -> Any:
-    """The columns of files that are there. Numbers of texts are read as such that have room for all others: the whole
-    ones of today are followed by broken ones tomorrow."""
-    from pyspark.sql.types import DoubleType, IntegralType, StructField, StructType
-
-    reader = spark.read.format(place.form).options(**place.options)
-    if place.form == "csv":
-        reader = reader.option("inferSchema", "true")
-    found = files_in(place.address.removeprefix("file://")) if "://" not in place.address else []
-    if len(found) > LOOKED_AT and not any("=" in os.path.dirname(file) for file in found):
-        newest = sorted(found, key=os.path.getmtime)[-LOOKED_AT:]
-        schema = reader.load([whole(file) for file in newest]).schema
-    else:
-        schema = reader.load(whole(place.address)).schema
-    if place.form == "parquet":
-        return schema
-    learnt = values["columns"]
-    wide = [
-        StructField(one.name, DoubleType())
-        if isinstance(one.dataType, IntegralType) and one.name not in others and (not learnt or one.name in learnt)
-        else one
-        for one in schema.fields
-    ]
-    return StructType(wide)
-
-
-PACKAGES = {
-    "kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13:{version}",
-    "delta": "io.delta:delta-spark_2.13:VERSION, of a VERSION that is made for Spark {version}",
-}
-
-
-def require_source(spark: SparkSession, name: str) -> None:
-    """Says what is missing where Spark does not know Kafka or Delta."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException
-
-    conf = spark._jsparkSession.sessionState().conf()
-    try:
-        spark._jvm.org.apache.spark.sql.execution.datasources.DataSource.lookupDataSource(name, conf)
-    except (PySparkException, Py4JJavaError):
-        if name not in PACKAGES:
-            raise
-        package = PACKAGES[name].format(version=spark.version)
-        raise BadInputError(f"Spark lacks its package for {name.capitalize()}: give --packages {package}") from None

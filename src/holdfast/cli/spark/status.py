@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, whole
+from holdfast.cli.spark.errors import told_plainly
+from holdfast.cli.spark.opening import session_for
 from holdfast.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -14,23 +18,21 @@ if TYPE_CHECKING:
     from holdfast.engines.spark.plan import Plan
 
 
-def run_status(checkpoint: str, form: str) -> None:
+def run_status(checkpoint: str, form: str, values: Mapping[str, Any]) -> None:
     """Prints it."""
     if form not in ("text", "json"):
         raise BadInputError(f"--format: expected one of text, json, got {form!r}")
-    if "://" in checkpoint:  # which Spark alone can read
-        from holdfast.cli.spark.errors import told_plainly
-        from holdfast.cli.spark.opening import opened_session
-
-        with told_plainly(), opened_session() as spark:
+    plan = plan_here(checkpoint, values)
+    if plan is None:
+        with told_plainly(), session_for(values) as spark:
             from holdfast.engines.spark.folder import Folder
 
-            folder = Folder(spark, checkpoint)
-            told = _told(folder, _plan_of(folder, checkpoint))
+            folder = Folder(spark, whole(checkpoint))
+            told = _told(folder, plan_of(folder, checkpoint))
     else:
         from holdfast.engines.spark.folder import LocalFolder
 
-        told = _told(LocalFolder(checkpoint), plan_at(checkpoint))
+        told = _told(LocalFolder(local_path(checkpoint) or ""), plan)
     if form == "json":
         sys.stdout.write(json.dumps(told) + "\n")
         return
@@ -44,14 +46,22 @@ def run_status(checkpoint: str, form: str) -> None:
     Console().print(grid)
 
 
-def plan_at(checkpoint: str) -> Plan:
-    """What a checkpoint on this machine was begun with."""
+def plan_here(checkpoint: str, values: Mapping[str, Any]) -> Plan | None:
+    """What a checkpoint was begun with, as far as this machine tells; None where it may be elsewhere, for Spark to say.
+
+    values: the settings of Spark.
+    """
     from holdfast.engines.spark.folder import LocalFolder
+    from holdfast.engines.spark.generations import OWN
 
-    return _plan_of(LocalFolder(checkpoint), checkpoint)
+    path = local_path(checkpoint)
+    if path is None or (may_be_elsewhere(checkpoint, values) and not LocalFolder(path).names(OWN)):
+        return None
+    return plan_of(LocalFolder(path), checkpoint)
 
 
-def _plan_of(folder: Readable, checkpoint: str) -> Plan:
+def plan_of(folder: Readable, checkpoint: str) -> Plan:
+    """What a checkpoint was begun with."""
     from holdfast.engines.spark.generations import latest
 
     plan = latest(folder)
@@ -93,7 +103,7 @@ def _metadata(folder: Readable, batch: int) -> dict[str, Any]:
 
 def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
     """In words."""
-    from holdfast.cli.status import ago, for_how_long
+    from holdfast.cli.status import ago
 
     batch = "none yet" if told["last_batch"] is None else f"number {told['last_batch']:,}"
     if told["unfinished"]:
@@ -110,11 +120,31 @@ def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append(("begun", ago(max(time.time() - told["last_begun"] / 1000, 0.0))))
     if told["watermark"] is not None:
         seen = "" if told["event_time"] is None else f", now at {_moment(told['event_time'])}"
-        pairs.append(("watermark", f"{told['watermark']}{seen}"))
+        pairs.append(("watermark", f"{_written(told['watermark'])}{seen}"))
     if told["idle"] is not None:
-        timed = for_how_long(told["idle"] / 1e6) if told["watermark"] else f"{told['idle']:,}"
+        timed = in_units(told["idle"]) if told["watermark"] else f"{told['idle']:,}"
         pairs.append(("forgets after", timed))
     return pairs
+
+
+def _written(watermark: str) -> str:
+    from holdfast.engines.spark.schema import duration
+
+    return in_units(duration("watermark", watermark, "us", least=0) or 0)
+
+
+def in_units(microseconds: int) -> str:
+    """A duration as people write it, and all of it.
+
+    >>> in_units(600_000_000), in_units(86_401_500_000), in_units(0)
+    ('10 min', '1 d 1 s 500 ms', '0 s')
+    """
+    units = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
+    parts = []
+    for name, size in units.items():
+        n, microseconds = divmod(microseconds, size)
+        parts += [f"{n:,} {name}"] if n else []
+    return " ".join(parts) or "0 s"
 
 
 def _moment(milliseconds: int) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = "127.0.0.1"
+LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*\d+)?\])?")  # and how often a task may fail; not local-cluster[…]
 JAVA_MISSING = (
     "Spark needs Java 17 or newer, and none was found: on Debian and Ubuntu, apt-get install openjdk-17-jre-headless; "
     "elsewhere install a JRE and set JAVA_HOME to its folder"
@@ -36,11 +37,9 @@ def session(cores: int | None = None, **settings: str) -> SparkSession:
 
 def session_at(master: str, settings: Mapping[str, str]) -> SparkSession:
     """A session at an address, such as local[4] or spark://host:7077, with settings by Spark's own names."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
-    require_java()
+    require_spark()
+    from pyspark.sql import SparkSession
+
     usual = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -48,7 +47,7 @@ def session_at(master: str, settings: Mapping[str, str]) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.log.level": "ERROR",
     }
-    if local := re.match(r"local(?:\[(\d+|\*))?", master):
+    if local := LOCAL.fullmatch(master):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", HERE)
         said = local[1] or "1"
@@ -65,8 +64,12 @@ def session_at(master: str, settings: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def require_java() -> None:
-    """Says what to install where there is no Java."""
+def require_spark() -> None:
+    """Says what to install where PySpark or Java is missing."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
         raise MissingExtraError(JAVA_MISSING)
