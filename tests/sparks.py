@@ -107,11 +107,9 @@ def same_alarms(got: pa.Table, table: pa.Table, model: Any, time: str, by: str =
     """
     rows = table.sort_by(time)
     points = np.column_stack([rows[name].fill_null(np.nan).to_numpy() for name in ("a", "b")])
-    trace = hf.Fleet(model).update(
-        rows["sensor"].to_pylist(), [dict(zip("ab", point, strict=True)) for point in points]
-    )
-    expected: dict[Any, list[Any]] = {}
     names, keys = rows[by].to_pylist(), rows["sensor"].to_pylist()
+    trace = hf.Fleet(model).update(keys, [{"a": a, "b": b} for a, b in points])
+    expected: dict[Any, list[Any]] = {}
     for place, alarm in zip(trace.raised_at, trace.alarms, strict=True):
         assert alarm.key == keys[place]
         told = {name: getattr(alarm, name) for name in ("kind", "row", "onset", "size", "direction")}
@@ -119,7 +117,7 @@ def same_alarms(got: pa.Table, table: pa.Table, model: Any, time: str, by: str =
         expected.setdefault(names[place], []).append(told)
     assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
     raised = got.filter(got["alarms"].is_valid())
-    found = dict(zip(raised[by].to_pylist(), raised["alarms"].to_pylist(), strict=True))
+    found = dict(zip(raised[by].cast(table[by].type).to_pylist(), raised["alarms"].to_pylist(), strict=True))
     assert repr(sorted(found.items())) == repr(sorted(expected.items()))  # by their text: NaN is not equal to itself
 
 
