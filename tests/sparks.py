@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,10 @@ import pyarrow.parquet as pq
 
 import holdfast as hf
 from holdfast.engines import spark as hs
+from holdfast.engines.spark.plan import Plan
+from holdfast.learners.checkpoint import pack, unpack
+
+PLAIN = hf.SRA(gamma=4.0, rho=0.01)
 
 
 def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
@@ -36,17 +41,29 @@ def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
     return table
 
 
-def feed(folder: Path, table: pa.Table, pieces: int, files: int = 1) -> None:
-    """Writes a table to a folder: each piece a micro-batch of so many files, its rows in no order."""
+def plan_of(model: Any = PLAIN, **more: Any) -> Plan:
+    """What is to be done with such a stream."""
+    told = model._description(None, None)
+    usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
+    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
+
+
+def feed(folder: Path, table: pa.Table, pieces: int, files: int = 1) -> pa.Table:
+    """Writes a table to a folder: each piece a micro-batch of so many files, its rows in no order.
+
+    Returns its rows in the order of the files.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
-    edges = np.linspace(0, len(table), pieces + 1).astype(int)
+    edges, order = np.linspace(0, len(table), pieces + 1).astype(int), []
     for piece, (begin, end) in enumerate(pairwise(edges.tolist())):
         shuffled = rng.permutation(np.arange(begin, end))
         for nth, part in enumerate(np.array_split(shuffled, files)):
             file = folder / f"{piece:03}-{nth:02}.parquet"
             pq.write_table(table.take(pa.array(part)), file)
             os.utime(file, (1e9, 1e9 + 100 * piece + nth))  # Spark takes the oldest first
+        order.append(shuffled)
+    return table.take(pa.array(np.concatenate(order)))
 
 
 def source(spark: Any, folder: Path, files: int = 1) -> Any:
@@ -81,6 +98,61 @@ def same_answers(got: pa.Table, expected: pa.Table, by: str = "ts") -> None:
             assert np.array_equal(*bits), name
         else:
             assert ours.cast(theirs.type).equals(theirs), name
+
+
+def same_alarms(got: pa.Table, table: pa.Table, model: Any, time: str, by: str = "ts") -> None:
+    """Each alarm of a fleet stands in the row that raised it, whole, and there are no others.
+
+    table: the rows, those of equal times in the order in which they come. by: a column that tells rows apart.
+    """
+    rows = table.sort_by(time)
+    points = np.column_stack([rows[name].fill_null(np.nan).to_numpy() for name in ("a", "b")])
+    names, keys = rows[by].to_pylist(), rows["sensor"].to_pylist()
+    trace = hf.Fleet(model).update(keys, [{"a": a, "b": b} for a, b in points])
+    expected: dict[Any, list[Any]] = {}
+    for place, alarm in zip(trace.raised_at, trace.alarms, strict=True):
+        assert alarm.key == keys[place]
+        told = {name: getattr(alarm, name) for name in ("kind", "row", "onset", "size", "direction")}
+        told |= {"variables": list(alarm.variables), "p_value": alarm.p_value, "message": str(alarm)}
+        expected.setdefault(names[place], []).append(told)
+    assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
+    raised = got.filter(got["alarms"].is_valid())
+    found = dict(zip(raised[by].cast(table[by].type).to_pylist(), raised["alarms"].to_pylist(), strict=True))
+    assert repr(sorted(found.items())) == repr(sorted(expected.items()))  # by their text: NaN is not equal to itself
+
+
+class Naive:
+    """A learner for each stretch of each stream, one point after another: what a bucket has to come to."""
+
+    def __init__(self, model: Any, idle: int | None = None) -> None:
+        self.model, self.idle = model, idle
+        self.learners: dict[Any, Any] = {}
+        self.last: dict[Any, int] = {}
+
+    def learn(self, rows: list[tuple[Any, int | None, Any]], watermark: int) -> list[tuple[float, bool, bool, bool]]:
+        """rows: (key, time, values), in the order in which they come → (score, dropped, bad, late) of each."""
+        told = [(math.nan, False, True, False)] * len(rows)
+        for i in sorted((i for i, row in enumerate(rows) if row[1] is not None), key=lambda i: rows[i][1]):
+            key, time, values = rows[i]
+            last = self.last.get(key)
+            if key is not None and (time < watermark or (last is not None and time < last)):
+                told[i] = (math.nan, False, False, True)
+            elif key is not None:
+                if last is not None and self.idle is not None and time - last > self.idle:
+                    del self.learners[key]
+                self.last[key] = time
+                learner = self.learners.setdefault(key, self.model.clone())
+                trace = learner.process(np.array([values], float))
+                told[i] = (trace.score[0], bool(trace.dropped[0]), bool(trace.bad[0]), False)
+        return told
+
+    def retune(self, model: Any) -> None:
+        """All go on from their states, with other settings."""
+        self.model = model
+        for key, learner in self.learners.items():
+            header, state = unpack(learner.to_bytes())
+            settings = model._description(None, None)["settings"]
+            self.learners[key] = hf.from_bytes(pack(header | {"settings": settings}, state))
 
 
 def same_streams(got: hf.Fleet, expected: hf.Fleet) -> None:

@@ -12,45 +12,63 @@ import pytest
 import holdfast as hf
 from holdfast.engines import spark as hs
 from holdfast.errors import CheckpointError
-from sparks import feed, same_answers, same_streams, source, stream_of, streamed
+from sparks import PLAIN, feed, same_alarms, same_answers, same_streams, source, stream_of, streamed
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
-PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.01), hf.SRA(memory="lean")
+WATCHED = hf.SRA(memory="lean")
 
 
-@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
-@pytest.mark.parametrize(("buckets", "pieces", "partitions"), [(1, 1, 1), (5, 4, 3), (64, 7, 2)])
-def test_streaming_is_the_fleet(spark, tmp_path, model, buckets, pieces, partitions) -> None:
-    table = stream_of(n_keys=40, n=4000, seed=buckets)
-    fleet = hf.Fleet(model)
-    expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
-    feed(tmp_path / "in", table, pieces, partitions)
-    out = streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", model, buckets=buckets, files=partitions)
+def with_ties(table: pa.Table) -> pa.Table:
+    """With a column of times of which many rows have the same."""
+    return table.append_column("minutes", pa.compute.floor_temporal(table["ts"], 7, "minute"))
+
+
+@pytest.mark.parametrize(
+    ("model", "buckets", "pieces", "files"),
+    [(PLAIN, 1, 2, 1), (PLAIN, 5, 2, 3), (WATCHED, 64, 3, 1), (WATCHED, 5, 3, 3)],
+    ids=["plain ties", "plain", "autopilot ties", "autopilot"],
+)
+def test_streaming_is_the_fleet(spark, tmp_path, model, buckets, pieces, files) -> None:
+    """Where a micro-batch is one file, rows of equal times are taken as they come."""
+    table = with_ties(stream_of(n_keys=20, n=2500, seed=buckets))
+    fed, time, fleet = feed(tmp_path / "in", table, pieces, files), "minutes" if files == 1 else "ts", hf.Fleet(model)
+    expected = fleet.process(fed, key="sensor", values=["a", "b"], time=time)
+    out = streamed(spark, tmp_path, "sensor", ["a", "b"], time, model, buckets=buckets, files=files)
     same_answers(out, expected)
     same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
+    if model is WATCHED:
+        same_alarms(out, fed, model, time)
 
 
 @pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_batch_is_the_fleet(spark, tmp_path, model, partitions) -> None:
-    table = stream_of(n_keys=40, n=4000, seed=partitions)
-    expected = hf.Fleet(model).process(table, key="sensor", values=["a", "b"], time="ts")
-    feed(tmp_path / "in", table, 1, partitions)
-    frame = spark.read.parquet(str(tmp_path / "in")).repartition(partitions)
-    hs.score(frame, "sensor", ["a", "b"], "ts", model).write.parquet(str(tmp_path / "out"))
-    same_answers(pq.read_table(tmp_path / "out"), expected)
+    """In one partition rows of equal times are taken as they come."""
+    table = with_ties(stream_of(n_keys=20, n=2500, seed=partitions))
+    fed, time = feed(tmp_path / "in", table, 1), "minutes" if partitions == 1 else "ts"
+    expected = hf.Fleet(model).process(fed, key="sensor", values=["a", "b"], time=time)
+    frame = spark.read.parquet(str(tmp_path / "in"))
+    frame = frame.repartition(partitions) if partitions > 1 else frame
+    hs.score(frame, "sensor", ["a", "b"], time, model).write.parquet(str(tmp_path / "out"))
+    out = pq.read_table(tmp_path / "out")
+    same_answers(out, expected)
+    if model is WATCHED:
+        same_alarms(out, fed, model, time)
 
 
 def test_history_then_the_stream(spark, tmp_path) -> None:
+    """The history by its times; the stream, which has none, as it comes: a file a micro-batch."""
     table = stream_of(n_keys=30, n=3000, seed=9, texts=False)
+    feed(tmp_path / "before", table[:2000], 1, 3)
+    fed = feed(tmp_path / "in", table[2000:], 2)
     fleet = hf.Fleet(PLAIN)
     fleet.process(table[:2000], key="sensor", values=["a", "b"], time="ts")
-    expected = fleet.process(table[2000:], key="sensor", values=["a", "b"], time="ts")
-    feed(tmp_path / "before", table[:2000], 1, 3)
-    feed(tmp_path / "in", table[2000:], 2)
+    expected = fleet.process(fed, key="sensor", values=["a", "b"])
     history = hs.learn(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
-    same_answers(streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", PLAIN, buckets=8, initial=history), expected)
+    out = streamed(spark, tmp_path, "sensor", ["a", "b"], None, PLAIN, buckets=8, initial=history)
+    assert "late" not in out.column_names
+    same_answers(out, expected)
     same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
 
 

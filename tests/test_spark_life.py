@@ -11,33 +11,29 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines import spark as hs
-from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.clock import NEVER
-from holdfast.engines.spark.plan import Plan
-from holdfast.engines.spark.state import bucket_of, value_of
 from holdfast.errors import BadInputError, CheckpointError
-from sparks import feed, run, same_answers, same_streams, source, stream_of, streamed
+from sparks import PLAIN, Naive, feed, run, same_answers, same_streams, source, stream_of, streamed
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
-PLAIN, RETUNED = hf.SRA(gamma=4.0, rho=0.01), hf.SRA(gamma=2.0, rho=0.05)
+RETUNED = hf.SRA(gamma=2.0, rho=0.05)
 COLUMNS = ("sensor", ["a", "b"], "ts")
 
 
-def plan_of(model) -> Plan:
-    told = model._description(None, None)
-    settings = {"learner": told["learner"], "settings": told["settings"]}
-    return Plan(settings, "sensor", True, ("a", "b"), "ts", "us", idle=400_000_000, buckets=1)
-
-
-def expected_of(pieces: list[pa.Table], models: list[hf.SRA], delay: int) -> tuple[pa.Table, Bucket]:
-    """What one bucket without Spark makes of micro-batches, with the watermark that Spark comes to after each."""
-    bucket, watermark, told = Bucket.empty(plan_of(models[0])), NEVER, []
+def expected_of(pieces: list[pa.Table], models: list[hf.SRA], delay: int) -> tuple[pa.Table, Naive]:
+    """What learners by themselves make of micro-batches, with the watermark that Spark comes to after each."""
+    naive, watermark, told = Naive(models[0], idle=400_000_000), NEVER, []
     for piece, model in zip(pieces, models, strict=True):
-        bucket = bucket_of(value_of(bucket), plan_of(model))
-        told.append(bucket.learn(piece, watermark))
-        times = piece["ts"].cast(pa.int64()).to_numpy()
-        watermark = max(watermark, (int(times.max()) - delay) // 1000 * 1000)  # Spark counts milliseconds
-    return pa.concat_tables(told), bucket
+        if model is not naive.model:
+            naive.retune(model)
+        times = piece["ts"].cast(pa.int64()).to_pylist()
+        points = np.column_stack([piece[name].fill_null(np.nan).to_numpy() for name in ("a", "b")])
+        answers = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), watermark)
+        for name, column in zip(("score", "dropped", "bad", "late"), zip(*answers, strict=True), strict=True):
+            piece = piece.append_column(name, pa.array(column))
+        told.append(piece)
+        watermark = max(watermark, (max(times) - delay) // 1000 * 1000)  # Spark counts milliseconds
+    return pa.concat_tables(told), naive
 
 
 def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
@@ -52,7 +48,7 @@ def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
     for i in range(1, 6):
         pieces[i] = pieces[i].filter(pa.compute.not_equal(pieces[i]["sensor"], "s007"))  # for good
     models = [PLAIN] * 3 + [RETUNED] * 3
-    expected, bucket = expected_of(pieces, models, 60_000_000)
+    expected, naive = expected_of(pieces, models, 60_000_000)
     assert 50 < sum(expected["late"].to_pylist()) < 70
     more = {"watermark": "1 min", "idle": "400 s", "buckets": 5}
     (tmp_path / "in").mkdir()
@@ -65,11 +61,10 @@ def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
     same_answers(out, expected, by=by)
     fleet = hs.export(spark, tmp_path / "checkpoint")
     assert fleet.model.gamma == 2.0
-    alive = [key for key in bucket.fleet if key != "s007"]  # whose bucket may have had no rows since
+    alive = [key for key in naive.learners if key != "s007"]  # whose bucket may have had no rows since
     assert set(alive) <= set(fleet) <= {*alive, "s007"}
     for key in alive:
-        assert fleet[key].n_seen == bucket.fleet[key].n_seen
-        assert np.array_equal(fleet[key].means, bucket.fleet[key].means)
+        assert np.array(fleet[key].state).tobytes() == np.array(naive.learners[key].state).tobytes(), key
     refuses_what_cannot_change(spark, tmp_path, more)
 
 

@@ -9,22 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import holdfast as hf
 from holdfast.engines.spark import packing
 from holdfast.engines.spark.columns import keys_of, times_of, values_of
 from holdfast.engines.spark.hashing import buckets_of, buckets_of_list
 from holdfast.engines.spark.packing import as_table, as_values, joined_tables, packed, unpacked
-from holdfast.engines.spark.plan import Plan
+from sparks import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
-PLAIN = hf.SRA(gamma=4.0, rho=0.01)
-
-
-def plan_of(model=PLAIN, **more) -> Plan:
-    told = model._description(None, None)
-    usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
-    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
-
 
 # Buckets of keys
 
@@ -54,8 +45,6 @@ def test_the_bucket_of_a_key_is_the_same_however_it_is_held() -> None:
 
 # Rows on their way
 
-SECOND = dt.timedelta(seconds=1)
-UTC, NEW_YORK = dt.UTC, dt.timezone(-5 * 3600 * SECOND)
 ANY_COLUMNS = {
     "sensor": ["a", "b", "", None, "a", "a"],
     "ts": pa.array([5, 1, None, 2, 7, 7], pa.timestamp("us", "America/New_York")),
@@ -137,7 +126,7 @@ def test_keys_values_and_times_are_read_as_they_are() -> None:
         [[0.1, 1.0, 2.0**53, 0.5], [np.nan, 0.0, np.nan, np.nan]],
         equal_nan=True,
     )
-    moment = dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
+    moment = dt.datetime(1969, 12, 31, 23, 59, 59, tzinfo=dt.UTC)
     never = np.iinfo(np.int64).min
     for kind, micros in ((pa.timestamp("us", "America/New_York"), -1_000_000), (pa.timestamp("us", "UTC"), -1_000_000)):
         assert times_of(pa.chunked_array([pa.array([moment, None], kind)])).tolist() == [micros, never]

@@ -17,17 +17,9 @@ from holdfast.engines.spark.state import opened_bucket
 from holdfast.engines.spark.states_file import StatesFile, write_states
 from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
 from holdfast.learners.reading import NamedRows
-from sparks import same_streams, stream_of
+from sparks import PLAIN, plan_of, same_streams, stream_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
-PLAIN = hf.SRA(gamma=4.0, rho=0.01)
-
-
-def plan_of(model=PLAIN, **more) -> Plan:
-    told = model._description(None, None)
-    usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
-    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
-
 
 # What is kept
 
