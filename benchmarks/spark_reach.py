@@ -3,6 +3,7 @@
 What is assumed stands at the top; all else is computed from what `holdfast bench spark` has measured.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,7 @@ INTERVALS = (10, 60)  # seconds between two micro-batches
 EXECUTOR = 8e9  # bytes of an executor's memory that are for states
 PRICE = 0.05  # of a core for an hour, in dollars
 KEYS = (10**5, 10**6, 10**7)
+NOISY = "*Not to be computed: the machine was too busy with other things for times to mean anything.*\n"
 UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0))
 
 
@@ -54,7 +56,7 @@ class Measured:
     @property
     def of_a_key(self) -> float:
         """Seconds of one core for the state of a key, in each micro-batch; with what a micro-batch takes anyhow."""
-        return max(self.cores * self.long - ROWS * self.of_a_row, 0.0) / ASKED
+        return (self.cores * self.long - ROWS * self.of_a_row) / ASKED
 
     def core_seconds(self, keys: int, interval: int) -> float:
         """Of a day."""
@@ -70,6 +72,8 @@ def reach(figures: Figures) -> str:
     if any(name not in figures for group in names.values() for name in group):
         return NOTHING
     models = {model: Measured(*(figures[name]["value"] for name in group), CORES) for model, group in names.items()}
+    if any(not one.long > one.short > one.long / 10 for one in models.values()):
+        return NOISY
     return "\n".join([assumed(), worked(models[PLAIN]), costs(models), cores_table(models), *states(models)])
 
 
@@ -164,7 +168,7 @@ def states(models: dict[str, Measured]) -> list[str]:
                     f"`{name}`",
                     power_of_ten(keys),
                     size(COPIES * keys * one.held),
-                    two(COPIES * keys * one.held / EXECUTOR),
+                    f"{math.ceil(COPIES * keys * one.held / EXECUTOR)}",
                     size(written),
                     *days,
                     size(RETAINED * written),

@@ -21,3 +21,17 @@ def test_how_far_it_goes_follows_from_two_micro_batches():
     assert one.of_a_row == 3e-6
     assert abs(one.of_a_key - 1e-5) < 1e-12
     assert abs(one.core_seconds(10**6, 60) - (3000.0 + 1440 * 10.0)) < 1e-6
+
+
+def test_times_that_mean_nothing_are_not_computed_with():
+    """A short micro-batch that took longer than a long one says that something else was going on."""
+    reach = script_of("spark_reach")
+    figures = {
+        f"{reach.called(model, reach.ASKED)}: {what}": {"value": 1.0}
+        for model in (reach.PLAIN, reach.LEAN, reach.AUTOPILOT)
+        for what in (reach.LONG, reach.SHORT, reach.WRITTEN, reach.HELD, reach.SHUFFLED)
+    }
+    assert reach.reach(figures) == reach.NOISY
+    for name, figure in figures.items():
+        figure["value"] = 2.0 if name.endswith(reach.LONG) else figure["value"]
+    assert "11,574 rows a second" in reach.reach(figures)
