@@ -86,14 +86,19 @@ def test_a_model_of_ones_own(spark, tmp_path) -> None:
 
 def test_what_was_moved_under_a_running_query_is_refused(spark, tmp_path) -> None:
     table = stream_of(n_keys=10, n=300, seed=3)
-    feed(tmp_path / "in", table, 1)
+    feed(tmp_path / "in", table, 2)
     streamed(spark, tmp_path, "sensor", ["a", "b"], "ts", PLAIN, buckets=2)
     checkpoint = tmp_path / "checkpoint"
-    hs.rebucket(spark, checkpoint, 3)
     commit = checkpoint / "commits" / "1"
-    commit.write_text((checkpoint / "commits" / "0").read_text())  # as a query does that has not been stopped
+    commit.rename(tmp_path / "1")  # as if it had been killed between the sink's commit and this one
+    with pytest.raises(CheckpointError, match="batch 1 has been learnt but not committed"):
+        hs.rebucket(spark, checkpoint, 3)
+    (tmp_path / "1").rename(commit)
+    hs.rebucket(spark, checkpoint, 3)
+    commit = checkpoint / "commits" / "2"
+    commit.write_text((checkpoint / "commits" / "1").read_text())  # as a query does that has not been stopped
     stream = source(spark, tmp_path / "in")
-    with pytest.raises(CheckpointError, match="went on without them to batch 1"):
+    with pytest.raises(CheckpointError, match="went on without them to batch 2"):
         hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=checkpoint)
     commit.unlink()
     hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=checkpoint)

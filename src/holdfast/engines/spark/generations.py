@@ -41,14 +41,14 @@ def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Pla
     before = latest(folder)
     if before is not None:
         _refuse_gone_on(folder, before)
-        if initial is not None and before.states is None and not folder.names("commits"):
+        if initial is not None and before.states is None and last_commit(folder) < 0:
             raise CheckpointError(
                 f"{checkpoint} was begun without initial=…, and no batch has been committed: remove it to begin anew"
             )
         plan = _going_on(folder, plan, before)
         if plan != before:  # for who reads the states without the query
             _retell(folder, plan)
-    elif folder.names("commits"):
+    elif last_commit(folder) >= 0:
         raise CheckpointError(
             f"{checkpoint} was begun without checkpoint=… and cannot be looked at: go on without, or begin a new one"
         )
@@ -65,7 +65,7 @@ def _going_on(folder: Folder, plan: Plan, before: Plan) -> Plan:
     try:
         return plan.going_on_from(before)
     except CheckpointError as error:
-        if folder.names("commits"):
+        if last_commit(folder) >= 0:
             raise
         raise CheckpointError(
             f"{error} (no batch has been committed there: to begin anew, remove {folder.address} and its results)"
@@ -80,7 +80,12 @@ def latest(folder: Readable) -> Plan | None:
 
 def last_commit(folder: Readable) -> int:
     """The last batch that was committed; −1 if none was."""
-    return max((int(name) for name in folder.names("commits") if name.isdigit()), default=-1)
+    return last_batch(folder, "commits")
+
+
+def last_batch(folder: Readable, log: str) -> int:
+    """The last batch in one of Spark's logs: "offsets", those that were begun, or "commits"; −1 if there is none."""
+    return max((int(name) for name in folder.names(log) if name.isdigit()), default=-1)
 
 
 def _refuse_gone_on(folder: Folder, plan: Plan) -> None:

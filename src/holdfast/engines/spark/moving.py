@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ from zipfile import ZipFile
 from holdfast.checks import require_whole
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.folder import Folder
-from holdfast.engines.spark.generations import OWN, add, last_commit, latest
+from holdfast.engines.spark.generations import OWN, add, last_batch, last_commit, latest
 from holdfast.engines.spark.hashing import buckets_of_list
 from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
 from holdfast.engines.spark.state import bucket_of
@@ -45,6 +46,7 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
         raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     folder, plan = _opened(spark, checkpoint)
     _refuse_running(spark, folder)
+    _refuse_unfinished(spark, folder)
     before = last_commit(folder)
     fresh = replace(plan, buckets=buckets, generation=plan.generation + 1, states=None, after=before)
     with tempfile.TemporaryDirectory() as room:
@@ -70,7 +72,7 @@ def _opened(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> tuple[Fo
 def _buckets(spark: SparkSession, folder: Folder, plan: Plan) -> Iterator[tuple[int, Bucket]]:
     """Every bucket that has a state, one after another: as Spark has it, or as its generation began."""
     known = set()
-    if folder.names("commits"):
+    if last_commit(folder) >= 0:
         if not folder.is_plain:
             raise CheckpointError(
                 f"Spark cannot read states in a folder with spaces or other such characters in its address: rename "
@@ -126,6 +128,27 @@ def _operator(spark: SparkSession, folder: Folder) -> int:
             f"expected a query that learns once: one operator {OPERATOR} in {folder.address}, got {told}"
         )
     return int(ours[0])
+
+
+def _refuse_unfinished(spark: SparkSession, folder: Folder) -> None:
+    """A batch that all tasks have learnt and nobody has committed: the sink may have it. It is passed over then at the
+    next start, and what was learnt from it is only in states that would be no more."""
+    batch = last_batch(folder, "offsets")
+    if batch <= last_commit(folder) or last_commit(folder) < 0:
+        return
+    states = f"state/{_operator(spark, folder)}"
+    partitions = [name for name in folder.names(states) if name.isdigit()]
+    if all(any(_version(name) == batch + 1 for name in folder.names(f"{states}/{one}")) for one in partitions):
+        raise CheckpointError(
+            f"batch {batch} has been learnt but not committed in {folder.address}: start the query once more, let it "
+            "commit a batch (with trigger(availableNow=True) it ends by itself), then rebucket; nothing was changed"
+        )
+
+
+def _version(name: str) -> int:
+    """Of the states in a file of Spark's; −1 for another file."""
+    found = re.match(r"(\d+)[._]", name)
+    return int(found[1]) if found else -1
 
 
 def _refuse_running(spark: SparkSession, folder: Folder) -> None:
