@@ -19,7 +19,7 @@ from holdfast.engines.spark.state import bucket_of, value_of
 from holdfast.errors import CheckpointError
 from sparks import Naive, plan_of, same_alarms, same_answers, same_streams, stream_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
 PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), hf.SRA(memory="lean")
 

@@ -122,7 +122,7 @@ PACKAGES = {
 
 def require_source(spark: SparkSession, name: str) -> None:
     """Says what is missing where Spark does not know Kafka or Delta."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     conf = spark._jsparkSession.sessionState().conf()
