@@ -15,7 +15,7 @@ from holdfast.engines.spark.hashing import buckets_of, buckets_of_list
 from holdfast.engines.spark.packing import as_table, as_values, joined_tables, packed, unpacked
 from sparks import plan_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
 # Buckets of keys
 

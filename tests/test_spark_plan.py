@@ -19,7 +19,7 @@ from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
 from holdfast.learners.reading import NamedRows
 from sparks import PLAIN, plan_of, same_streams, stream_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
 # What is kept
 
