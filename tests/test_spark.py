@@ -93,6 +93,13 @@ def test_what_was_moved_under_a_running_query_is_refused(spark, tmp_path) -> Non
     commit.rename(tmp_path / "1")  # as if it had been killed between the sink's commit and this one
     with pytest.raises(CheckpointError, match="batch 1 has been learnt but not committed"):
         hs.rebucket(spark, checkpoint, 3)
+    first = checkpoint / "commits" / "0"
+    first.rename(tmp_path / "0")
+    (checkpoint / "offsets" / "1").rename(tmp_path / "offset")
+    with pytest.raises(CheckpointError, match="batch 0 has been learnt but not committed"):
+        hs.rebucket(spark, checkpoint, 3)
+    (tmp_path / "offset").rename(checkpoint / "offsets" / "1")
+    (tmp_path / "0").rename(first)
     (tmp_path / "1").rename(commit)
     hs.rebucket(spark, checkpoint, 3)
     commit = checkpoint / "commits" / "2"

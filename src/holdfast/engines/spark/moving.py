@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
-from holdfast.checks import require_whole
 from holdfast.engines.spark.bucket import Bucket
 from holdfast.engines.spark.folder import Folder
 from holdfast.engines.spark.generations import OWN, add, last_batch, last_commit, latest
 from holdfast.engines.spark.hashing import buckets_of_list
-from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
+from holdfast.engines.spark.plan import Plan, check_buckets
 from holdfast.engines.spark.state import bucket_of
 from holdfast.engines.spark.states_file import Part, StatesFile
 from holdfast.errors import BadInputError, CheckpointError
@@ -42,11 +41,10 @@ def rebucket(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: i
     The next query on it goes on where the last one was, with as many buckets: same rows, same batches, same answers.
     Until then nothing of Spark's is touched. One bucket at a time is in memory.
     """
-    if require_whole("buckets", buckets, 1) > MOST_BUCKETS:
-        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
+    check_buckets(buckets)
     folder, plan = _opened(spark, checkpoint)
     _refuse_running(spark, folder)
-    _refuse_unfinished(spark, folder)
+    _refuse_unfinished(folder)
     before = last_commit(folder)
     fresh = replace(plan, buckets=buckets, generation=plan.generation + 1, states=None, after=before)
     with tempfile.TemporaryDirectory() as room:
@@ -130,15 +128,16 @@ def _operator(spark: SparkSession, folder: Folder) -> int:
     return int(ours[0])
 
 
-def _refuse_unfinished(spark: SparkSession, folder: Folder) -> None:
+def _refuse_unfinished(folder: Folder) -> None:
     """A batch that all tasks have learnt and nobody has committed: the sink may have it. It is passed over then at the
     next start, and what was learnt from it is only in states that would be no more."""
     batch = last_batch(folder, "offsets")
-    if batch <= last_commit(folder) or last_commit(folder) < 0:
+    if batch <= last_commit(folder):
         return
-    states = f"state/{_operator(spark, folder)}"
-    partitions = [name for name in folder.names(states) if name.isdigit()]
-    if all(any(_version(name) == batch + 1 for name in folder.names(f"{states}/{one}")) for one in partitions):
+    operators = [f"state/{one}" for one in folder.names("state") if one.isdigit()]
+    partitions = [f"{operator}/{one}" for operator in operators for one in folder.names(operator) if one.isdigit()]
+    learnt = [any(_version(name) == batch + 1 for name in folder.names(one)) for one in partitions]
+    if learnt and all(learnt):
         raise CheckpointError(
             f"batch {batch} has been learnt but not committed in {folder.address}: start the query once more, let it "
             "commit a batch (with trigger(availableNow=True) it ends by itself), then rebucket; nothing was changed"

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
+from holdfast.checks import require_whole
 from holdfast.engines.spark import hashing
-from holdfast.errors import CheckpointError
+from holdfast.errors import BadInputError, CheckpointError
 from holdfast.learners.restoring import described
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 
@@ -98,6 +99,13 @@ class Plan:
         check_retuning(before.model, self.model)
         layout = {name: getattr(before, name) for name in ("buckets", "generation", "states", "after")}
         return replace(self, **layout)
+
+
+def check_buckets(buckets: Any) -> int:
+    """A number of buckets, if it can be one."""
+    if require_whole("buckets", buckets, 1) > MOST_BUCKETS:
+        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
+    return int(buckets)
 
 
 FIXED = {

@@ -7,10 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.checks import require_whole
 from holdfast.engines.spark.columns import answer_names
 from holdfast.engines.spark.packing import PACKED, ROWS
-from holdfast.engines.spark.plan import MOST_BUCKETS, Plan
+from holdfast.engines.spark.plan import Plan, check_buckets
 from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
 from holdfast.engines.spark.state import SCHEMA
 from holdfast.engines.spark.tasks import ORDER, Gather, Learn, LearnWithState, Pack, Unpack
@@ -112,14 +111,12 @@ def plan_of(
         idle=duration("idle", idle, unit) if time is not None else None,
         watermark=_delay(watermark) if unit == "us" else None,
         prefix=prefix,
-        buckets=None if buckets is None else require_whole("buckets", buckets, 1),
+        buckets=None if buckets is None else check_buckets(buckets),
     )
     if "__main__" in plan.modules():
         raise BadInputError(
             "a model of your own has to be in a module that Spark's workers can import, not in the script"
         )
-    if plan.n_buckets > MOST_BUCKETS:
-        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
     if (idle is not None or watermark is not None) and time is None:
         raise BadInputError("idle and watermark go by the times of rows: give time as well")
     if watermark is not None and plan.watermark is None:
