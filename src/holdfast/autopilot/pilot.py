@@ -53,6 +53,10 @@ class Pilot:
     missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance
     from the estimate. look: whether the rescue has to look at its ring."""
 
+    rejects: Callable[..., Any]
+    """(theta, y, settings, work, missing) → whether the bank would drop the point, and `nearest`; learns nothing but
+    how far out points are."""
+
     pass_by: Callable[..., Any]
     """(theta, work): right after `assess`, takes note of a point that is not learnt from."""
 
@@ -188,6 +192,11 @@ def make_pilot(
         return score, change_score, surprise, nearest, rejected, look
 
     @kernel
+    def bank_rejects(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[bool, float]:
+        put_in_frame(theta, y, work, missing)
+        return rejects(theta, work[point_at : point_at + d], settings, work[bank_at:], missing > 0)
+
+    @kernel
     def pass_by(theta: Vector, work: Vector) -> None:
         pass_rest_by(theta, work[point_at : point_at + d], work[rest_at:])
 
@@ -238,6 +247,7 @@ def make_pilot(
         work_size,
         assess,
         step,
+        bank_rejects,
         pass_by,
         rest.tick,
         experts_of.means,

@@ -194,6 +194,13 @@ class SRA(StochasticApproximation):
 
         return summarise(self._piloted())
 
+    def certainty(self) -> float:
+        """On autopilot: the logarithm of the evidence for a change, less that at which an alarm is raised.
+
+        Below 0; log(far/q) or more where an alarm would have been raised at a promise of q instead of `far`.
+        """
+        return self._piloted().certainty() if self._engine is not None else -math.inf
+
     def calibration(self) -> dict[str, float]:
         """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, the step ρ in use."""
         from holdfast.learners.summary import calibration

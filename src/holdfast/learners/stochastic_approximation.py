@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError, CheckpointError, NotStartedError
 from holdfast.learners import checkpoint
 from holdfast.learners.engine import Engine
 from holdfast.learners.estimates import Estimates
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.parameters import Parameters
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
@@ -168,6 +170,21 @@ class StochasticApproximation(Parameters, Estimates):
         self._teller.look_for_silence(engine, depth=5)
         return trace.step(0)
 
+    def in_place(self) -> InPlace:
+        """The shortest way for one point after another, without a `Step` for each: for use within other libraries."""
+        if not self.started:
+            raise NotStartedError("the model has not started yet: there is nothing to learn in place")
+        return self._open_engine.in_place()
+
+    def follow_up(self, fate: int) -> tuple[Alarm, ...]:
+        """What follows from a point that was learnt in place and was not simply learnt: the alarms that it raised."""
+        engine = self._open_engine
+        if engine.rescues:
+            return engine.answer()[1].alarms
+        if fate == REJECTED:
+            self._teller.look_for_lock_out(engine, depth=5)
+        return ()
+
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
         """Learns a batch, row by row, exactly as `update` would, and continues from there next time.
 
@@ -318,6 +335,19 @@ class StochasticApproximation(Parameters, Estimates):
             engine.refuse_bad(rows)
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
+
+    def assess(self, x: Any, y: Any = None) -> Any:
+        """What `update` would answer to a point, or `process` to a batch, if it came next; learns nothing.
+
+        Score, whether it would be dropped and, on autopilot, p-value and `anomaly`. Nothing is said of changes, which
+        are a matter of many points. Before the start it goes by the points that have come.
+        """
+        engine, single = self._open_engine, is_point(x, self._feature_width)
+        rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
+        if self.on_bad == "raise":
+            engine.refuse_bad(rows)
+        trace = engine.assess(rows)
+        return trace.step(0) if single else trace
 
     def predict(self, x: Any) -> Any:
         """The target that a regression expects at x, or at each row of a batch."""

@@ -65,14 +65,20 @@ class Algorithm:
     update: Callable[..., Any]
     """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
 
-    score: Callable[..., Any]
-    """(state, rows, settings, work, scores): −log f of each row; learns nothing."""
+    assess: Callable[..., Any]
+    """(state, rows, settings, work, scores, fates): −log f and fate of each row, if it came next; learns nothing."""
 
     first_unusable: Callable[..., Any]
     """(rows) → the first row that cannot be used, −1 if there is none."""
 
     missing_coordinates: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+
+
+@kernel
+def points_used(state: Vector) -> float:
+    """How many points have been used, those of the start included."""
+    return state[SEEN] - state[BAD] + state[HELD] + 1.0
 
 
 @cache
@@ -125,7 +131,7 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
     def step(state: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, int]:
         theta = state[HEADER:theta_end]
         state[SEEN] += 1.0
-        t = state[SEEN] - state[BAD] + state[HELD] + 1.0  # points used so far, those of the start and this one included
+        t = points_used(state)
         if width > 1 and missing > 0:
             score, rejected = turn(theta, t, y, settings, work, True)
         else:
@@ -156,9 +162,10 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     scalar_at = n_settings + functions.work_size  # for a point that is one number
     fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
     state_at = score_at + 1
-    evaluate, estimate, trouble_at = functions.evaluate, functions.estimate, functions.trouble_at
+    estimate, trouble_at = functions.estimate, functions.trouble_at
     turn = make_turn(functions, norm, rule)
-    missing_coordinates, step, take, stamp = turn.missing_coordinates, turn.step, turn.take, turn.stamp
+    missing_coordinates, judge, stamp = turn.missing_coordinates, turn.judge, turn.stamp
+    step, take = turn.step, turn.take
 
     def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
@@ -196,14 +203,15 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         stamp  # noqa: B018
         return learn_usable(cell, y)
 
-    def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
+    def assess(state, rows, settings, work, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for i in range(len(rows)):
             missing = missing_coordinates(rows[i])
-            scores[i] = math.nan
+            scores[i], fates[i] = math.nan, UNUSABLE
             if missing >= 0:
-                theta, hyper = state[HEADER:theta_end], settings[HYPER:]
-                scores[i] = evaluate(theta, rows[i], hyper, work, missing > 0)
+                t = points_used(state) + 1.0
+                scores[i], rejected = judge(state[HEADER:theta_end], t, rows[i], settings, work, missing > 0)
+                fates[i] = REJECTED if rejected else LEARNT
 
     def first_unusable(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -217,7 +225,7 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         functions.work_size + 3,
         compiled(run, releases_gil=True),
         compiled(update),
-        compiled(score, releases_gil=True),
+        compiled(assess, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
     )
