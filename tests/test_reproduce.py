@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from holdfast import extras
 from holdfast.cli import app
 from holdfast.errors import BadInputError, MissingExtraError
 from holdfast.experiments import ahead, provenance
@@ -152,10 +153,10 @@ def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
 
 
 def test_missing_packages_are_told_at_once_and_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(provenance, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
     with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'holdfast\[reproduce\]'"):
         reproduce([], tmp_path / "out", Plan(), quiet())
-    monkeypatch.setattr(provenance, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
     monkeypatch.setenv("HOLDFAST_DATA", "anywhere")
     provenance.require_packages()
     monkeypatch.delenv("HOLDFAST_DATA")

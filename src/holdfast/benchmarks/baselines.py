@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 from holdfast.scheme.compiling import compiled
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,11 +46,9 @@ def half_space_trees(
     y: FloatArray, n_trees: int = 25, height: int = 8, window_size: int = 250, seed: int = 0
 ) -> FloatArray:
     """Score points (T, d) by river's HalfSpaceTrees, each variable scaled to its range so far."""
-    try:
+    with needed_for("this benchmark", "bench"):
         from river.anomaly import HalfSpaceTrees
         from river.preprocessing import MinMaxScaler
-    except ImportError:
-        raise MissingExtraError("this benchmark runs against river: pip install 'holdfast[bench]'") from None
     scaler = MinMaxScaler()
     trees = HalfSpaceTrees(n_trees=n_trees, height=height, window_size=window_size, seed=seed)
     scores = np.empty(len(y))

@@ -19,7 +19,7 @@ from holdfast.benchmarks.promise import REACH
 from holdfast.benchmarks.promise import ours as alarms_of_ours
 from holdfast.checks import FloatArray
 from holdfast.detectors import KSWIN, RiverPageHinkley
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 from holdfast.scheme.compiling import compiled
 
 TITLE = "points until a change alarm, one variable, median; every method with as many false alarms"
@@ -118,10 +118,8 @@ def focus(clip: float = math.inf) -> Scores:
 
 def adwin(delta: float) -> Scores:
     """River's ADWIN, looking at every point: 1 where it detects a change."""
-    try:
+    with needed_for("this benchmark", "bench"):
         from river.drift import ADWIN
-    except ImportError:
-        raise MissingExtraError("this benchmark runs against river: pip install 'holdfast[bench]'") from None
 
     def scores(y: FloatArray) -> FloatArray:
         detector, out = ADWIN(delta=delta, clock=1), np.empty(len(y))

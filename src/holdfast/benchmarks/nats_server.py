@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import MissingExtraError
+from holdfast.extras import require
 
 SUBJECT = "points"
 
@@ -68,6 +69,7 @@ def nats_server(folder: Path, *options: str) -> Server:
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """A server with a stream for SUBJECT; its URL."""
+    require("this benchmark", "nats", "nats")
     server = nats_server(folder)
     url = f"nats://127.0.0.1:{server.port}"
     try:

@@ -12,7 +12,7 @@ from holdfast.benchmarks.crowd import SHIFT, SPARE, in_turn, plain, points_of
 from holdfast.benchmarks.online_em import OnlineEM
 from holdfast.benchmarks.scenarios import FloatArray
 from holdfast.benchmarks.timing import Job
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 
 Learn = Callable[[Any], object]
 IN_A_DICT = 1000
@@ -91,11 +91,9 @@ def dicts(rows: FloatArray) -> list[dict[str, float]]:
 
 def all_rivals() -> list[Rival]:
     """River's detectors, trees and Gaussian; PySAD's LODA; online EM in numpy; and our own learner in a dict."""
-    try:
+    with needed_for("this benchmark", "bench"):
         from pysad.models import LODA
         from river import anomaly, drift, proba
-    except ImportError:
-        raise MissingExtraError("this benchmark runs against river and PySAD: pip install 'holdfast[bench]'") from None
 
     def trees() -> Learn:
         model = anomaly.HalfSpaceTrees(seed=0)

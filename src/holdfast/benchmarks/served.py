@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import holdfast.server  # noqa: F401 # says so where its packages are missing
+
 PATIENCE = 120.0  # seconds until it serves: kernels may have to be compiled
 
 

@@ -16,6 +16,7 @@ from holdfast.benchmarks.spark_job import CORES
 from holdfast.benchmarks.spark_killing import BETWEEN, STARTING, WITHIN, Job
 from holdfast.benchmarks.spark_session import spark_session
 from holdfast.engines import spark as engine
+from holdfast.engines.spark.session import require_spark
 from holdfast.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ OTHER_BUCKETS = 23
 
 def measure(quick: bool) -> list[Figure]:
     """Killed again and again; and with another number of buckets between two kills."""
+    require_spark()
     with tempfile.TemporaryDirectory() as name:
         folder, rng = Path(name), random.Random(0)
         write(folder / "in", *((6, ROWS // 10, KEYS // 10) if quick else (BATCHES, ROWS, KEYS)))

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 @contextmanager
 def spark_session(cores: int, memory: str) -> Iterator[SparkSession]:
     """The session that is there already, or one that is stopped at the end, its Java too."""
+    from holdfast.engines.spark.session import require_spark, session
+
+    require_spark()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-    from holdfast.engines.spark import session
 
     theirs = SparkSession.getActiveSession()
     if theirs is not None:

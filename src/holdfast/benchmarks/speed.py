@@ -9,7 +9,8 @@ from typing import Any
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import best_times
 from holdfast.datasets import make_abrupt
-from holdfast.errors import HoldfastWarning, MissingExtraError
+from holdfast.errors import HoldfastWarning
+from holdfast.extras import needed_for
 from holdfast.learners import SRA
 
 TITLE = "one core, two components, after the warm-up; a loop of river's ADWIN.update over the same numbers is 1"
@@ -18,10 +19,8 @@ NS_GOAL = 45.0  # a point, of `process` for one variable
 
 def measure(quick: bool) -> list[Figure]:
     """`process` and `update` for one variable, `process` for three."""
-    try:
+    with needed_for("this benchmark", "bench"):
         from river.drift import ADWIN
-    except ImportError:
-        raise MissingExtraError("this benchmark runs against river: pip install 'holdfast[bench]'") from None
     n, rounds = (20_000, 3) if quick else (100_000, 7)
     y = make_abrupt(n=n, seed=0).y.copy()  # an array like a user's own; a stream's is read-only
     numbers = y[:, 0].tolist()

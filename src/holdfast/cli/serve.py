@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.arrangement import learner_of
 from holdfast.cli.logs import set_up_logs
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError
 from holdfast.streams.places import path_at, shown, source_at
 
 if TYPE_CHECKING:
@@ -27,14 +27,11 @@ SHORTEST_TOKEN = 16  # characters
 def run_serve(place: str, values: dict[str, Any]) -> None:
     """Serves until SIGTERM or Ctrl-C."""
     set_up_logs(values["log_format"])
-    try:
-        from holdfast.server.api.door import Rules, is_loopback
-        from holdfast.server.app import make_app
-        from holdfast.server.live.keeper import EVERY
-        from holdfast.server.live.watching import Settings
-        from holdfast.server.serving import listen, serve
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(f"{error.name} is not installed: pip install 'holdfast[server]'") from None
+    from holdfast.server.api.door import Rules, is_loopback
+    from holdfast.server.app import make_app
+    from holdfast.server.live.keeper import EVERY
+    from holdfast.server.live.watching import Settings
+    from holdfast.server.serving import listen, serve
 
     token = token_of(values["token_file"])
     if token is None and not is_loopback(values["host"]):

@@ -15,7 +15,8 @@ from types import ModuleType
 from urllib.parse import urlsplit
 
 from holdfast.datasets.sources import SOURCES
-from holdfast.errors import DataError, MissingExtraError
+from holdfast.errors import DataError
+from holdfast.extras import needed_for
 
 VARIABLE = "HOLDFAST_DATA"
 _ONE_AT_A_TIME = threading.Lock()  # a second thread finds in the cache what the first has fetched
@@ -116,10 +117,7 @@ def _what_failed(error: OSError, folder: Path) -> str:
 
 
 def _import_pooch() -> ModuleType:
-    try:
+    with needed_for("downloading data", "data", f"or set {VARIABLE} to a folder that has the files"):
         import pooch
-    except ImportError:
-        message = "downloading data needs pooch, which is not installed: pip install 'holdfast[data]'"
-        raise MissingExtraError(f"{message} (or set {VARIABLE} to a folder that has the files)") from None
     module: ModuleType = pooch
     return module

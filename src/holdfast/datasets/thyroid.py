@@ -6,7 +6,7 @@ import io
 
 from holdfast.datasets.fetching import read_files
 from holdfast.datasets.stream import Stream
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 
 
 def load_thyroid() -> Stream:
@@ -26,11 +26,8 @@ def load_thyroid() -> Stream:
     >>> load_thyroid()  # doctest: +SKIP
     Stream('THYROID', 3772 rows x 6, 93 anomalies, test from row 2000)
     """
-    try:
+    with needed_for("reading THYROID, a MATLAB file,", "data"):
         from scipy.io import loadmat
-    except ImportError:
-        message = "reading THYROID, a MATLAB file, needs scipy, which is not installed: pip install 'holdfast[data]'"
-        raise MissingExtraError(message) from None
     (content,) = read_files(["thyroid/thyroid.mat"])
     arrays = loadmat(io.BytesIO(content), variable_names=["X", "y"])
     return Stream(arrays["X"], labels=arrays["y"].ravel(), name="THYROID", split=2000)

@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.checks import FloatArray, require
 from holdfast.detectors.base import LARGEST, Detector
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 
 
 class ADWIN(Detector):
@@ -39,11 +39,8 @@ class ADWIN(Detector):
     """
 
     def __init__(self, delta: float = 0.002) -> None:
-        try:
+        with needed_for("ADWIN", "detectors"):
             from river.drift import ADWIN as RiverADWIN
-        except ImportError as error:
-            message = "ADWIN needs river, which cannot be imported: pip install 'holdfast[detectors]'"
-            raise MissingExtraError(message) from error
         self.delta = require("delta", delta, high=1.0)
         super().__init__(delta=self.delta)
         self._make = RiverADWIN

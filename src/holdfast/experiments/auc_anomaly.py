@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.datasets import Stream, load_smtp, load_thyroid
-from holdfast.errors import MissingExtraError
 from holdfast.experiments import grids
 from holdfast.experiments.choosing import Choice
 from holdfast.experiments.lab import Lab
@@ -19,6 +18,7 @@ from holdfast.experiments.real_tables import RealTable, picture_of_tuning
 from holdfast.experiments.result import Result, cell
 from holdfast.experiments.starts import FloatArray
 from holdfast.experiments.verdicts import SHORT
+from holdfast.extras import needed_for
 from holdfast.metrics import roc_auc, roc_auc_interval
 from holdfast.metrics.ranking import runs
 from holdfast.plots.report import Table
@@ -166,11 +166,8 @@ def _why_thyroid(record: Mapping[str, Any], restarts: FloatArray) -> list[str]:
 
 def isolation_forest(stream: Stream, restarts: int) -> FloatArray:
     """Scores (restarts, test rows) of scikit-learn's forest, fitted on the training span in one batch."""
-    try:
+    with needed_for("Isolation Forest", "reproduce"):
         from sklearn.ensemble import IsolationForest
-    except ImportError:
-        message = "Isolation Forest needs scikit-learn, which is not installed: pip install 'holdfast[reproduce]'"
-        raise MissingExtraError(message) from None
     train, test = stream.y[: stream.split], stream.y[stream.split :]
     forests = (IsolationForest(random_state=restart).fit(train) for restart in range(restarts))
     return np.array([-forest.score_samples(test) for forest in forests])

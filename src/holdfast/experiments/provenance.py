@@ -6,25 +6,20 @@ import os
 import platform
 from hashlib import sha256
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from holdfast.datasets.fetching import VARIABLE
-from holdfast.errors import MissingExtraError
+from holdfast.extras import require
 
 PACKAGES = ("numpy", "numba", "river", "scikit-learn", "scipy")
-NEEDED = {"matplotlib": "matplotlib", "river": "river", "scipy": "scipy", "scikit-learn": "sklearn", "pooch": "pooch"}
+NEEDED = ("matplotlib", "river", "scipy", "sklearn")
 
 
 def require_packages() -> None:
     """Says at once which packages are missing, before any work is done; pooch only if data may be downloaded."""
-    missing = [name for name, module in NEEDED.items() if find_spec(module) is None]
-    if os.environ.get(VARIABLE):
-        missing = [name for name in missing if name != "pooch"]
-    if missing:
-        names = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
-        raise MissingExtraError(f"this needs {names}, not installed here: pip install 'holdfast[reproduce]'")
+    fetching = () if os.environ.get(VARIABLE) else ("pooch",)
+    require("reproducing the paper", "reproduce", *NEEDED, *fetching)
 
 
 def versions() -> dict[str, str]:

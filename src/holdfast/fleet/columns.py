@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
+from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.extras import needed_for
 from holdfast.fleet.found import NONE_MISSING, UNKNOWN, Flags, Integers
 from holdfast.fleet.integer_table import IntegerTable
 from holdfast.fleet.keys import Numbers, Texts
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 
 def narwhals() -> Any:
     """The library that knows all dataframes."""
-    try:
+    with needed_for("reading a dataframe", "dataframes"):
         import narwhals.stable.v1 as nw
-    except ImportError:
-        raise MissingExtraError("reading a dataframe needs narwhals: pip install 'holdfast[dataframes]'") from None
     return nw
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
+from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.extras import needed_for
 from holdfast.scheme.state import Vector
 
 Names = tuple[str, ...]
@@ -136,10 +137,8 @@ def _is_labelled(x: Any) -> bool:
 
 
 def _read_frame(X: Any, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    try:
+    with needed_for("reading a dataframe", "dataframes"):
         import narwhals.stable.v1 as nw
-    except ImportError:
-        raise MissingExtraError("reading a dataframe needs narwhals: pip install 'holdfast[dataframes]'") from None
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=True)
         series = (

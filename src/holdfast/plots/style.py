@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import MissingExtraError
+from holdfast.extras import needed_for
 from holdfast.plots.palette import with_palette
 
 Style = dict[str, Any]
@@ -41,12 +41,9 @@ TITLE, LETTERS, SMALL = 10.5, 9.5, 9.0  # points
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of so many inches, which no window and no global state knows of."""
-    try:
+    with needed_for("drawing", "plots"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError:
-        message = "drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'"
-        raise MissingExtraError(message) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure

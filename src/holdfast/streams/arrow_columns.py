@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import BadInputError
+from holdfast.extras import needed_for
 from holdfast.fleet.keys import Texts
 from holdfast.scheme.state import Vector
 from holdfast.streams.times import ISO, NUMBER, ZONED, Times, as_time, as_times, told
@@ -20,11 +21,9 @@ MOST = 2**63 - 1
 
 def arrow() -> Any:
     """pyarrow, which is an extra."""
-    try:
+    with needed_for("a Parquet file", "files"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("Parquet files need pyarrow: pip install 'holdfast[files]'") from None
     return pyarrow
 
 

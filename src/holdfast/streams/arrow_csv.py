@@ -24,6 +24,7 @@ class QuickLines:
     """Makes batches of lines in which all is well, exactly as `CsvLines` does, and leaves the others to it."""
 
     def __init__(self, dialect: Dialect, columns: Columns) -> None:
+        import narwhals  # noqa: F401 # which reads the keys
         import pyarrow
         import pyarrow.csv
 

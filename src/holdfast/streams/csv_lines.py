@@ -136,7 +136,7 @@ class CsvLines:
 
 
 def _quick_reader(dialect: Dialect, columns: Columns) -> QuickLines | None:
-    """The quick way, None without pyarrow."""
+    """The quick way, None without pyarrow or narwhals."""
     try:
         return QuickLines(dialect, columns)
     except ImportError:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from holdfast.errors import MissingExtraError
+from holdfast.extras import require
 from holdfast.threads import cores as cores_here
 
 if TYPE_CHECKING:
@@ -66,10 +67,7 @@ def session_at(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 def require_spark() -> None:
     """Says what to install where PySpark or Java is missing."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("Spark needs PySpark: pip install 'holdfast[spark]'") from None
+    require("Spark", "spark", "pyspark", "pandas", "pyarrow")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
         raise MissingExtraError(JAVA_MISSING)

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
 from holdfast.errors import BadInputError, HoldfastError
+from holdfast.extras import needed_for
 from holdfast.server.store.many import insert_many
 from holdfast.server.store.tables import ABOUT, METADATA
 from holdfast.streams.owners import locked
@@ -177,12 +178,8 @@ def _url_of(place: str) -> URL:
 
 def _engine_of(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        try:
+        with needed_for("a store in PostgreSQL", "postgres"):
             return create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=8)
-        except ImportError as error:
-            raise BadInputError(
-                f"{error.name or url.drivername} is not installed: pip install 'holdfast[postgres]'"
-            ) from None
     engine = create_engine(url, pool_size=8, max_overflow=8, connect_args={"timeout": 30.0})
 
     @event.listens_for(engine, "connect")

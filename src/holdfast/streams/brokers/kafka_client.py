@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.errors import BadInputError, HoldfastError
+from holdfast.extras import needed_for
 from holdfast.streams.brokers.inlet import log
 
 OURS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enable.idempotence")
@@ -12,10 +13,8 @@ OURS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enab
 
 def kafka_library() -> Any:
     """The package, if it is there."""
-    try:
+    with needed_for("Kafka", "kafka"):
         import confluent_kafka
-    except ImportError as missing:
-        raise MissingExtraError("Kafka needs the package confluent-kafka: pip install 'holdfast[kafka]'") from missing
     return confluent_kafka
 
 

@@ -6,7 +6,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.errors import BadInputError, HoldfastError
+from holdfast.extras import needed_for
 from holdfast.streams.brokers.addresses import Address
 from holdfast.streams.brokers.inlet import log
 
@@ -24,13 +25,11 @@ class MqttConnection:
     """MQTT 5. Those who inherit from this say what is done when it is up, and hang themselves onto the client."""
 
     def __init__(self, address: Address, client_id: str, *, expiry: int, receive: int | None = None, **settings: Any):
-        try:
+        with needed_for("MQTT", "mqtt"):
             import paho.mqtt.client as mqtt
             from paho.mqtt.enums import CallbackAPIVersion
             from paho.mqtt.packettypes import PacketTypes
             from paho.mqtt.properties import Properties
-        except ImportError as missing:
-            raise MissingExtraError("MQTT needs the package paho-mqtt: pip install 'holdfast[mqtt]'") from missing
         self.label = str(address)
         self._address = address
         self.failure: Exception | None = None

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
+from holdfast.errors import BadInputError, HoldfastError
+from holdfast.extras import needed_for
 from holdfast.streams.brokers.addresses import without_password
 from holdfast.streams.brokers.inlet import log
 from holdfast.streams.brokers.loops import LoopThread
@@ -37,10 +38,8 @@ class Connection:
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], purpose: str) -> None:
-        try:
+        with needed_for("NATS", "nats"):
             import nats
-        except ImportError as missing:
-            raise MissingExtraError("NATS needs the package nats-py: pip install 'holdfast[nats]'") from missing
         self._nats = nats
         self.servers = [servers] if isinstance(servers, str) else list(servers)
         self.label = ", ".join(without_password(server) for server in self.servers)
