@@ -6,6 +6,7 @@ puts numbers where the compiled code reads them, and reads what it wrote.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from struct import Struct
@@ -26,13 +27,27 @@ class InPlace:
     put(*numbers): the point, as many numbers as there are variables; not a number is an error of `struct`.
     learn(): learns it; `fate[0]` is what became of it. Unless that is 0, `follow_up` of the learner is to be called.
     assess(): looks at it, and learns nothing: `score[0]`, and on autopilot its p-value, `score[1]`.
+    certainty(): on autopilot, how near to an alarm of a change the last point has come; see `SRA.certainty`.
     """
 
-    __slots__ = ("assess", "fate", "learn", "put", "score")
+    __slots__ = ("assess", "certainty", "fate", "learn", "put", "score")
 
-    def __init__(self, row: Vector, score: Vector, fate: npt.NDArray[np.int8], learn: Call, assess: Call) -> None:
+    def __init__(
+        self,
+        row: Vector,
+        score: Vector,
+        fate: npt.NDArray[np.int8],
+        learn: Call,
+        assess: Call,
+        certainty: Call | None = None,
+    ) -> None:
         self.put: Callable[..., None] = partial(Struct(f"={row.size}d").pack_into, row.data.cast("B"), 0)
         self.score, self.fate = score.data, fate.data
-        self.learn, self.assess = (
-            partial(direct(kernel, *arguments), *arguments) for kernel, arguments in (learn, assess)
-        )
+        self.learn, self.assess = bound(learn), bound(assess)
+        self.certainty: Callable[[], float] = (lambda: -math.inf) if certainty is None else bound(certainty)
+
+
+def bound(call: Call) -> Callable[[], Any]:
+    """An entry point with its arguments, compiled for them."""
+    entry, arguments = call
+    return partial(direct(entry, *arguments), *arguments)

@@ -277,8 +277,9 @@ class PilotEngine(Engine):
         both = np.zeros(2)  # score, p-value
         learn = (cell.state, row, cell.settings, cell.work, self._results, self._fates, np.zeros((0, 0)), False)
         assess = (cell.state, row, cell.settings, cell.work, both[:1], both[1:])
+        certainty = (self.watch.certainty, (cell.state, cell.settings))
         with announced(self.title):
-            return InPlace(row, both, self._fates, (self.watch.run, learn), (self.watch.score, assess))
+            return InPlace(row, both, self._fates, (self.watch.run, learn), (self.watch.score, assess), certainty)
 
     def estimate(self, name: str) -> Vector:
         """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""

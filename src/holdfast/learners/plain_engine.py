@@ -32,6 +32,7 @@ class PlainEngine(Engine):
         norm: str,
         n_init: int,
         warmup: int,
+        patience: int,
         seed: int,
     ) -> None:
         self.functions = model.functions(width)
@@ -45,7 +46,7 @@ class PlainEngine(Engine):
             raise BadInputError(f"{type(step_size).__name__} has more than {len(step)} parameters")
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyper(width)
-        settings = np.concatenate([[gamma * gamma, warmup], step, self.hyper])
+        settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])
         self.norm, self.rule = norm, type(step_size).rule
         self.algorithm = bind(self.functions, norm, self.rule, len(settings))
         cell = Cell(settings, self.algorithm.work_size, self.functions.layout.size, (int(n_init), width))

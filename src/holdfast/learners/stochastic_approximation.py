@@ -47,6 +47,8 @@ class StochasticApproximation(Parameters, Estimates):
     gamma: the threshold γ; infinity switches it off. norm: how ‖H‖ is measured, one of the model's norms:
         "whitened" (in standard deviations), "mean" or "full" (as in the paper, in the units of the data).
     n_init: points the start is made from. warmup: points before the threshold acts.
+    patience: points dropped in a row after which it does not act for another `warmup` points, so that no shift leaves
+        the model deaf; 0, as in the paper: it always acts.
     seed: of the start. on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
@@ -65,7 +67,7 @@ class StochasticApproximation(Parameters, Estimates):
     @property
     def retunable(self) -> tuple[str, ...]:
         """Settings that a state knows nothing of: a learner that differs in these alone can go on with it."""
-        return ("gamma", "norm", "warmup", "on_bad")
+        return ("gamma", "norm", "warmup", "patience", "on_bad")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -80,13 +82,14 @@ class StochasticApproximation(Parameters, Estimates):
         *,
         n_init: int = 10,
         warmup: int = 50,
+        patience: int = 0,
         seed: int = 0,
         on_bad: str = "skip",
     ) -> None:
         self.model = model if model is not None else GaussianMixture()
         self.step_size = step_size if step_size is not None else Constant(0.01)
         self.gamma, self.norm = gamma, norm
-        self.n_init, self.warmup, self.seed, self.on_bad = n_init, warmup, seed, on_bad
+        self.n_init, self.warmup, self.patience, self.seed, self.on_bad = n_init, warmup, patience, seed, on_bad
         self._teller = Teller()
         self._check()
         self._engine: Engine | None = None
@@ -107,8 +110,12 @@ class StochasticApproximation(Parameters, Estimates):
             and not (0.0 < self.gamma * self.gamma < math.inf)
         ):
             raise BadInputError(f"gamma={self.gamma!r} cannot be squared: take other units, or norm='whitened'")
-        for name, least in (("n_init", 1), ("warmup", 0), ("seed", 0)):
+        for name, least in (("n_init", 1), ("warmup", 0), ("patience", 0), ("seed", 0)):
             require_whole(name, getattr(self, name), least)
+        if self.patience and not self.warmup:
+            raise BadInputError(
+                "patience lifts the threshold for as many points as the warm-up has: warmup must not be 0"
+            )
         if self.on_bad not in ("skip", "raise"):
             raise BadInputError(f"on_bad must be 'skip' or 'raise', not {self.on_bad!r}")
         if self.n_init < self.model.least_points:
@@ -243,7 +250,7 @@ class StochasticApproximation(Parameters, Estimates):
 
     def _make_engine(self, width: int) -> Engine:
         """The memory for points of this many numbers."""
-        settings = (self.norm, self.n_init, self.warmup, self.seed)
+        settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
         return PlainEngine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
 
     def _open(self, engine: Engine) -> None:
