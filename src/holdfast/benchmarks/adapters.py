@@ -1,0 +1,120 @@
+"""What the adapters cost a point beside the learners that they hand their points to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from holdfast.benchmarks.figure import Figure
+from holdfast.benchmarks.timing import Job, best_times
+from holdfast.extras import needed_for
+from holdfast.learners import SRA
+from holdfast.models import LinearRegression
+
+TITLE = "one core, after the warm-up; rows of three numbers, of one for drifts and for series; batches of 1,000 rows"
+GOAL = 250_000  # points a second, learnt and scored by river's conventions
+BATCH = 1_000
+
+Pair = tuple[Job, Job]
+"""The adapter's job and the core's."""
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds a point."""
+    n, rounds = (4_000, 3) if quick else (50_000, 9)
+    rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
+    pairs = {**of_river(rows), **of_sklearn(rows), **of_sktime(rows[:, 0], n)}
+    jobs = {
+        f"{kind} {name}": job for name, pair in pairs.items() for kind, job in zip(("ours", "core"), pair, strict=True)
+    }
+    for job in jobs.values():  # compiled and warm
+        job()
+    times = best_times(jobs, rounds)
+    figures = []
+    for name in pairs:
+        ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
+        figures += [Figure(f"{name}", ours, "ns a point"), Figure(f"{name}: over the core", ours - core, "ns a point")]
+    both = times["ours river AnomalyDetector, learn_one + score_one"]
+    return [*figures, Figure("river AnomalyDetector, d=3: learnt and scored", n / both, "points/s", at_least=GOAL)]
+
+
+def of_river(rows: Any) -> dict[str, Pair]:
+    """One dict after another, and one number after another."""
+    with needed_for("this benchmark", "river"):
+        from holdfast.adapters.river import AnomalyDetector, DriftDetector
+    detector, drift, core, level = AnomalyDetector(), DriftDetector(), SRA(), SRA()
+    points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
+    numbers = rows[:, 0].tolist()
+    each(detector.learn_one, points[:BATCH])
+
+    def both() -> None:
+        learn, score = detector.learn_one, detector.score_one
+        for x in points:
+            score(x)
+            learn(x)
+
+    def core_both() -> None:
+        core.process(rows)
+        core.score(rows)
+
+    return {
+        "river AnomalyDetector, learn_one + score_one": (both, core_both),
+        "river DriftDetector, update": (lambda: each(drift.update, numbers), lambda: level.process(rows[:, 0])),
+    }
+
+
+def of_sklearn(rows: Any) -> dict[str, Pair]:
+    """One batch after another."""
+    with needed_for("this benchmark", "sklearn"):
+        from holdfast.adapters.sklearn import OnlineGaussianMixture, OutlierDetector, RobustRegressor
+    targets = rows @ (1.0, 0.1, -2.0)
+    batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+    detector, mixture, regressor = OutlierDetector(), OnlineGaussianMixture(), RobustRegressor()
+    core, usual, plain = SRA(far=detector.far), SRA(), SRA(model=LinearRegression(), rho=0.01, patience=20)
+    cut = list(zip(batches, [targets[i : i + BATCH] for i in range(0, len(rows), BATCH)], strict=True))
+    detector.fit(rows)
+    return {
+        "scikit-learn OutlierDetector, partial_fit": (
+            lambda: each(detector.partial_fit, batches),
+            lambda: each(core.process, batches),
+        ),
+        "scikit-learn OutlierDetector, predict": (
+            lambda: each(detector.predict, batches),
+            lambda: each(core.assess, batches),
+        ),
+        "scikit-learn OnlineGaussianMixture, partial_fit": (
+            lambda: each(mixture.partial_fit, batches),
+            lambda: each(usual.process, batches),
+        ),
+        "scikit-learn RobustRegressor, partial_fit": (
+            lambda: each(lambda pair: regressor.partial_fit(*pair), cut),
+            lambda: each(lambda pair: plain.process(*pair), cut),
+        ),
+    }
+
+
+def of_sktime(values: Any, n: int) -> dict[str, Pair]:
+    """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
+    with needed_for("this benchmark", "sktime"):
+        import pandas as pd
+
+        from holdfast.adapters.sktime import ChangePointDetector
+    series = pd.DataFrame({"load": values})
+    pieces = [series[i : i + BATCH] for i in range(0, n, BATCH)]
+
+    def ours() -> None:
+        detector = ChangePointDetector().fit(pieces[0])
+        each(detector.update, pieces[1:])
+
+    def core() -> None:
+        each(SRA().process, [piece.to_numpy() for piece in pieces])
+
+    return {"sktime ChangePointDetector, fit + update": (ours, core)}
+
+
+def each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
+    """One call for each."""
+    for point in points:
+        call(point)

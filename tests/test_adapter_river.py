@@ -1,0 +1,352 @@
+"""holdfast in river: its detectors in river's own pipelines, filters, evaluations and retraining."""
+
+import copy
+import math
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+
+pytest.importorskip("river")
+
+from river import anomaly, base, compose, drift, evaluate, forest, metrics, naive_bayes, preprocessing, stream
+
+from holdfast.adapters.river import AnomalyDetector, DriftDetector
+
+
+def points(n, seed=0, d=3, names="abc"):
+    rng = np.random.default_rng(seed)
+    return [dict(zip(names, row, strict=True)) for row in rng.normal(size=(n, d)).tolist()]
+
+
+def learnt(xs, detector=None):
+    detector = AnomalyDetector() if detector is None else detector
+    for x in xs:
+        detector.learn_one(x)
+    return detector
+
+
+# The anomaly detector
+
+
+@pytest.mark.parametrize("learner", [None, hf.SRA(rho=0.01, gamma=4.0)], ids=["autopilot", "plain"])
+def test_it_is_the_learner_to_the_last_bit(learner):
+    xs = points(400)
+    xs[300]["b"] = 40.0
+    detector, alone = learnt(xs, AnomalyDetector(learner)), (learner or hf.SRA()).clone()
+    rows = np.array([[x[name] for name in "abc"] for x in xs])
+    alone.process(rows)
+    assert (detector.model.state == alone.state).all()
+    assert detector.model.variables == ("a", "b", "c")
+    step = alone.assess(rows[17])
+    expected = -math.log10(step.p_value) if learner is None else step.score
+    assert detector.score_one(xs[17]) == pytest.approx(expected, rel=1e-12)
+
+
+def test_scores_learn_nothing_and_know_outliers():
+    xs = points(500)
+    detector = learnt(xs)
+    before = detector.model.state.copy()
+    usual, odd = detector.score_one(xs[0]), detector.score_one({"a": 0.0, "b": 9.0, "c": 0.0})
+    assert usual < 2.0 < 4.0 < odd
+    assert (detector.model.state == before).all()
+
+
+def test_a_score_of_two_is_one_point_in_a_hundred():
+    detector = learnt(points(3000))
+    scores = np.array([detector.score_one(x) for x in points(4000, seed=1)])
+    assert 0.005 < (scores >= 2.0).mean() < 0.02
+
+
+def test_nothing_is_rare_before_the_start():
+    detector = AnomalyDetector()
+    assert detector.score_one({"a": 1.0}) == 0.0
+    assert detector.model is None
+    assert learnt(points(20)).score_one({"a": 99.0, "b": 0.0, "c": 0.0}) == 0.0
+
+
+def test_the_order_of_features_makes_no_difference():
+    xs = points(300)
+    one = learnt(xs)
+    other = learnt([dict(reversed(list(x.items()))) for x in xs])
+    assert (one.model.state == other.model.state).all()
+
+
+def test_missing_features_are_those_that_are_absent_none_or_nan():
+    xs = points(300)
+    absent, none, nan = ([dict(x) for x in xs] for _ in range(3))
+    for i in range(100, 300, 7):
+        del absent[i]["b"]
+        none[i]["b"], nan[i]["b"] = None, math.nan
+    states = [learnt(each).model.state for each in (absent, none, nan)]
+    assert (states[0] == states[1]).all()
+    assert (states[0] == states[2]).all()
+    detector = learnt(absent)
+    assert detector.score_one({"a": 9.0}) > 3.0
+    assert detector.score_one({"b": None}) == 0.0
+    assert detector.score_one({}) == 0.0
+
+
+def test_a_new_feature_is_learnt_once_enough_points_have_shown_it():
+    detector = learnt(points(200, d=2, names="ab"))
+    assert detector.model.variables == ("a", "b")
+    more = points(200, seed=1)
+    for i, x in enumerate(more):
+        detector.learn_one(x)
+        assert detector.model.variables == (("a", "b") if i < 49 else ("a", "b", "c"))
+    assert detector.score_one({"a": 0.0, "b": 0.0, "c": 9.0}) > 3.0
+    assert detector.model.n_seen == 200  # those since it came
+    alone = hf.SRA()
+    alone.process(np.array([[x[name] for name in "abc"] for x in more]))
+    assert (detector.model.state == alone.state).all()
+
+
+def test_features_that_emerge_one_by_one_at_the_beginning_share_one_start():
+    xs = points(60)
+    for i, x in enumerate(xs[:20]):
+        for name in "bc"[: 2 - i // 7]:
+            x.pop(name, None)
+    assert learnt(xs).model.n_seen == 60
+    assert learnt(xs).model.variables == ("a", "b", "c")
+
+
+def test_unknown_features_are_left_out_of_a_score():
+    detector = learnt(points(200))
+    x = {"a": 0.1, "b": 0.2, "c": 0.3}
+    assert detector.score_one(x | {"new": 1e9}) == detector.score_one(x)
+
+
+def test_too_many_features_are_passed_over_with_a_warning():
+    detector = AnomalyDetector(max_features=3)
+    with pytest.warns(HoldfastWarning, match="more than 3 features"):
+        learnt(points(100, d=5, names="edcba"), detector)
+    assert detector.model.variables == ("a", "b", "c")
+
+
+def test_names_need_not_be_text():
+    xs = [{1: x["a"], "1": x["b"], (2, 3): x["c"]} for x in points(100)]
+    detector = learnt(xs)
+    assert sorted(detector.model.variables) == ["'1'", "(2, 3)", "1"]
+    assert detector.score_one(xs[0]) >= 0.0
+
+
+def test_infinite_values_are_rare_and_not_learnt():
+    xs = points(200)
+    detector, other = learnt(xs), learnt(xs)
+    score = detector.score_one({"a": math.inf, "b": 0.0, "c": 0.0})
+    assert 4.0 < score < math.inf
+    detector.learn_one({"a": math.inf, "b": 0.0, "c": 10**400})
+    assert detector.model.n_bad == 1
+    x = points(1, seed=5)[0]
+    assert detector.score_one(x) == other.score_one(x)
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "says"),
+    [
+        ({"a": "warm", "b": 0.0, "c": 0.0}, WrongTypeError, "feature 'a' is 'warm', not a number"),
+        ({"a": [1.0], "b": 0.0, "c": 0.0}, WrongTypeError, "feature 'a' is a list, not a number"),
+        ([1.0, 2.0, 3.0], WrongTypeError, "expected a dict of features, got list"),
+        (None, WrongTypeError, "expected a dict of features, got NoneType"),
+    ],
+)
+def test_what_is_no_point_is_told_and_changes_nothing(x, error, says):
+    detector = learnt(points(100))
+    before = detector.model.state.copy()
+    for call in (detector.learn_one, detector.score_one):
+        with pytest.raises(error, match=says):
+            call(x)
+    assert (detector.model.state == before).all()
+
+
+@pytest.mark.parametrize("learner", ["SRA", hf.SRA, hf.SRA(model=hf.models.LinearRegression())])
+def test_a_learner_that_is_none_of_points_is_refused(learner):
+    with pytest.raises(BadInputError, match="learner must be a learner of points"):
+        AnomalyDetector(learner)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))], ids=["deepcopy", "pickle"])
+def test_a_copy_goes_on_where_it_was(copied):
+    xs, more = points(150), points(150, seed=1)
+    detector = learnt(xs)
+    detector.learn_one(more[0] | {"d": 1.0})  # a new feature is on its way
+    other = copied(detector)
+    for each in (detector, other):
+        learnt([x | {"d": 0.1 * i} for i, x in enumerate(more)], each)
+    assert (detector.model.state == other.model.state).all()
+    assert len(other.model.variables) == 4
+
+
+def test_in_a_pipeline_with_a_quantile_filter_it_follows_a_shift():
+    rng = random.Random(0)
+    model = compose.Pipeline(
+        preprocessing.StandardScaler(),
+        anomaly.QuantileFilter(AnomalyDetector(), q=0.99, protect_anomaly_detector=False),
+    )
+    called = []
+    for i in range(3000):
+        x = {"a": rng.gauss(0.0 if i < 1500 else 50.0, 1.0), "b": rng.gauss(3.0, 2.0)}
+        called.append(model["QuantileFilter"].classify(model.score_one(x)))
+        model.learn_one(x)
+    assert np.mean(called[500:1500]) < 0.03
+    assert np.mean(called[2500:]) < 0.05  # the new level is usual by now
+
+
+def test_a_threshold_filter_keeps_what_is_rare_from_the_model_behind_it():
+    from river import linear_model
+
+    rng = random.Random(1)
+    model = anomaly.ThresholdFilter(AnomalyDetector(), threshold=4.0) | linear_model.LinearRegression()
+    for _ in range(1000):
+        x = rng.gauss(0.0, 1.0)
+        model.learn_one({"x": x}, 2.0 * x)
+    weight = model["LinearRegression"].weights["x"]
+    model.learn_one({"x": 1e6}, -1e6)
+    assert model["LinearRegression"].weights["x"] == weight
+
+
+def test_progressive_validation_ranks_anomalies_first():
+    rng = np.random.default_rng(3)
+    labels = rng.random(2000) < 0.02
+    rows = rng.normal(size=(2000, 2)) + 8.0 * labels[:, None]
+    dataset = list(stream.iter_array(rows, labels.astype(int), feature_names=["a", "b"]))
+    auc = evaluate.progressive_val_score(dataset, AnomalyDetector(), metrics.RollingROCAUC(window_size=2000))
+    assert auc.get() > 0.95
+
+
+# The drift detector
+
+
+def numbers(n, mean, seed=0, spread=1.0):
+    return np.random.default_rng(seed).normal(mean, spread, n).tolist()
+
+
+def drifts(detector, values):
+    found = []
+    for i, value in enumerate(values):
+        detector.update(value)
+        if detector.drift_detected:
+            found.append(i)
+    return found
+
+
+def test_a_drift_is_told_once_when_the_learner_raises_its_alarm():
+    values = numbers(1000, 0.0) + numbers(1000, 2.0, seed=1)
+    values[500] = 50.0  # an outlier is none
+    trace = hf.SRA().process(np.array(values))
+    changes = [alarm for alarm in trace.alarms if alarm.kind == "change"]
+    detector = DriftDetector()
+    assert drifts(detector, values) == [alarm.row for alarm in changes]
+    assert detector.alarm == changes[-1]
+    assert abs(detector.alarm.onset - 1000) < 10
+
+
+def test_the_drift_detector_is_of_the_kind_that_river_asks_for():
+    detector = DriftDetector()
+    assert isinstance(detector, base.DriftAndWarningDetector)
+    assert detector.update(1.0) is None
+    assert detector.drift_detected is False
+    assert detector.warning_detected is False
+
+
+def test_warnings_come_before_drifts_and_end_with_them():
+    values = numbers(1000, 0.0) + numbers(60, 1.2, seed=1)
+    detector, warned = DriftDetector(), []
+    for i, value in enumerate(values):
+        detector.update(value)
+        if detector.warning_detected and i >= 1000:
+            warned.append(i)
+        if detector.drift_detected:
+            assert not detector.warning_detected
+            break
+    assert detector.drift_detected
+    assert warned
+    assert warned[-1] < i
+
+
+def test_only_drifts_of_the_direction_asked_for_are_told():
+    values = numbers(800, 0.0) + numbers(800, 3.0, seed=1) + numbers(800, 0.0, seed=2)
+    both, up, down = (drifts(DriftDetector(direction=each), values) for each in ("both", "up", "down"))
+    assert len(both) == 2
+    assert up == both[:1]
+    assert down == both[1:]
+
+
+def test_the_promise_is_kept_on_errors_of_a_classifier():
+    rng = np.random.default_rng(5)
+    calm = (rng.random(40_000) < 0.2).astype(int).tolist()
+    detector = DriftDetector(far=1e-3)
+    assert len(drifts(detector, calm)) <= 2.0 * 40
+    assert drifts(DriftDetector(), calm[:3000] + (rng.random(300) < 0.7).astype(int).tolist())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_values_that_are_not_finite_are_skipped(value):
+    values = numbers(300, 0.0)
+    one, other = DriftDetector(), DriftDetector()
+    assert drifts(one, [*values[:200], value, *values[200:]]) == []
+    assert drifts(other, values) == []
+    assert one._model.n_bad == 1
+
+
+@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.parametrize("n", [10, 200], ids=["before the start", "after it"])
+def test_what_is_no_number_is_told(n):
+    detector = DriftDetector()
+    drifts(detector, numbers(n, 0.0))
+    with pytest.raises(WrongTypeError, match="expected numbers"):
+        detector.update("warm")
+    assert detector._model.n_seen == n
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"far": 0.0}, "far must be"),
+        ({"far": 0.5}, "far must be"),
+        ({"warning_far": 1e-6}, "warning_far must be at least far"),
+        ({"direction": "left"}, "direction must be one of both, up, down"),
+    ],
+)
+def test_settings_of_the_drift_detector_are_checked(settings, says):
+    with pytest.raises(BadInputError, match=says):
+        DriftDetector(**settings)
+
+
+def test_a_drift_detector_can_be_kept_and_goes_on():
+    values = numbers(600, 0.0) + numbers(200, 3.0, seed=1)
+    one = DriftDetector()
+    drifts(one, values[:590])
+    other = pickle.loads(pickle.dumps(one))
+    assert drifts(one, values[590:]) == drifts(other, values[590:]) != []
+
+
+def concept(n=4000, seed=0):
+    """Two features, a label, and the other way round from half of the stream on."""
+    rng = random.Random(seed)
+    for i in range(n):
+        x = {"a": rng.gauss(0.0, 1.0), "b": rng.gauss(0.0, 1.0)}
+        yield x, (x["a"] + x["b"] > 0.0) != (i >= n // 2)
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+def test_retraining_by_its_drifts_helps(in_background):
+    stubborn, retrained = metrics.Accuracy(), metrics.Accuracy()
+    evaluate.progressive_val_score(concept(), naive_bayes.GaussianNB(), stubborn)
+    model = drift.DriftRetrainingClassifier(
+        naive_bayes.GaussianNB(), DriftDetector(direction="up"), train_in_background=in_background
+    )
+    evaluate.progressive_val_score(concept(), model, retrained)
+    assert retrained.get() > stubborn.get() + 0.1
+
+
+def test_a_forest_takes_it_for_its_drifts_and_warnings():
+    model = forest.ARFClassifier(
+        n_models=2, seed=1, drift_detector=DriftDetector(), warning_detector=DriftDetector(far=1e-2)
+    )
+    accuracy = evaluate.progressive_val_score(concept(1200), model, metrics.Accuracy())
+    assert accuracy.get() > 0.6
