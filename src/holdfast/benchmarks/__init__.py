@@ -27,6 +27,7 @@ LONG = {
     "serve_crash": "kill -9 of the server under load at 38 moments",
     "spark": "on Spark: rows a second beside a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
+    "robust_sgd": "regressions on spoilt streams that drift, against rivals",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
 NAMES = USUAL | LONG
