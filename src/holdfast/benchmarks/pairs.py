@@ -61,7 +61,7 @@ def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
 
     >>> pairs = linear_pairs(Kind("abrupt"), seed=0, n=1000)
     >>> pairs.X.shape, pairs.change, int(pairs.spoilt.sum())
-    ((1000, 5), 500, 47)
+    ((1000, 5), 500, 42)
     """
     features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
     Z, progress = _features(features, n), _progress(kind, n)

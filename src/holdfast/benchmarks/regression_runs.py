@@ -41,7 +41,8 @@ class Outcome(NamedTuple):
     """Mean errors over rows, the first tenth left out, and what share of the clean labels was told rightly.
 
     overall: all rows. before, after: before the change, and from its very first row on. settled: after it, but for a
-    tenth of all rows. rows: from the end of the change until the running error is small again. right, right_after: for labels.
+    tenth of all rows. rows: from the end of the change until the running error is small again. right, right_after: for
+    labels.
     """
 
     overall: float

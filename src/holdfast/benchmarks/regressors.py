@@ -225,7 +225,7 @@ def _libraries() -> tuple[Callable[..., Any], Any, Any]:
         import sklearn
         from river import linear_model, optim, preprocessing
     except ImportError:
-        needed = "pip install 'holdfast[bench]' scikit-learn"
+        needed = "pip install 'holdfast[bench,sklearn]'"
         raise MissingExtraError(f"this benchmark runs against river and scikit-learn: {needed}") from None
 
     def behind_scaler(name: str, step: float | None, **settings: Any) -> Any:
