@@ -41,8 +41,8 @@ STYLES: list[Style] = [
     {"color": VERMILION, "linewidth": 1.4},
     {"color": ORANGE, "linewidth": 2.2},
     {"color": PURPLE, "linewidth": 1.4},
-    {"color": BLACK, "linewidth": 1.2, "linestyle": (0, (2, 1.5))},
 ]
+LAST: Style = {"color": BLACK, "linewidth": 1.2, "linestyle": (0, (2, 1.5)), "zorder": 4}  # to be seen over another
 DRAWN = 4000  # points of a stream at the most: more are a black band
 POSITIVE = 1e-12
 
@@ -52,8 +52,8 @@ class Column:
     """One kind of stream.
 
     title, y_label: what it is called, and what the error is. given: (T,), the target that was given less the true one.
-    spoilt: (T,), which of them were spoilt. errors: method → (T,), the first in the colour of ours; NaN where there
-    is none.
+    spoilt: (T,), which of them were spoilt. errors: method → (T,), the first in the colour of ours, the last in black
+    dashes; NaN where there is none.
     """
 
     title: str
@@ -112,7 +112,8 @@ def _draw_given(axes: Any, given: FloatArray, spoilt: Any) -> None:
 
 def _draw_errors(axes: Any, column: Column, window: int) -> None:
     seen = []
-    for (name, errors), style in zip(column.errors.items(), STYLES, strict=False):
+    for nth, (name, errors) in enumerate(column.errors.items()):
+        style = LAST if nth and nth == len(column.errors) - 1 else STYLES[nth % len(STYLES)]
         line = running_mean(as_column(f"{column.title}: {name}", errors), window)
         axes.plot(np.arange(window - 1, window - 1 + len(line)), line, label=name, **style)
         seen.append(line[np.isfinite(line)])
