@@ -28,6 +28,7 @@ LONG = {
     "spark": "on Spark: rows a second beside a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
     "adapters": "river's, scikit-learn's and sktime's beside the core",
+    "robust_sgd": "regressions on spoilt streams that drift, against rivals",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
 NAMES = USUAL | LONG

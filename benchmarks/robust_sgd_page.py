@@ -1,0 +1,153 @@
+"""Writes the tables of docs/guide/robust-regression.md from benchmarks/robust_sgd.json, and draws its picture.
+
+After `holdfast bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page.py FILE
+takes the figures of FILE; without FILE it writes the tables anew, and draws nothing.
+"""
+
+import sys
+from pathlib import Path
+
+from autopilot_page import Figures, load, table, take
+from marked import put
+
+from holdfast.benchmarks.regression_runs import LINEAR, LOGISTIC
+from holdfast.benchmarks.robust_sgd import JUMPERS, JUMPS, KINDS, ROWS
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "robust_sgd.json"
+PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
+
+
+def value(figures: Figures, name: str) -> float:
+    """The number of this name."""
+    return float(figures[name]["value"])
+
+
+def short(number: float) -> str:
+    """Three digits, or none from a hundred on.
+
+    >>> short(0.04567), short(6.5), short(12345.6)
+    ('0.046', '6.5', '12,346')
+    """
+    return f"{number:,.0f}" if abs(number) >= 100.0 else f"{number:.2g}" if abs(number) < 10.0 else f"{number:.0f}"
+
+
+def entries(figures: Figures, family: str) -> list[str]:
+    """The methods in the order they were measured, each with its defaults below."""
+    start, end = f"{family}, {KINDS[family][0].name}, ", ": before"
+    names = [name for name in figures if name.startswith(start) and name.endswith(end) and " over " not in name]
+    return [name.removeprefix(start).removesuffix(end) for name in names]
+
+
+def bold(name: str) -> str:
+    """Ours stand out."""
+    return f"**{name}**" if name == "SRA" else name
+
+
+def mean_and_spread(figures: Figures, name: str) -> str:
+    """Mean ± standard deviation over the seeds."""
+    return f"{short(value(figures, name))} ± {short(value(figures, f'{name}, std'))}"
+
+
+def until(rows: float) -> str:
+    """Rows until the truth is found again, if it ever is."""
+    return "never" if rows >= ROWS // 2 else f"{rows:,.0f}"
+
+
+def linear(figures: Figures) -> str:
+    """Numbers: errors against the truth, in variances of the noise."""
+    rows = []
+    for name in entries(figures, LINEAR):
+        start = f"{LINEAR}, abrupt, {name}"
+        cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
+        cells.append(until(value(figures, f"{start}: until found again")))
+        cells.append(short(value(figures, f"{LINEAR}, gradual, {name}: after")))
+        cells += [short(value(figures, f"{LINEAR}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        rows.append([bold(name), *cells])
+    heading = ["", "before", "after", "settled", "rows to recover", "gradual: after", "nothing spoilt: before", "after"]
+    return table(heading, rows)
+
+
+def labels(figures: Figures) -> str:
+    """Labels: log-loss above the least possible, and accuracy."""
+    rows = []
+    for name in entries(figures, LOGISTIC):
+        start = f"{LOGISTIC}, sure labels, {name}"
+        cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
+        cells += [f"{value(figures, f'{start}: {when}'):.1f} %" for when in ("right", "right after")]
+        cells += [short(value(figures, f"{LOGISTIC}, any labels, {name}: {when}")) for when in ("before", "after")]
+        cells += [short(value(figures, f"{LOGISTIC}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        rows.append([bold(name), *cells])
+    heading = ["", "before", "after", "settled", "right before", "right after", "any labels: before", "after"]
+    return table([*heading, "nothing spoilt: before", "after"], rows)
+
+
+def jumps(figures: Figures) -> str:
+    """In what share of the streams the truth was found again, and after how many rows."""
+    rows = []
+    for kind in JUMPS:
+        cells = []
+        for name in JUMPERS:
+            start = f"jump, {kind.name}, {name}"
+            found = value(figures, f"{start}: found again")
+            cells.append(f"{found:.0f} %, {until(value(figures, f'{start}: rows'))}" if found else "never")
+        rows.append([kind.name, *cells])
+    return table(["change", *map(bold, JUMPERS)], rows)
+
+
+def settings(figures: Figures) -> str:
+    """What was chosen for each, and the time that a row takes."""
+    rows = []
+    for family in KINDS:
+        for name in entries(figures, family):
+            chosen = {
+                told.partition(": ")[2]: figure["value"]
+                for told, figure in figures.items()
+                if told.startswith(f"{family}, {name}, tuned: ")
+            }
+            if chosen:
+                words = ", ".join(f"{what} {number:g}" for what, number in chosen.items())
+                rows.append([family, name, words, f"{value(figures, f'time, {family}, {name}'):.0f}"])
+    batch = "SRA, process(X, y)"
+    rows.append([LINEAR, f"`{batch}`", "a batch", f"{value(figures, f'time, {LINEAR}, {batch}'):.1f}"])
+    return table(["", "", "tuned", "µs a row"], rows, 3)
+
+
+def ahead(figures: Figures) -> str:
+    """How many times the error of what is not robust is that of SRA."""
+    lines = []
+    for name, figure in figures.items():
+        if " over SRA: " in name:
+            verdict = "✓" if figure["reached"] else "✗"
+            lines.append(f"- {name}: {figure['value']:.3g} × (goal ≥ {figure['at_least']:g} {verdict})")
+    return "\n".join(lines) + "\n"
+
+
+def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
+    """Family → method → the setting that was chosen."""
+    found: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
+    for name, figure in figures.items():
+        head, chosen, _ = name.partition(", tuned: ")
+        family, _, method = head.partition(", ")
+        if chosen:
+            found[family].setdefault(method, []).append(figure["value"])
+    return {family: {name: (step, other) for name, (step, other) in each.items()} for family, each in found.items()}
+
+
+def page_with_figures(text: str) -> str:
+    """The page with every table in its place."""
+    figures = load(RESULTS)["robust_sgd"]
+    made = {"linear": linear, "labels": labels, "jumps": jumps, "settings": settings, "ahead": ahead}
+    for mark, make in made.items():
+        text = put(text, mark, make(figures))
+    return text
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        take(Path(file), RESULTS)
+    PAGE.write_text(page_with_figures(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    if sys.argv[1:]:
+        from robust_sgd_pictures import draw
+
+        draw(tuned(load(RESULTS)["robust_sgd"]))

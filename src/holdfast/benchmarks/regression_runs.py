@@ -1,0 +1,125 @@
+"""One regression on one stream of pairs, and how near it came to the truth."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.benchmarks.pairs import Kind, Pairs, linear_pairs, logistic_pairs
+from holdfast.benchmarks.regressors import Follow, Method, linear_methods, logistic_methods
+from holdfast.checks import FloatArray
+from holdfast.errors import HoldfastWarning
+from holdfast.threads import cores
+
+LINEAR, LOGISTIC = "linear", "logistic"
+LEAST = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
+RUNNING = 100  # rows of a running error
+NEAR = {LINEAR: 0.25, LOGISTIC: 0.05}  # a running error below which a method has found the truth again
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method with a setting (None: the defaults of its library) on a stream of n rows."""
+
+    family: str
+    kind: Kind
+    method: str
+    setting: tuple[float, float] | None
+    seed: int
+    n: int
+
+
+class Outcome(NamedTuple):
+    """Mean errors over rows, the first tenth left out, and what share of the clean labels was told rightly.
+
+    overall: all rows. before, after: before the change, and from its very first row on. settled: after it, but for a
+    tenth of all rows. rows: from the end of the change until the running error is small again. right, right_after: for
+    labels.
+    """
+
+    overall: float
+    before: float
+    after: float
+    settled: float
+    rows: float
+    right: float
+    right_after: float
+
+
+@cache
+def methods(family: str) -> dict[str, Method]:
+    """Those for this kind of target, by name."""
+    return {method.name: method for method in (linear_methods() if family == LINEAR else logistic_methods())}
+
+
+def pairs_of(run: Run) -> Pairs:
+    """The stream."""
+    return (linear_pairs if run.family == LINEAR else logistic_pairs)(run.kind, run.seed, run.n)
+
+
+def follower(run: Run) -> Follow:
+    """The method, ready for a stream."""
+    method = methods(run.family)[run.method]
+    if run.setting is not None:
+        return method.make(*run.setting)
+    assert method.plain is not None
+    return method.plain
+
+
+def errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
+    """How far each prediction was from the truth: squared, or for probabilities the log-loss above the least possible.
+
+    The variance of a linear truth's noise is 1, so that squared errors are in its units.
+    """
+    if family == LINEAR:
+        return np.asarray((predicted - pairs.truth) ** 2)
+    p, q = np.clip(pairs.truth, 1e-12, 1.0 - 1e-12), np.clip(predicted, LEAST, 1.0 - LEAST)
+    return np.asarray(p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q)))
+
+
+def rows_to_recover(error: FloatArray, near: float) -> int:
+    """Rows until the mean of the last RUNNING errors is below `near`; all of them if it never is.
+
+    >>> rows_to_recover(np.append(np.ones(50), np.zeros(500)), near=0.2)
+    131
+    """
+    running = np.convolve(error, np.full(RUNNING, 1.0 / RUNNING), "valid")
+    below = np.flatnonzero(running < near)
+    return int(below[0]) + RUNNING if len(below) else len(error)
+
+
+def outcome(run: Run) -> Outcome:
+    """Follow the stream, and judge."""
+    pairs = pairs_of(run)
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", HoldfastWarning)  # a lock-out shows in the figures
+        predicted = follower(run)(pairs.X, pairs.y)
+        error = errors(run.family, pairs, predicted)
+    tenth, change = run.n // 10, pairs.change
+    error = np.where(np.isfinite(error), error, math.inf)
+    right = (predicted > 0.5) == (pairs.clean > 0.5) if run.family == LOGISTIC else np.zeros(run.n)
+    return Outcome(
+        float(error[tenth:].mean()),
+        float(error[tenth:change].mean()),
+        float(error[change:].mean()),
+        float(error[change + tenth :].mean()),
+        rows_to_recover(error[change + pairs.ramp :], NEAR[run.family]),
+        float(right[tenth:change].mean()),
+        float(right[change:].mean()),
+    )
+
+
+def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
+    """All of them, in order; several: on all cores, in processes of their own."""
+    if not several:
+        return [outcome(run) for run in runs]
+    with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(outcome, runs, chunksize=4))
