@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from holdfast.scheme.state import Layout, Vector
 L2 = 0  # hyper = [ λ ]
 
 
+@cache
 def regression_layout(p: int) -> Layout:
     """The fields of theta for p features."""
     return Layout({"reference": (p + 1,), "scale": (p + 1,), "coef": (p,), "intercept": (1,), "variance": (1,)})

@@ -156,6 +156,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
             return
         self._coming = Features([*known, *new])
         self._next = SRA() if self.learner is None else self.learner.clone()
+        self._next._is_told_elsewhere("bad")  # in the class: what is infinite is not learnt
         self._recent = deque(self._recent, maxlen=self._next.n_init)
         self._short_way()
         if self._recent:

@@ -30,7 +30,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
     far
         The false-alarm rate of drifts.
     warning_far
-        The rate at which warnings would be false if each were an alarm; from `far` to 0.1.
+        The same for warnings, which last as long as there is so much to be said for a drift; from `far` to 0.1.
     direction
         Which drifts are told: "both"; "up", for instance of an error, which also falls when a model is retrained;
         or "down". The others are followed silently.
@@ -49,7 +49,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     """
 
-    def __init__(self, far: float = 1e-4, warning_far: float = 1e-2, direction: str = "both"):
+    def __init__(self, far: float = 1e-4, warning_far: float = 1e-3, direction: str = "both"):
         super().__init__()
         self.far, self.warning_far = require("far", far, high=0.1), require("warning_far", warning_far, high=0.1)
         if direction not in DIRECTIONS:

@@ -13,6 +13,7 @@ from holdfast.learners import SRA
 from holdfast.models.base import Model
 from holdfast.scheme.state import Vector
 
+FIRST = 50  # rows that the units of features and target are taken from: with ten they are rough
 STEPS = 20.0  # over ρ: as many points a fit learns at least, going through the rows again where there are fewer
 READ = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
 
@@ -44,6 +45,7 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
             gamma=self.gamma,
             far=self.far,
             patience=self.patience,
+            n_init=FIRST,
         )
 
     def _passes(self, n_rows: int) -> int:
