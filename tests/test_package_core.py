@@ -5,10 +5,10 @@ import sys
 
 import pytest
 import typer
-from packages import ROOT, empty_environment, interpreter
 from packaging.requirements import Requirement
 
 from holdfast.cli import app
+from packages import ROOT, empty_environment, interpreter
 
 pytestmark = pytest.mark.package
 
@@ -52,7 +52,9 @@ def test_only_what_the_core_needs_is_installed(core):
         name = asked.pop()
         needed.add(name)
         wanted = [Requirement(one) for one in found[name].requires or []]
-        now = [one.name.lower().replace("_", "-") for one in wanted if not one.marker or one.marker.evaluate({"extra": ""})]
+        now = [
+            one.name.lower().replace("_", "-") for one in wanted if not one.marker or one.marker.evaluate({"extra": ""})
+        ]
         asked += [one for one in now if one not in needed]
     assert set(found) == needed
     assert not needed & {"river", "scipy", "pandas", "matplotlib", "narwhals", "scikit-learn", "pip"}
@@ -64,16 +66,12 @@ def test_it_is_the_one_from_the_wheel(core, tmp_path):
     assert done.stdout.startswith(str(core.folder))
 
 
-def test_the_example_of_the_readme(core, tmp_path):
-    examples_of_the_readme(core, tmp_path)
-
-
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
-def test_all_pythons(version, wheel, tmp_path):
+def test_the_example_of_the_readme_on_all_pythons(version, core, wheel, tmp_path):
     found = interpreter(version)
     if found is None:
         pytest.skip(f"there is no Python {version} here")
-    environment = empty_environment(tmp_path / "env", wheel, python=found)
+    environment = core if found == sys.executable else empty_environment(tmp_path / "env", wheel, python=found)
     told = environment.run(["python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], tmp_path)
     assert told.stdout.strip() == version
     examples_of_the_readme(environment, tmp_path)
@@ -97,7 +95,9 @@ def test_as_a_module_and_its_version(core, tmp_path):
 def test_demo(core, tmp_path):
     done = core.run(["holdfast", "demo"], tmp_path, HOLDFAST_QUIET="1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "No picture: drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'\n" in done.stdout
+    assert (
+        "No picture: drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'\n" in done.stdout
+    )
     assert (tmp_path / "report.html").is_file()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from holdfast.benchmarks.stubborn import Client, Rows
 from holdfast.extras import needed_for
 from holdfast.learners import SRA
