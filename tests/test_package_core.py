@@ -52,10 +52,8 @@ def test_only_what_the_core_needs_is_installed(core):
         name = asked.pop()
         needed.add(name)
         wanted = [Requirement(one) for one in found[name].requires or []]
-        now = [
-            one.name.lower().replace("_", "-") for one in wanted if not one.marker or one.marker.evaluate({"extra": ""})
-        ]
-        asked += [one for one in now if one not in needed]
+        now = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
+        asked += [short for one in now if (short := one.name.lower().replace("_", "-")) not in needed]
     assert set(found) == needed
     assert not needed & {"river", "scipy", "pandas", "matplotlib", "narwhals", "scikit-learn", "pip"}
     assert "No broken requirements" in core.pip("check")
