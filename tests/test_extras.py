@@ -20,16 +20,15 @@ def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
 def test_a_package_that_is_there_and_lacks_something(monkeypatch):
     """What it says is passed on: to install it once more would not help."""
     monkeypatch.setitem(sys.modules, "nats", ModuleType("nats"))
-    with pytest.raises(MissingExtraError, match=r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"):
-        with needed_for("NATS", "nats"):
-            from nats import connect  # noqa: F401
+    told = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
+    with pytest.raises(MissingExtraError, match=told), needed_for("NATS", "nats"):
+        from nats import connect  # noqa: F401
 
 
-def test_a_package_that_a_package_needs(monkeypatch):
+def test_a_package_that_a_package_needs():
     """The one that is missing is named, not the one that was asked for."""
-    with pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which is not installed"):
-        with needed_for("drawing", "plots"):
-            raise ModuleNotFoundError("No module named 'contourpy'", name="contourpy")
+    with pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which"), needed_for("drawing", "plots"):
+        raise ModuleNotFoundError("No module named 'contourpy'", name="contourpy")
 
 
 def test_a_mistake_of_ours_is_no_missing_extra():
@@ -40,7 +39,7 @@ def test_a_mistake_of_ours_is_no_missing_extra():
 
 def test_other_errors_pass():
     with pytest.raises(ZeroDivisionError), needed_for("drawing", "plots"):
-        1 / 0
+        raise ZeroDivisionError
 
 
 def test_all_that_is_missing_is_told_together():
