@@ -93,6 +93,7 @@ CASES = [
     Case("autopilot, tied step", lambda: hf.SRA(beta=50.0), shifting(1), True),
     Case("autopilot, season", lambda: hf.SRA(lags=2, season=6), shifting(1, period=6), True, True),
     Case("SRA", lambda: hf.SRA(rho=0.01), gaussian(1)),
+    Case("SRA, patience", lambda: hf.SRA(rho=0.02, gamma=3.0, warmup=12, patience=5), shifting(1)),
     Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
     Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
     Case("SRA, d=3, gaps", lambda: hf.SRA(2, 6.0, half_life=30), with_gaps),

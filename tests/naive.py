@@ -64,12 +64,14 @@ class Run(NamedTuple):
     statistics: dict  # name -> (T, ...), likewise
 
 
-def run(model, X, gamma, norm, step, warmup, t0, y=None):
+def run(model, X, gamma, norm, step, warmup, t0, y=None, patience=0):
     """Algorithm 1 over the rows of X (of X and y for a regression); `model` is left where it ends.
 
     t0 is the number of points the model was started from: the first row is point t = t0 + 1. The threshold
-    acts from t = warmup + 1 on. A dropped point counts: t goes on.
+    acts from t = warmup + 1 on. A dropped point counts: t goes on. After `patience` dropped in a row (0: never), the
+    next `warmup` points are learnt whatever they are.
     """
+    in_a_row, lifted = 0, 0
     X = np.asarray(X)
     scores, dropped, sizes, parameters, statistics = [], [], [], [], []
     for i in range(len(X)):
@@ -79,7 +81,12 @@ def run(model, X, gamma, norm, step, warmup, t0, y=None):
 
         score = model.score(point)
         size = float(model.size(point, norm))
-        drop = t > warmup and size > gamma  # G = H where ||H|| <= gamma, and 0 where ||H|| > gamma
+        # G = H where ||H|| <= gamma, and 0 where ||H|| > gamma
+        drop = t > warmup and size > gamma and lifted == 0
+        lifted = max(0, lifted - 1)
+        in_a_row = in_a_row + 1 if drop else 0
+        if patience > 0 and in_a_row == patience:
+            in_a_row, lifted = 0, warmup
         if not drop:
             model.update(point, rho)
 

@@ -46,8 +46,11 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
     """Starts ours on the first points, hands what it has to the oracle, and runs both over the rest."""
     ours_step, oracle_step = step
 
+    patience = int(rng.integers(4))
+
     def learner(gamma):
-        return hf.StochasticApproximation(model, ours_step, gamma, norm, n_init=N_INIT, warmup=WARMUP)
+        settings = {"n_init": N_INIT, "warmup": WARMUP, "patience": patience}
+        return hf.StochasticApproximation(model, ours_step, gamma, norm, **settings)
 
     head, tail = (points[:N_INIT],), (points[N_INIT:],)
     if y is not None:
@@ -59,6 +62,7 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
     gamma = float(np.quantile(sizes, rng.uniform(0.5, 0.95))) * 1.0000001
     ours = learner(gamma)
     ours.process(*head)
+    extra["patience"] = patience
     expected = naive.run(oracle_of(ours), tail[0], gamma, norm, oracle_step, WARMUP, N_INIT, **extra)
     trace = ours.process(*tail)
     np.testing.assert_array_equal(trace.dropped, expected.dropped)

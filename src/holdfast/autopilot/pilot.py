@@ -27,6 +27,7 @@ from holdfast.scheme.state import Layout, Vector
 
 # What the pilot is told, in `settings`: what the bank is told, and the squared distance beyond which the views reject.
 CORE_SQUARED, SETTINGS = bank.SETTINGS, bank.SETTINGS + 1
+FEW_VARIABLES = 8  # of which the surprises, in nats, lie well within the bins that they are counted in
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +51,13 @@ class Pilot:
     step: Callable[..., Any]
     """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
 
-    missing: how many coordinates are NaN. surprise: the score in excess of the best. nearest: the squared distance
+    missing: how many coordinates are NaN. surprise: the score in excess of the best, in nats up to d = 8; with more
+    variables all points are further out, and it is counted in units that grow with them. nearest: the squared distance
     from the estimate. look: whether the rescue has to look at its ring."""
+
+    rejects: Callable[..., Any]
+    """(theta, y, settings, work, missing) → whether the bank would drop the point, and `nearest`; learns nothing but
+    how far out points are."""
 
     pass_by: Callable[..., Any]
     """(theta, work): right after `assess`, takes note of a point that is not learnt from."""
@@ -124,7 +130,7 @@ def make_pilot(
     assess_value, learn_value, install, swap_value = view.assess, view.learn, view.install, view.swap
     rejects, learn_bank, count, best_of = experts_of.rejects, experts_of.learn, rescue.count, experts_of.best_of
     deseason, look_at_rest, learn_rest, pass_rest_by = rest.deseason, rest.look, rest.learn, rest.pass_by
-    expert_size, share = layout.fields["experts"][1], rest.share
+    expert_size, share, per_nat = layout.fields["experts"][1], rest.share, min(1.0, FEW_VARIABLES / d)
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
     largest = LARGEST if sizes.short else LARGEST_COORDINATE
     # The working area.
@@ -159,7 +165,7 @@ def make_pilot(
         first, excess, q = assess_value(theta[value:], point, settings, work[value_at:], gaps, observed)
         second, further, p = look_at_rest(theta, point, rest, settings, work[rest_at:], gaps, observed)
         score = first + share * second + (1.0 + share) * unit
-        return score, excess + share * further, q, p
+        return score, (excess + share * further) * per_nat, q, p
 
     @kernel
     def assess(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, float]:
@@ -186,6 +192,11 @@ def make_pilot(
         distant = p > settings[CORE_SQUARED]
         change_score = learn_rest(theta, point, rest, settings, work[rest_at:], distant, out_of_core, gaps)
         return score, change_score, surprise, nearest, rejected, look
+
+    @kernel
+    def bank_rejects(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[bool, float]:
+        put_in_frame(theta, y, work, missing)
+        return rejects(theta, work[point_at : point_at + d], settings, work[bank_at:], missing > 0)
 
     @kernel
     def pass_by(theta: Vector, work: Vector) -> None:
@@ -238,6 +249,7 @@ def make_pilot(
         work_size,
         assess,
         step,
+        bank_rejects,
         pass_by,
         rest.tick,
         experts_of.means,

@@ -175,7 +175,7 @@ class Fleet:
         entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD, "dropped_in_a_row": RUN}
         with self._calls.lock:
             rows, count = self._roster.keys.rows, self._roster.store.count
-            return {"key": self.keys(), **{name: count(entry, rows) for name, entry in entries.items()}}
+            return {"key": self.keys(), **{name: np.maximum(count(entry, rows), 0) for name, entry in entries.items()}}
 
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
         """The same estimate, such as "means", of each of these streams; None for those that have not started.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.errors import BadInputError, NotStartedError
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.step import Step
 from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
@@ -49,8 +50,16 @@ class Engine(ABC):
         """Fills theta from the points held."""
 
     @abstractmethod
+    def assess(self, rows: Vector) -> Trace:
+        """What `process` would say of each row if it came next, learning nothing; nothing is said of changes."""
+
+    @abstractmethod
     def score(self, rows: Vector) -> Vector:
         """The score of each row, learning nothing."""
+
+    @abstractmethod
+    def in_place(self) -> InPlace:
+        """The shortest way for one point after another; for a model that has started."""
 
     @abstractmethod
     def estimate(self, name: str) -> Any:
@@ -95,12 +104,16 @@ class Engine(ABC):
         """What has been learnt; before the start, what it would start with from the points it has."""
         if self.started:
             return self.cell.theta
+        theta = np.zeros_like(self.cell.theta)
+        self._start(self._held_so_far(), theta)
+        return theta
+
+    def _held_so_far(self) -> Vector:
+        """The points to start with if there were no more; a variable that has shown no value is at 0."""
         held = self.cell.start[: int(self.cell.header[HELD])]
         if (held == MISSING).all():
             raise NotStartedError("there is no estimate yet: not one usable point has come")
-        theta = np.zeros_like(self.cell.theta)
-        self._start(np.where((held == MISSING).all(axis=0), 0.0, held), theta)
-        return theta
+        return np.where((held == MISSING).all(axis=0), 0.0, held)
 
     def _state_to_score_with(self) -> Vector:
         """A copy of the state, with what it would start with before the start."""

@@ -19,6 +19,7 @@ from holdfast.autopilot.sizes import FEWEST, SIZES
 from holdfast.autopilot.start import start_pilot
 from holdfast.autopilot.whiteness import pause_whiteness
 from holdfast.learners.engine import Engine
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.step import Step, WatchedStep
 from holdfast.learners.trace import Trace
 from holdfast.learners.watching import (
@@ -233,15 +234,52 @@ class PilotEngine(Engine):
         with announced(self.title):
             start_pilot(self.watch.pilot, points, theta[: self.watch.pilot.layout.size], self.seed)
             if theta is self.cell.theta:
-                nothing = (np.empty((1, RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
-                self.watch.run(self.cell.state, points, self.cell.settings, self.cell.work, *nothing, True)
+                self._learn_of_start(self.cell.state, points)
+
+    def _learn_of_start(self, state: Vector, points: Vector) -> None:
+        """What else there is to learn from the points that the start was made of."""
+        nothing = (np.empty((1, RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
+        self.watch.run(state, points, self.cell.settings, self.cell.work, *nothing, True)
+
+    def _state_to_assess_with(self) -> Vector:
+        """A copy of the state; before the start, as it would be if there were no more points to start with."""
+        state = self._state_to_score_with()
+        if not self.started:
+            self._learn_of_start(state, self._held_points(self._held_so_far()))
+        return state
+
+    def assess(self, rows: Vector) -> Trace:
+        """Score, p-value and fate of each row, as if it came next; learns nothing."""
+        state, settings, work = self._state_to_assess_with(), self.cell.settings, self.cell.work
+        scores, p_values, fates = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
+        with announced(self.title):
+            self.watch.score(state, rows, settings, work, scores, p_values)
+            self.watch.judge(state, rows, settings, work, p_values, fates)
+        return Trace(scores, fates, watched=(np.full(len(rows), math.nan), p_values))
 
     def score(self, rows: Vector) -> Vector:
         """The score of each row, as if it came next; learns nothing."""
-        scores = np.empty(len(rows))
+        scores, cell = np.empty(len(rows)), self.cell
         with announced(self.title):
-            self.watch.score(self._state_to_score_with(), rows, self.cell.settings, self.cell.work, scores)
+            self.watch.score(self._state_to_score_with(), rows, cell.settings, cell.work, scores, np.empty(len(rows)))
         return scores
+
+    def certainty(self) -> float:
+        """The logarithm of the evidence for a change, less that at which an alarm is raised."""
+        if not self.started:
+            return -math.inf
+        with announced(self.title):
+            return float(self.watch.certainty(self.cell.state, self.cell.settings))
+
+    def in_place(self) -> InPlace:
+        """One point after another, at one place; `answer` has what became of the last."""
+        cell, row = self.cell, self._row
+        both = np.zeros(2)  # score, p-value
+        learn = (cell.state, row, cell.settings, cell.work, self._results, self._fates, np.zeros((0, 0)), False)
+        assess = (cell.state, row, cell.settings, cell.work, both[:1], both[1:])
+        certainty = (self.watch.certainty, (cell.state, cell.settings))
+        with announced(self.title):
+            return InPlace(row, both, self._fates, (self.watch.run, learn), (self.watch.score, assess), certainty)
 
     def estimate(self, name: str) -> Vector:
         """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""

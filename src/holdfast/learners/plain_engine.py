@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast.errors import BadInputError
 from holdfast.learners.engine import Engine
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.step import BadStep, DroppedStep, Step
 from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
@@ -31,6 +32,7 @@ class PlainEngine(Engine):
         norm: str,
         n_init: int,
         warmup: int,
+        patience: int,
         seed: int,
     ) -> None:
         self.functions = model.functions(width)
@@ -44,7 +46,7 @@ class PlainEngine(Engine):
             raise BadInputError(f"{type(step_size).__name__} has more than {len(step)} parameters")
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyper(width)
-        settings = np.concatenate([[gamma * gamma, warmup], step, self.hyper])
+        settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])
         self.norm, self.rule = norm, type(step_size).rule
         self.algorithm = bind(self.functions, norm, self.rule, len(settings))
         cell = Cell(settings, self.algorithm.work_size, self.functions.layout.size, (int(n_init), width))
@@ -74,12 +76,24 @@ class PlainEngine(Engine):
         with announced(self.title):
             self.functions.start(self._held_points(held), theta, self.hyper, self.seed)
 
+    def assess(self, rows: Vector) -> Trace:
+        """−log f of each row, and whether the threshold would reject it, learning nothing."""
+        scores, fates = np.empty(len(rows)), np.empty(len(rows), np.int8)
+        cell = self.cell
+        with announced(self.title):
+            self.algorithm.assess(self._state_to_score_with(), rows, cell.settings, cell.work, scores, fates)
+        return Trace(scores, fates)
+
     def score(self, rows: Vector) -> Vector:
         """−log f of each row, learning nothing."""
-        scores = np.empty(len(rows))
+        return self.assess(rows).score
+
+    def in_place(self) -> InPlace:
+        """One point after another, at one place."""
+        cell, row, score, fate = self.cell, np.zeros((1, self.width)), np.zeros(1), np.zeros(1, np.int8)
+        at = (cell.state, row, cell.settings, cell.work, score, fate)
         with announced(self.title):
-            self.algorithm.score(self._state_to_score_with(), rows, self.cell.settings, self.cell.work, scores)
-        return scores
+            return InPlace(row, score, fate, (self.algorithm.run, (*at, np.zeros((0, 0)))), (self.algorithm.assess, at))
 
     def estimate(self, name: str) -> Any:
         """As the model tells it."""

@@ -25,6 +25,8 @@ class NamedRows:
 
 def is_point(x: Any, width: int | None) -> bool:
     """Whether x is one point rather than a batch: of a single variable, a vector is a batch."""
+    if isinstance(x, NamedRows):
+        return False
     return isinstance(x, Mapping) or np.ndim(x) == 0 or (width != 1 and np.ndim(x) == 1 and not _has_rows(x))
 
 

@@ -51,6 +51,8 @@ class SRA(StochasticApproximation):
         (512 bytes): somewhat later alarms, and no look at what the past tells of the next point.
     n_init: points the start is made from: 10, on autopilot 50 (100 to choose the number of components, or two seasons).
     warmup: points before the threshold acts; on autopilot it always does. seed: of the start.
+    patience: points dropped in a row after which the threshold does not act for another `warmup` points; 0, as in the
+        paper: it always acts. The autopilot has a rescue of its own.
     on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
@@ -86,6 +88,7 @@ class SRA(StochasticApproximation):
         memory: str = "full",
         n_init: int | None = None,
         warmup: int = 50,
+        patience: int = 0,
         seed: int = 0,
         on_bad: str = "skip",
     ) -> None:
@@ -113,6 +116,8 @@ class SRA(StochasticApproximation):
             raise BadInputError(f"memory={memory!r} is the autopilot's, which runs without {', '.join(by_hand)}")
         if memory != "full" and (lags or season):
             raise BadInputError(f"memory={memory!r} has no room for lags and season")
+        if patience and self._on_autopilot:
+            raise BadInputError("patience is for a threshold of your own (gamma or rho): the autopilot needs none")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model
@@ -122,6 +127,7 @@ class SRA(StochasticApproximation):
             norm,
             n_init=self._start_size() if n_init is None else n_init,
             warmup=warmup,
+            patience=patience,
             seed=seed,
             on_bad=on_bad,
         )
@@ -193,6 +199,13 @@ class SRA(StochasticApproximation):
         from holdfast.learners.summary import summarise
 
         return summarise(self._piloted())
+
+    def certainty(self) -> float:
+        """On autopilot: the logarithm of the evidence for a change, less that at which an alarm is raised.
+
+        Below 0; log(far/q) or more where an alarm would have been raised at a promise of q instead of `far`.
+        """
+        return self._piloted().certainty() if self._engine is not None else -math.inf
 
     def calibration(self) -> dict[str, float]:
         """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, the step ρ in use."""

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require, require_whole
 from holdfast.errors import BadInputError, CheckpointError, NotStartedError
 from holdfast.learners import checkpoint
 from holdfast.learners.engine import Engine
 from holdfast.learners.estimates import Estimates
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.parameters import Parameters
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
@@ -45,6 +47,8 @@ class StochasticApproximation(Parameters, Estimates):
     gamma: the threshold γ; infinity switches it off. norm: how ‖H‖ is measured, one of the model's norms:
         "whitened" (in standard deviations), "mean" or "full" (as in the paper, in the units of the data).
     n_init: points the start is made from. warmup: points before the threshold acts.
+    patience: points dropped in a row after which it does not act for another `warmup` points, so that no shift leaves
+        the model deaf; 0, as in the paper: it always acts.
     seed: of the start. on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
@@ -63,7 +67,7 @@ class StochasticApproximation(Parameters, Estimates):
     @property
     def retunable(self) -> tuple[str, ...]:
         """Settings that a state knows nothing of: a learner that differs in these alone can go on with it."""
-        return ("gamma", "norm", "warmup", "on_bad")
+        return ("gamma", "norm", "warmup", "patience", "on_bad")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -78,13 +82,14 @@ class StochasticApproximation(Parameters, Estimates):
         *,
         n_init: int = 10,
         warmup: int = 50,
+        patience: int = 0,
         seed: int = 0,
         on_bad: str = "skip",
     ) -> None:
         self.model = model if model is not None else GaussianMixture()
         self.step_size = step_size if step_size is not None else Constant(0.01)
         self.gamma, self.norm = gamma, norm
-        self.n_init, self.warmup, self.seed, self.on_bad = n_init, warmup, seed, on_bad
+        self.n_init, self.warmup, self.patience, self.seed, self.on_bad = n_init, warmup, patience, seed, on_bad
         self._teller = Teller()
         self._check()
         self._engine: Engine | None = None
@@ -105,8 +110,12 @@ class StochasticApproximation(Parameters, Estimates):
             and not (0.0 < self.gamma * self.gamma < math.inf)
         ):
             raise BadInputError(f"gamma={self.gamma!r} cannot be squared: take other units, or norm='whitened'")
-        for name, least in (("n_init", 1), ("warmup", 0), ("seed", 0)):
+        for name, least in (("n_init", 1), ("warmup", 0), ("patience", 0), ("seed", 0)):
             require_whole(name, getattr(self, name), least)
+        if self.patience and not self.warmup:
+            raise BadInputError(
+                "patience lifts the threshold for as many points as the warm-up has: warmup must not be 0"
+            )
         if self.on_bad not in ("skip", "raise"):
             raise BadInputError(f"on_bad must be 'skip' or 'raise', not {self.on_bad!r}")
         if self.n_init < self.model.least_points:
@@ -168,6 +177,21 @@ class StochasticApproximation(Parameters, Estimates):
         self._teller.look_for_silence(engine, depth=5)
         return trace.step(0)
 
+    def in_place(self) -> InPlace:
+        """The shortest way for one point after another, without a `Step` for each: for use within other libraries."""
+        if not self.started:
+            raise NotStartedError("the model has not started yet: there is nothing to learn in place")
+        return self._open_engine.in_place()
+
+    def follow_up(self, fate: int) -> tuple[Alarm, ...]:
+        """What follows from a point that was learnt in place and was not simply learnt: the alarms that it raised."""
+        engine = self._open_engine
+        if engine.rescues:
+            return engine.answer()[1].alarms
+        if fate == REJECTED:
+            self._teller.look_for_lock_out(engine, depth=5)
+        return ()
+
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
         """Learns a batch, row by row, exactly as `update` would, and continues from there next time.
 
@@ -226,7 +250,7 @@ class StochasticApproximation(Parameters, Estimates):
 
     def _make_engine(self, width: int) -> Engine:
         """The memory for points of this many numbers."""
-        settings = (self.norm, self.n_init, self.warmup, self.seed)
+        settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
         return PlainEngine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
 
     def _open(self, engine: Engine) -> None:
@@ -318,6 +342,19 @@ class StochasticApproximation(Parameters, Estimates):
             engine.refuse_bad(rows)
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
+
+    def assess(self, x: Any, y: Any = None) -> Any:
+        """What `update` would answer to a point, or `process` to a batch, if it came next; learns nothing.
+
+        Score, whether it would be dropped and, on autopilot, p-value and `anomaly`. Nothing is said of changes, which
+        are a matter of many points. Before the start it goes by the points that have come.
+        """
+        engine, single = self._open_engine, is_point(x, self._feature_width)
+        rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
+        if self.on_bad == "raise":
+            engine.refuse_bad(rows)
+        trace = engine.assess(rows)
+        return trace.step(0) if single else trace
 
     def predict(self, x: Any) -> Any:
         """The target that a regression expects at x, or at each row of a batch."""

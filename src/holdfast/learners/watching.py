@@ -58,7 +58,14 @@ class Watch:
     """See `scheme.holding.hold_many`."""
 
     score: Callable[..., Any]
-    """(state, rows, settings, work, scores): the score of each row, if it came next; learns nothing."""
+    """(state, rows, settings, work, scores, p_values): of each row, if it came next; learns nothing."""
+
+    judge: Callable[..., Any]
+    """(state, rows, settings, work, p_values, fates): what would become of each row, given its p-value. For a copy of
+    the state: the bank takes note of the rows."""
+
+    certainty: Callable[..., Any]
+    """(state, settings) → the logarithm of the evidence for a change, less that at which an alarm is raised."""
 
     first_unusable: Callable[..., Any]
     """(rows) → the first row that cannot be used, −1 if there is none."""
@@ -99,9 +106,10 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
     work_size = detector_work + detector.work_size
     assess, step, pass_by, means = pilot.assess, pilot.step, pilot.pass_by, pilot.means
     tick, carrier, observe, pass_time = pilot.tick, pilot.carrier, detector.observe, detector.tick
+    rejects, detector_certainty = pilot.rejects, detector.certainty
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
     pieces = [assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise]
-    stamp = fingerprint([*pieces, keep_small, suspicion, astray, move_pilot, move_detector])
+    stamp = fingerprint([*pieces, keep_small, suspicion, astray, move_pilot, move_detector, rejects])
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -244,13 +252,32 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
                 j += 1
             done[s] = j
 
-    def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
+    def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
+        theta = state[HEADER:theta_end].view(number)
+        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
         for i in range(len(rows)):
             missing = missing_coordinates(rows[i])
-            scores[i] = math.nan
+            scores[i], p_values[i] = math.nan, math.nan
             if missing >= 0:
-                scores[i], _ = assess(state[HEADER:theta_end].view(number), rows[i], settings, work, missing)
+                scores[i], surprise = assess(theta, rows[i], settings, work, missing)
+                p_values[i] = p_value(tally, tree, surprise, settings[FAR])
+
+    def judge(state, rows, settings, work, p_values, fates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        theta = state[HEADER:theta_end].view(number)
+        for i in range(len(rows)):
+            missing = missing_coordinates(rows[i])
+            fates[i] = UNUSABLE
+            if missing >= 0:
+                rejected, nearest = rejects(theta, rows[i], settings, work, missing)
+                fates[i] = REJECTED if rejected else LEARNT
+                if p_values[i] <= settings[FAR] and nearest > settings[ODD_SQUARED]:
+                    fates[i] |= ANOMALOUS
+
+    def certainty(state, settings):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        return detector_certainty(state[HEADER:theta_end].view(number), changes, settings[THRESHOLD])
 
     def first_unusable(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -275,6 +302,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
         compiled(run_many, releases_gil=True),
         hold_many(missing_coordinates),
         compiled(score, releases_gil=True),
+        compiled(judge, releases_gil=True),
+        compiled(certainty),
         compiled(first_unusable),
         missing_coordinates,
         latest_points,

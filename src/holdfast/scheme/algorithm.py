@@ -3,6 +3,9 @@
     score ← −log f(y; θ)
     θ ← θ − ρ_t·H(y)   if ‖H(y)‖ ≤ γ or t ≤ warm-up;   otherwise the point is dropped and θ stays.
 
+With a patience, which the paper does not have, so many points dropped in a row lift the threshold: as many points as
+the warm-up has are learnt whatever they are. Then it acts again.
+
 The functions below know nothing of classes: they take the flat state, the point, the settings and a working area.
 """
 
@@ -19,8 +22,8 @@ from holdfast.scheme.compiling import compiled, fingerprint, is_kernel, kernel
 from holdfast.scheme.functions import Functions
 from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
 
-# settings = [ γ² | warm-up | step size's parameters (4) | the model's fixed numbers … ]
-GAMMA_SQUARED, WARMUP, STEP, HYPER = 0, 1, 2, 6
+# settings = [ γ² | warm-up | patience, 0 for none | step size's parameters (4) | the model's fixed numbers … ]
+GAMMA_SQUARED, WARMUP, PATIENCE, STEP, HYPER = 0, 1, 2, 3, 7
 
 LARGEST = 1e150  # beyond, a square overflows: such a number is as good as infinite
 
@@ -38,7 +41,9 @@ class Turn:
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; also for use from Python."""
 
     judge: Callable[..., Any]
-    """(theta, t, y, settings, work, missing) → (score, whether the threshold rejects the point)."""
+    """(theta, t, run, y, settings, work, missing) → (score, whether the threshold rejects the point).
+
+    run: points dropped in a row before; below 0 the threshold is lifted."""
 
     learn: Callable[..., Any]
     """(theta, t, y, settings, work, missing): right after `judge`, moves θ by ρ_t·H."""
@@ -65,14 +70,20 @@ class Algorithm:
     update: Callable[..., Any]
     """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
 
-    score: Callable[..., Any]
-    """(state, rows, settings, work, scores): −log f of each row; learns nothing."""
+    assess: Callable[..., Any]
+    """(state, rows, settings, work, scores, fates): −log f and fate of each row, if it came next; learns nothing."""
 
     first_unusable: Callable[..., Any]
     """(rows) → the first row that cannot be used, −1 if there is none."""
 
     missing_coordinates: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+
+
+@kernel
+def points_used(state: Vector) -> float:
+    """How many points have been used, those of the start included."""
+    return state[SEEN] - state[BAD] + state[HELD] + 1.0
 
 
 @cache
@@ -104,19 +115,23 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
         return missing
 
     @kernel
-    def judge(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
+    def judge(
+        theta: Vector, t: float, run: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[float, bool]:
         hyper = settings[HYPER:]
         score = evaluate(theta, y, hyper, work, missing)
         far_out = squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]
-        return score, far_out & (t > settings[WARMUP])
+        return score, far_out & (t > settings[WARMUP]) & (run >= 0.0)
 
     @kernel
     def learn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> None:
         advance(theta, y, settings[HYPER:], work, rule(t, settings[STEP:HYPER]), missing)
 
     @kernel
-    def turn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[float, bool]:
-        score, rejected = judge(theta, t, y, settings, work, missing)
+    def turn(
+        theta: Vector, t: float, run: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[float, bool]:
+        score, rejected = judge(theta, t, run, y, settings, work, missing)
         if not rejected:
             learn(theta, t, y, settings, work, missing)
         return score, rejected
@@ -125,15 +140,15 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
     def step(state: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, int]:
         theta = state[HEADER:theta_end]
         state[SEEN] += 1.0
-        t = state[SEEN] - state[BAD] + state[HELD] + 1.0  # points used so far, those of the start and this one included
+        t, run = points_used(state), state[RUN]
         if width > 1 and missing > 0:
-            score, rejected = turn(theta, t, y, settings, work, True)
+            score, rejected = turn(theta, t, run, y, settings, work, True)
         else:
-            score, rejected = turn(theta, t, y, settings, work, False)
+            score, rejected = turn(theta, t, run, y, settings, work, False)
         if not rejected:
-            state[RUN] = 0.0
+            state[RUN] = run + 1.0 if run < 0.0 else 0.0
             return score, LEARNT
-        state[RUN] += 1.0
+        state[RUN] = -settings[WARMUP] if run + 1.0 == settings[PATIENCE] else run + 1.0
         state[DROPPED] += 1.0
         return score, REJECTED
 
@@ -156,9 +171,10 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
     scalar_at = n_settings + functions.work_size  # for a point that is one number
     fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
     state_at = score_at + 1
-    evaluate, estimate, trouble_at = functions.evaluate, functions.estimate, functions.trouble_at
+    estimate, trouble_at = functions.estimate, functions.trouble_at
     turn = make_turn(functions, norm, rule)
-    missing_coordinates, step, take, stamp = turn.missing_coordinates, turn.step, turn.take, turn.stamp
+    missing_coordinates, judge, stamp = turn.missing_coordinates, turn.judge, turn.stamp
+    step, take = turn.step, turn.take
 
     def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
@@ -196,14 +212,17 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         stamp  # noqa: B018
         return learn_usable(cell, y)
 
-    def score(state, rows, settings, work, scores):  # type: ignore[no-untyped-def]
+    def assess(state, rows, settings, work, scores, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for i in range(len(rows)):
             missing = missing_coordinates(rows[i])
-            scores[i] = math.nan
+            scores[i], fates[i] = math.nan, UNUSABLE
             if missing >= 0:
-                theta, hyper = state[HEADER:theta_end], settings[HYPER:]
-                scores[i] = evaluate(theta, rows[i], hyper, work, missing > 0)
+                t = points_used(state) + 1.0
+                scores[i], rejected = judge(
+                    state[HEADER:theta_end], t, state[RUN], rows[i], settings, work, missing > 0
+                )
+                fates[i] = REJECTED if rejected else LEARNT
 
     def first_unusable(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -217,7 +236,7 @@ def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float]
         functions.work_size + 3,
         compiled(run, releases_gil=True),
         compiled(update),
-        compiled(score, releases_gil=True),
+        compiled(assess, releases_gil=True),
         compiled(first_unusable),
         missing_coordinates,
     )

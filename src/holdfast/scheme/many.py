@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.scheme.algorithm import LEARNT, REJECTED, Turn, make_turn
+from holdfast.scheme.algorithm import LEARNT, PATIENCE, REJECTED, WARMUP, Turn, make_turn
 from holdfast.scheme.columns import QUAD, columns, columns_to_rows, put_flags, rows_to_columns
 from holdfast.scheme.compiling import compiled, kernel
 from holdfast.scheme.functions import Functions
@@ -151,7 +151,8 @@ def side_by_side(
         theta, work = cell[theta_at:], cell[work_at:]
         seen = cell[SEEN] + 1.0
         t = seen - cell[BAD] + cell[HELD] + 1.0
-        score, rejected = judge(theta, t, y, settings, work, False)
+        run = cell[RUN]
+        score, rejected = judge(theta, t, run, y, settings, work, False)
         some = any_of(rejected)
         if some:
             for i in range(theta_size):
@@ -161,7 +162,8 @@ def side_by_side(
             for i in range(theta_size):
                 theta[i] = where(rejected, cell[kept_at + i], theta[i])
         cell[SEEN] = seen
-        cell[RUN] = where(rejected, cell[RUN] + 1.0, 0.0)
+        longer = where(run + 1.0 == settings[PATIENCE], 0.0 - settings[WARMUP], run + 1.0)
+        cell[RUN] = where(rejected, longer, where(run < 0.0, run + 1.0, 0.0))
         cell[DROPPED] += where(rejected, 1.0, 0.0)
         return score, rejected
 

@@ -28,7 +28,7 @@ Vector = npt.NDArray[np.float64]
 SEEN = 0  # points that came, of any kind
 DROPPED = 1  # points the threshold rejected
 BAD = 2  # points that could not be used: not a number, infinite, outside the model's support
-RUN = 3  # points dropped in a row, up to the last one
+RUN = 3  # points dropped in a row, up to the last one; below 0, points yet to come for which the threshold is lifted
 HELD = 4  # points held in `start`; once the model has started, −1 − the usable points before the first one held
 HEADER = 5
 
