@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-spark test-package lint types layers bench clean
+.PHONY: demo test test-certified test-long test-spark test-package lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
@@ -19,6 +19,10 @@ test: lint layers
 
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m long tests
+
+# scikit-learn checks the array interface only where SciPy is told to support it before it is imported.
+test-certified: $(VENV)/.dev
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m certified tests/test_certified.py
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark tests

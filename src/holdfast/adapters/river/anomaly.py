@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import struct
 import warnings
 from collections import deque
 from collections.abc import Hashable, Mapping
+from math import isnan, log10
 from typing import Any
 
 import numpy as np
@@ -73,26 +73,23 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self._coming = Features(())
         self._next: StochasticApproximation | None = None  # over more features: takes over once it has started
         self._recent: deque[Point] = deque()
-        self._slowly()
+        self._short_way()
 
-    def _slowly(self) -> None:
-        """Every point takes the long way."""
-        self._n, self._values = -1, lambda x: ()
-        self._put = self._learn = self._assess = lambda *numbers: None
-        self._fate = self._answer = np.zeros(2).data
-        self._rarity = False
+    def _short_way(self) -> None:
+        """Points that have all features and no others take it, unless there are new features to wait for."""
+        settled = self._model is not None and self._next is None
+        self._place = self._model.in_place() if settled and self._model is not None else None
+        self._values = self._features.reader() if settled else None
 
-    def _quickly(self, model: StochasticApproximation) -> None:
-        """A point that has all features and no others takes the short way."""
-        place = model.in_place()
-        self._put, self._learn, self._fate, self._assess, self._answer = (
-            place.put,
-            place.learn,
-            place.fate,
-            place.assess,
-            place.score,
-        )
-        self._n, self._values, self._rarity = len(self._features), self._features.reader(), len(place.score) > 1
+    def _put(self, x: Mapping[Hashable, Any]) -> bool:
+        """Whether the point can take the short way; then it lies where that begins."""
+        if self._place is None or self._values is None:
+            return False
+        try:
+            self._place.put(*self._values(x))
+            return len(x) == len(self._features.names)
+        except NOT_PLAIN:
+            return False
 
     @property
     def model(self) -> StochasticApproximation | None:
@@ -101,34 +98,24 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Hashable, Any]) -> None:
         """Learns a point, or drops it."""
-        try:
-            self._put(*self._values(x))
-            plain = len(x) == self._n
-        except NOT_PLAIN:
-            plain = False
-        if plain:
-            self._learn()
-            if self._fate[0]:
-                self._model.follow_up(self._fate[0])  # type: ignore[union-attr]
-        else:
+        place = self._place
+        if not self._put(x) or place is None:
             self._learn_any(as_point(x))
+            return
+        place.learn()
+        if place.fate[0] and self._model is not None:
+            self._model.follow_up(place.fate[0])
 
     def score_one(self, x: Mapping[Hashable, Any]) -> float:
         """How rare the point is; 0 while too little has been seen, and where there is nothing to judge by."""
-        try:
-            self._put(*self._values(x))
-            plain = len(x) == self._n
-        except NOT_PLAIN:
-            plain = False
-        if plain:
-            self._assess()
-            if self._rarity:
-                p = self._answer[1]
-                if p > 0.0:
-                    return -math.log10(p)
-            elif self._answer[0] == self._answer[0]:
-                return self._answer[0]  # type: ignore[no-any-return]
-        return self._score_any(as_point(x))
+        place = self._place
+        if not self._put(x) or place is None:
+            return self._score_any(as_point(x))
+        place.assess()
+        score = place.score
+        if len(score) > 1:
+            return -log10(score[1]) if score[1] > 0.0 else self._score_any(as_point(x))
+        return score[0] if score[0] == score[0] else self._score_any(as_point(x))
 
     def _score_any(self, point: Point) -> float:
         if self._model is None:
@@ -137,9 +124,9 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         if np.isnan(row).all():
             return 0.0
         step = self._model.assess(NamedRows(row[None], self._features.labels)).step(0)
-        if math.isnan(step.p_value):
+        if isnan(step.p_value):
             return step.score if step.score == step.score else 0.0
-        return -math.log10(step.p_value) if step.p_value > 0.0 else RAREST
+        return -log10(step.p_value) if step.p_value > 0.0 else RAREST
 
     def _learn_any(self, point: Point) -> None:
         self._meet(point)
@@ -170,7 +157,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self._coming = Features([*known, *new])
         self._next = SRA() if self.learner is None else self.learner.clone()
         self._recent = deque(self._recent, maxlen=self._next.n_init)
-        self._slowly()
+        self._short_way()
         if self._recent:
             rows: Vector = np.array([self._coming.vector(before) for before in self._recent])
             self._next.process(NamedRows(rows, self._coming.labels))
@@ -178,18 +165,14 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
     def _take_over(self) -> None:
         self._model, self._features, self._next = self._next, self._coming, None
         self._recent.clear()
-        assert self._model is not None
-        self._quickly(self._model)
+        self._short_way()
 
     def __getstate__(self) -> dict[str, Any]:
-        machinery = ("_values", "_put", "_learn", "_assess", "_fate", "_answer", "_n", "_rarity")
-        return {name: value for name, value in self.__dict__.items() if name not in machinery}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_place", "_values")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._slowly()
-        if self._model is not None and self._next is None:
-            self._quickly(self._model)
+        self._short_way()
 
     @property
     def _raw_memory_usage(self) -> int:

@@ -1,0 +1,113 @@
+"""Robust logistic regression by scikit-learn's rules."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator
+from holdfast.errors import BadInputError
+from holdfast.learners import SRA
+from holdfast.models import LogisticRegression
+from holdfast.scheme.state import Vector
+
+SURE = 1e-15
+
+
+class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
+    """Logistic regression by stochastic gradient descent that drops incredible labels and follows changes.
+
+    A label to which the model gives less than the probability `far` is not learnt from. More than two classes are each
+    held against the rest.
+
+    The settings are those of `RobustRegressor`; gamma is in terms of the Pearson residual, √((1 − p)/p) for a label of
+    probability p. Give `partial_fit` all `classes` with the first rows.
+
+    classes_, coef_ (1 or K, p), intercept_ (1 or K,), n_iter_, learners_: one a class, or one for two classes.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 2))
+    >>> y = np.where(X[:, 0] - X[:, 1] > 0.0, "up", "down")
+    >>> model = RobustClassifier().fit(X, y)
+    >>> model.predict([[2.0, -1.0], [-2.0, 1.0]])
+    array(['up', 'down'], dtype='<U4')
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learns the pairs, forgetting all that was learnt before."""
+        rows, labels = validate_data(self, X, y, **READ)
+        check_classification_targets(labels)
+        self._begin(np.unique(labels))
+        self.n_iter_ = self._passes(len(rows))
+        for _ in range(self.n_iter_):
+            self._learn(rows, labels)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learns more pairs, each once; the first call needs all classes that there are."""
+        first = not hasattr(self, "learners_")
+        if first and classes is None:
+            raise BadInputError("the first call of partial_fit needs classes: all labels that there will be")
+        rows, labels = validate_data(self, X, y, reset=first, **READ)
+        check_classification_targets(labels)
+        if first:
+            self._begin(np.unique(column_or_1d(classes)))
+        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise BadInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            raise BadInputError(f"unknown class {unknown[0]!r}; the classes are {self.classes_}")
+        self.n_iter_ = 1
+        self._learn(rows, labels)
+        return self
+
+    def _begin(self, classes: npt.NDArray[Any]) -> None:
+        self.classes_ = classes
+        n_learners = len(classes) if len(classes) > 2 else len(classes) - 1
+        self.learners_: list[SRA] = [self._learner(LogisticRegression) for _ in range(n_learners)]
+
+    def _learn(self, rows: Vector, labels: npt.NDArray[Any]) -> None:
+        for learner, label in zip(self.learners_, self.classes_[-len(self.learners_) :], strict=False):
+            learner.process(rows, (labels == label).astype(np.float64))
+
+    @property
+    def coef_(self) -> Vector:
+        """(1, p) for two classes, else (K, p)."""
+        return np.array([learner.coef for learner in self.learners_])
+
+    @property
+    def intercept_(self) -> Vector:
+        """(1,) for two classes, else (K,)."""
+        return np.array([learner.intercept for learner in self.learners_])
+
+    def _chances(self, X: Any) -> Vector:
+        """(n, learners): how likely the class of each learner is, by itself."""
+        check_is_fitted(self)
+        rows = self._features(X)
+        chances = [learner.predict(rows) for learner in self.learners_]
+        return np.column_stack(chances) if chances else np.empty((len(rows), 0))
+
+    def predict_proba(self, X: Any) -> Vector:
+        """(n, K): how likely each class is, for each row."""
+        chances = self._chances(X)
+        if len(self.classes_) <= 2:
+            return np.column_stack([1.0 - chances.sum(axis=1), chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0.0, chances, 1.0) / np.where(total > 0.0, total, len(self.classes_)))
+
+    def decision_function(self, X: Any) -> Vector:
+        """The logarithm of the odds: (n,) of the second class of two, else (n, K)."""
+        chances = np.clip(self._chances(X), SURE, 1.0 - SURE)
+        odds = np.log(chances / (1.0 - chances))
+        return np.asarray(odds[:, 0] if len(self.classes_) == 2 else odds)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most likely class of each row."""
+        most_likely = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[most_likely])
