@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, func, select
 
 from holdfast.benchmarks.stubborn import Client, Rows
+from holdfast.extras import needed_for
 from holdfast.learners import SRA
 from holdfast.server.live.desk import Desk
 from holdfast.server.store import Store
@@ -17,6 +17,9 @@ from holdfast.server.store.alarms import find_alarms
 from holdfast.server.store.blocks import TIMED, Block
 from holdfast.server.store.points import points_between
 from holdfast.server.store.tables import CONDENSED
+
+with needed_for("this benchmark", "server"):
+    from sqlalchemy import Connection, func, select
 
 ALL = 2**53  # more than there are
 

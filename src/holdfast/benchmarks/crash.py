@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.benchmarks.crashing import Watch, same
 from holdfast.benchmarks.figure import Figure, power_of_ten
-from holdfast.benchmarks.nats_server import SUBJECT, message, publish, running
+from holdfast.benchmarks.nats_server import SUBJECT, message, publish, require_client, running
 
 TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is equal to the last bit"
 POINTS, KILLS = 1_000_000, 50
@@ -27,6 +27,7 @@ def stream(n: int) -> list[float]:
 
 def measure(quick: bool) -> list[Figure]:
     """From a file, and from JetStream."""
+    require_client()
     points, kills = (TASTE, FEW) if quick else (POINTS, KILLS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -103,7 +103,8 @@ def optimal(kind: Kind, share: float) -> Scores:
 
 def focus(clip: float = math.inf) -> Scores:
     """FOCuS for a mean that is not known and a variance that is, on data clipped as told."""
-    from changepoint_online import Focus, Gaussian
+    with needed_for("FOCuS", "rivals"):
+        from changepoint_online import Focus, Gaussian
 
     def scores(y: FloatArray) -> FloatArray:
         detector = Focus(Gaussian())

@@ -56,6 +56,11 @@ class Server:
             self.process = None
 
 
+def require_client() -> None:
+    """Says so where it is missing."""
+    require("this benchmark", "nats", "nats")
+
+
 def nats_server(folder: Path, *options: str) -> Server:
     """NATS with JetStream, which keeps its messages in this folder."""
     beside = str(Path(sys.executable).parent)
@@ -69,7 +74,7 @@ def nats_server(folder: Path, *options: str) -> Server:
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """A server with a stream for SUBJECT; its URL."""
-    require("this benchmark", "nats", "nats")
+    require_client()
     server = nats_server(folder)
     url = f"nats://127.0.0.1:{server.port}"
     try:

@@ -45,7 +45,7 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
                 picture.write_bytes(_draw(study, file_format=picture.suffix.lower()[1:]))
     except MissingExtraError as error:
         top.append(f"No picture: {error}")
-        console.print(f"No picture: {error}", markup=False, highlight=False, style="yellow")
+        console.print(f"No picture: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
     footer = f"holdfast {__version__} · seed {seed} · {study.learner!r}"
     write_report(out, TITLE, lead, [Section("", top), *sections], footer)
     console.print(f"Report: {out}", markup=False, highlight=False, soft_wrap=True)

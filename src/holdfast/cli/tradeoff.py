@@ -64,7 +64,7 @@ def run_tradeoff(
         fine = [low * (high / low) ** (i / steps) for i in range(steps + 1)]
         console.print(f"Picture: {draw_tradeoff(fine, constants, out)}")
     except MissingExtraError as error:
-        console.print(f"No picture: {error}", markup=False)
+        console.print(f"No picture: {error}", markup=False, soft_wrap=True)
 
 
 def table_of(gammas: Sequence[float], constants: tradeoff.Constants) -> Table:
