@@ -23,10 +23,10 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
     """Logistic regression by stochastic gradient descent that drops incredible labels and follows changes.
 
     A label to which the model gives less than the probability `far` is not learnt from. More than two classes are each
-    held against the rest.
+    held against the rest. Give `partial_fit` all `classes` with the first rows.
 
-    The settings are those of `RobustRegressor`; gamma is in terms of the Pearson residual, √((1 − p)/p) for a label of
-    probability p. Give `partial_fit` all `classes` with the first rows.
+    far: the least probability of a label that is believed. The other settings are those of `RobustRegressor`; gamma,
+        instead of `far`, is in terms of the Pearson residual, √((1 − p)/p) for a label of probability p.
 
     classes_, coef_ (1 or K, p), intercept_ (1 or K,), n_iter_, learners_: one a class, or one for two classes.
 
@@ -38,6 +38,18 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
     >>> model.predict([[2.0, -1.0], [-2.0, 1.0]])
     array(['up', 'down'], dtype='<U4')
     """
+
+    def __init__(
+        self,
+        *,
+        rho: float = 0.01,
+        gamma: float | None = None,
+        far: float = 0.02,
+        l2: float = 0.0,
+        patience: int = 20,
+        max_iter: int | None = None,
+    ) -> None:
+        super().__init__(rho=rho, gamma=gamma, far=far, l2=l2, patience=patience, max_iter=max_iter)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns the pairs, forgetting all that was learnt before."""
@@ -62,7 +74,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
             raise BadInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise BadInputError(f"unknown class {unknown[0]!r}; the classes are {self.classes_}")
+            raise BadInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {self.classes_}")
         self.n_iter_ = 1
         self._learn(rows, labels)
         return self

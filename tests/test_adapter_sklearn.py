@@ -1,0 +1,328 @@
+"""holdfast in scikit-learn: in pipelines and searches, with dataframes, kept and copied as scikit-learn's users do."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import holdfast as hf
+from holdfast.errors import BadInputError, HoldfastWarning
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import StandardScaler
+
+from holdfast.adapters.sklearn import (
+    OnlineGaussianMixture,
+    OutlierDetector,
+    RobustClassifier,
+    RobustRegressor,
+    StreamScores,
+)
+
+NAMES = ["load", "power", "heat"]
+
+
+def rows(n=600, seed=0, d=3):
+    return np.random.default_rng(seed).normal((5.0, 900.0, 60.0)[:d], (1.0, 40.0, 2.0)[:d], (n, d))
+
+
+def regression(n=3000, seed=0, corrupted=0.05):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) * (1.0, 100.0)
+    clean = X @ (2.0, 0.05) + 3.0
+    y = clean + rng.normal(0.0, 0.5, n)
+    y[rng.random(n) < corrupted] += 200.0
+    return X, y, clean
+
+
+def classes(n=3000, seed=0, flipped=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    y = X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=n) > 0.0
+    return X, np.where(y ^ (rng.random(n) < flipped), "up", "down")
+
+
+ALL = [
+    (OutlierDetector(), (rows(),)),
+    (StreamScores(), (rows(),)),
+    (OnlineGaussianMixture(2), (rows(d=1),)),
+    (RobustRegressor(), regression(500)[:2]),
+    (RobustClassifier(), classes(500)),
+]
+every_one = pytest.mark.parametrize(("estimator", "data"), ALL, ids=[type(one).__name__ for one, _ in ALL])
+
+
+def answers(estimator, X):
+    names = ("predict", "transform", "score_samples", "decision_function", "predict_proba")
+    return [getattr(estimator, name)(X[:50]) for name in names if hasattr(estimator, name)]
+
+
+# What all of them keep to
+
+
+@every_one
+def test_pieces_learn_what_the_whole_learns(estimator, data):
+    whole, pieces = clone(estimator), clone(estimator)
+    if isinstance(estimator, RobustRegressor | RobustClassifier):
+        whole.set_params(max_iter=1)
+    whole.fit(*data)
+    for cut in np.array_split(np.arange(len(data[0])), 7):
+        extra = {"classes": np.unique(data[1])} if isinstance(estimator, RobustClassifier) else {}
+        pieces.partial_fit(*(part[cut] for part in data), **extra)
+    for one, other in zip(answers(whole, data[0]), answers(pieces, data[0]), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@every_one
+def test_it_can_be_pickled_and_goes_on(estimator, data):
+    one = clone(estimator).fit(*data)
+    other = pickle.loads(pickle.dumps(one))
+    for each in (one, other):
+        each.partial_fit(*data)
+    for ours, theirs in zip(answers(one, data[0]), answers(other, data[0]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@every_one
+def test_a_clone_has_the_settings_and_nothing_learnt(estimator, data):
+    learnt = clone(estimator).fit(*data)
+    again = clone(learnt)
+    assert again.get_params() == learnt.get_params()
+    with pytest.raises(NotFittedError):
+        answers(again, data[0])
+
+
+@every_one
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_names_of_features_are_kept_and_held_against_what_comes(estimator, data, frame):
+    X, rest = data[0], data[1:]
+    names = NAMES[: X.shape[1]]
+    learnt = clone(estimator).fit(frame(X, columns=names) if frame is pd.DataFrame else frame(X, schema=names), *rest)
+    assert list(learnt.feature_names_in_) == names
+    plain = clone(estimator).fit(X, *rest)
+    table = pd.DataFrame(X, columns=names)
+    for one, other in zip(answers(learnt, table), answers(plain, X), strict=True):
+        np.testing.assert_array_equal(one, other)
+    if len(names) > 1:
+        with pytest.raises(ValueError, match="feature names"):
+            answers(learnt, table[names[::-1]])
+
+
+@every_one
+def test_infinite_and_wrong_input_is_told_and_loses_nothing(estimator, data):
+    learnt = clone(estimator).fit(*data)
+    before = answers(learnt, data[0])
+    X = np.array(data[0][:20])
+    X[3, 0] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        learnt.partial_fit(X, *(part[:20] for part in data[1:]))
+    with pytest.raises(ValueError, match="features"):
+        learnt.partial_fit(np.ones((20, 9)), *(part[:20] for part in data[1:]))
+    for one, other in zip(before, answers(learnt, data[0]), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Outliers
+
+
+def test_outliers_are_the_learners_anomalies():
+    X = rows(2000)
+    detector, alone = OutlierDetector(far=1e-3).fit(X), hf.SRA(far=1e-3)
+    alone.process(X)
+    fresh = rows(500, seed=1)
+    fresh[::50] += (0.0, 900.0, 0.0)
+    np.testing.assert_array_equal(detector.predict(fresh) == -1, alone.assess(fresh).anomaly)
+    called = np.flatnonzero(detector.predict(fresh) == -1)
+    assert set(range(0, 500, 50)) <= set(called)
+    assert len(called) < 15
+
+
+@pytest.mark.parametrize("far", [0.01, 0.05])
+def test_so_many_normal_rows_are_called_outliers(far):
+    detector = OutlierDetector(far=far).fit(rows(5000))
+    assert 0.5 * far < (detector.predict(rows(5000, seed=1)) == -1).mean() < 1.5 * far
+
+
+def test_contamination_calls_as_many_of_the_rows_outliers():
+    X = rows(1000)
+    detector = OutlierDetector(contamination=0.1).fit(X)
+    assert (detector.predict(X) == -1).sum() == 100
+    with pytest.raises(BadInputError, match="contamination must be"):
+        OutlierDetector(contamination=0.9).fit(X)
+
+
+def test_a_shift_is_followed_and_told():
+    X = pd.DataFrame(rows(1000), columns=NAMES)
+    detector = OutlierDetector(far=1e-3).fit(X)
+    shifted = X + np.array([0.0, 0.0, 40.0])
+    assert (detector.predict(shifted) == -1).all()
+    detector.partial_fit(shifted)
+    assert (detector.predict(shifted) == -1).mean() < 0.05
+    change = next(alarm for alarm in detector.alarms_ if alarm.kind == "change")
+    assert change.variables == ("heat",)
+    assert abs(change.onset - 1000) < 3
+
+
+def test_a_row_of_nothing_is_no_outlier_and_gaps_are_judged_by_the_rest():
+    detector = OutlierDetector().fit(rows(1000))
+    gaps = np.array([[np.nan] * 3, [5.0, np.nan, np.nan], [np.nan, 3000.0, np.nan]])
+    np.testing.assert_array_equal(detector.predict(gaps), [1, 1, -1])
+
+
+def test_a_pipeline_and_a_search_over_its_settings():
+    rng = np.random.default_rng(0)
+    X, y = rows(400, d=2), np.ones(400, int)
+    odd = rng.choice(400, 20, replace=False)
+    X[odd] += (8.0, 0.0)
+    y[odd] = -1
+    pipeline = make_pipeline(StandardScaler(), OutlierDetector())
+    search = GridSearchCV(pipeline, {"outlierdetector__far": [1e-3, 0.06]}, scoring="f1", cv=TimeSeriesSplit(2))
+    search.fit(X, y)
+    assert search.best_params_ == {"outlierdetector__far": 0.06}
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars"])
+def test_scores_come_out_as_a_dataframe_where_that_is_asked_for(form):
+    frame = StreamScores().set_output(transform=form).fit(rows()).transform(rows(10))
+    assert list(frame.columns) == ["score", "p_value", "dropped", "anomaly"]
+    assert isinstance(frame, pd.DataFrame if form == "pandas" else pl.DataFrame)
+
+
+def test_scores_are_features_of_a_classifier():
+    rng = np.random.default_rng(0)
+    y = rng.random(1000) < 0.3
+    X = rng.normal(size=(1000, 2)) * np.where(y, 6.0, 1.0)[:, None]  # the same mean: no line tells them apart
+    with_scores = make_union(StandardScaler(), StreamScores())
+    plain = cross_val_score(make_pipeline(StandardScaler(), LogisticRegression()), X, y, cv=3).mean()
+    ours = cross_val_score(make_pipeline(with_scores, LogisticRegression()), X, y, cv=3).mean()
+    assert ours > plain + 0.1
+
+
+# The mixture
+
+
+def test_the_mixture_is_that_of_scikit_learn_but_for_the_outliers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(rng.choice([-4.0, 4.0], (4000, 1)), 1.0, (4000, 2))
+    theirs = GaussianMixture(2, random_state=0).fit(X)
+    spoilt = X.copy()
+    spoilt[::40] = 500.0
+    ours, spoilt_theirs = OnlineGaussianMixture(2).fit(spoilt), GaussianMixture(2, random_state=0).fit(spoilt)
+    assert ours.score(X) > theirs.score(X) - 0.1
+    assert ours.score(X) > spoilt_theirs.score(X) + 0.3
+    assert (ours.predict(X) == (ours.means_[:, 0].argmax() == (X[:, 0] > 0.0))).mean() > 0.99
+
+
+def test_the_density_is_that_of_scikit_learns_formula():
+    mixture = OnlineGaussianMixture(2, rho=0.02).fit(rows(500, d=2))
+    other = GaussianMixture(2)
+    other.weights_, other.means_, other.covariances_ = mixture.weights_, mixture.means_, mixture.covariances_
+    other.precisions_cholesky_ = np.array([np.linalg.inv(np.linalg.cholesky(c)).T for c in mixture.covariances_])
+    X = rows(100, seed=2, d=2)
+    np.testing.assert_allclose(mixture.score_samples(X), other.score_samples(X), rtol=1e-9)
+    np.testing.assert_allclose(mixture.predict_proba(X), other.predict_proba(X), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(mixture.score_samples(X), -mixture.learner_.score(X), rtol=1e-9)
+
+
+def test_gaps_are_integrated_out():
+    mixture = OnlineGaussianMixture(2, rho=0.02).fit(rows(500, d=2))
+    gaps = np.array([[5.0, np.nan], [np.nan, 900.0], [np.nan, np.nan]])
+    np.testing.assert_allclose(mixture.score_samples(gaps)[:2], -mixture.learner_.score(gaps[:2]), rtol=1e-9)
+    assert mixture.score_samples(gaps)[2] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_samples_come_from_the_estimate():
+    mixture = OnlineGaussianMixture().fit(rows(3000))
+    drawn, labels = mixture.sample(20_000, random_state=0)
+    assert set(labels) == {0}
+    np.testing.assert_allclose(drawn.mean(axis=0), mixture.means_[0], rtol=0.01)
+    np.testing.assert_allclose(np.cov(drawn.T), mixture.covariances_[0], rtol=0.1, atol=3.0)
+
+
+# Regression and classification
+
+
+def test_corrupted_targets_are_dropped():
+    X, y, clean = regression()
+    model = RobustRegressor().fit(X, y)
+    assert np.mean((model.predict(X) - clean) ** 2) < 0.02
+    np.testing.assert_allclose(model.coef_, (2.0, 0.05), rtol=0.05)
+    assert model.intercept_ == pytest.approx(3.0, abs=0.15)
+    assert 0.04 < model.learner_.n_dropped / model.learner_.n_seen < 0.06
+
+
+@pytest.mark.filterwarnings("ignore:.*rows were dropped")
+def test_no_change_is_too_large_for_the_regressor():
+    X, y, clean = regression()
+    deaf, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
+    with pytest.warns(HoldfastWarning, match="were all dropped"):
+        deaf.partial_fit(X, y + 1000.0)
+    patient.partial_fit(X, y + 1000.0)
+    assert np.abs(deaf.predict(X) - clean - 1000.0).mean() > 900.0
+    assert np.abs(patient.predict(X) - clean - 1000.0).mean() < 1.0
+
+
+def test_few_rows_are_gone_through_more_often():
+    X, y, _ = regression(100, corrupted=0.0)
+    assert RobustRegressor().fit(X, y).n_iter_ == 20
+    assert RobustRegressor(max_iter=3).fit(X, y).n_iter_ == 3
+    assert RobustRegressor().fit(X, y).score(X, y) > 0.98
+    with pytest.raises(BadInputError, match="max_iter must be a whole number"):
+        RobustRegressor(max_iter=0).fit(X, y)
+
+
+@pytest.mark.parametrize("labels", [["down", "up"], ["a", "b", "c"]], ids=["two classes", "three"])
+def test_the_classifier_tells_classes_apart(labels):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(len(labels), size=3000)
+    X = rng.normal(size=(3000, 2)) + 4.0 * np.array([(0, 0), (1, 1), (2, -1)])[truth]
+    y = np.array(labels)[truth]
+    model = RobustClassifier().fit(X, y)
+    assert model.score(X, y) > 0.9
+    chances = model.predict_proba(X)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X))
+    assert model.decision_function(X).shape == ((3000,) if len(labels) == 2 else (3000, 3))
+    assert model.coef_.shape == (1 if len(labels) == 2 else 3, 2)
+
+
+def test_labels_that_cannot_be_are_dropped():
+    X, y = classes()
+    wrong = np.where(np.abs(X[:, 0] - X[:, 1]) > 2.5, np.where(X[:, 0] > X[:, 1], "down", "up"), y)
+    bold, wary = RobustClassifier(gamma=np.inf).fit(X, y), RobustClassifier(far=0.02).fit(X, y)
+    bold.partial_fit(X[-400:], wrong[-400:])
+    wary.partial_fit(X[-400:], wrong[-400:])
+    assert log_loss(y, wary.predict_proba(X)) < log_loss(y, bold.predict_proba(X)) - 0.02
+
+
+def test_the_first_call_needs_all_classes_and_later_ones_know_them():
+    X, y = classes(200)
+    with pytest.raises(BadInputError, match="needs classes"):
+        RobustClassifier().partial_fit(X, y)
+    model = RobustClassifier().partial_fit(X, y, classes=["up", "down"])
+    with pytest.raises(BadInputError, match="unknown class 'sideways'"):
+        model.partial_fit(X, np.where(y == "up", "sideways", y))
+    with pytest.raises(BadInputError, match="of the first call"):
+        model.partial_fit(X, y, classes=["up", "down", "sideways"])
+
+
+def test_a_search_over_the_settings_of_a_regressor():
+    X, y, _ = regression(1000)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), RobustRegressor()),
+        {"robustregressor__gamma": [3.0, np.inf], "robustregressor__rho": [0.01]},
+        scoring="neg_median_absolute_error",
+        cv=TimeSeriesSplit(2),
+    ).fit(X, y)
+    assert search.best_params_["robustregressor__gamma"] == 3.0
