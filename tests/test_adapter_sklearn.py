@@ -137,11 +137,11 @@ def test_infinite_and_wrong_input_is_told_and_loses_nothing(estimator, data):
 
 def test_outliers_are_the_learners_anomalies():
     X = rows(2000)
-    detector, alone = OutlierDetector(far=1e-3).fit(X), hf.SRA(far=1e-3)
+    detector, alone = OutlierDetector(far=1e-3).fit(X), hf.SRA()
     alone.process(X)
     fresh = rows(500, seed=1)
     fresh[::50] += (0.0, 900.0, 0.0)
-    np.testing.assert_array_equal(detector.predict(fresh) == -1, alone.assess(fresh).anomaly)
+    np.testing.assert_array_equal(detector.predict(fresh) == -1, alone.assess(fresh, far=1e-3).anomaly)
     called = np.flatnonzero(detector.predict(fresh) == -1)
     assert set(range(0, 500, 50)) <= set(called)
     assert len(called) < 15

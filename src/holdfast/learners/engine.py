@@ -50,8 +50,10 @@ class Engine(ABC):
         """Fills theta from the points held."""
 
     @abstractmethod
-    def assess(self, rows: Vector) -> Trace:
-        """What `process` would say of each row if it came next, learning nothing; nothing is said of changes."""
+    def assess(self, rows: Vector, far: float | None = None) -> Trace:
+        """What `process` would say of each row if it came next, learning nothing; nothing is said of changes.
+
+        far: another rate of false alarms, where there are any."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:

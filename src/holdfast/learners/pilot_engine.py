@@ -81,10 +81,17 @@ class PilotEngine(Engine):
         self.layout = self.watch.layout
         told = "".join(f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value)
         self.title = f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{told})"
-        gamma = gamma_for_rate(RATE_OF_ONE if K == 1 else RATE_OF_MANY, width)
-        core, odd = gamma_for_rate(RATE_OF_CORE, width), gamma_for_rate(min(ODD * self.far, 0.5), width)
-        settings = np.array([gamma**2, self.beta, core**2, core**2, self.far, odd**2, threshold_for(self.far)])
-        return Cell(settings, self.watch.work_size, self.layout.size, (int(n_init), width), self.sizes.number)
+        self.K, self.width = K, width
+        return Cell(
+            self._settings(self.far), self.watch.work_size, self.layout.size, (int(n_init), width), self.sizes.number
+        )
+
+    def _settings(self, far: float) -> Vector:
+        """What the compiled code is told, for a rate of false alarms."""
+        gamma = gamma_for_rate(RATE_OF_ONE if self.K == 1 else RATE_OF_MANY, self.width)
+        core = gamma_for_rate(RATE_OF_CORE, self.width)
+        odd = gamma_for_rate(min(ODD * far, 0.5), self.width)
+        return np.array([gamma**2, self.beta, core**2, core**2, far, odd**2, threshold_for(far)])
 
     def decide(self, choice: Choice) -> None:
         """From now on there are as many components as chosen; what has been held stays."""
@@ -248,9 +255,10 @@ class PilotEngine(Engine):
             self._learn_of_start(state, self._held_points(self._held_so_far()))
         return state
 
-    def assess(self, rows: Vector) -> Trace:
+    def assess(self, rows: Vector, far: float | None = None) -> Trace:
         """Score, p-value and fate of each row, as if it came next; learns nothing."""
-        state, settings, work = self._state_to_assess_with(), self.cell.settings, self.cell.work
+        state, work = self._state_to_assess_with(), self.cell.work
+        settings = self.cell.settings if far is None else self._settings(far)
         scores, p_values, fates = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
         with announced(self.title):
             self.watch.score(state, rows, settings, work, scores, p_values)

@@ -76,7 +76,7 @@ class PlainEngine(Engine):
         with announced(self.title):
             self.functions.start(self._held_points(held), theta, self.hyper, self.seed)
 
-    def assess(self, rows: Vector) -> Trace:
+    def assess(self, rows: Vector, far: float | None = None) -> Trace:
         """−log f of each row, and whether the threshold would reject it, learning nothing."""
         scores, fates = np.empty(len(rows)), np.empty(len(rows), np.int8)
         cell = self.cell

@@ -343,17 +343,18 @@ class StochasticApproximation(Parameters, Estimates):
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
 
-    def assess(self, x: Any, y: Any = None) -> Any:
+    def assess(self, x: Any, y: Any = None, *, far: float | None = None) -> Any:
         """What `update` would answer to a point, or `process` to a batch, if it came next; learns nothing.
 
         Score, whether it would be dropped and, on autopilot, p-value and `anomaly`. Nothing is said of changes, which
-        are a matter of many points. Before the start it goes by the points that have come.
+        are a matter of many points. Before the start it goes by the points that have come. far: another rate of false
+        alarms than the learner's own, at most 0.1, for `anomaly`.
         """
         engine, single = self._open_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
         if self.on_bad == "raise":
             engine.refuse_bad(rows)
-        trace = engine.assess(rows)
+        trace = engine.assess(rows, far)
         return trace.step(0) if single else trace
 
     def predict(self, x: Any) -> Any:

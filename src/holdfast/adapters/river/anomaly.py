@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import warnings
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from math import isnan, log10
 from typing import Any
 
@@ -81,7 +81,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self._place = self._model.in_place() if settled and self._model is not None else None
         self._values = self._features.reader() if settled else None
 
-    def _put(self, x: Mapping[Hashable, Any]) -> bool:
+    def _put(self, x: Mapping[Any, Any]) -> bool:
         """Whether the point can take the short way; then it lies where that begins."""
         if self._place is None or self._values is None:
             return False
@@ -96,7 +96,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         """The learner that is at work, with its estimates; None before it has started."""
         return self._model
 
-    def learn_one(self, x: Mapping[Hashable, Any]) -> None:
+    def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns a point, or drops it."""
         place = self._place
         if not self._put(x) or place is None:
@@ -106,7 +106,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         if place.fate[0] and self._model is not None:
             self._model.follow_up(place.fate[0])
 
-    def score_one(self, x: Mapping[Hashable, Any]) -> float:
+    def score_one(self, x: Mapping[Any, Any]) -> float:
         """How rare the point is; 0 while too little has been seen, and where there is nothing to judge by."""
         place = self._place
         if not self._put(x) or place is None:

@@ -14,7 +14,7 @@ from holdfast.scheme.state import Vector
 Point = dict[Hashable, float]
 
 
-def as_point(x: Mapping[Hashable, Any]) -> Point:
+def as_point(x: Mapping[Any, Any]) -> Point:
     """The features that have a value, as numbers; None and NaN are missing.
 
     >>> as_point({"a": 1, "b": None, "c": True, "d": float("nan")})
@@ -61,7 +61,7 @@ class Features:
             text if texts.count(text) == 1 else repr(name) for text, name in zip(texts, self.names, strict=True)
         )
 
-    def reader(self) -> Callable[[Mapping[Hashable, Any]], tuple[Any, ...]]:
+    def reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
         """(x) → the values of all features, in order; a KeyError if one is not there."""
         if len(self.names) > 1:
             return itemgetter(*self.names)

@@ -25,7 +25,7 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
     Rows are learnt in the order they come, by `holdfast.SRA`. A row is an outlier if it is rarer than one in 1/far
     among the rows seen, and unusual by the latest estimate. `predict` and the scores learn nothing.
 
-    far: the share of normal rows that may be called outliers.
+    far: the share of normal rows that may be called outliers, up to 0.1; the alarms keep to one in ten thousand rows.
     contamination: "auto" goes by `far`; a share up to 0.5 instead calls as many rows of those just learnt outliers, as
         scikit-learn's detectors do.
     n_components, covariance: of the Gaussian mixture.
@@ -63,13 +63,14 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
 
     def _new_learner(self) -> SRA:
         settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
-        return SRA(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
+        return SRA(self.n_components, **settings)  # type: ignore[arg-type]
 
     def _learn(self, rows: Vector) -> Self:
+        offset = math.log10(require("far", self.far, high=0.1))
         if self.contamination != AUTO:
             require("contamination", self.contamination, high=0.5)
         super()._learn(rows)
-        self.offset_ = math.log10(self.learner_.far)
+        self.offset_ = offset
         if self.contamination != AUTO:
             scores = log_rarity(self.learner_.assess(self._named(rows)))
             self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
@@ -77,7 +78,7 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
 
     def score_samples(self, X: Any) -> Vector:
         """log10 of the p-value of each row: 0 is nothing special, −4 is one row in ten thousand."""
-        trace = self._assessed(X)
+        trace = self._assessed(X, self.far)
         scores, line = log_rarity(trace), self.offset_
         if self.contamination != AUTO:
             return scores

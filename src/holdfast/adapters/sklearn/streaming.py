@@ -44,10 +44,10 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.alarms_ = self.learner_.process(self._named(rows)).alarms
         return self
 
-    def _assessed(self, X: Any) -> Trace:
-        """What the learner makes of each row; it learns nothing."""
+    def _assessed(self, X: Any, far: float | None = None) -> Trace:
+        """What the learner makes of each row, at this rate of false alarms; it learns nothing."""
         check_is_fitted(self)
-        trace: Trace = self.learner_.assess(self._named(self._rows(X, reset=False)))
+        trace: Trace = self.learner_.assess(self._named(self._rows(X, reset=False)), far=far)
         return trace
 
     def _rows(self, X: Any, reset: bool) -> Vector:
