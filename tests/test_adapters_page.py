@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from scripts import ROOT, script_of
 
 from holdfast.benchmarks import adapters
+from scripts import ROOT, script_of
 
 
 @pytest.mark.parametrize("library", ["river", "sklearn", "sktime"])

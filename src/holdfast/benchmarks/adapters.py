@@ -72,7 +72,7 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
     targets = rows @ (1.0, 0.1, -2.0)
     batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
     detector, mixture, regressor = OutlierDetector(), OnlineGaussianMixture(), RobustRegressor()
-    core, usual, plain = SRA(far=detector.far), SRA(), SRA(model=LinearRegression(), rho=0.01, patience=20)
+    core, other, plain = SRA(), SRA(), SRA(model=LinearRegression(), rho=0.01, patience=20)
     cut = list(zip(batches, [targets[i : i + BATCH] for i in range(0, len(rows), BATCH)], strict=True))
     detector.fit(rows)
     return {
@@ -86,7 +86,7 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
         ),
         "scikit-learn OnlineGaussianMixture, partial_fit": (
             lambda: each(mixture.partial_fit, batches),
-            lambda: each(usual.process, batches),
+            lambda: each(other.process, batches),
         ),
         "scikit-learn RobustRegressor, partial_fit": (
             lambda: each(lambda pair: regressor.partial_fit(*pair), cut),
