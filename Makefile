@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-spark lint types layers bench clean
+.PHONY: demo test test-long test-spark test-package lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
@@ -22,6 +22,9 @@ test-long: $(VENV)/.dev
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark tests
+
+test-package: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist worksteal -m package tests
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

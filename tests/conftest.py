@@ -89,3 +89,28 @@ def spark():
     session = session(2, spark_driver_memory="2g")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def distribution(tmp_path_factory):
+    """The folder with sdist and wheel, built from a clean copy of the sources: the wheel from the sdist."""
+    from packages import build, exported
+
+    folder = tmp_path_factory.mktemp("distribution")
+    build(exported(folder / "sources"), folder / "dist")
+    return folder / "dist"
+
+
+@pytest.fixture(scope="session")
+def wheel(distribution):
+    """The wheel."""
+    (path,) = distribution.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="session")
+def core(tmp_path_factory, wheel):
+    """An environment with holdfast and no extras."""
+    from packages import empty_environment
+
+    return empty_environment(tmp_path_factory.mktemp("core") / "env", wheel)
