@@ -42,7 +42,7 @@ def steps(page: str) -> list[Typed]:
     files: dict[str, str] = {}
     before = 0
     for block in BLOCK.finditer(page):
-        if block[1] == "python":
+        if block[1] == "python" and not block[2].startswith(">>> "):  # those are run by doctest
             *_, name = FILE.findall(page[before : block.start()])
             files[name] = block[2]
         elif block[1] == "console":
@@ -93,6 +93,8 @@ if __name__ == "__main__":
     text = path.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:
         path.write_text(with_output(text, walk(text, Path(name), environment_here(), here=True)), encoding="utf-8")
-        report = (Path(name) / "report.html").read_text(encoding="utf-8")
+        report = Path(name) / "report.html"
+        pictures = PICTURE.findall(report.read_text(encoding="utf-8")) if report.exists() else []
     picture = path.parent / "pictures" / f"{path.stem}.png"
-    picture.write_bytes(max(map(base64.b64decode, PICTURE.findall(report)), key=lambda png: png[16:20]))  # the widest
+    if f"({picture.relative_to(path.parent)})" in text:
+        picture.write_bytes(max(map(base64.b64decode, pictures), key=lambda png: png[16:20]))  # the widest
