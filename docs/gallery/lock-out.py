@@ -1,4 +1,4 @@
-"""Lock-out and rescue: after a jump beyond its threshold plain SRA drops every point for ever; the autopilot begins anew."""
+"""After a jump beyond its threshold plain SRA drops every point for ever; the autopilot begins anew."""
 
 import warnings
 

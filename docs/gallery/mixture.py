@@ -1,4 +1,4 @@
-"""A mixture whose two means move apart in the middle: the paper's stream, and the means as `SRA(n_components=2)` follows them."""
+"""The paper's stream: two means move apart, and `SRA(n_components=2)` follows them."""
 
 import matplotlib.pyplot as plt
 

@@ -1,4 +1,4 @@
-"""p-values of a calm stream: below one half a share p of the points has less than p, whatever the law. A point that stands out is far below."""
+"""Of a calm stream a share p has a p-value below p, for p up to one half. What stands out is far below."""
 
 import matplotlib.pyplot as plt
 import numpy as np

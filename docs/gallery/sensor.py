@@ -1,4 +1,4 @@
-"""Two variables of a machine that go together until they do not: with gaps, spikes, and a valve that begins to stick."""
+"""Two variables that go together until they do not: with gaps, spikes, and a valve that begins to stick."""
 
 import matplotlib.pyplot as plt
 import numpy as np

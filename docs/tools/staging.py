@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 BESIDE = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "README.md": "readme.md"}
 LEFT_OUT = shutil.ignore_patterns("tools", "__pycache__")
 FENCED = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.MULTILINE)
+MARK = re.compile(r"^(<!-- .* -->)$", re.MULTILINE)  # of figures; Markdown wants tables and lists apart from it
 LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 
 
@@ -43,7 +44,7 @@ def with_links(text: str, page: str) -> str:
         return link[1] + os.path.relpath(place_of(target), os.path.dirname(place_of(page)) or ".") + link[3]
 
     pieces = FENCED.split(text)
-    return "".join(piece if i % 2 else LINK.sub(moved, piece) for i, piece in enumerate(pieces))
+    return "".join(piece if i % 2 else MARK.sub(r"\n\1\n", LINK.sub(moved, piece)) for i, piece in enumerate(pieces))
 
 
 def stage(folder: Path) -> None:

@@ -63,7 +63,7 @@ def walk(page: str, folder: Path, environment: dict[str, str], *, here: bool = F
             (folder / name).write_text(text, encoding="utf-8")
         script += f'echo "{MARK} {i}"\n{step.command}\n'
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     printed = re.split(rf"^{MARK} \d+\n", done.stdout, flags=re.MULTILINE)[1:]
     if done.returncode:
