@@ -10,6 +10,7 @@ import griffe
 
 SETTINGS = re.compile(r"^`?[*\w]+`?(?:(?:, | and )`?[*\w]+`?)*: \S")
 UNDERLINED = re.compile(r"^-{3,}$", re.MULTILINE)
+TOGETHER = re.compile(r"^(\w+(?:, \w+)+)( : .*\n(?:[ \t]+.*\n?|\n(?=[ \t]))*)", re.MULTILINE)  # a, b : their type
 ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?([^`]+)`")
 
 
@@ -24,12 +25,22 @@ def as_markdown(text: str) -> str:
         rate.
     <BLANKLINE>
     [1] A paper.
+    >>> print(as_markdown("Adds.\n\nParameters\n----------\na, b : float\n    Numbers.\n"))
+    Adds.
+    <BLANKLINE>
+    Parameters
+    ----------
+    a : float
+        Numbers.
+    b : float
+        Numbers.
+    <BLANKLINE>
     >>> as_markdown(">>> 1 + 1\n2")
     '```pycon\n>>> 1 + 1\n2\n```'
     """
     text = ROLE.sub(r"`\1`", text).replace("``", "`").replace("]_", "]")
     if UNDERLINED.search(text):  # numpy's way, which is understood already
-        return text
+        return TOGETHER.sub(_apart, text)
     return "\n\n".join(map(_block, re.split(r"\n\s*\n", text)))
 
 
@@ -44,6 +55,11 @@ def _block(block: str) -> str:
         return block
     listed = [re.sub(r"^`?([^\s`:][^:`]*)`?:", r"- **\1**:", line) for line in lines[first:]]
     return "\n".join([*lines[:first], *([""] if 0 < first < len(lines) else []), *listed])
+
+
+def _apart(entry: re.Match[str]) -> str:
+    """One entry for each name: told together, all would be shown with the default of the first."""
+    return "".join(name + entry[2].rstrip("\n") + "\n" for name in entry[1].split(", "))
 
 
 class Docstrings(griffe.Extension):
