@@ -10,7 +10,7 @@ import griffe
 
 SETTINGS = re.compile(r"^`?[*\w]+`?(?:(?:, | and )`?[*\w]+`?)*: \S")
 UNDERLINED = re.compile(r"^-{3,}$", re.MULTILINE)
-TOGETHER = re.compile(r"^(\w+(?:, \w+)+)( : .*\n(?:[ \t]+.*\n?|\n(?=[ \t]))*)", re.MULTILINE)  # a, b : their type
+TOGETHER = re.compile(r"^(\w+(?:, \w+)+)((?: :.*)?\n(?:[ \t]+\S.*\n?)+)", re.MULTILINE)  # a, b : their type
 ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?([^`]+)`")
 
 
