@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-certified test-long test-spark test-package lint types layers bench clean
+.PHONY: demo test test-certified test-long test-spark test-package docs lint types layers bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/holdfast demo
@@ -30,6 +30,10 @@ test-spark: $(VENV)/.spark
 test-package: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m package tests
 
+# The site, in site/: built without a network, its links checked.
+docs: $(VENV)/.dev
+	$(BIN)/python docs/tools/build.py
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,7 +48,7 @@ bench: $(VENV)/.dev
 	$(BIN)/holdfast bench
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) site build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 from _pytest.doctest import DoctestItem
 
+collect_ignore_glob = ["docs/gallery/*.py"]  # scripts that draw when they are imported; tests/test_gallery.py runs them
+
 
 @pytest.fixture(autouse=True)
 def folder_of_its_own(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Writes the runtime tables of docs/guide/fleet.md and README.md from benchmarks/runtime.json, and draws the pictures.
+"""Writes the runtime tables of docs/runtime.md and README.md from benchmarks/runtime.json, and draws the pictures.
 
 After `holdfast bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE
 takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
@@ -17,7 +17,7 @@ from holdfast.plots.growth import draw_growth
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "runtime.json"
 PICTURES = ROOT / "docs" / "pictures"
-PAGES = {"docs/guide/fleet.md": "whole", "README.md": "short"}
+PAGES = {"docs/runtime.md": "whole", "README.md": "short"}
 SIZES = {"10^3": "10³", "10^5": "10⁵", "10^6": "10⁶"}
 HEADING = ["", "`update(x)`", "`process`", *(f"fleet of {size}" for size in SIZES.values()), "bytes a stream"]
 SHORT = ("K=1, d=1", "K=2, d=1", "K=2, d=3", "K=5, d=8", "autopilot, K=1, d=1", "lean autopilot, K=1, d=1")
@@ -111,10 +111,10 @@ over all streams at once, which is the most that numpy gives.
 """
 BELOW = """\
 ![Time a point by streams and by points a call, falling to the cost of the point itself as there are more of
-them](../pictures/runtime-streams.png)
+them](pictures/runtime-streams.png)
 
 ![Time a point by number of components and by number of variables, for update, process and a
-fleet](../pictures/runtime-sizes.png)
+fleet](pictures/runtime-sizes.png)
 
 Drawn for K = 2, d = 1 where nothing else is said. A call takes some time whatever is in it, which the first picture
 shows at its left. The points of a call, at its right, are for one stream, or for one of 10⁵ by chance, so that keys are
@@ -123,7 +123,7 @@ looked up. The second picture's fleet has 10⁵ streams.
 
 
 def whole(runtime: Figures, fleet: Figures) -> str:
-    """For the guide."""
+    """For the page."""
     if not runtime and not fleet:
         return NOTHING
     above = ABOVE.replace("{cores}", cores())

@@ -1,5 +1,7 @@
 """The documentation: it shows what it says, its links lead somewhere, it names all that users rely on."""
 
+import ast
+import inspect
 import json
 import re
 import sys
@@ -12,8 +14,9 @@ import pytest
 import holdfast as hf
 
 ROOT = Path(__file__).parent.parent
-GUIDE = ROOT / "docs" / "guide"
-PAGES = sorted([*ROOT.glob("README.md"), *ROOT.glob("docs/**/*.md")])
+DOCS = ROOT / "docs"
+GUIDE, REFERENCE, HOW_TO, CONCEPTS = (DOCS / name for name in ("guide", "reference", "how-to", "concepts"))
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks" / "README.md"])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
@@ -73,8 +76,8 @@ def name_of(page):
 
 
 def test_the_page_shows_the_file():
-    example = (GUIDE / "exponential.py").read_text(encoding="utf-8")
-    page = (GUIDE / "your-own-model.md").read_text(encoding="utf-8")
+    example = (HOW_TO / "exponential.py").read_text(encoding="utf-8")
+    page = (HOW_TO / "add-a-model.md").read_text(encoding="utf-8")
     assert f"```python\n{example}```\n" in page
 
 
@@ -86,10 +89,65 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors_of(target), f"{name_of(page)} links to {link}: there is no such heading"
 
 
-def test_the_contents_list_every_page_of_the_guide():
-    index = ROOT / "docs" / "index.md"
-    listed = {target.resolve() for _, target, _ in links_of(index)}
-    assert {page.resolve() for page in GUIDE.glob("*.md")} <= listed
+def linked_from(page):
+    return {target.resolve() for _, target, _ in links_of(page)}
+
+
+@pytest.mark.parametrize(
+    "folder", [GUIDE, REFERENCE, HOW_TO, CONCEPTS, DOCS / "decisions"], ids=lambda folder: folder.name
+)
+def test_the_contents_of_a_folder_list_its_pages(folder):
+    (contents,) = (page for page in (folder / "index.md", folder / "README.md") if page.exists())
+    assert {page.resolve() for page in folder.glob("*.md")} - {contents.resolve()} <= linked_from(contents)
+    assert contents.resolve() in linked_from(DOCS / "index.md")
+
+
+def test_the_front_page_lists_what_is_beside_it():
+    assert {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()} <= linked_from(
+        DOCS / "index.md"
+    )
+
+
+# Pages of the guide that are of no code: a page in a browser, and a story.
+WITHOUT_CODE = {"index", "explorer", "reproduction"}
+
+
+def test_guide_and_reference_mirror_each_other():
+    guide, reference = ({page.stem for page in folder.glob("*.md")} for folder in (GUIDE, REFERENCE))
+    assert guide - WITHOUT_CODE == reference - {"index"}
+    for name in guide - WITHOUT_CODE:
+        one, other = (folder / f"{name}.md" for folder in (GUIDE, REFERENCE))
+        assert other.resolve() in linked_from(one), f"the guide's {name} does not link to its reference"
+        assert one.resolve() in linked_from(other), f"the reference of {name} does not link to its guide"
+
+
+ROOMS = [name for name in hf.__all__ if inspect.ismodule(getattr(hf, name))] + ["fleet", "learners", "engines.spark"]
+
+
+def exported():
+    """Every public name, with the module it is reached by: those of holdfast and of its rooms."""
+    yield from (("holdfast", name) for name in hf.__all__ if name not in ROOMS)
+    for room in ROOMS:
+        path = ROOT / "src" / "holdfast" / room.replace(".", "/") / "__init__.py"
+        names = re.search(r"__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.DOTALL)[1]
+        yield from ((f"holdfast.{room}", name) for name in ast.literal_eval(names))
+
+
+@pytest.mark.parametrize(("room", "name"), list(exported()))
+def test_every_public_name_is_on_a_page_of_the_reference(room, name):
+    shown = re.findall(
+        r"^::: (\S+)", "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md")), re.MULTILINE
+    )
+    # A function that has the name of its file is shown from there: of the same path, the file is what is found.
+    homes = {
+        f"{room}.{name}",
+        f"{room}.{name}.{name}",
+        f"holdfast.{name}",
+        f"holdfast.learners.{name}",
+        f"holdfast.fleet.{name}",
+    }
+    homes |= {f"holdfast.streams.{name}", f"holdfast.alarms.{name}"} if room == "holdfast" else set()
+    assert homes & set(shown), f"no page of the reference has {room}.{name}"
 
 
 @pytest.mark.parametrize("name", CONTRACT)

@@ -1,4 +1,4 @@
-"""The tables of runtime in the README and the guide are those of the benchmark, and the pictures are there."""
+"""The tables of runtime in the README and on their page are those of the benchmark, and the pictures are there."""
 
 import json
 import re
@@ -13,7 +13,7 @@ def script():
     return script_of("runtime_page")
 
 
-@pytest.mark.parametrize("page", ["docs/guide/fleet.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/runtime.md", "README.md"])
 def test_the_tables_are_those_of_the_benchmark(script, page):
     """After `holdfast bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ def test_the_tables_are_those_of_the_benchmark(script, page):
 
 
 def test_the_pictures_are_there_and_told_in_words():
-    page = ROOT / "docs" / "guide" / "fleet.md"
+    page = ROOT / "docs" / "runtime.md"
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", page.read_text(encoding="utf-8"))
     assert {path.rpartition("/")[2] for _, path in pictures} >= {"runtime-streams.png", "runtime-sizes.png"}
     for words, path in pictures:

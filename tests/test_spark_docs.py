@@ -12,7 +12,8 @@ import holdfast as hf
 
 pytestmark = pytest.mark.spark
 
-PAGE = Path(__file__).parent.parent / "docs" / "guide" / "spark.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE, HOW_TO = DOCS / "guide" / "spark.md", DOCS / "how-to" / "spark.md"
 FILES = ("january", "incoming", "results", "state")
 
 
@@ -33,3 +34,10 @@ def test_the_guide_runs(spark, tmp_path, capfd) -> None:
     assert isinstance(fleet, hf.Fleet)
     assert fleet["pump"].means.round(1) == [[4.0]]
     assert sorted((tmp_path / "state" / "holdfast").glob("generation-*.json"))[-1].name == "generation-0002.json"
+
+
+def test_the_recipe_runs(spark, capfd) -> None:
+    """The Python of how-to/spark.md."""
+    (code,) = re.findall(r"```python\n(.*?)```", HOW_TO.read_text(encoding="utf-8"), re.DOTALL)
+    exec(compile(code, str(HOW_TO), "exec"), {})
+    assert "change since row" in capfd.readouterr().out

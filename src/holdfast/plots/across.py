@@ -59,9 +59,12 @@ def set_across(axes: Any, kind: str, ends: tuple[float, float], ticks: int) -> N
     axes.set_xlim(first, last if last > first else first + 1.0)
     axes.set_xlabel(kind)
     if kind == DATES:
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+        from matplotlib.dates import DAILY, HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, ConciseDateFormatter
 
         locator = AutoDateLocator(minticks=3, maxticks=ticks)
+        # One tick a year, a month and so on: without these no interval fits two days and few ticks, and it warns.
+        for unit, all_of_it in {MONTHLY: 12, DAILY: 31, HOURLY: 24, MINUTELY: 60, SECONDLY: 60}.items():
+            locator.intervald[unit] = [*locator.intervald[unit], all_of_it]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         return

@@ -1,0 +1,23 @@
+"""After a jump beyond its threshold plain SRA drops every point for ever; the autopilot begins anew."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import holdfast as hf
+
+rng = np.random.default_rng(3)
+stream = np.concatenate([rng.normal(20.0, 0.5, 600), rng.normal(25.0, 0.5, 600)])
+
+figure, both = plt.subplots(2, 1, figsize=(9, 5), sharex=True, layout="constrained")
+for axes, name, model in zip(both, ("SRA(rho=0.01)", "SRA()"), (hf.SRA(rho=0.01), hf.SRA()), strict=True):
+    with warnings.catch_warnings(action="ignore"):  # it warns that all points are dropped
+        trace = model.process(stream, record="means")
+    rows = np.flatnonzero(trace.dropped)
+    axes.plot(stream, ".", color="0.7", markersize=3)
+    axes.plot(rows, stream[rows], "x", color="tab:orange", markersize=4, label=f"{len(rows)} points dropped")
+    axes.plot(trace.means[:, 0, 0], color="tab:blue", linewidth=2, label=f"estimate of {name}")
+    axes.legend(loc="upper left")
+both[1].set_xlabel("row")
+figure.savefig("lock-out.png", dpi=120)

@@ -1,0 +1,23 @@
+"""A regression whose targets are now and then nonsense: least squares bends, SRA does not, and it follows the slope."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import holdfast as hf
+
+rng = np.random.default_rng(7)
+n = 3000
+slope = np.where(np.arange(n) < 1500, 2.0, 1.0)
+X = rng.normal(size=(n, 1))
+y = slope * X[:, 0] + rng.normal(0.0, 0.3, n)
+y[rng.random(n) < 0.05] = -40.0
+
+figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
+for name, gamma in {"SRA, γ = 5": 5.0, "no threshold": np.inf}.items():
+    model = hf.SRA(model=hf.models.LinearRegression(), gamma=gamma, rho=0.01)
+    slopes = [model.coef[0] for x, target in zip(X, y, strict=True) if model.update(x, target)]
+    axes.plot(slopes, label=name)
+axes.plot(slope, "k--", linewidth=1, label="truth")
+axes.set(xlabel="row", ylabel="slope", ylim=(-6, 6))
+axes.legend()
+figure.savefig("regression.png", dpi=120)

@@ -1,0 +1,36 @@
+"""Builds the site and looks whether it is whole: `make docs`.
+
+The pages are staged in build/pages, the pictures of the gallery are drawn there, the site is built into site/ in strict
+mode, and all of it is checked: every link leads somewhere, nothing is loaded from elsewhere.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from checking import faults
+from gallery import draw_all
+from staging import ROOT, stage
+
+PAGES, SITE = ROOT / "build" / "pages", ROOT / "site"
+
+
+def build() -> int:
+    """0 if the site was built and is whole."""
+    stage(PAGES)
+    draw_all(PAGES / "gallery")
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    paths = [str(ROOT / "docs"), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
+        return 1
+    found = faults(SITE)
+    print(*found, sep="\n", file=sys.stderr)
+    pages = sum(1 for _ in Path(SITE).rglob("*.html"))
+    print(f"site/index.html: {pages} pages, {len(found) or 'no'} broken links or requests to elsewhere")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(build())

@@ -1,0 +1,67 @@
+"""Is a site whole? Every link leads to a file and an anchor that are there, and nothing is loaded from elsewhere."""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+# What a browser fetches by itself, in contrast to what one may click.
+FETCHED = {("img", "src"), ("script", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src")}
+NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}  # relations of <link> that only tell
+IN_STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
+
+
+class Page(HTMLParser):
+    """Of a page: its anchors, and all (tag, attribute, address) that it refers to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.references: list[tuple[str, str, str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Called for each tag."""
+        told = {name: value or "" for name, value in attrs}
+        self.anchors |= {told[name] for name in ("id", "name") if name in told}
+        if tag == "link" and told.get("rel", "") in NOT_FETCHED:
+            tag = "a"
+        self.references += [(tag, name, told[name]) for name in ("href", "src") if name in told]
+        self.references += [(tag, "src", one.split()[0]) for one in told.get("srcset", "").split(",") if one.strip()]
+
+
+def faults(site: Path) -> list[str]:
+    """What is wrong with the pages and the styles of a site, in words."""
+    site = site.resolve()
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
+    found = [fault for path in pages for fault in _faults_of(path, pages, site)]
+    for style in sorted(site.rglob("*.css")):
+        for match in IN_STYLE.finditer(style.read_text(encoding="utf-8")):
+            if _is_elsewhere(match[1] or match[2]):
+                found.append(f"{style.relative_to(site)} loads {match[1] or match[2]}")
+    return found
+
+
+def _faults_of(path: Path, pages: dict[Path, Page], site: Path) -> Iterator[str]:
+    for tag, attribute, address in pages[path].references:
+        where = f"{path.relative_to(site)}: <{tag} {attribute}={address}>"
+        if _is_elsewhere(address):
+            if (tag, attribute) in FETCHED:
+                yield f"{where} is loaded from elsewhere"
+            continue
+        parts = urlsplit(address)
+        if parts.scheme:  # data:, mailto:, javascript:
+            continue
+        start = site if parts.path.startswith("/") else path.parent  # 404.html can be shown for any address
+        target = (start / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
+        if target.is_dir():
+            target /= "index.html"
+        if not target.is_relative_to(site) or not target.exists():
+            yield f"{where} leads nowhere"
+        elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+            yield f"{where}: there is no such anchor"
+
+
+def _is_elsewhere(address: str) -> bool:
+    return address.startswith(("http:", "https:", "//"))

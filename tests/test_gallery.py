@@ -1,0 +1,23 @@
+"""The gallery (docs/gallery.md): every script runs as it stands and leaves a picture of something."""
+
+import pytest
+from matplotlib.image import imread
+
+from gallery import FOLDER, TITLES, draw, page
+
+
+def test_every_script_is_on_the_page():
+    """python docs/tools/gallery.py draws the pictures and writes the page."""
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(TITLES)
+    assert (FOLDER.parent / "gallery.md").read_text(encoding="utf-8") == page()
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_a_script_leaves_its_picture(name, tmp_path):
+    picture = draw(name, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [picture.name]
+    drawn, kept = imread(picture), imread(FOLDER / picture.name)
+    assert drawn.shape == kept.shape
+    ink = (drawn[:, :, :3].min(axis=2) < 0.9).mean()
+    assert 0.01 < ink < 0.9
+    assert abs(ink - (kept[:, :, :3].min(axis=2) < 0.9).mean()) < 0.05, "draw the kept one anew"
