@@ -383,7 +383,7 @@ class Autopilot:
         second, further, q_rest = self.residual.assess(rest)
         unit = np.sum(np.log(self.scale[~np.isnan(y)]))
         score = first + unit + 0.25 * (second + unit)
-        surprise = excess + 0.25 * further
+        surprise = (excess + 0.25 * further) * min(1.0, 8.0 / len(y))
 
         dropped, distance = self.bank.judge(y, self.rescue.contamination)
         taken_over = False if dropped else self.bank.learn(y)

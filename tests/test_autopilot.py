@@ -408,3 +408,14 @@ def test_settings_by_hand_switch_the_autopilot_off():
     with pytest.raises(BadInputError, match="far"):
         hf.SRA(far=0.2)
     assert hf.SRA(rho=0.01, far=0.2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("d", [12, 30])
+def test_p_values_of_many_variables_are_shares(d):
+    y = np.random.default_rng(0).normal(size=(6000, d))
+    y[5900] += 6.0
+    trace = hf.SRA().process(y)
+    for share in (0.01, 0.1, 0.5):
+        assert (trace.p_value[3000:] <= share).mean() == pytest.approx(share, rel=0.5)
+    assert np.flatnonzero(trace.anomaly).tolist() == [5900]

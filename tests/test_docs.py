@@ -108,8 +108,8 @@ def test_the_front_page_lists_what_is_beside_it():
     )
 
 
-# Pages of the guide that are of no code: a page in a browser, and a story.
-WITHOUT_CODE = {"index", "explorer", "reproduction"}
+# Pages of the guide that are of no code: a page in a browser, and two stories.
+WITHOUT_CODE = {"index", "explorer", "reproduction", "robust-regression"}
 
 
 def test_guide_and_reference_mirror_each_other():
@@ -121,7 +121,14 @@ def test_guide_and_reference_mirror_each_other():
         assert one.resolve() in linked_from(other), f"the reference of {name} does not link to its guide"
 
 
-ROOMS = [name for name in hf.__all__ if inspect.ismodule(getattr(hf, name))] + ["fleet", "learners", "engines.spark"]
+ROOMS = [name for name in hf.__all__ if inspect.ismodule(getattr(hf, name))] + [
+    "fleet",
+    "learners",
+    "engines.spark",
+    "adapters.river",
+    "adapters.sklearn",
+    "adapters.sktime",
+]
 
 
 def exported():

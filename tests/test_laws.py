@@ -104,6 +104,50 @@ def test_restored_is_continued(case, seed, at):
     assert first.n_seen == at
 
 
+def long_to_compile(cases):
+    """Each needs an entry point that few others do: a few of them always, the rest where there is time."""
+    always = ("autopilot", "SRA", "SRA, patience", "SRA, d=3, gaps", "linear")
+    params = [pytest.param(case, marks=[] if str(case) in always else [pytest.mark.long]) for case in cases]
+    return pytest.mark.parametrize("case", params, ids=[str(case) for case in cases])
+
+
+@long_to_compile(CASES)
+def test_assessed_is_what_is_said_next_and_learns_nothing(case):
+    stream = stream_of(case)
+    learner = case.learner()
+    for at in (60, IN_RESCUE, IN_RESCUE + 3):
+        learner.process(*cut(stream, learner.n_seen, at))
+        before = learner.to_bytes()
+        row = [part.item() if np.size(part) == 1 else part for part in rows_of(cut(stream, at, at + 1))[0]]
+        said = learner.assess(*row)
+        batch = learner.assess(*cut(stream, at, at + 5))
+        assert learner.to_bytes() == before
+        assert repr(batch.step(0)) == repr(said)
+        next_said = hf.from_bytes(before).update(*row)
+        for name in ("score", "dropped", "p_value", "anomaly", "bad"):
+            assert_same(getattr(said, name), getattr(next_said, name))
+
+
+@long_to_compile(CASES)
+def test_in_place_is_loop(case):
+    stream = stream_of(case)
+    loop, quick = case.learner(), case.learner()
+    half = 70
+    alarms = loop.process(*stream).alarms
+    told = list(quick.process(*cut(stream, 0, half)).alarms)
+    place = quick.in_place()
+    for row in rows_of(cut(stream, half, ROWS)):
+        place.put(*np.concatenate([np.atleast_1d(part) for part in row]))
+        place.assess()
+        score = place.score[0]
+        place.learn()
+        if place.fate[0]:
+            told += quick.follow_up(place.fate[0])
+        assert score == score
+    assert_same(quick.state, loop.state)
+    assert told == alarms
+
+
 @every_case
 def test_saved_is_loaded(case, tmp_path):
     learner = case.learner()
