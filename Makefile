@@ -32,7 +32,7 @@ test-package: $(VENV)/.dev
 
 # The site, in site/: built without a network, its links checked.
 docs: $(VENV)/.dev
-	$(BIN)/python docs/tools/build.py
+	$(BIN)/python docs/tools/make_site.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ import pytest
 from holdfast.alarms.alarm import Alarm
 from holdfast.errors import BadInputError
 from holdfast.learners import Trace
-from holdfast.plots.across import DATES, NUMBERS, ROWS, axis_of
+from holdfast.plots.across import DATES, NUMBERS, ROWS, axis_of, set_across
 from holdfast.plots.alarm_map import Strip, draw_alarm_map
 from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
 from holdfast.plots.overview import PANELS, draw_overview, drawn_variables, limits_of
@@ -138,6 +138,18 @@ def test_the_axis_is_that_of_times_where_they_rise():
     assert axis_of(a_sketch(times=np.arange(400.0) / 2, most=64))([50, 101]) == pytest.approx([25.0, 50.5])
     assert axis_of(a_sketch(times=np.arange(400.0))).kind == NUMBERS
     assert axis_of(a_sketch(times=np.array(["x"] * 400, object))).kind == ROWS
+
+
+@pytest.mark.parametrize("days", [1.4 / 24, 0.1, 2.1, 2.9, 85.0, 900.0])
+@pytest.mark.parametrize("ticks", [5, 9])
+def test_any_span_of_time_has_some_ticks(days, ticks, recwarn):
+    from matplotlib.figure import Figure
+
+    axes = Figure().subplots()
+    set_across(axes, DATES, (20454.0, 20454.0 + days), ticks)
+    within = [tick for tick in axes.xaxis.get_majorticklocs() if 20454.0 <= tick <= 20454.0 + days]
+    assert 1 <= len(within) <= 2 * ticks
+    assert not recwarn.list
 
 
 def test_of_very_many_variables_those_with_alarms_are_drawn():
