@@ -30,8 +30,8 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
     nothing special, 4 is one point in ten thousand. So `ThresholdFilter(detector, threshold=4.0)` calls about one
     normal point in ten thousand an anomaly. Any other learner scores by its surprise, −log f.
 
-    Outliers are dropped by the learner itself and changes are followed: in a filter, `protect_anomaly_detector=False`
-    lets it see everything. Protected by the filter it would be deaf after a shift.
+    Outliers are dropped by the learner itself and changes are followed: in a `QuantileFilter`, give
+    `protect_anomaly_detector=False`, so that it sees everything. Protected by a filter it would be deaf after a shift.
 
     Features may be missing (absent, None or NaN): a point is judged by those that it has. New ones are learnt: once
     enough points have shown them, a model with them takes over from the one without. What is infinite counts as the
