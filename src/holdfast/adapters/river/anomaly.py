@@ -6,7 +6,7 @@ import struct
 import warnings
 from collections import deque
 from collections.abc import Mapping
-from math import isnan, log10
+from math import log10, nan
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from river import base
 from holdfast.adapters.river.features import Features, Point, as_point
 from holdfast.errors import BadInputError, HoldfastWarning
 from holdfast.learners import SRA, StochasticApproximation
+from holdfast.learners.in_place import InPlace
 from holdfast.learners.reading import NamedRows
 from holdfast.scheme.algorithm import LARGEST
-from holdfast.scheme.state import Vector
 
 NOT_PLAIN = (KeyError, TypeError, OverflowError, struct.error)  # what a point raises that needs a second look
 RAREST = 300.0  # what −log10 p is taken for where p is no longer told from 0
@@ -64,32 +64,16 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
             raise BadInputError(f"learner must be a learner of points, such as holdfast.SRA(), got {learner!r}")
         self.learner = learner
         self.max_features = max_features
-        self._fresh()
-
-    def _fresh(self) -> None:
-        """Nothing has been seen."""
         self._features = Features(())
         self._model: StochasticApproximation | None = None
         self._coming = Features(())
         self._next: StochasticApproximation | None = None  # over more features: takes over once it has started
         self._recent: deque[Point] = deque()
-        self._short_way()
+        self._find_place()
 
-    def _short_way(self) -> None:
-        """Points that have all features and no others take it, unless there are new features to wait for."""
-        settled = self._model is not None and self._next is None
-        self._place = self._model.in_place() if settled and self._model is not None else None
-        self._values = self._features.reader() if settled else None
-
-    def _put(self, x: Mapping[Any, Any]) -> bool:
-        """Whether the point can take the short way; then it lies where that begins."""
-        if self._place is None or self._values is None:
-            return False
-        try:
-            self._place.put(*self._values(x))
-            return len(x) == len(self._features.names)
-        except NOT_PLAIN:
-            return False
+    def _find_place(self) -> None:
+        self._place = None if self._model is None else self._model.in_place()
+        self._values = self._features.reader()
 
     @property
     def model(self) -> StochasticApproximation | None:
@@ -98,82 +82,89 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns a point, or drops it."""
-        place = self._place
-        if not self._put(x) or place is None:
-            self._learn_any(as_point(x))
-            return
-        place.learn()
-        if place.fate[0] and self._model is not None:
-            self._model.follow_up(place.fate[0])
+        if self._next is not None or not self._put(x):
+            point = as_point(x)
+            self._meet(point)
+            if (self._next is not None and self._learn_next(point)) or self._place is None:
+                return
+            self._place.put(*self._features.vector(point))
+        place, model = self._place, self._model
+        if place is not None and model is not None:
+            place.learn()
+            if place.fate[0]:
+                model.follow_up(place.fate[0])
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """How rare the point is; 0 while too little has been seen, and where there is nothing to judge by."""
         place = self._place
-        if not self._put(x) or place is None:
-            return self._score_any(as_point(x))
+        if place is not None and self._put(x):
+            place.assess()
+            score = self._score(place)
+            if score == score:
+                return score
+        point = as_point(x)
+        if place is None:
+            return 0.0
+        place.put(*np.clip(self._features.vector(point), -LARGEST, LARGEST))
         place.assess()
-        score = place.score
-        if len(score) > 1:
-            return -log10(score[1]) if score[1] > 0.0 else self._score_any(as_point(x))
-        return score[0] if score[0] == score[0] else self._score_any(as_point(x))
-
-    def _score_any(self, point: Point) -> float:
-        if self._model is None:
-            return 0.0
-        row = np.clip(self._features.vector(point), -LARGEST, LARGEST)
-        if np.isnan(row).all():
-            return 0.0
-        step = self._model.assess(NamedRows(row[None], self._features.labels)).step(0)
-        if isnan(step.p_value):
-            return step.score if step.score == step.score else 0.0
-        return -log10(step.p_value) if step.p_value > 0.0 else RAREST
-
-    def _learn_any(self, point: Point) -> None:
-        self._meet(point)
-        if self._model is not None:
-            self._tell(self._model, self._features, point)
-        if self._next is not None:
-            self._recent.append(point)
-            self._tell(self._next, self._coming, point)
-            if self._next.started:
-                self._take_over()
+        score = self._score(place)
+        return score if score == score else 0.0
 
     @staticmethod
-    def _tell(model: StochasticApproximation, features: Features, point: Point) -> None:
-        model.process(NamedRows(features.vector(point)[None], features.labels))
+    def _score(place: InPlace) -> float:
+        """Of the point that was assessed; NaN if it cannot be."""
+        if len(place.score) == 1:
+            return place.score[0]
+        p = place.score[1]
+        return -log10(p) if p > 0.0 else RAREST if p == 0.0 else nan
+
+    def _put(self, x: Mapping[Any, Any]) -> bool:
+        """Whether the point has all features as numbers, and no others; then it is put in its place."""
+        try:
+            values = self._values(x)
+            if self._place is None or len(x) != len(values):
+                return False
+            self._place.put(*values)
+        except NOT_PLAIN:
+            return False
+        return True
 
     def _meet(self, point: Point) -> None:
         """New features call for a model over all of them, which begins with the latest points."""
-        known = self._coming.known if self._next is not None else self._features.known
-        new = sorted(point.keys() - known, key=str)[: max(0, self.max_features - len(known))]
-        if len(point.keys() - known) > len(new):
-            warnings.warn(
-                f"more than {self.max_features} features: those that came last are passed over (max_features)",
-                HoldfastWarning,
-                stacklevel=4,
-            )
+        known = self._coming.known
+        unknown = sorted(point.keys() - known, key=str)
+        new = unknown[: max(0, self.max_features - len(known))]
+        if len(unknown) > len(new):
+            told = f"more than {self.max_features} features: those that came last are passed over (max_features)"
+            warnings.warn(told, HoldfastWarning, stacklevel=3)
         if not new:
             return
         self._coming = Features([*known, *new])
         self._next = SRA() if self.learner is None else self.learner.clone()
         self._next._is_told_elsewhere("bad")  # in the class: what is infinite is not learnt
-        self._recent = deque(self._recent, maxlen=self._next.n_init)
-        self._short_way()
-        if self._recent:
-            rows: Vector = np.array([self._coming.vector(before) for before in self._recent])
-            self._next.process(NamedRows(rows, self._coming.labels))
+        before, self._recent = self._recent, deque(maxlen=self._next.n_init)
+        for each in before:
+            self._learn_next(each)
 
-    def _take_over(self) -> None:
+    def _learn_next(self, point: Point) -> bool:
+        """The model that is to take over learns as well; whether it has taken over."""
+        if self._next is None:
+            return True
+        self._recent.append(point)
+        self._next.process(NamedRows(self._coming.vector(point)[None], self._coming.labels))
+        if not self._next.started:
+            return False
         self._model, self._features, self._next = self._next, self._coming, None
         self._recent.clear()
-        self._short_way()
+        self._find_place()
+        return True
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_place", "_values")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._short_way()
+        self._find_place()
 
     @property
     def _raw_memory_usage(self) -> int:

@@ -65,8 +65,7 @@ class Features:
         """(x) → the values of all features, in order; a KeyError if one is not there."""
         if len(self.names) > 1:
             return itemgetter(*self.names)
-        (name,) = self.names
-        return lambda x: (x[name],)
+        return lambda x: tuple(x[name] for name in self.names)
 
     def vector(self, point: Point) -> Vector:
         """NaN where a feature is missing; one that is not known is left out."""
