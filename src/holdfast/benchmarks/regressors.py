@@ -135,7 +135,7 @@ def linear_methods() -> list[Method]:
     river, losses, _ = _libraries()
 
     def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
-        settings = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
         return lambda X, y: follow_ours(SRA(model=LinearRegression(l2=l2), **settings), X, y)
 
     def of_river(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
@@ -192,7 +192,7 @@ def logistic_methods() -> list[Method]:
     river, _, _ = _libraries()
 
     def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
-        settings = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
         return lambda X, y: follow_ours(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
 
     def disbelieving(rho: float, least: float, patience: int = 0) -> Follow:
