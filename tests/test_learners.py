@@ -133,6 +133,45 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
     np.testing.assert_allclose(learner.means, 0.0, atol=0.3)
 
 
+def test_patience_follows_a_change_beyond_the_threshold():
+    """Twenty points dropped in a row lift the threshold for fifty; then the learner goes on as ever."""
+    rng = np.random.default_rng(0)
+    y = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(20.0, 1.0, 1500)])
+    y[2400] = 100.0
+    deaf, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
+    with pytest.warns(HoldfastWarning):
+        assert deaf.process(y).dropped[1000:].all()
+    np.testing.assert_allclose(deaf.means, 0.0, atol=0.3)
+    trace = patient.process(y)
+    assert trace.dropped[1000:1020].all()
+    assert not trace.dropped[1020:1070].any()
+    np.testing.assert_allclose(patient.means, 20.0, atol=0.5)
+    assert trace.dropped[2400]
+
+
+def test_a_burst_shorter_than_the_patience_changes_nothing():
+    y = np.random.default_rng(1).normal(size=2000)
+    y[1000:1019] = 20.0
+    usual, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
+    trace = usual.process(y)
+    assert trace.dropped[1000:1019].all()
+    np.testing.assert_array_equal(patient.process(y).score, trace.score)
+    np.testing.assert_array_equal(patient.means, usual.means)
+    y[1019:1040] = 20.0
+    more = hf.SRA(rho=0.01, patience=20)
+    assert not more.process(y).dropped[1020:1040].any()  # the price: what comes after the twentieth is learnt
+    assert more.covariances.item() != usual.covariances.item()
+
+
+def test_patience_needs_a_threshold_and_a_warm_up():
+    with pytest.raises(BadInputError, match="patience is for a threshold of your own"):
+        hf.SRA(patience=20)
+    with pytest.raises(BadInputError, match="warmup must not be 0"):
+        hf.SRA(rho=0.01, warmup=0, patience=20)
+    with pytest.raises(BadInputError, match="patience"):
+        hf.SRA(rho=0.01, patience=-1)
+
+
 def test_steps_and_traces_show_themselves():
     learner = hf.SRA(rho=0.01)
     trace = learner.process(Y)

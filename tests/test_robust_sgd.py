@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.benchmarks import robust_sgd
+from holdfast.benchmarks import regression_shifts, robust_sgd
 from holdfast.benchmarks.pairs import OFFSETS, UNITS, Kind, linear_pairs, logistic_pairs
 from holdfast.benchmarks.regression_runs import LINEAR, LOGISTIC, Run, errors, outcome, rows_to_recover
-from holdfast.benchmarks.regressors import follow_ours, sgd, so_far_standardised
+from holdfast.benchmarks.regressors import PATIENT, follow_ours, sgd, so_far_standardised
 from holdfast.benchmarks.sklearn_sgd import decisions, follow_sklearn, probabilities
 from holdfast.errors import HoldfastWarning
 from holdfast.plots.running_errors import Column, draw_running_errors
@@ -46,6 +46,16 @@ def test_a_share_of_spoilt_targets_touches_no_other_row():
     np.testing.assert_array_equal(some.X, none.X)
     np.testing.assert_array_equal(some.y[~some.spoilt], none.y[~some.spoilt])
     np.testing.assert_array_equal(some.truth, none.truth)
+
+
+def test_a_burst_spoils_so_many_rows_and_no_other():
+    kinds = Kind("", turn=0.0), Kind("", turn=0.0, burst=20, by=50.0)
+    without, burst = (linear_pairs(kind, seed=2, n=500) for kind in kinds)
+    inside = np.isin(np.arange(500), range(250, 270))
+    np.testing.assert_array_equal(burst.y[~inside], without.y[~inside])
+    np.testing.assert_allclose((burst.y - burst.truth)[inside], 50.0)
+    assert burst.spoilt[inside].all()
+    np.testing.assert_array_equal(burst.spoilt[~inside], without.spoilt[~inside])
 
 
 def test_a_gradual_drift_ends_where_an_abrupt_one_does():
@@ -148,6 +158,29 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
         assert (np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) > 100.0) == locked
 
 
+@pytest.mark.parametrize("settings", [{}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"])
+@pytest.mark.parametrize("jump", [20.0, 50.0])
+def test_with_patience_no_level_locks_out(settings, jump):
+    pairs = linear_pairs(Kind("", turn=0.0, jump=jump), seed=0, n=8000)
+    model = hf.SRA(model=hf.models.LinearRegression(), patience=20, **settings)
+    trace = model.process(pairs.X, pairs.y)
+    assert trace.dropped[-1000:].mean() < 0.08
+    assert trace.dropped[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
+    assert np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) < 0.25
+
+
+def test_patience_changes_nothing_but_after_a_long_burst():
+    """Tuned as SRA is: the same to the last digit, and dearer where more than twenty rows in a row are spoilt."""
+    pytest.importorskip("river")
+    pytest.importorskip("sklearn")
+    short, long = (Kind("", turn=0.0, burst=rows, by=20.0) for rows in (10, 40))
+    for kind in (Kind("abrupt"), short):
+        usual, patient = (outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+        assert patient == usual
+    usual, patient = (outcome(Run(LINEAR, long, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+    assert patient.after > 2.0 * usual.after
+
+
 def test_ours_predicts_before_it_learns():
     pairs = linear_pairs(Kind(""), seed=0, n=200)
     model = hf.SRA(model=hf.models.LinearRegression(), rho=0.01, gamma=6.0)
@@ -167,6 +200,10 @@ def test_a_taste_runs(monkeypatch):
     for name in ("linear, abrupt, SRA: before", "logistic, sure labels, river, log loss, defaults: right after"):
         assert name in figures
     assert figures["scikit-learn written out, off by"].value < 1e-9
+    for kind in regression_shifts.JUMPS[::5]:
+        assert f"jump, {kind.name}, {PATIENT}, defaults: found again" in figures
+    for kind in regression_shifts.BURSTS[::5]:
+        assert figures[f"burst, {kind.name}, {PATIENT}: error"].value > 0.0
 
 
 def test_the_picture_draws_what_there_is():

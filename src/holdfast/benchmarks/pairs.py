@@ -27,7 +27,8 @@ class Kind:
 
     share: of targets that are spoilt. turn: by how much the coefficients change, as the standard deviation of what that
     does to the truth. jump: by how much the intercept changes. gradual: over a twentieth of the rows, not at once.
-    at_random: labels are flipped anywhere, not only where they are sure.
+    at_random: labels are flipped anywhere, not only where they are sure. burst: so many numbers in a row, from the
+    middle on, are all spoilt, each `by` so much too high.
     """
 
     name: str
@@ -36,6 +37,8 @@ class Kind:
     jump: float = 0.0
     gradual: bool = False
     at_random: bool = False
+    burst: int = 0
+    by: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
     spoilt = whether.random(n) < kind.share
     far = how_far.random(n)
     error = np.where(which.random(n) < 0.5, 10.0 + 20.0 * far, 200.0 * far - 100.0)
+    burst = slice(n // 2, n // 2 + kind.burst)
+    spoilt[burst], error[burst] = True, kind.by
     return Pairs(
         OFFSETS + UNITS * Z, np.where(spoilt, truth + error, clean), truth, clean, spoilt, n // 2, _ramp(kind, n)
     )

@@ -19,6 +19,9 @@ from holdfast.checks import FloatArray
 from holdfast.errors import HoldfastWarning
 from holdfast.threads import cores
 
+Setting = tuple[float, float]
+Entries = dict[str, tuple[str, Setting | None]]
+
 LINEAR, LOGISTIC = "linear", "logistic"
 LEAST = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
 RUNNING = 100  # rows of a running error
@@ -32,7 +35,7 @@ class Run:
     family: str
     kind: Kind
     method: str
-    setting: tuple[float, float] | None
+    setting: Setting | None
     seed: int
     n: int
 
@@ -123,3 +126,27 @@ def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
         return [outcome(run) for run in runs]
     with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(outcome, runs, chunksize=4))
+
+
+def columns(tuned: dict[str, Setting], family: str) -> Entries:
+    """Name → method and setting: each method tuned and, where it has some, with its defaults."""
+    entries: Entries = {}
+    for name, method in methods(family).items():
+        entries[name] = name, tuned[method.tuned_as or name]
+        if method.plain is not None:
+            entries[f"{name}, defaults"] = name, None
+    return entries
+
+
+def results(
+    family: str,
+    kind: Kind,
+    entries: Entries,
+    rows: int,
+    seeds: Sequence[int],
+    quick: bool,
+) -> dict[str, list[Outcome]]:
+    """The outcomes of each, seed after seed."""
+    runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
+    found = iter(outcomes(runs, several=not quick))
+    return {name: [next(found) for _ in seeds] for name in entries}

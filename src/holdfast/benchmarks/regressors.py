@@ -22,6 +22,8 @@ from holdfast.models import LinearRegression, LogisticRegression
 from holdfast.models.frame import frame_of
 
 FIRST = 50  # rows that a frame is made of
+PATIENCE = 20  # rows dropped in a row, after which the threshold is lifted
+PATIENT = f"SRA, patience {PATIENCE}"
 STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 BOLDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # for labels, whose gradients are never above 1
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
@@ -40,7 +42,8 @@ class Method:
     """One of them.
 
     make: (step, other setting) → a function that follows a stream and returns what it predicted. plain: the same with
-    the defaults of its library. other: what the other setting is called.
+    the defaults of its library. other: what the other setting is called. tuned_as: the name of another method, if the
+    setting that was chosen for that one is taken.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Method:
     other: str
     others: Sequence[float]
     plain: Follow | None = None
+    tuned_as: str = ""
 
     @property
     def grid(self) -> list[tuple[float, float]]:
@@ -130,9 +134,9 @@ def linear_methods() -> list[Method]:
     """For targets that are numbers."""
     river, losses, _ = _libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0) -> Follow:
-        model = LinearRegression(l2=l2)
-        return lambda X, y: follow_ours(SRA(model=model, rho=rho, gamma=gamma, n_init=FIRST), X, y)
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        return lambda X, y: follow_ours(SRA(model=LinearRegression(l2=l2), **settings), X, y)
 
     def of_river(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
         def make(step: float, other: float) -> Follow:
@@ -148,9 +152,19 @@ def linear_methods() -> list[Method]:
     def with_defaults(loss: Callable[[], Any]) -> Follow:
         return in_units(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
 
-    huber, cauchy, epsilons = losses.Huber, losses.Cauchy, (0.03, 0.1, 0.3, 1.0)
+    huber, cauchy = losses.Huber, losses.Cauchy
+    gammas, epsilons = (3.0, 4.0, 6.0, 10.0), (0.03, 0.1, 0.3, 1.0)
     return [
-        Method("SRA", ours, STEPS, "γ", (3.0, 4.0, 6.0, 10.0), with_nothing_set(LinearRegression())),
+        Method("SRA", ours, STEPS, "γ", gammas, with_nothing_set(LinearRegression())),
+        Method(
+            PATIENT,
+            lambda rho, gamma: ours(rho, gamma, patience=PATIENCE),
+            STEPS,
+            "γ",
+            gammas,
+            with_nothing_set(LinearRegression(), PATIENCE),
+            tuned_as="SRA",
+        ),
         Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEPS, "l2", PENALTIES),
         Method(
             "river, squared loss",
@@ -177,9 +191,12 @@ def logistic_methods() -> list[Method]:
     """For labels."""
     river, _, _ = _libraries()
 
-    def ours(rho: float, gamma: float, l2: float = 0.0) -> Follow:
-        model = LogisticRegression(l2=l2)
-        return lambda X, y: follow_ours(SRA(model=model, rho=rho, gamma=gamma, n_init=FIRST), X, y)
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        return lambda X, y: follow_ours(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
+
+    def disbelieving(rho: float, least: float, patience: int = 0) -> Follow:
+        return ours(rho, math.sqrt(1.0 / least - 1.0), patience=patience)
 
     def of_river(step: float, l2: float) -> Follow:
         return lambda X, y: follow_river(river("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True)
@@ -191,11 +208,20 @@ def logistic_methods() -> list[Method]:
     return [
         Method(
             "SRA",
-            lambda rho, least: ours(rho, math.sqrt(1.0 / least - 1.0)),
+            disbelieving,
             BOLDER,
             "least probability",
             DISBELIEVED,
             with_nothing_set(LogisticRegression()),
+        ),
+        Method(
+            PATIENT,
+            lambda rho, least: disbelieving(rho, least, PATIENCE),
+            BOLDER,
+            "least probability",
+            DISBELIEVED,
+            with_nothing_set(LogisticRegression(), PATIENCE),
+            tuned_as="SRA",
         ),
         Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), BOLDER, "l2", PENALTIES),
         Method(
@@ -214,9 +240,9 @@ def logistic_methods() -> list[Method]:
     ]
 
 
-def with_nothing_set(model: LinearRegression | LogisticRegression) -> Follow:
-    """SRA by its defaults."""
-    return lambda X, y: follow_ours(SRA(model=model), X, y)
+def with_nothing_set(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follow:
+    """SRA by its defaults, but for its patience."""
+    return lambda X, y: follow_ours(SRA(model=model, patience=patience), X, y)
 
 
 def _libraries() -> tuple[Callable[..., Any], Any, Any]:

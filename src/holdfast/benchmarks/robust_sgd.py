@@ -18,11 +18,15 @@ from holdfast.benchmarks.regression_runs import (
     LOGISTIC,
     Outcome,
     Run,
+    Setting,
+    columns,
     methods,
     outcomes,
     pairs_of,
+    results,
 )
-from holdfast.benchmarks.regressors import SKLEARN, sgd, so_far_standardised
+from holdfast.benchmarks.regression_shifts import bursts, jumps
+from holdfast.benchmarks.regressors import PATIENT, SKLEARN, sgd, so_far_standardised
 from holdfast.benchmarks.sklearn_sgd import decisions, follow_sklearn
 from holdfast.benchmarks.timing import Job, best_times
 from holdfast.learners import SRA
@@ -36,23 +40,14 @@ KINDS = {
     LINEAR: (
         Kind("abrupt"),
         Kind("gradual", gradual=True),
-        Kind("level jumps", turn=0.0, jump=20.0),
         Kind("nothing spoilt", share=0.0),
     ),
     LOGISTIC: (Kind("sure labels"), Kind("any labels", at_random=True), Kind("nothing spoilt", share=0.0)),
 }
-JUMPS = (
-    *(Kind(f"coefficients by {size:g}σ", turn=size) for size in (20.0, 100.0)),
-    *(Kind(f"level by {size:g}σ", turn=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
-)
-JUMPERS = ("SRA", "SRA, defaults", "SRA, no threshold", "river, Huber", "river, Cauchy")
 UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
 OURS, SQUARED = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
 WIDE = {LINEAR: 10.0, LOGISTIC: 2.0}  # so many times as large at the least is the error of what is not robust
 TIMED = 2000
-
-Setting = tuple[float, float]
-Entries = dict[str, tuple[str, Setting | None]]
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -66,6 +61,7 @@ def measure(quick: bool) -> list[Figure]:
         for kind in kinds:
             figures += rows_of(family, kind, tuned[family], rows, seeds, quick)
     figures += jumps(tuned[LINEAR], rows, seeds, quick)
+    figures += bursts(tuned[LINEAR], quick)
     figures += times(tuned, 300 if quick else TIMED, 1 if quick else 3)
     return [*figures, written_out(300 if quick else TIMED)]
 
@@ -73,7 +69,8 @@ def measure(quick: bool) -> list[Figure]:
 def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[str, Setting]:
     """The setting of each method with the least mean error on the tuning streams; in a taste of a few of its grid."""
     kind = KINDS[family][0]
-    grids = {name: method.grid[5::8] if quick else method.grid for name, method in methods(family).items()}
+    own = {name: method.grid for name, method in methods(family).items() if not method.tuned_as}
+    grids = {name: grid[5::8] if quick else grid for name, grid in own.items()}
     tried = [(name, setting) for name, grid in grids.items() for setting in grid]
     runs = [Run(family, kind, *entry, seed, rows) for entry in tried for seed in seeds]
     overall = iter([result.overall for result in outcomes(runs, several=not quick)])
@@ -91,30 +88,6 @@ def settings_told(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
         yield Figure(f"{family}, {name}, tuned: {methods(family)[name].other}", other)
 
 
-def columns(tuned: dict[str, Setting], family: str) -> Entries:
-    """Name → method and setting: each method tuned and, where it has some, with its defaults."""
-    entries: Entries = {}
-    for name, setting in tuned.items():
-        entries[name] = name, setting
-        if methods(family)[name].plain is not None:
-            entries[f"{name}, defaults"] = name, None
-    return entries
-
-
-def results(
-    family: str,
-    kind: Kind,
-    entries: Entries,
-    rows: int,
-    seeds: Sequence[int],
-    quick: bool,
-) -> dict[str, list[Outcome]]:
-    """The outcomes of each, seed after seed."""
-    runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
-    found = iter(outcomes(runs, several=not quick))
-    return {name: [next(found) for _ in seeds] for name in entries}
-
-
 def rows_of(
     family: str, kind: Kind, tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool
 ) -> Iterator[Figure]:
@@ -122,6 +95,10 @@ def rows_of(
     found = results(family, kind, columns(tuned, family), rows, seeds, quick)
     for name, each in found.items():
         yield from told(f"{family}, {kind.name}, {name}", each, family)
+    for end in ("", ", defaults"):
+        pairs = zip(found[OURS + end], found[PATIENT + end], strict=True)
+        title = f"{family}, {kind.name}, {PATIENT}{end}: not as without"
+        yield Figure(title, float(sum(not np.array_equal(*pair, equal_nan=True) for pair in pairs)), "streams")
     if kind.name in ("abrupt", "sure labels"):
         ours, theirs = (np.mean(np.array(found[name]), axis=0) for name in (OURS, SQUARED[family]))
         for column, when in ((1, "before"), (3, "settled")):
@@ -140,17 +117,6 @@ def told(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figure]:
         yield Figure(f"{title}: {name}", scale * float(values.mean()), unit)
         yield Figure(f"{title}: {name}, std", scale * float(values.std()), unit)
     yield Figure(f"{title}: until found again", float(np.median(table[:, Outcome._fields.index("rows")])), "rows")
-
-
-def jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool) -> Iterator[Figure]:
-    """Changes beyond any threshold: in how many streams the truth was found again, and after how many rows."""
-    entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in JUMPERS}
-    for kind in JUMPS[::5] if quick else JUMPS:
-        for name, each in results(LINEAR, kind, entries, rows, seeds, quick).items():
-            taken = np.array([one.rows for one in each])
-            found = np.array([one.rows < rows - rows // 2 for one in each])
-            yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(found.mean()), "%")
-            yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(taken)), "rows")
 
 
 def times(tuned: dict[str, dict[str, Setting]], rows: int, rounds: int) -> Iterator[Figure]:

@@ -42,7 +42,7 @@ class Teller:
             self.tell(
                 "locked out",
                 f"the last {LOCKED_OUT} points were all dropped: the stream has moved beyond the threshold, and the "
-                "model no longer learns. A larger gamma would let it follow, gamma=math.inf always does.",
+                "model no longer learns. patience=20 lets it follow, a larger gamma may, gamma=math.inf always does.",
                 depth,
             )
 
