@@ -91,15 +91,15 @@ def test_missing_features_are_those_that_are_absent_none_or_nan():
     assert detector.score_one({}) == 0.0
 
 
-def test_a_new_feature_is_learnt_once_enough_points_have_shown_it():
-    detector = learnt(points(200, d=2, names="ab"))
+def test_a_new_feature_is_learnt_and_taken_over_with_when_that_is_calibrated():
+    detector = learnt(points(800, d=2, names="ab"))
     assert detector.model.variables == ("a", "b")
-    more = points(200, seed=1)
+    more = points(600, seed=1)
     for i, x in enumerate(more):
         detector.learn_one(x)
-        assert detector.model.variables == (("a", "b") if i < 49 else ("a", "b", "c"))
+        assert detector.model.variables == (("a", "b") if i < 499 else ("a", "b", "c"))
     assert detector.score_one({"a": 0.0, "b": 0.0, "c": 9.0}) > 3.0
-    assert detector.model.n_seen == 200  # those since it came
+    assert detector.model.n_seen == 600  # those since it came
     alone = hf.SRA()
     alone.process(np.array([[x[name] for name in "abc"] for x in more]))
     assert (detector.model.state == alone.state).all()
@@ -114,6 +114,23 @@ def test_features_that_emerge_one_by_one_at_the_beginning_share_one_start():
     assert learnt(xs).model.variables == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("at", [0, 300], ids=["at first", "later"])
+def test_a_feature_that_is_seen_once_is_not_waited_for(at):
+    xs = points(600)
+    xs[at]["typo"] = 1.0
+    detector = learnt(xs)
+    assert detector.model.variables == ("a", "b", "c")
+    assert detector.model.n_seen == 600
+    assert not detector._newcomers.points  # points take the short way again
+    assert detector.score_one({"a": 50.0, "b": 0.0, "c": 0.0}) > 4.0
+
+
+def test_a_feature_that_has_gone_is_forgotten_when_another_comes():
+    detector = learnt(points(600))
+    learnt([{"a": x["a"], "b": x["b"], "d": x["c"]} for x in points(600, seed=1)], detector)
+    assert detector.model.variables == ("a", "b", "d")
+
+
 def test_unknown_features_are_left_out_of_a_score():
     detector = learnt(points(200))
     x = {"a": 0.1, "b": 0.2, "c": 0.3}
@@ -122,7 +139,7 @@ def test_unknown_features_are_left_out_of_a_score():
 
 def test_too_many_features_are_passed_over_with_a_warning():
     detector = AnomalyDetector(max_features=3)
-    with pytest.warns(HoldfastWarning, match="more than 3 features"):
+    with pytest.warns(HoldfastWarning, match="5 features: the 3 that most points have"):
         learnt(points(100, d=5, names="edcba"), detector)
     assert detector.model.variables == ("a", "b", "c")
 
@@ -176,7 +193,7 @@ def test_a_copy_goes_on_where_it_was(copied):
     detector.learn_one(more[0] | {"d": 1.0})  # a new feature is on its way
     other = copied(detector)
     for each in (detector, other):
-        learnt([x | {"d": 0.1 * i} for i, x in enumerate(more)], each)
+        learnt([x | {"d": 0.1 * i} for i, x in enumerate(4 * more)], each)
     assert (detector.model.state == other.model.state).all()
     assert len(other.model.variables) == 4
 
@@ -298,9 +315,36 @@ def test_values_that_are_not_finite_are_skipped(value):
 def test_what_is_no_number_is_told(n):
     detector = DriftDetector()
     drifts(detector, numbers(n, 0.0))
-    with pytest.raises(WrongTypeError, match="expected numbers"):
-        detector.update("warm")
+    for value in ("warm", None, [1.0, 2.0]):
+        with pytest.raises(WrongTypeError, match="expected a number"):
+            detector.update(value)
     assert detector._model.n_seen == n
+
+
+def test_any_kind_of_number_is_one():
+    from decimal import Decimal
+
+    detector = DriftDetector()
+    drifts(detector, numbers(200, 0.0))
+    for value in (np.bool_(True), True, np.float32(0.5), Decimal("1.5"), 10**400):
+        detector.update(value)
+    assert detector._model.n_seen == 205
+    assert detector._model.n_bad == 1
+
+
+def test_outliers_do_not_turn_the_direction_round():
+    values = numbers(1000, 0.0, seed=2) + numbers(300, 3.0, seed=1)
+    values[500], values[990] = 1e9, -1e12
+    assert drifts(DriftDetector(direction="up"), values)
+    assert not drifts(DriftDetector(direction="down"), values)
+
+
+def test_a_change_of_spread_alone_has_hardly_ever_a_direction():
+    told = 0
+    for seed in range(10):
+        values = numbers(600, 0.0, seed=seed) + numbers(200, 0.0, seed=100 + seed, spread=4.0)
+        told += bool([i for i in drifts(DriftDetector(direction="up"), values) if i >= 600])
+    assert told <= 4
 
 
 @pytest.mark.parametrize(
@@ -346,7 +390,13 @@ def test_retraining_by_its_drifts_helps(in_background):
 
 def test_a_forest_takes_it_for_its_drifts_and_warnings():
     model = forest.ARFClassifier(
-        n_models=2, seed=1, drift_detector=DriftDetector(), warning_detector=DriftDetector(far=1e-2, warning_far=1e-2)
+        n_models=2, seed=1, drift_detector=DriftDetector(), warning_detector=DriftDetector(far=1e-2)
     )
     accuracy = evaluate.progressive_val_score(concept(1200), model, metrics.Accuracy())
     assert accuracy.get() > 0.6
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, "x", None])
+def test_the_number_of_features_is_checked(most):
+    with pytest.raises(BadInputError, match="max_features must be a whole number"):
+        AnomalyDetector(max_features=most)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
+from holdfast.errors import HoldfastWarning
 
 pytest.importorskip("sktime")
 
@@ -105,3 +106,33 @@ def test_behind_a_transformer_and_as_labels():
     labels = ChangePointDetector().fit_transform(series())["labels"]
     assert np.flatnonzero(labels).tolist() == ChangePointDetector().fit_predict(series())["ilocs"].tolist()
     assert AnomalyDetector().fit_transform(series())["labels"].tolist().count(1) == 1
+
+
+def test_arrays_come_one_after_another():
+    values = series().to_numpy()
+    whole, pieces, found = ChangePointDetector().fit(values), ChangePointDetector().fit(values[:500]), []
+    for begin in range(500, 2000, 100):
+        found += (pieces.update_predict(values[begin : begin + 100])["ilocs"] + begin).tolist()
+    assert pieces.learner_.n_seen == 2000
+    assert (pieces.learner_.state == whole.learner_.state).all()
+    assert found == whole.predict(values)["ilocs"].tolist()
+
+
+def test_rows_of_the_same_times_with_other_values_are_told():
+    detector = ChangePointDetector().fit(series(DAYS)[:500])
+    with pytest.warns(HoldfastWarning, match="100 rows are passed over"):
+        detector.update(series(DAYS)[400:500] + 1.0)
+    assert detector.learner_.n_seen == 500
+
+
+def test_times_that_repeat_themselves():
+    y = series(DAYS.repeat(2)[:2000])
+    detector = AnomalyDetector().fit(y)
+    assert detector.predict(y)["ilocs"].tolist() == [600]
+    assert detector.predict(y[590:610])["ilocs"].tolist() == [10]
+
+
+def test_what_is_infinite_is_an_anomaly():
+    y = series(DAYS)
+    y.iloc[700] = np.inf
+    assert AnomalyDetector().fit_predict(y)["ilocs"].tolist() == [600, 700]

@@ -37,6 +37,9 @@ class Memory:
     residual: Callable[..., Any]
     """(theta, point, out, work): what the past did not tell; NaN where a coordinate is missing."""
 
+    residual_alone: Callable[..., Any]
+    """(theta, point, out): the same for a point of which it is not known what came before, by what is likely to."""
+
     learn: Callable[..., Any]
     """(theta, point, rejected, work): right after `residual`; a point that is rejected becomes past. Whether it teaches
     anything, the memory decides."""
@@ -77,6 +80,14 @@ def lag_memory(layout: Layout, d: int) -> Memory:
             out[i] = point[i] - mean - slope(theta, own) * (theta[own + LAST] - mean)
 
     @kernel
+    def residual_alone(theta: Vector, point: Vector, out: Vector) -> None:
+        """Given a point, the one before it is likely to have been φ times as far from the mean."""
+        for i in range(d):
+            own = at + PER_VARIABLE * i
+            phi = slope(theta, own)
+            out[i] = (1.0 - phi * phi) * (point[i] - theta[own + MEAN])
+
+    @kernel
     def learn(theta: Vector, point: Vector, rejected: bool, work: Vector) -> None:
         count = at + PER_VARIABLE * d
         if not rejected:
@@ -99,7 +110,7 @@ def lag_memory(layout: Layout, d: int) -> Memory:
     def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
         learn(theta, point, True, work)
 
-    return Memory(no_season, residual, learn, pass_by, no_clock, 0)
+    return Memory(no_season, residual, residual_alone, learn, pass_by, no_clock, 0)
 
 
 def recentre_lag(lag: Vector, mean: Vector, variance: Vector) -> None:

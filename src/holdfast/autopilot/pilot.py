@@ -48,6 +48,9 @@ class Pilot:
     assess: Callable[..., Any]
     """(theta, y, settings, work, missing) → (score, surprise): what `step` would say; learns nothing."""
 
+    assess_alone: Callable[..., Any]
+    """The same for a point of which it is not known what came before it."""
+
     step: Callable[..., Any]
     """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
 
@@ -130,6 +133,7 @@ def make_pilot(
     assess_value, learn_value, install, swap_value = view.assess, view.learn, view.install, view.swap
     rejects, learn_bank, count, best_of = experts_of.rejects, experts_of.learn, rescue.count, experts_of.best_of
     deseason, look_at_rest, learn_rest, pass_rest_by = rest.deseason, rest.look, rest.learn, rest.pass_by
+    look_alone = rest.look_alone
     expert_size, share, per_nat = layout.fields["experts"][1], rest.share, min(1.0, FEW_VARIABLES / d)
     size, spread, distance_at = component.size(d), component.spread, mixture.distance_at
     largest = LARGEST if sizes.short else LARGEST_COORDINATE
@@ -171,6 +175,15 @@ def make_pilot(
     def assess(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, float]:
         score, surprise, _, _ = look_at(theta, y, settings, work, missing)
         return score, surprise
+
+    @kernel
+    def assess_alone(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, float]:
+        unit = put_in_frame(theta, y, work, missing)
+        point, rest = work[point_at : point_at + d], work[residual_at : residual_at + d]
+        gaps, observed = missing > 0, d - missing
+        first, excess, _ = assess_value(theta[value:], point, settings, work[value_at:], gaps, observed)
+        second, further, _ = look_alone(theta, point, rest, settings, work[rest_at:], gaps, observed)
+        return first + share * second + (1.0 + share) * unit, (excess + share * further) * per_nat
 
     @kernel
     def step(
@@ -248,6 +261,7 @@ def make_pilot(
         layout,
         work_size,
         assess,
+        assess_alone,
         step,
         bank_rejects,
         pass_by,

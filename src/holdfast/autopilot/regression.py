@@ -111,7 +111,13 @@ def regression_memory(layout: Layout, d: int, lags: int, season: int) -> Memory:
     def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
         go_on(theta, point, True, work)
 
-    return Memory(deseason if season else no_season, residual, learn, pass_by, tick, d * area)
+    @kernel
+    def residual_alone(theta: Vector, point: Vector, out: Vector) -> None:
+        """Never asked for: with lags or a season, a point without those before it tells nothing."""
+        for i in range(d):
+            out[i] = math.nan
+
+    return Memory(deseason if season else no_season, residual, residual_alone, learn, pass_by, tick, d * area)
 
 
 def start_season(layout: Layout, theta: Vector, scaled: Vector, season: int) -> Vector:

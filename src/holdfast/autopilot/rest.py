@@ -38,6 +38,9 @@ class Rest:
     look: Callable[..., Any]
     """(theta, point, rest, settings, work, gaps, observed) → (score, surprise, squared distance) of the residual."""
 
+    look_alone: Callable[..., Any]
+    """The same for a point of which it is not known what came before."""
+
     learn: Callable[..., Any]
     """(theta, point, rest, settings, work, distant, out_of_core, gaps) → the change score. distant: the residual is."""
 
@@ -72,6 +75,7 @@ def watchful(layout: Layout, view: View, d: int, lags: int, season: int) -> Rest
     residual, area = layout.at("residual"), view.work_size
     assess, learn_residual, swap = view.assess, view.learn, view.swap
     find_residual, learn_memory, pass_memory_by = memory.residual, memory.learn, memory.pass_by
+    find_residual_alone = memory.residual_alone
     learn_change, learn_whiteness = change_functions(layout, d).learn, whiteness_functions(layout, d).learn
 
     @kernel
@@ -79,6 +83,14 @@ def watchful(layout: Layout, view: View, d: int, lags: int, season: int) -> Rest
         theta: Vector, point: Vector, rest: Vector, settings: Vector, work: Vector, gaps: bool, observed: int
     ) -> tuple[float, float, float]:
         find_residual(theta, point, rest, work[area:])
+        score, surprise, q = assess(theta[residual:], rest, settings, work, gaps, observed)
+        return score, surprise, q
+
+    @kernel
+    def look_alone(
+        theta: Vector, point: Vector, rest: Vector, settings: Vector, work: Vector, gaps: bool, observed: int
+    ) -> tuple[float, float, float]:
+        find_residual_alone(theta, point, rest)
         score, surprise, q = assess(theta[residual:], rest, settings, work, gaps, observed)
         return score, surprise, q
 
@@ -104,7 +116,7 @@ def watchful(layout: Layout, view: View, d: int, lags: int, season: int) -> Rest
         pass_memory_by(theta, point, work[area:])
 
     work_size = area + memory.work_size
-    return Rest(view, RESIDUALS_SHARE, work_size, memory.deseason, look, learn, pass_by, memory.tick)
+    return Rest(view, RESIDUALS_SHARE, work_size, memory.deseason, look, look_alone, learn, pass_by, memory.tick)
 
 
 def idle(view: View) -> Rest:
@@ -133,4 +145,4 @@ def idle(view: View) -> Rest:
     def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
         pass
 
-    return Rest(view, 0.0, 0, no_season, look, learn, pass_by, no_clock)
+    return Rest(view, 0.0, 0, no_season, look, look, learn, pass_by, no_clock)

@@ -50,10 +50,11 @@ class Engine(ABC):
         """Fills theta from the points held."""
 
     @abstractmethod
-    def assess(self, rows: Vector, far: float | None = None) -> Trace:
+    def assess(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
         """What `process` would say of each row if it came next, learning nothing; nothing is said of changes.
 
-        far: another rate of false alarms, where there are any."""
+        far: another rate of false alarms, where there are any. alone: the rows do not come next; it is not known what
+        came before each."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:

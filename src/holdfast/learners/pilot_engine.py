@@ -18,6 +18,7 @@ from holdfast.autopilot.robust_fit import in_order_of, robust_fit
 from holdfast.autopilot.sizes import FEWEST, SIZES
 from holdfast.autopilot.start import start_pilot
 from holdfast.autopilot.whiteness import pause_whiteness
+from holdfast.errors import BadInputError
 from holdfast.learners.engine import Engine
 from holdfast.learners.in_place import InPlace
 from holdfast.learners.step import Step, WatchedStep
@@ -255,21 +256,25 @@ class PilotEngine(Engine):
             self._learn_of_start(state, self._held_points(self._held_so_far()))
         return state
 
-    def assess(self, rows: Vector, far: float | None = None) -> Trace:
+    def assess(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
         """Score, p-value and fate of each row, as if it came next; learns nothing."""
-        state, work = self._state_to_assess_with(), self.cell.work
+        if alone and self.lags:
+            raise BadInputError("with lags or a season, a row tells nothing without those before it")
+        state, work = self._state_to_assess_with(), self.cell.work.copy()  # its own: several threads may ask
         settings = self.cell.settings if far is None else self._settings(far)
+        score = self.watch.score_alone if alone else self.watch.score
         scores, p_values, fates = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
         with announced(self.title):
-            self.watch.score(state, rows, settings, work, scores, p_values)
+            score(state, rows, settings, work, scores, p_values)
             self.watch.judge(state, rows, settings, work, p_values, fates)
         return Trace(scores, fates, watched=(np.full(len(rows), math.nan), p_values))
 
     def score(self, rows: Vector) -> Vector:
         """The score of each row, as if it came next; learns nothing."""
         scores, cell = np.empty(len(rows)), self.cell
+        state, work = self._state_to_score_with(), cell.work.copy()
         with announced(self.title):
-            self.watch.score(self._state_to_score_with(), rows, cell.settings, cell.work, scores, np.empty(len(rows)))
+            self.watch.score(state, rows, cell.settings, work, scores, np.empty(len(rows)))
         return scores
 
     def certainty(self) -> float:

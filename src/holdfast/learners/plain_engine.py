@@ -76,12 +76,12 @@ class PlainEngine(Engine):
         with announced(self.title):
             self.functions.start(self._held_points(held), theta, self.hyper, self.seed)
 
-    def assess(self, rows: Vector, far: float | None = None) -> Trace:
+    def assess(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
         """−log f of each row, and whether the threshold would reject it, learning nothing."""
         scores, fates = np.empty(len(rows)), np.empty(len(rows), np.int8)
-        cell = self.cell
+        state, settings, work = self._state_to_score_with(), self.cell.settings, self.cell.work.copy()
         with announced(self.title):
-            self.algorithm.assess(self._state_to_score_with(), rows, cell.settings, cell.work, scores, fates)
+            self.algorithm.assess(state, rows, settings, work, scores, fates)
         return Trace(scores, fates)
 
     def score(self, rows: Vector) -> Vector:

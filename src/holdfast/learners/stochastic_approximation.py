@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -181,6 +181,8 @@ class StochasticApproximation(Parameters, Estimates):
         """The shortest way for one point after another, without a `Step` for each: for use within other libraries."""
         if not self.started:
             raise NotStartedError("the model has not started yet: there is nothing to learn in place")
+        if not len(self._cell):
+            raise BadInputError("a stream of a fleet is learnt by the fleet: its place in memory may change")
         return self._open_engine.in_place()
 
     def follow_up(self, fate: int) -> tuple[Alarm, ...]:
@@ -343,18 +345,19 @@ class StochasticApproximation(Parameters, Estimates):
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
 
-    def assess(self, x: Any, y: Any = None, *, far: float | None = None) -> Any:
+    def assess(self, x: Any, y: Any = None, *, far: float | None = None, alone: bool = False) -> Any:
         """What `update` would answer to a point, or `process` to a batch, if it came next; learns nothing.
 
         Score, whether it would be dropped and, on autopilot, p-value and `anomaly`. Nothing is said of changes, which
         are a matter of many points. Before the start it goes by the points that have come. far: another rate of false
-        alarms than the learner's own, at most 0.1, for `anomaly`.
+        alarms than the learner's own, at most 0.1, for `anomaly`. alone: each row is judged by itself, as one of
+        which nobody knows what came before it; otherwise as the one after the last that was learnt.
         """
         engine, single = self._open_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
         if self.on_bad == "raise":
             engine.refuse_bad(rows)
-        trace = engine.assess(rows, far)
+        trace = engine.assess(rows, far, alone)
         return trace.step(0) if single else trace
 
     def predict(self, x: Any) -> Any:
@@ -386,6 +389,25 @@ class StochasticApproximation(Parameters, Estimates):
         """The header of a checkpoint."""
         settings = {name: to_json(value) for name, value in self.get_params().items()}
         return {"learner": name_of(type(self)), "settings": settings, "width": width, "names": names}
+
+    def retuned(self, **settings: Any) -> Self:
+        """One that goes on where this one is, with other settings, of those that are `retunable`.
+
+        >>> model = StochasticApproximation(gamma=3.0)
+        >>> _ = model.process([1.0, 2.0, 3.0])
+        >>> model.retuned(gamma=5.0).n_seen
+        3
+        """
+        now = self.get_params()
+        other = type(self)(**(now | settings))
+        fixed = [name for name in settings if settings[name] != now[name] and name not in self.retunable]
+        if fixed:
+            raise BadInputError(
+                f"{', '.join(fixed)} cannot change while what was learnt goes on: only {', '.join(self.retunable)} can"
+            )
+        if self._engine is not None:
+            other._restore({"width": self._width, "names": self._names, **self._found_out()}, self.state)
+        return other
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the learner to a file, whole or not at all; `holdfast.load` reads it."""

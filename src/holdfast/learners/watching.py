@@ -60,6 +60,9 @@ class Watch:
     score: Callable[..., Any]
     """(state, rows, settings, work, scores, p_values): of each row, if it came next; learns nothing."""
 
+    score_alone: Callable[..., Any]
+    """The same for rows of which it is not known what came before them."""
+
     judge: Callable[..., Any]
     """(state, rows, settings, work, p_values, fates): what would become of each row, given its p-value. For a copy of
     the state: the bank takes note of the rows."""
@@ -109,7 +112,9 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
     rejects, detector_certainty = pilot.rejects, detector.certainty
     watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
     pieces = [assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise]
-    stamp = fingerprint([*pieces, keep_small, suspicion, astray, move_pilot, move_detector, rejects])
+    stamp = fingerprint(
+        [*pieces, keep_small, suspicion, astray, move_pilot, move_detector, rejects, pilot.assess_alone]
+    )
 
     @kernel
     def missing_coordinates(y: Vector) -> int:
@@ -252,16 +257,19 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
                 j += 1
             done[s] = j
 
-    def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
-        stamp  # noqa: B018
-        theta = state[HEADER:theta_end].view(number)
-        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
-        for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            scores[i], p_values[i] = math.nan, math.nan
-            if missing >= 0:
-                scores[i], surprise = assess(theta, rows[i], settings, work, missing)
-                p_values[i] = p_value(tally, tree, surprise, settings[FAR])
+    def scored_by(assess: Callable[..., Any]) -> Callable[..., Any]:
+        def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
+            stamp  # noqa: B018
+            theta = state[HEADER:theta_end].view(number)
+            tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
+            for i in range(len(rows)):
+                missing = missing_coordinates(rows[i])
+                scores[i], p_values[i] = math.nan, math.nan
+                if missing >= 0:
+                    scores[i], surprise = assess(theta, rows[i], settings, work, missing)
+                    p_values[i] = p_value(tally, tree, surprise, settings[FAR])
+
+        return compiled(score, releases_gil=True)
 
     def judge(state, rows, settings, work, p_values, fates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
@@ -301,7 +309,8 @@ def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, 
         compiled(run, releases_gil=True),
         compiled(run_many, releases_gil=True),
         hold_many(missing_coordinates),
-        compiled(score, releases_gil=True),
+        scored_by(assess),
+        scored_by(pilot.assess_alone),
         compiled(judge, releases_gil=True),
         compiled(certainty),
         compiled(first_unusable),

@@ -148,7 +148,8 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
         if not rejected:
             state[RUN] = run + 1.0 if run < 0.0 else 0.0
             return score, LEARNT
-        state[RUN] = -settings[WARMUP] if run + 1.0 == settings[PATIENCE] else run + 1.0
+        lost = (settings[PATIENCE] > 0.0) & (run + 1.0 >= settings[PATIENCE])
+        state[RUN] = -settings[WARMUP] if lost else run + 1.0
         state[DROPPED] += 1.0
         return score, REJECTED
 

@@ -162,7 +162,8 @@ def side_by_side(
             for i in range(theta_size):
                 theta[i] = where(rejected, cell[kept_at + i], theta[i])
         cell[SEEN] = seen
-        longer = where(run + 1.0 == settings[PATIENCE], 0.0 - settings[WARMUP], run + 1.0)
+        lost = (settings[PATIENCE] > 0.0) & (run + 1.0 >= settings[PATIENCE])
+        longer = where(lost, 0.0 - settings[WARMUP], run + 1.0)
         cell[RUN] = where(rejected, longer, where(run < 0.0, run + 1.0, 0.0))
         cell[DROPPED] += where(rejected, 1.0, 0.0)
         return score, rejected

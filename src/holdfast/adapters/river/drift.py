@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-import struct
 from typing import Any
 
 from river import base
 
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require
-from holdfast.errors import BadInputError
+from holdfast.errors import BadInputError, WrongTypeError
 from holdfast.learners import SRA
-from holdfast.scheme.algorithm import CHANGED
+from holdfast.scheme.algorithm import CHANGED, FATE, LEARNT
 
 DIRECTIONS = ("both", "up", "down")
+MOST = 0.1  # false alarms a point
 RECENT = 0.1  # step of the average that tells where the latest values are
+SURELY = 1.5  # standard errors
 
 
 class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
@@ -30,10 +31,11 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
     far
         The false-alarm rate of drifts.
     warning_far
-        The same for warnings, which last as long as there is so much to be said for a drift; from `far` to 0.1.
+        The same for warnings, which last as long as there is so much to be said for a drift; from `far` to 0.1, by
+        default ten times `far`.
     direction
         Which drifts are told: "both"; "up", for instance of an error, which also falls when a model is retrained;
-        or "down". The others are followed silently.
+        or "down". The others are followed silently, changes of spread alone among them.
 
     Examples
     --------
@@ -49,22 +51,23 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     """
 
-    def __init__(self, far: float = 1e-4, warning_far: float = 1e-3, direction: str = "both"):
+    def __init__(self, far: float = 1e-4, warning_far: float | None = None, direction: str = "both"):
         super().__init__()
-        self.far, self.warning_far = require("far", far, high=0.1), require("warning_far", warning_far, high=0.1)
+        self.far, self.warning_far = require("far", far, high=MOST), warning_far
+        warned = min(10.0 * far, MOST) if warning_far is None else require("warning_far", warning_far, high=MOST)
         if direction not in DIRECTIONS:
             raise BadInputError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
-        if warning_far < far:
+        if warned < far:
             raise BadInputError(f"warning_far must be at least far, got {warning_far!r} and {far!r}")
         self.direction = direction
         self.alarm: Alarm | None = None
         """The latest drift that was told: when it was noticed, when it began, how large it is."""
-        self._nearly = math.log(far / warning_far)
+        self._nearly = math.log(far / warned)
         self._model = SRA(far=far)
-        self._recent, self._level, self._n = 0.0, 0.0, 0
-        self._quickly()
+        self._levels = Levels()
+        self._find_place()
 
-    def _quickly(self) -> None:
+    def _find_place(self) -> None:
         self._place = self._model.in_place() if self._model.started else None
 
     @property
@@ -74,47 +77,68 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     def update(self, x: float) -> None:
         """Takes the next value, as a number."""
-        place = self._place
+        self._drift_detected = self._warning_detected = False
+        value, place = as_number(x), self._place
         if place is None:
-            self._begin(x)
+            self._model.update(value)
+            self._find_place()
             return
-        try:
-            place.put(x)
-        except struct.error:
-            self._model.update(x)  # which says what is wrong with it
-            return
+        place.put(value)
         place.learn()
-        if x - x == 0.0:
-            self._recent += RECENT * (x - self._recent)
-            self._n += 1
-            self._level += (x - self._level) / self._n
-        self._drift_detected = False
-        self._warning_detected = place.certainty() > self._nearly
         fate = place.fate[0]
-        if fate:
-            alarms = self._model.follow_up(fate)
-            if fate & CHANGED:
-                self._change(alarms)
+        if fate & FATE == LEARNT:
+            self._levels.add(value)
+        alarms = self._model.follow_up(fate) if fate else ()
+        if fate & CHANGED:
+            self._change(next(alarm for alarm in alarms if alarm.kind == "change"))
+        else:
+            self._warning_detected = place.certainty() > self._nearly
 
-    def _begin(self, x: Any) -> None:
-        """The first values."""
-        self._model.update(x)
-        if self._model.started:
-            self._recent = self._level = float(self._model.means[0, 0])
-            self._n = self._model.n_seen
-            self._quickly()
-
-    def _change(self, alarms: tuple[Alarm, ...]) -> None:
-        self._warning_detected = False  # it has come true; river's retraining looks at warnings first
-        went_up = self._recent > self._level
-        self._level, self._n = self._recent, int(1.0 / RECENT)
-        if self.direction == "both" or went_up == (self.direction == "up"):
-            self._drift_detected = True
-            self.alarm = next(alarm for alarm in alarms if alarm.kind == "change")
+    def _change(self, alarm: Alarm) -> None:
+        """Told unless it goes the other way; the warning has come true, and river's retraining looks at that first."""
+        way = alarm.direction if alarm.direction in DIRECTIONS else self._levels.way()
+        self._levels = Levels()
+        if self.direction in ("both", way):
+            self._drift_detected, self.alarm = True, alarm
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_place"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._quickly()
+        self._find_place()
+
+
+class Levels:
+    """Where the values have been since the last change, and where the latest are: for changes that are told as one of
+    spread, as those of zeros and ones are, and have a way all the same."""
+
+    def __init__(self) -> None:
+        self.n, self.all, self.latest, self.square = 0, 0.0, 0.0, 0.0
+
+    def add(self, value: float) -> None:
+        """A value that was not dropped."""
+        self.n += 1
+        step = max(RECENT, 1.0 / self.n)
+        self.all += (value - self.all) / self.n
+        self.latest += step * (value - self.latest)
+        self.square += step * (value * value - self.square)
+
+    def way(self) -> str:
+        """ "up" or "down", if the latest are surely there; otherwise ""."""
+        error = math.sqrt(max(self.square - self.latest**2, 0.0) * RECENT / (2.0 - RECENT))
+        if abs(self.latest - self.all) <= SURELY * error:
+            return ""
+        return "up" if self.latest > self.all else "down"
+
+
+def as_number(x: Any) -> float:
+    """As a float; what is none is told. NaN and what is beyond all floats are skipped by the learner."""
+    if isinstance(x, str | bytes):
+        raise WrongTypeError(f"expected a number, got {x!r}")
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        raise WrongTypeError(f"expected a number, got {type(x).__name__}") from None

@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator
+from holdfast.adapters.sklearn.streaming import gone_on
+from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator, mean_score
 from holdfast.errors import BadInputError
 from holdfast.learners import SRA
 from holdfast.models import LogisticRegression
@@ -46,19 +47,20 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         gamma: float | None = None,
         far: float = 0.02,
         l2: float = 0.0,
-        patience: int = 20,
-        max_iter: int | None = None,
+        patience: int = 50,
+        max_iter: int = 100,
+        tol: float = 1e-3,
     ) -> None:
-        super().__init__(rho=rho, gamma=gamma, far=far, l2=l2, patience=patience, max_iter=max_iter)
+        super().__init__(rho=rho, gamma=gamma, far=far, l2=l2, patience=patience, max_iter=max_iter, tol=tol)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns the pairs, forgetting all that was learnt before."""
         rows, labels = validate_data(self, X, y, **READ)
         check_classification_targets(labels)
-        self._begin(np.unique(labels))
-        self.n_iter_ = self._passes(len(rows))
-        for _ in range(self.n_iter_):
-            self._learn(rows, labels)
+        classes = np.unique(labels)
+        learners = self._learners(classes)
+        self.n_iter_ = self._learn_well(lambda: self._learn(learners, classes, rows, labels))
+        self.classes_, self.learners_ = classes, learners
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -66,27 +68,33 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         first = not hasattr(self, "learners_")
         if first and classes is None:
             raise BadInputError("the first call of partial_fit needs classes: all labels that there will be")
+        all_classes = np.unique(column_or_1d(classes)) if first else self.classes_
+        if classes is not None and not np.array_equal(np.unique(classes), all_classes):
+            raise BadInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
         rows, labels = validate_data(self, X, y, reset=first, **READ)
         check_classification_targets(labels)
-        if first:
-            self._begin(np.unique(column_or_1d(classes)))
-        elif classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise BadInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
-        unknown = np.setdiff1d(labels, self.classes_)
+        unknown = np.setdiff1d(labels, all_classes)
         if len(unknown):
-            raise BadInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {self.classes_}")
-        self.n_iter_ = 1
-        self._learn(rows, labels)
+            raise BadInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {all_classes}")
+        learners = self._learners(all_classes)
+        if not first:
+            learners = [gone_on(before, wanted) for before, wanted in zip(self.learners_, learners, strict=True)]
+        self._learn(learners, all_classes, rows, labels)
+        self.classes_, self.learners_, self.n_iter_ = all_classes, learners, 1
         return self
 
-    def _begin(self, classes: npt.NDArray[Any]) -> None:
-        self.classes_ = classes
-        n_learners = len(classes) if len(classes) > 2 else len(classes) - 1
-        self.learners_: list[SRA] = [self._learner(LogisticRegression) for _ in range(n_learners)]
+    def _learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
+        """One a class; for two classes one, of the second."""
+        return [
+            self._learner(LogisticRegression) for _ in range(len(classes) if len(classes) > 2 else len(classes) - 1)
+        ]
 
-    def _learn(self, rows: Vector, labels: npt.NDArray[Any]) -> None:
-        for learner, label in zip(self.learners_, self.classes_[-len(self.learners_) :], strict=False):
-            learner.process(rows, (labels == label).astype(np.float64))
+    @staticmethod
+    def _learn(learners: list[SRA], classes: npt.NDArray[Any], rows: Vector, labels: npt.NDArray[Any]) -> float:
+        """Goes through the pairs once; their mean score."""
+        of_each = zip(learners, classes[len(classes) - len(learners) :], strict=True)
+        scores = [mean_score(learner.process(rows, (labels == label).astype(np.float64))) for learner, label in of_each]
+        return float(np.sum(scores))
 
     @property
     def coef_(self) -> Vector:

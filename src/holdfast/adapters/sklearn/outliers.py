@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from holdfast.adapters.sklearn.streaming import StreamEstimator
 from holdfast.checks import require
@@ -23,13 +24,13 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
     """Which rows do not belong to their stream; learnt in one pass, not led astray by outliers, and following changes.
 
     Rows are learnt in the order they come, by `holdfast.SRA`. A row is an outlier if it is rarer than one in 1/far
-    among the rows seen, and unusual by the latest estimate. `predict` and the scores learn nothing.
+    among the rows seen, and unusual by the latest estimate. `predict` and the scores learn nothing, and judge each row
+    by itself: what the season or the rows before it tell is known to the learner, `hf.SRA(season=…)`, and not here.
 
     far: the share of normal rows that may be called outliers, up to 0.1; the alarms keep to one in ten thousand rows.
     contamination: "auto" goes by `far`; a share up to 0.5 instead calls as many rows of those just learnt outliers, as
         scikit-learn's detectors do.
     n_components, covariance: of the Gaussian mixture.
-    lags, season: how far back a row depends on those before it, and after how many rows things repeat themselves.
 
     learner_: the learner, with `means`, `summary()` and all else. alarms_: what the last `fit` or `partial_fit` raised,
         changes among them. offset_: the score below which a row is an outlier; log10 of `far`.
@@ -51,37 +52,33 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         contamination: float | str = "auto",
         n_components: int | str = 1,
         covariance: str = "full",
-        lags: int = 0,
-        season: int = 0,
     ) -> None:
         self.far = far
         self.contamination = contamination
         self.n_components = n_components
         self.covariance = covariance
-        self.lags = lags
-        self.season = season
 
     def _new_learner(self) -> SRA:
-        settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
-        return SRA(self.n_components, **settings)  # type: ignore[arg-type]
-
-    def _learn(self, rows: Vector) -> Self:
-        offset = math.log10(require("far", self.far, high=0.1))
+        require("far", self.far, high=0.1)
         if self.contamination != AUTO:
             require("contamination", self.contamination, high=0.5)
-        super()._learn(rows)
-        self.offset_ = offset
+        return SRA(self.n_components, covariance=self.covariance)
+
+    def _learn(self, learner: SRA, rows: Vector) -> Self:
+        super()._learn(learner, rows)
+        self.offset_ = math.log10(self.far)
         if self.contamination != AUTO:
-            scores = log_rarity(self.learner_.assess(self._named(rows)))
+            scores = log_rarity(self._assess(rows, None))
             self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
         return self
 
     def score_samples(self, X: Any) -> Vector:
         """log10 of the p-value of each row: 0 is nothing special, −4 is one row in ten thousand."""
-        trace = self._assessed(X, self.far)
-        scores, line = log_rarity(trace), self.offset_
+        check_is_fitted(self)
         if self.contamination != AUTO:
-            return scores
+            return log_rarity(self._assessed(X))
+        trace, line = self._assessed(X, 10.0**self.offset_), self.offset_
+        scores = log_rarity(trace)
         return np.where(trace.anomaly, np.minimum(scores, line - CLEARLY), np.maximum(scores, line))
 
     def decision_function(self, X: Any) -> Vector:

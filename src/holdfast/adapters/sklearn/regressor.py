@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator
+from holdfast.adapters.sklearn.streaming import gone_on
+from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator, mean_score
 from holdfast.learners import SRA
 from holdfast.models import LinearRegression
 from holdfast.scheme.state import Vector
@@ -23,9 +24,10 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     rho: the step size: about 1/ρ pairs are remembered. gamma: the threshold, in standard deviations of the residual;
         by default that which a share `far` of clean pairs exceeds, 3.9; `math.inf` switches it off.
     l2: penalty on the coefficients, in standardised units.
-    patience: pairs dropped in a row after which the threshold is lifted for fifty, so that no change is too large.
-    max_iter: how often `fit` goes through the rows; by default as often as it takes to learn 20/ρ of them.
-        `partial_fit` goes through them once.
+    patience: pairs dropped in a row after which the threshold is lifted for fifty, so that no change is too large; more
+        corrupted targets than that in a row are learnt from.
+    max_iter, tol: `fit` goes through the rows until three times in a row they are no less surprising, by more than
+        `tol`, or so often. `partial_fit` goes through them once.
 
     coef_ (p,), intercept_, n_iter_, learner_: the learner, with `n_dropped` and all else.
 
@@ -39,23 +41,27 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     (array([ 2., -1.]), 3.0, 248)
     """
 
-    def _learn(self, X: Any, y: Any, passes: int | None, anew: bool) -> Self:
-        rows, targets = validate_data(self, X, y, reset=anew, y_numeric=True, **READ)
-        targets = np.asarray(targets, np.float64)
-        if anew:
-            self.learner_: SRA = self._learner(LinearRegression)
-        self.n_iter_ = self._passes(len(rows)) if passes is None else passes
-        for _ in range(self.n_iter_):
-            self.learner_.process(rows, targets)
-        return self
-
     def fit(self, X: Any, y: Any) -> Self:
         """Learns the pairs, forgetting all that was learnt before."""
-        return self._learn(X, y, None, True)
+        learner = self._learner(LinearRegression)
+        rows, targets = self._pairs(X, y, reset=True)
+        self.n_iter_ = self._learn_well(lambda: mean_score(learner.process(rows, targets)))
+        self.learner_: SRA = learner
+        return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learns more pairs, each once."""
-        return self._learn(X, y, 1, not hasattr(self, "learner_"))
+        learner = self._learner(LinearRegression)
+        first = not hasattr(self, "learner_")
+        rows, targets = self._pairs(X, y, reset=first)
+        self.learner_ = learner if first else gone_on(self.learner_, learner)
+        self.learner_.process(rows, targets)
+        self.n_iter_ = 1
+        return self
+
+    def _pairs(self, X: Any, y: Any, reset: bool) -> tuple[Vector, Vector]:
+        rows, targets = validate_data(self, X, y, reset=reset, y_numeric=True, **READ)
+        return rows, np.asarray(targets, np.float64)
 
     @property
     def coef_(self) -> Vector:

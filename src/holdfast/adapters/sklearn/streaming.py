@@ -5,12 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.learners import SRA, Trace
 from holdfast.learners.reading import NamedRows
+from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.state import Vector
+
+
+def gone_on(learner: SRA, wanted: SRA) -> SRA:
+    """The learner, with the settings that are wanted if `set_params` has changed them since."""
+    now, then = wanted.get_params(), learner.get_params()
+    changed = {name: value for name, value in now.items() if value != then[name]}
+    return learner.retuned(**changed) if changed else learner
 
 
 class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -24,30 +33,32 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _new_learner(self) -> SRA:
-        """With the settings of this estimator."""
+        """With the settings of this estimator, which are checked."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learns the rows, forgetting all that was learnt before; y is not used."""
-        rows = self._rows(X, reset=True)
-        self.learner_ = self._new_learner()
-        return self._learn(rows)
+        return self._learn(self._new_learner(), self._rows(X, reset=True))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learns more rows; y is not used."""
-        first = not hasattr(self, "learner_")
-        rows = self._rows(X, reset=first)
-        if first:
-            self.learner_ = self._new_learner()
-        return self._learn(rows)
+        learner = self._new_learner()
+        if not hasattr(self, "learner_"):
+            return self._learn(learner, self._rows(X, reset=True))
+        return self._learn(gone_on(self.learner_, learner), self._rows(X, reset=False))
 
-    def _learn(self, rows: Vector) -> Self:
-        self.alarms_ = self.learner_.process(self._named(rows)).alarms
+    def _learn(self, learner: SRA, rows: Vector) -> Self:
+        alarms = learner.process(self._named(rows)).alarms
+        self.learner_, self.alarms_ = learner, alarms
         return self
 
     def _assessed(self, X: Any, far: float | None = None) -> Trace:
-        """What the learner makes of each row, at this rate of false alarms; it learns nothing."""
+        """What the learner makes of each row by itself, at this rate of false alarms; it learns nothing."""
         check_is_fitted(self)
-        trace: Trace = self.learner_.assess(self._named(self._rows(X, reset=False)), far=far)
+        return self._assess(self._rows(X, reset=False), far)
+
+    def _assess(self, rows: Vector, far: float | None) -> Trace:
+        finite = np.clip(rows, -LARGEST, LARGEST)  # what is larger is as far out as can be
+        trace: Trace = self.learner_.assess(self._named(finite), far=far, alone=True)
         return trace
 
     def _rows(self, X: Any, reset: bool) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -9,9 +10,11 @@ import numpy as np
 import pandas as pd
 from sktime.detection.base import BaseDetector
 
+from holdfast.errors import HoldfastWarning
 from holdfast.learners import SRA, StochasticApproximation, Trace, from_bytes
 from holdfast.learners.reading import NamedRows
 from holdfast.learners.trace import in_turn
+from holdfast.scheme.algorithm import LARGEST
 from holdfast.scheme.state import Vector
 
 
@@ -54,7 +57,15 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return self
 
     def _update(self, X: pd.DataFrame) -> StreamDetector:
-        new = X[~X.index.isin(self._learnt.index)]
+        _, known = self._known(X)
+        new = X[known:]
+        if len(new) and numbered(new):  # an array, whose rows come next
+            new = new.set_axis(pd.RangeIndex(len(self._learnt), len(self._learnt) + len(new)))
+        again = new.index.isin(self._learnt.index)
+        if again.any():
+            told = f"{again.sum()} rows are passed over: rows of the same times were learnt before, with other values"
+            warnings.warn(told, HoldfastWarning, stacklevel=4)
+            new = new[~again]
         if len(new):
             self.trace_ = in_turn([self.trace_, self.learner_.process(named(new))])
             self._learnt = pd.concat([self._learnt, new])
@@ -74,15 +85,20 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
     def _known(self, X: pd.DataFrame) -> tuple[int, int]:
         """Where the first row of X was learnt, and how many rows from there on are those that were learnt."""
         learnt = self._learnt
-        places = learnt.index.get_indexer(X.index) if learnt.index.is_unique else np.full(len(X), -1)
-        if not len(X) or places[0] < 0 or list(X.columns) != list(learnt.columns):
+        if not len(X) or list(X.columns) != list(learnt.columns):
             return 0, 0
-        at = int(places[0])
-        in_row = places == np.arange(at, at + len(X))
-        there = np.where(in_row, places, 0)
-        same = in_row & _equal(learnt.to_numpy(np.float64)[there], X.to_numpy(np.float64))
-        known = len(X) if same.all() else int(np.argmin(same))
-        return (at, known) if known == len(X) or at + known == len(learnt) else (0, 0)
+        values, found = X.to_numpy(np.float64), [(0, 0)]
+        before = learnt.to_numpy(np.float64)
+        for at in np.flatnonzero(learnt.index == X.index[0]):
+            n = min(len(X), len(learnt) - at)
+            same = equal(before[at : at + n], values[:n]) & (learnt.index[at : at + n] == X.index[:n])
+            known = n if same.all() else int(np.argmin(same))
+            if known == len(X) or at + known == len(learnt):
+                found.append((int(at), known))
+        at = len(learnt) - len(X)
+        if numbered(X) and at >= 0 and equal(before[at:], values).all():  # an array that has just been learnt
+            found.append((at, len(X)))
+        return max(found, key=lambda each: each[1])
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
         trace, first = self._said(X)
@@ -108,9 +124,16 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
 
 def named(X: pd.DataFrame) -> NamedRows:
-    """The values, with the names of the columns."""
-    return NamedRows(np.ascontiguousarray(X.to_numpy(np.float64)), tuple(map(str, X.columns)))
+    """The values, with the names of the columns; what is infinite is as far out as can be."""
+    values = np.clip(X.to_numpy(np.float64), -LARGEST, LARGEST)
+    return NamedRows(np.ascontiguousarray(values), tuple(map(str, X.columns)))
 
 
-def _equal(a: Vector, b: Vector) -> Any:
+def numbered(X: pd.DataFrame) -> bool:
+    """Whether rows are merely counted from 0, as those of an array are."""
+    return isinstance(X.index, pd.RangeIndex) and X.index.step == 1 and X.index.start == 0
+
+
+def equal(a: Vector, b: Vector) -> Any:
+    """Which rows are the same."""
     return ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
