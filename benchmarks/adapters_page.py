@@ -29,13 +29,31 @@ def figures(library: str) -> str:
     text = table(["", "with the adapter", "the core", "added"], rows)
     for name, value in values.items():
         if name.startswith(f"{library} ") and name.endswith("learnt and scored"):
-            text += f"\nThat is {value:,.0f} points a second, each scored and then learnt.\n"
+            text += f"\nThat is {round(value, -4):,.0f} points a second, each scored and then learnt.\n"
     return text
 
 
+def rises() -> str:
+    """Drifts of errors: each detector's delay, what it missed, and its false alarms."""
+    values = {one["name"]: one["value"] for one in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    titles = dict.fromkeys(name.rsplit(", ", 1)[0] for name in values if name.startswith("errors "))
+    detectors = dict.fromkeys(
+        name.rsplit(", ", 1)[1].partition(":")[0] for name in values if name.startswith("errors ")
+    )
+
+    def cell(title: str, detector: str) -> str:
+        found, delay, false = (values[f"{title}, {detector}: {what}"] for what in ("found", "delay", "false alarms"))
+        missed = "" if found == 100.0 else f", found in {found:.0f} %"
+        return f"{delay:.0f}{missed} ({false:.1f})"
+
+    rows = [[title, *(cell(title, detector) for detector in detectors)] for title in titles]
+    return table(["", *(f"`{name}`" for name in detectors)], rows)
+
+
 def page_with_figures(library: str, text: str) -> str:
-    """The page with the table in its place."""
-    return put(text, "adapters", figures(LIBRARIES[library]))
+    """The page with the tables in their places."""
+    text = put(text, "adapters", figures(LIBRARIES[library]))
+    return put(text, "rises", rises()) if library == "river" else text
 
 
 if __name__ == "__main__":

@@ -298,7 +298,35 @@ def test_the_promise_is_kept_on_errors_of_a_classifier():
     calm = (rng.random(40_000) < 0.2).astype(int).tolist()
     detector = DriftDetector(far=1e-3)
     assert len(drifts(detector, calm)) <= 2.0 * 40
-    assert drifts(DriftDetector(), calm[:3000] + (rng.random(300) < 0.7).astype(int).tolist())
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.05, 0.2), (0.2, 0.35)])
+def test_a_moderate_rise_of_an_error_is_found(before, after):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        errors = [*(rng.random(2000) < before).astype(int).tolist(), *(rng.random(1000) < after).astype(int).tolist()]
+        detector = DriftDetector(direction="up")
+        found = drifts(detector, errors)
+        assert found
+        assert 2000 <= found[0] < 2400
+        assert detector.alarm.row == found[-1]
+
+
+def test_blocks_are_of_as_many_values_as_asked_for():
+    values = numbers(1200, 0.0, seed=2) + numbers(300, 3.0, seed=1)
+    detector = DriftDetector(block=5)
+    (found,) = drifts(detector, values)
+    assert detector._model.n_seen == 300
+    assert found % 5 == 4
+    assert detector.alarm.row == found
+    with pytest.raises(BadInputError, match="block must be a whole number"):
+        DriftDetector(block=0)
+
+
+def test_a_block_with_a_value_that_is_missing_is_skipped():
+    detector = DriftDetector(block=10)
+    drifts(detector, [*numbers(600, 0.0), math.nan, *numbers(9, 0.0), *numbers(100, 0.0, seed=3)])
+    assert detector._model.n_bad == 1
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -318,7 +346,7 @@ def test_what_is_no_number_is_told(n):
     for value in ("warm", None, [1.0, 2.0]):
         with pytest.raises(WrongTypeError, match="expected a number"):
             detector.update(value)
-    assert detector._model.n_seen == n
+    assert (len(detector._first) if detector._model is None else detector._model.n_seen) == n
 
 
 def test_any_kind_of_number_is_one():

@@ -40,7 +40,7 @@ for text, width, counts in MODELS:
     assert learner.n_seen >= 60
     print(len(recorder.buffer))
 """
-EXAMPLES = str(Path(__file__).parent.parent / "docs" / "guide")
+EXAMPLES = str(Path(__file__).parent.parent / "docs" / "how-to")
 QUICK = ("LinearRegression()", 2, False)  # a model and its width that do not take long to compile
 
 

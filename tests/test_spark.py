@@ -75,7 +75,7 @@ def test_history_then_the_stream(spark, tmp_path) -> None:
 def test_a_model_of_ones_own(spark, tmp_path) -> None:
     from exponential import Exponential
 
-    spark.sparkContext.addPyFile(str(Path(__file__).parent.parent / "docs" / "guide" / "exponential.py"))
+    spark.sparkContext.addPyFile(str(Path(__file__).parent.parent / "docs" / "how-to" / "exponential.py"))
     rng = np.random.default_rng(0)
     table = pa.table({"line": np.arange(400) % 4, "n": np.arange(400), "wait": rng.exponential(3.0, 400)})
     model = hf.SRA(model=Exponential(), gamma=8.0, rho=0.05)

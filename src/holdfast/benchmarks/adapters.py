@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from holdfast.benchmarks.errors import drifts_of_errors
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import Job, best_times
 from holdfast.extras import needed_for
@@ -37,7 +38,8 @@ def measure(quick: bool) -> list[Figure]:
         ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
         figures += [Figure(f"{name}", ours, "ns a point"), Figure(f"{name}: over the core", ours - core, "ns a point")]
     both = times["ours river AnomalyDetector, learn_one + score_one"]
-    return [*figures, Figure("river AnomalyDetector, d=3: learnt and scored", n / both, "points/s", at_least=GOAL)]
+    speed = Figure("river AnomalyDetector, d=3: learnt and scored", n / both, "points/s", at_least=GOAL)
+    return [*figures, speed, *drifts_of_errors(quick)]
 
 
 def of_river(rows: Any) -> dict[str, Pair]:

@@ -87,17 +87,17 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         learnt = self._learnt
         if not len(X) or list(X.columns) != list(learnt.columns):
             return 0, 0
-        values, found = X.to_numpy(np.float64), [(0, 0)]
-        before = learnt.to_numpy(np.float64)
-        for at in np.flatnonzero(learnt.index == X.index[0]):
-            n = min(len(X), len(learnt) - at)
+        values, before = X.to_numpy(np.float64), learnt.to_numpy(np.float64)
+        found: list[tuple[int, int]] = [(0, 0)]
+        for at in map(int, np.flatnonzero(learnt.index == X.index[0])):
+            n: int = min(len(X), len(learnt) - at)
             same = equal(before[at : at + n], values[:n]) & (learnt.index[at : at + n] == X.index[:n])
             known = n if same.all() else int(np.argmin(same))
             if known == len(X) or at + known == len(learnt):
-                found.append((int(at), known))
-        at = len(learnt) - len(X)
-        if numbered(X) and at >= 0 and equal(before[at:], values).all():  # an array that has just been learnt
-            found.append((at, len(X)))
+                found.append((at, known))
+        last = len(learnt) - len(X)
+        if numbered(X) and last >= 0 and equal(before[last:], values).all():  # an array that has just been learnt
+            found.append((last, len(X)))
         return max(found, key=lambda each: each[1])
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
