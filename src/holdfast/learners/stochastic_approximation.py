@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError, CheckpointError, NotStartedError
-from holdfast.learners import checkpoint
+from holdfast.errors import BadInputError, NotStartedError
 from holdfast.learners.engine import Engine
 from holdfast.learners.estimates import Estimates
 from holdfast.learners.in_place import InPlace
-from holdfast.learners.parameters import Parameters
+from holdfast.learners.keeping import Keeping
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
-from holdfast.learners.settings import to_json
 from holdfast.learners.step import Step, new
 from holdfast.learners.trace import Trace
 from holdfast.learners.warnings import Teller
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.registry import Registry, name_of
+from holdfast.registry import Registry
 from holdfast.scheme.algorithm import REJECTED, UNUSABLE
 from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
 from holdfast.scheme.step_sizes import Constant, StepSize
@@ -39,7 +36,7 @@ def _decline(cell: Vector, y: Any) -> float:
     return math.nan
 
 
-class StochasticApproximation(Parameters, Estimates):
+class StochasticApproximation(Keeping, Estimates):
     """Algorithm 1 for any model: θ ← θ − ρ_t·H(y), unless ‖H(y)‖ > γ.
 
     model: what to learn, one of `holdfast.models` or your own. Default: one Gaussian.
@@ -259,24 +256,6 @@ class StochasticApproximation(Parameters, Estimates):
         """From now on points are of the engine's width."""
         self._engine, self._cell = engine, engine.cell.vector
 
-    def _found_out(self) -> dict[str, Any]:
-        """What else the header of a checkpoint has to say, for `_restore`."""
-        return {}
-
-    def _restore(self, header: dict[str, Any], state: Vector) -> None:
-        """The memory as it was, for a learner that has just been made."""
-        names = tuple(header["names"]) if header["names"] else None
-        engine = self._remake_engine(header)
-        if len(engine.cell.state) != len(state):
-            raise CheckpointError(f"expected a state of {len(engine.cell.state)} numbers, got {len(state)}")
-        engine.cell.state[:] = state
-        self._open(engine)
-        self._names = engine.names = names
-
-    def _remake_engine(self, header: dict[str, Any]) -> Engine:
-        """The memory as the header of a checkpoint describes it."""
-        return self._make_engine(header["width"])
-
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)
 
@@ -377,46 +356,6 @@ class StochasticApproximation(Parameters, Estimates):
             offered = ", ".join(self.model.estimates)
             raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {offered}")
         return self._open_engine.estimate(name)
-
-    # Keeping
-
-    def to_bytes(self) -> bytes:
-        """The learner with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
-        width = None if self._engine is None else self._width
-        return checkpoint.pack({**self._description(width, self._names), **self._found_out()}, self.state)
-
-    def _description(self, width: int | None, names: Names | None) -> dict[str, Any]:
-        """The header of a checkpoint."""
-        settings = {name: to_json(value) for name, value in self.get_params().items()}
-        return {"learner": name_of(type(self)), "settings": settings, "width": width, "names": names}
-
-    def retuned(self, **settings: Any) -> Self:
-        """One that goes on where this one is, with other settings, of those that are `retunable`.
-
-        >>> model = StochasticApproximation(gamma=3.0)
-        >>> _ = model.process([1.0, 2.0, 3.0])
-        >>> model.retuned(gamma=5.0).n_seen
-        3
-        """
-        now = self.get_params()
-        other = type(self)(**(now | settings))
-        fixed = [name for name in settings if settings[name] != now[name] and name not in self.retunable]
-        if fixed:
-            raise BadInputError(
-                f"{', '.join(fixed)} cannot change while what was learnt goes on: only {', '.join(self.retunable)} can"
-            )
-        if self._engine is not None:
-            other._restore({"width": self._width, "names": self._names, **self._found_out()}, self.state)
-        return other
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the learner to a file, whole or not at all; `holdfast.load` reads it."""
-        checkpoint.write(path, [self.to_bytes()])
-
-    def __reduce__(self) -> tuple[Callable[[bytes], StochasticApproximation], tuple[bytes]]:
-        from holdfast.learners.restoring import from_bytes
-
-        return from_bytes, (self.to_bytes(),)
 
 
 StochasticApproximation.registry.add(StochasticApproximation)
