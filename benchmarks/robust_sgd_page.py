@@ -160,7 +160,12 @@ def ahead(figures: Figures) -> str:
             if not name.startswith("SRA") and not name.endswith("defaults"):
                 ends = [f": {when}" for when in ("before", "after", "settled")]
                 over = [value(figures, f"{start}{name}{end}") / value(figures, f"{start}SRA{end}") for end in ends]
-                rows.append([f"{KNOWN_AS[family]}: {name}", *(f"{times:.2g} ×" for times in over)])
+                rows.append(
+                    [
+                        f"{KNOWN_AS[family]}: {name}",
+                        *(f"{times:.1f} ×" if times < 10.0 else f"{times:.0f} ×" for times in over),
+                    ]
+                )
     return table(["", "before", "after", "settled"], rows)
 
 
