@@ -14,7 +14,11 @@ ROWS = [
     ("state of a stream after its start", "scaling", "state after the start"),
     ("`import holdfast; holdfast.SRA` on top of numpy and numba", "startup", "import holdfast; holdfast.SRA adds"),
     ("`holdfast --help`", "startup", "holdfast --help"),
-    ("very first call on a new machine, compiling", "startup", "very first call on a new machine"),
+    (
+        "very first call on a new machine, compiling a learner with settings",
+        "startup",
+        "very first call on a new machine",
+    ),
     ("first call of a second process", "startup", "first call of a second process"),
     ("mean squared error before an abrupt change (paper: .009)", "accuracy", "SRA, 1-D abrupt: S_bc"),
     ("… after it (paper: .010)", "accuracy", "SRA, 1-D abrupt: S_ac"),

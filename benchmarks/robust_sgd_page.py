@@ -4,6 +4,7 @@ After `holdfast bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page
 takes the figures of FILE; without FILE it writes the tables anew, and draws nothing.
 """
 
+import math
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from holdfast.benchmarks.robust_sgd import KINDS, ROWS, SEEDS
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "robust_sgd.json"
 PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
+KNOWN_AS = {LINEAR: "numbers", LOGISTIC: "labels"}
 IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
 
 
@@ -49,7 +51,18 @@ def bold(name: str) -> str:
 
 def mean_and_spread(figures: Figures, name: str) -> str:
     """Mean ± standard deviation over the seeds."""
-    return f"{short(value(figures, name))} ± {short(value(figures, f'{name}, std'))}"
+    return alike(value(figures, name), value(figures, f"{name}, std"))
+
+
+def alike(mean: float, spread: float) -> str:
+    """Both with as many decimals as show two digits of the mean and one of the spread.
+
+    >>> alike(0.0362, 0.0062), alike(0.2, 0.027), alike(28.7, 6.04), alike(2.1, 0.026)
+    ('0.036 ± 0.006', '0.20 ± 0.03', '29 ± 6', '2.10 ± 0.03')
+    """
+    first = [math.floor(math.log10(number)) if number else 0 for number in (mean, spread)]
+    decimals = max(0, 1 - first[0], -first[1])
+    return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
 
 
 def until(rows: float) -> str:
@@ -139,13 +152,21 @@ def settings(figures: Figures) -> str:
 
 
 def ahead(figures: Figures) -> str:
-    """How many times the error of what is not robust is that of SRA."""
-    lines = []
-    for name, figure in figures.items():
-        if " over SRA: " in name:
-            verdict = "✓" if figure["reached"] else "✗"
-            lines.append(f"- {name}: {figure['value']:.3g} × (goal ≥ {figure['at_least']:g} {verdict})")
-    return "\n".join(lines) + "\n"
+    """How many times as large as SRA's the error of each other tuned method is, on the first kind of stream."""
+    rows = []
+    for family, kinds in KINDS.items():
+        start = f"{family}, {kinds[0].name}, "
+        for name in entries(figures, family):
+            if not name.startswith("SRA") and not name.endswith("defaults"):
+                ends = [f": {when}" for when in ("before", "after", "settled")]
+                over = [value(figures, f"{start}{name}{end}") / value(figures, f"{start}SRA{end}") for end in ends]
+                rows.append(
+                    [
+                        f"{KNOWN_AS[family]}: {name}",
+                        *(f"{times:.1f} ×" if times < 10.0 else f"{times:.0f} ×" for times in over),
+                    ]
+                )
+    return table(["", "before", "after", "settled"], rows)
 
 
 def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:

@@ -22,5 +22,5 @@ for alarm in trace.alarms:
     if alarm.kind == "change":
         axes.axvline(alarm.row, color="crimson", label=f"change, row {alarm.row}")
 axes.set(xlabel="row", ylabel="value")
-axes.legend(ncols=4, loc="upper left")
+figure.legend(ncols=4, loc="outside upper left")
 figure.savefig("level-shift.png", dpi=120)

@@ -1,4 +1,4 @@
-"""A season of 288 rows, told and not told: what is usual at noon is an anomaly at night."""
+"""A season of 288 rows, not told and told: two false alarms, or what is odd at night and the shift near the end."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,6 +18,7 @@ for axes, season in zip(both, (0, 288), strict=True):
     for alarm in trace.alarms:
         colour = "crimson" if alarm.kind == "change" else "tab:purple"
         axes.axvline(alarm.row, color=colour, linestyle="-" if alarm.kind == "change" else ":")
-    axes.set_title(f"season={season}: {trace.change.sum()} change alarms, {trace.anomaly.sum()} anomalies", loc="left")
+    found = f"change alarms (red): {trace.change.sum()}, anomalies (dotted): {trace.anomaly.sum()}"
+    axes.set_title(f"season={season}; {found}", loc="left")
 both[1].set_xlabel("row")
 figure.savefig("season.png", dpi=120)

@@ -25,6 +25,6 @@ for alarm in trace.alarms:
             axes.axvline(alarm.row, color="crimson")
         names = ", ".join(("load", "flow")[variable] for variable in alarm.variables)
         panels[1].text(alarm.row, 20, f" {names} {alarm.direction}", color="crimson")
-panels[1].legend(loc="lower left")
+panels[1].legend(loc="center left")
 panels[2].set_xlabel("row")
 figure.savefig("sensor.png", dpi=120)

@@ -9,6 +9,7 @@ from typing import Any
 import griffe
 
 SETTINGS = re.compile(r"^`?[*\w]+`?(?:(?:, | and )`?[*\w]+`?)*: \S")
+LEARNT = re.compile(r"(?<=\.)\s+(\w+_): ")  # several on a line, as scikit-learn names what was learnt
 UNDERLINED = re.compile(r"^-{3,}$", re.MULTILINE)
 TOGETHER = re.compile(r"^(\w+(?:, \w+)+)((?: :.*)?\n(?:[ \t]+\S.*\n?)+)", re.MULTILINE)  # a, b : their type
 ROLE = re.compile(r":(?:func|class|meth|mod|attr|data):`~?([^`]+)`")
@@ -35,6 +36,11 @@ def as_markdown(text: str) -> str:
     b : float
         Numbers.
     <BLANKLINE>
+    >>> print(as_markdown("coef_: the slopes. scale_: the\n    spread. n_iter_: passes."))
+    - **coef_**: the slopes.
+    - **scale_**: the
+        spread.
+    - **n_iter_**: passes.
     >>> as_markdown(">>> 1 + 1\n2")
     '```pycon\n>>> 1 + 1\n2\n```'
     """
@@ -49,6 +55,8 @@ def _block(block: str) -> str:
         return f"```pycon\n{block}\n```"
     if block.startswith(".. ["):
         return re.sub(r"\s*\n\.\. ", "\n\n", "\n" + block).strip()
+    if SETTINGS.match(block):
+        block = LEARNT.sub(r"\n\1: ", block)
     lines = block.split("\n")
     first = next((i for i, line in enumerate(lines) if SETTINGS.match(line)), len(lines))
     if not all(SETTINGS.match(line) or line.startswith(" ") for line in lines[first:]):
