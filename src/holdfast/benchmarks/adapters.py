@@ -12,7 +12,7 @@ from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import Job, best_times
 from holdfast.extras import needed_for
 from holdfast.learners import SRA
-from holdfast.models import LinearRegression
+from holdfast.models import LinearRegression, LogisticRegression
 
 TITLE = "one core, after the warm-up; rows of three numbers, of one for drifts and for series; batches of 1,000 rows"
 GOAL = 250_000  # points a second, learnt and scored by river's conventions
@@ -26,7 +26,7 @@ def measure(quick: bool) -> list[Figure]:
     """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds a point."""
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
-    pairs = {**of_river(rows), **of_sklearn(rows), **of_sktime(rows[:, 0], n)}
+    pairs = {**of_river(rows), **of_sklearn(rows), **of_sktime(rows[:, 0])}
     jobs = {
         f"{kind} {name}": job for name, pair in pairs.items() for kind, job in zip(("ours", "core"), pair, strict=True)
     }
@@ -70,13 +70,25 @@ def of_river(rows: Any) -> dict[str, Pair]:
 def of_sklearn(rows: Any) -> dict[str, Pair]:
     """One batch after another."""
     with needed_for("this benchmark", "sklearn"):
-        from holdfast.adapters.sklearn import OnlineGaussianMixture, OutlierDetector, RobustRegressor
-    targets = rows @ (1.0, 0.1, -2.0)
-    batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-    detector, mixture, regressor = OutlierDetector(), OnlineGaussianMixture(), RobustRegressor()
-    core, other, plain = SRA(), SRA(), SRA(model=LinearRegression(), rho=0.01, patience=20)
-    cut = list(zip(batches, [targets[i : i + BATCH] for i in range(0, len(rows), BATCH)], strict=True))
-    detector.fit(rows)
+        from holdfast.adapters.sklearn import (
+            OnlineGaussianMixture,
+            OutlierDetector,
+            RobustClassifier,
+            RobustRegressor,
+            StreamScores,
+        )
+    targets, batches = rows @ (1.0, 0.1, -2.0), cut(rows)
+    labels = (targets > np.median(targets)).astype(float)
+    pairs, labelled = (list(zip(batches, cut(each_row), strict=True)) for each_row in (targets, labels))
+    detector, mixture, regressor, classifier = (
+        OutlierDetector().fit(rows),
+        OnlineGaussianMixture(),
+        RobustRegressor(),
+        RobustClassifier(),
+    )
+    scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
+    core, other = SRA(), SRA()
+    linear, logistic = regressor._learner(LinearRegression), classifier._learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
             lambda: each(detector.partial_fit, batches),
@@ -84,36 +96,51 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
         ),
         "scikit-learn OutlierDetector, predict": (
             lambda: each(detector.predict, batches),
-            lambda: each(core.assess, batches),
+            lambda: each(lambda batch: core.assess(batch, alone=True), batches),
+        ),
+        "scikit-learn StreamScores, transform": (
+            lambda: each(scores.transform, batches),
+            lambda: each(lambda batch: core.assess(batch, alone=True), batches),
         ),
         "scikit-learn OnlineGaussianMixture, partial_fit": (
             lambda: each(mixture.partial_fit, batches),
             lambda: each(other.process, batches),
         ),
         "scikit-learn RobustRegressor, partial_fit": (
-            lambda: each(lambda pair: regressor.partial_fit(*pair), cut),
-            lambda: each(lambda pair: plain.process(*pair), cut),
+            lambda: each(lambda pair: regressor.partial_fit(*pair), pairs),
+            lambda: each(lambda pair: linear.process(*pair), pairs),
+        ),
+        "scikit-learn RobustClassifier, partial_fit": (
+            lambda: each(lambda pair: classifier.partial_fit(pair[0], pair[1], classes), labelled),
+            lambda: each(lambda pair: logistic.process(*pair), labelled),
         ),
     }
 
 
-def of_sktime(values: Any, n: int) -> dict[str, Pair]:
+def of_sktime(values: Any) -> dict[str, Pair]:
     """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
     with needed_for("this benchmark", "sktime"):
         import pandas as pd
 
-        from holdfast.adapters.sktime import ChangePointDetector
-    series = pd.DataFrame({"load": values})
-    pieces = [series[i : i + BATCH] for i in range(0, n, BATCH)]
+        from holdfast.adapters.sktime import AnomalyDetector, ChangePointDetector
+    pieces = cut(pd.DataFrame({"load": values}))
+    arrays = [piece.to_numpy() for piece in pieces]
 
-    def ours() -> None:
-        detector = ChangePointDetector().fit(pieces[0])
-        each(detector.update, pieces[1:])
+    def ours(kind: Callable[[], Any]) -> Job:
+        return lambda: each(kind().fit(pieces[0]).update, pieces[1:])
 
     def core() -> None:
-        each(SRA().process, [piece.to_numpy() for piece in pieces])
+        each(SRA().process, arrays)
 
-    return {"sktime ChangePointDetector, fit + update": (ours, core)}
+    return {
+        "sktime ChangePointDetector, fit + update": (ours(ChangePointDetector), core),
+        "sktime AnomalyDetector, fit + update": (ours(AnomalyDetector), core),
+    }
+
+
+def cut(rows: Any) -> list[Any]:
+    """In batches."""
+    return [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
 
 
 def each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
