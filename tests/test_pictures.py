@@ -123,8 +123,7 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
     assert len(np.unique(pixels @ [1, 256, 65536])) > 20
     assert 0.005 < np.any(pixels < 250, axis=1).mean() < 0.7
     assert draw() == png
-    # What other tests have left open is told whenever it is collected.
-    assert not [str(told.message) for told in recwarn if not issubclass(told.category, ResourceWarning)]
+    assert not [f"{told.category.__name__}: {told.message}" for told in recwarn]
 
 
 def shows(png, colour):

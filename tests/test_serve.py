@@ -1,6 +1,7 @@
 """`holdfast serve` as a user runs it: in a process of its own, with signals, kills and a file that grows."""
 
 import contextlib
+import gc
 import re
 import signal
 import socket
@@ -133,6 +134,16 @@ def test_a_port_that_is_in_use(refused):
         taken.listen()
         port = taken.getsockname()[1]
         assert refused("--port", port) == f"holdfast: cannot listen at 127.0.0.1:{port}: address already in use"
+
+
+def test_a_start_that_fails_leaves_no_socket_open(refused, recwarn):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused("--port", taken.getsockname()[1])
+    refused("none.csv")
+    gc.collect()
+    assert not [str(told.message) for told in recwarn if issubclass(told.category, ResourceWarning)]
 
 
 def test_a_source_that_is_not_there(refused, tmp_path):

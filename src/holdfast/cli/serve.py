@@ -8,7 +8,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,19 +39,20 @@ def run_serve(place: str, values: dict[str, Any]) -> None:
             f"--host {values['host']}: others could reach it, so a token is needed: set HOLDFAST_TOKEN, or --token-file"
         )
     learner = learner_of(values)
-    own = listen(values["host"], values["port"])
-    host, port = own.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     every = EVERY if values["every"] is None else values["every"]
-    settings = Settings(values["store"], learner, values["keep"], values["max_streams"], every)
-    app = make_app(settings, Rules(token, values["rate"], values["max_body"]), lambda live: _feeds(live, place, values))
+    with closing(listen(values["host"], values["port"])) as own:
+        host, port = own.getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        settings = Settings(values["store"], learner, values["keep"], values["max_streams"], every)
+        rules = Rules(token, values["rate"], values["max_body"])
+        app = make_app(settings, rules, lambda live: _feeds(live, place, values))
 
-    def on_ready() -> None:
-        log.info("serving at %s, kept in %s", url, _shown_store(values["store"]))
-        if wants_browser(values["open"]):
-            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        def on_ready() -> None:
+            log.info("serving at %s, kept in %s", url, _shown_store(values["store"]))
+            if wants_browser(values["open"]):
+                threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
-    serve(app, own, on_ready)
+        serve(app, own, on_ready)
     log.info("stopped")
 
 

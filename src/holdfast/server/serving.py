@@ -64,9 +64,13 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         own = socket.socket(family, kind, number)
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        own.bind(address)
-        own.listen(2048)
+        try:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            own.bind(address)
+            own.listen(2048)
+        except BaseException:
+            own.close()
+            raise
     except (OSError, UnicodeError, OverflowError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise BadInputError(f"cannot listen at {host}:{port}: {why}") from None
