@@ -1,0 +1,369 @@
+"""Golden digests: what learners, fleets, detectors and Spark compute, bit for bit.
+
+`digests.json` has a digest of every output of a fixed computation. Digests are of bits: a result that differs in the
+last bit of one number has another digest. They exist so that a refactoring can show that it has changed no result.
+
+    python tests/golden/compute.py                    # compares, and names what differs
+    python tests/golden/compute.py --write            # rewrites the file, but for what Spark computes
+    python tests/golden/compute.py --write --spark    # rewrites all of the file; needs pyspark and Java
+
+A change of results on purpose is made with `--write`, and the commit and the changelog name what has changed and why.
+
+The names in the file describe what is computed, and are not those of classes or modules: these may be renamed.
+Every entry has a digest of its input as well. Where that one differs, the generator of random numbers or a function of
+numpy gives another stream than it did when the file was written, and the other digests of the entry tell nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import astuple
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+if __name__ == "__main__":
+    ROOT = Path(__file__).parents[2]
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs" / "how-to")]
+
+import holdfast as hf
+from holdfast import metrics, tradeoff
+from holdfast.detectors import ADWIN, KSWIN, Detector, PageHinkley
+from holdfast.errors import HoldfastWarning
+from holdfast.tradeoff import Constants, Optimum
+from laws import CASES, Case, gaussian, shifting, with_gaps
+
+FILE = Path(__file__).with_name("digests.json")
+SEED, ROWS = 20240607, 2000
+
+Digests = dict[str, str]
+Stream = Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
+
+
+# Digests
+
+
+def digest_of_texts(texts: Iterable[str]) -> str:
+    return sha256("\n".join(texts).encode()).hexdigest()[:32]
+
+
+def digest_of_floats(*arrays: npt.ArrayLike) -> str:
+    """Of the bits and the shapes; every NaN counts as the same."""
+    found = sha256()
+    for one in arrays:
+        array = np.array(one, dtype=float, order="C")
+        array[np.isnan(array)] = np.nan
+        found.update(repr(array.shape).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:32]
+
+
+def digest_of_integers(array: npt.ArrayLike) -> str:
+    return sha256(np.ascontiguousarray(array, dtype=np.int64).tobytes()).hexdigest()[:32]
+
+
+def text_of_alarm(
+    kind: str,
+    row: int,
+    onset: int,
+    size: float,
+    direction: str,
+    variables: Iterable[str | int],
+    p_value: float | None,
+    key: str | int | None = None,
+) -> str:
+    named = tuple(name if isinstance(name, str) else int(name) for name in variables)
+    rarity = None if p_value is None else float(p_value)
+    return repr((kind, int(row), int(onset), float(size), direction, named, rarity, key))
+
+
+def digest_of_alarms(alarms: Iterable[hf.Alarm]) -> str:
+    return digest_of_texts(
+        text_of_alarm(
+            alarm.kind,
+            alarm.row,
+            alarm.onset,
+            alarm.size,
+            alarm.direction,
+            alarm.variables,
+            alarm.p_value,
+            alarm.key,
+        )
+        for alarm in alarms
+    )
+
+
+def digests_of_trace(trace: hf.Trace) -> Digests:
+    return {
+        "score": digest_of_floats(trace.score),
+        "change score": digest_of_floats(trace.change_score),
+        "p-value": digest_of_floats(trace.p_value),
+        "fates": digest_of_integers(trace.fates),
+        "alarms": digest_of_alarms(trace.alarms),
+    }
+
+
+# Learners
+
+
+def digests_of_learner(case: Case) -> Digests:
+    stream = case.stream(np.random.default_rng(SEED), ROWS)
+    given = digest_of_floats(*stream)
+    learner = case.learner()
+    trace = learner.process(*stream)
+    return {"input": given, **digests_of_trace(trace), "state": digest_of_floats(learner.state)}
+
+
+LEARNERS: dict[str, Case] = {case.name: case for case in CASES}
+
+
+# Fleets
+
+FLEETS: dict[str, tuple[Callable[[], hf.StochasticApproximation], Stream, bool]] = {
+    "autopilot, integer keys": (lambda: hf.SRA(), shifting(1), False),
+    "autopilot, text keys": (lambda: hf.SRA(), shifting(1), True),
+    "autopilot, lean": (lambda: hf.SRA(memory="lean"), shifting(1), False),
+    "autopilot, K=2": (lambda: hf.SRA(2), shifting(1, groups=2), True),
+    "plain, K=2, d=3, gaps, integer keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
+    "plain, K=2, d=3, gaps, text keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
+    "without threshold, K=2": (lambda: hf.SEM(2, rho=0.02), gaussian(1), False),
+}
+"""A learner, the stream of each key, and whether keys are texts."""
+
+KEYS, POINTS = 40, 12_000
+CALLS = (1, 1, 3, 40, 500, 17, 2000, 64, 1, 5000)  # points; what is left is the last call
+
+
+def points_of_keys(stream: Stream) -> tuple[npt.NDArray[np.int64], np.ndarray]:
+    """Which of 40 keys each point is of, some with many times as many as others; and the points, (n, d)."""
+    rng = np.random.default_rng(SEED)
+    shares = 1.0 / np.arange(1.0, KEYS + 1.0)
+    owners = rng.choice(KEYS, size=POINTS, p=shares / shares.sum())
+    parts = [stream(rng, int(np.count_nonzero(owners == owner)))[0] for owner in range(KEYS)]
+    points = np.empty((POINTS, parts[0].shape[1]))
+    for owner, part in enumerate(parts):
+        points[owners == owner] = part
+    points[rng.random(POINTS) < 0.002] = np.nan  # these cannot be used
+    points[rng.random(POINTS) < 0.002, 0] = np.inf
+    return owners, points
+
+
+def digests_of_fleet(name: str) -> Digests:
+    model, stream, texts = FLEETS[name]
+    owners, points = points_of_keys(stream)
+    given = digest_of_floats(owners, points)
+    keys = [f"sensor {owner:02}" for owner in owners.tolist()] if texts else owners * 7919 - 1000
+    fleet = hf.Fleet(model())
+    edges = [0, *np.cumsum(CALLS).tolist(), POINTS]
+    calls = [digests_of_trace(fleet.update(keys[begin:end], points[begin:end])) for begin, end in pairwise(edges)]
+    results = {output: digest_of_texts(call[output] for call in calls) for output in calls[0]}
+    kept = sorted(fleet.keys())
+    assert len(kept) == KEYS
+    states = digest_of_floats(*(fleet[key].state for key in kept))
+    return {"input": given, **results, "states": states}
+
+
+# What else there is to compute
+
+
+def digests_of_table() -> Digests:
+    """A fleet on autopilot learns a dataframe whose rows are not in the order of their times."""
+    import pandas as pd
+
+    owners, points = points_of_keys(shifting(2, gaps=0.1))
+    owners, points = owners[:5000], points[:5000]
+    times = np.random.default_rng(SEED).permutation(len(owners))
+    given = digest_of_floats(owners, points, times)
+    names = [f"sensor {owner:02}" for owner in owners.tolist()]
+    table = pd.DataFrame({"sensor": names, "a": points[:, 0], "b": points[:, 1], "when": times})
+    fleet = hf.Fleet(hf.SRA(far=1e-2))
+    result = fleet.process(table, key="sensor", values=["a", "b"], time="when")
+    answers = ["when", "score", "dropped", "bad", "change_score", "p_value", "anomaly", "change"]
+    told = [digest_of_floats(result[answer].to_numpy()) for answer in answers]
+    states = digest_of_floats(*(fleet[key].state for key in sorted(fleet.keys())))
+    return {"input": given, "result": digest_of_texts([*told, digest_of_alarms(fleet.alarms), states])}
+
+
+def digests_of_tradeoff() -> Digests:
+    """Each function of the calculator, and the optimum of each kind."""
+    odd = Constants(
+        c0=0.3, c1=0.7, d0=0.4, d1=2.5, L=3.0, sigma0=1.5, sigma1=0.6, alpha=0.8, U=4.0, dim=3, M=2.0, V=5.0, n=40
+    )
+    tied = Constants.from_beta(beta=0.1, M=5.0)
+    interior = Constants(c1=0.01, L=2000.0, M=5.0, U=20.0, V=1.0, n=10_000)
+    gammas, steps = np.array([0.05, 0.9, 2.0, 5.5, 6.9, 7.0, 30.0]), [0.1, 0.05, 0.025]
+    optima: list[Optimum] = [tradeoff.optimum(c) for c in (odd, tied, interior, Constants(n=1), Constants(alpha=1.0))]
+    told = [
+        digest_of_floats(
+            tradeoff.step_size(gammas, 0.1, 5.0),
+            tradeoff.threshold(0.01, 0.1, 5.0),
+            tradeoff.beta_from(1.0, 2000.0, 0.99),
+            tradeoff.tail(gammas, 2.0),
+            tradeoff.bound(gammas, 0.02, odd),
+            tradeoff.bound(gammas, steps, odd),
+            tradeoff.bound_without_threshold(0.02, odd),
+            tradeoff.gain(gammas, 0.02, odd),
+            tradeoff.best_step(gammas, odd),
+            tradeoff.d_bound_d_gamma(gammas, 0.02, odd),
+            tradeoff.d_bound_d_rho(gammas, 0.02, odd),
+            tradeoff.admissible_gamma(odd),
+            tradeoff.admissible_step(gammas, tied),
+            tradeoff.karimi_bound(steps, odd),
+            tradeoff.karimi_step_limit(odd),
+        ),
+        *(repr((best.kind, float(best.gamma), float(best.rho), float(best.bound))) for best in optima),
+    ]
+    given = digest_of_texts(repr(astuple(constants)) for constants in (odd, tied, interior))
+    return {"input": given, "result": digest_of_texts(told)}
+
+
+def level_shifts() -> npt.NDArray[np.float64]:
+    """Noise whose level jumps now and then, with a stretch of equal numbers and a gap."""
+    rng = np.random.default_rng(SEED)
+    points = rng.normal(np.repeat(rng.normal(0.0, 2.0, 5), ROWS // 5))
+    points[ROWS // 2 : ROWS // 2 + 150] = 1.0
+    points[77] = np.nan
+    return points
+
+
+def digests_of_detector(detector: Detector) -> Digests:
+    points = level_shifts()
+    return {"input": digest_of_floats(points), "result": digest_of_floats(detector.process(points))}
+
+
+def digests_of_benefit() -> Digests:
+    """The area under the curve of benefit, of a score with ties and NaN."""
+    score = np.abs(level_shifts()).round(1)
+    changes = [ROWS // 5 * i for i in range(1, 5)]
+    area = metrics.benefit_auc(score, changes, 50.0)
+    part = metrics.benefit_auc(score, changes, 20.0, start=100, stop=1500)
+    return {"input": digest_of_floats(score), "result": digest_of_floats(area, part)}
+
+
+OTHERS: dict[str, Callable[[], Digests]] = {
+    "fleet, table": digests_of_table,
+    "trade-off calculator": digests_of_tradeoff,
+    "adaptive windows": lambda: digests_of_detector(ADWIN(0.1)),
+    "Kolmogorov–Smirnov windows": lambda: digests_of_detector(KSWIN(0.005, 60, 20, seed=3)),
+    "Page–Hinkley": lambda: digests_of_detector(PageHinkley(0.3)),
+    "area of benefit": digests_of_benefit,
+}
+
+
+# Spark
+
+SPARK: dict[str, Callable[[], hf.StochasticApproximation]] = {
+    "autopilot, lean": lambda: hf.SRA(memory="lean"),
+    "plain": lambda: hf.SRA(gamma=4.0, rho=0.01),
+}
+
+ANSWERS = {
+    "autopilot, lean": ["score", "dropped", "bad", "change_score", "p_value", "anomaly", "change"],
+    "plain": ["score", "dropped", "bad"],
+}
+
+
+def digest_of_column(column: Any) -> str:
+    """Of a column of Arrow: which entries are null, and the numbers."""
+    import pyarrow as pa
+
+    numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy()
+    return digest_of_texts([digest_of_integers(column.is_null().to_numpy()), digest_of_floats(numbers)])
+
+
+def digests_of_spark(session: Any, name: str) -> Digests:
+    """What a small batch DataFrame is scored with, sorted by key and time."""
+    import pyarrow as pa
+
+    from holdfast.engines import spark as hs
+    from sparks import stream_of
+
+    table = stream_of(n_keys=10, n=5000, seed=SEED)
+    values = [digest_of_column(table[column]) for column in ("a", "b")]
+    given = digest_of_texts(
+        [*table["sensor"].to_pylist(), *map(repr, table["ts"].cast(pa.int64()).to_pylist()), *values]
+    )
+    scored = hs.score(session.createDataFrame(table), "sensor", ["a", "b"], "ts", SPARK[name]())
+    result = scored.toArrow().sort_by([("sensor", "ascending"), ("ts", "ascending")])
+    digests = {"input": given} | {answer: digest_of_column(result[answer]) for answer in ANSWERS[name]}
+    if "alarms" in result.column_names:
+        lists = [raised or [] for raised in result["alarms"].to_pylist()]
+        digests["alarms"] = digest_of_texts(
+            repr((row, text_of_alarm(**{entry: told for entry, told in alarm.items() if entry != "message"})))
+            for row, raised in enumerate(lists)
+            for alarm in raised
+        )
+    return digests
+
+
+# The file
+
+
+def stored() -> dict[str, dict[str, Digests]]:
+    """Group, name, output → digest, as written to the file."""
+    found: dict[str, dict[str, Digests]] = json.loads(FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def computed() -> dict[str, dict[str, Digests]]:
+    """The same, computed now; without Spark."""
+    return {
+        "learners": {name: digests_of_learner(case) for name, case in LEARNERS.items()},
+        "fleets": {name: digests_of_fleet(name) for name in FLEETS},
+        "others": {name: digests() for name, digests in OTHERS.items()},
+    }
+
+
+def computed_by_spark() -> dict[str, dict[str, Digests]]:
+    from holdfast.engines.spark import session
+
+    running = session(2, spark_driver_memory="2g")
+    try:
+        return {"spark": {name: digests_of_spark(running, name) for name in SPARK}}
+    finally:
+        running.stop()
+
+
+def difference(expected: Digests | None, got: Digests) -> str | None:
+    """What differs, in words; None where all is the same."""
+    if expected is None:
+        return "no digests are stored: python tests/golden/compute.py --write adds them"
+    if expected["input"] != got["input"]:
+        return "the input differs: the random generator's stream differs, not the learner"
+    differing = [output for output in sorted(expected.keys() | got.keys()) if expected.get(output) != got.get(output)]
+    return f"the bits differ of: {', '.join(differing)}" if differing else None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Compare the golden digests with what is computed now.")
+    parser.add_argument("--write", action="store_true", help="rewrite the file instead")
+    parser.add_argument("--spark", action="store_true", help="what Spark computes as well")
+    flags = parser.parse_args()
+    warnings.simplefilter("ignore", HoldfastWarning)
+    now, before = computed(), stored() if FILE.exists() else {}
+    if flags.spark:
+        now |= computed_by_spark()
+    found = 0
+    for group, entries in now.items():
+        for name, digests in entries.items():
+            told = difference(before.get(group, {}).get(name), digests)
+            if told is not None:
+                found += 1
+                print(f"{group}: {name}: {told}")
+    print(f"{sum(map(len, now.values()))} computed, {found} not as stored")
+    if flags.write:
+        FILE.write_text(json.dumps(before | now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        return 0
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""What learners, fleets, detectors and Spark compute has the bits that it had when `digests.json` was written.
+
+Digests are of bits. A change of results on purpose is made with `python tests/golden/compute.py --write`, with
+`--spark` for what Spark computes as well, and is named in the commit and in the changelog.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from golden.compute import (
+    FLEETS,
+    LEARNERS,
+    OTHERS,
+    SPARK,
+    Digests,
+    difference,
+    digests_of_fleet,
+    digests_of_learner,
+    digests_of_spark,
+    stored,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+
+STORED = stored()
+LONG = ("autopilot, d=3, diagonal",)  # to compile
+
+
+def check(group: str, name: str, got: Digests) -> None:
+    told = difference(STORED[group].get(name), got)
+    assert told is None, f"{group}: {name}: {told}"
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in LEARNERS]
+)
+def test_learner(name: str) -> None:
+    check("learners", name, digests_of_learner(LEARNERS[name]))
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_fleet(name: str) -> None:
+    check("fleets", name, digests_of_fleet(name))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other(name: str) -> None:
+    check("others", name, OTHERS[name]())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", SPARK)
+def test_spark(spark: Any, name: str) -> None:
+    check("spark", name, digests_of_spark(spark, name))
+
+
+def test_nothing_is_stored_that_is_not_computed() -> None:
+    groups = {"learners": LEARNERS, "fleets": FLEETS, "others": OTHERS, "spark": SPARK}
+    assert {group: set(entries) for group, entries in STORED.items()} == {
+        group: set(entries) for group, entries in groups.items()
+    }
