@@ -12,7 +12,7 @@ from holdfast.benchmarks.promise import garch
 from holdfast.errors import HoldfastWarning
 from holdfast.learners import Trace
 from holdfast.plots.panels import draw_panels
-from holdfast.plots.watched import draw_watched
+from holdfast.plots.watched import draw_monitored_stream
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 NAMES = {"ours": "SRA", "Page–Hinkley": "PH"}  # as other pictures have them
@@ -40,7 +40,7 @@ def draw_shift() -> bytes:
         warnings.simplefilter("ignore", HoldfastWarning)  # that it is locked out
         plain = hf.SRA(rho=0.01).process(y, record="means")
     beside = {"hf.SRA(rho=0.01): the paper's algorithm is locked out by the jump": plain}
-    return draw_watched(y, trace, title="hf.SRA()", deviations=deviations, changes=[800, 1600], beside=beside)
+    return draw_monitored_stream(y, trace, title="hf.SRA()", deviations=deviations, changes=[800, 1600], beside=beside)
 
 
 def draw_season() -> bytes:
@@ -48,14 +48,16 @@ def draw_season() -> bytes:
     rng, rows = np.random.default_rng(2), np.arange(2880)
     y = 2.0 * np.sin(2.0 * np.pi / 288 * rows) + rng.standard_normal(len(rows)) + 2.0 * (rows >= 2300)
     plain, told = (hf.SRA(season=season).process(y, record="means") for season in (0, 288))
-    return draw_watched(y, plain, title="hf.SRA()", changes=[2300], beside={"hf.SRA(season=288)": told}, scores=False)
+    return draw_monitored_stream(
+        y, plain, title="hf.SRA()", changes=[2300], beside={"hf.SRA(season=288)": told}, scores=False
+    )
 
 
 def draw_clusters() -> bytes:
     """A spread that comes in clusters."""
     y = garch(np.random.default_rng(1), 5000, 1)[:, 0]
     trace, deviations = followed(y)
-    return draw_watched(y, trace, title="hf.SRA() on GARCH(0.1, 0.85)", deviations=deviations, scores=False)
+    return draw_monitored_stream(y, trace, title="hf.SRA() on GARCH(0.1, 0.85)", deviations=deviations, scores=False)
 
 
 def draw_ramp() -> bytes:
@@ -63,7 +65,7 @@ def draw_ramp() -> bytes:
     rng, rows = np.random.default_rng(11), np.arange(3000)
     y = rng.standard_normal(len(rows)) + 10.0 * np.clip((rows - 1000) / 1000, 0.0, 1.0)
     trace, deviations = followed(y)
-    return draw_watched(y, trace, title="hf.SRA()", deviations=deviations, changes=[1000, 2000])
+    return draw_monitored_stream(y, trace, title="hf.SRA()", deviations=deviations, changes=[1000, 2000])
 
 
 def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> bytes:

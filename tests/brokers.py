@@ -14,7 +14,7 @@ from holdfast.alarms.alarm import Alarm
 from holdfast.benchmarks.nats_server import Server, free_port, nats_server
 from holdfast.learners.trace import Trace
 from holdfast.streams.batch import Batch
-from holdfast.streams.results import Results
+from holdfast.streams.results import BatchResult
 
 __all__ = ["MOSQUITTO", "Server", "free_port", "gather", "mosquitto", "nats_server", "points", "values"]
 
@@ -40,7 +40,9 @@ def mosquitto(folder: Path, *lines: str) -> Server:
     return Server([str(MOSQUITTO), "-c", str(path)], port)
 
 
-def points(n: int, *, alarms: tuple[int, ...] = (), first: int = 0, first_alarm: int = 0, run: str = "r") -> Results:
+def points(
+    n: int, *, alarms: tuple[int, ...] = (), first: int = 0, first_alarm: int = 0, run: str = "r"
+) -> BatchResult:
     """Results of n points 0, 1, 2, …, some of which raise an alarm; the first could not be used."""
     score = np.arange(float(n))
     score[:1] = np.nan
@@ -48,13 +50,13 @@ def points(n: int, *, alarms: tuple[int, ...] = (), first: int = 0, first_alarm:
     trace = Trace(
         score,
         np.zeros(n, np.int8),
-        watched=(score, score),
+        auto_scores=(score, score),
         alarms=raised,
         first_row=first,
-        points_of_alarms=list(alarms),
+        explicit_alarm_index=list(alarms),
     )
     batch = Batch(first + np.arange(float(n)), None, ("a",))
-    return Results(batch, trace, first, first, first_alarm, run)
+    return BatchResult(batch, trace, first, first, first_alarm, run)
 
 
 def gather(batches: Any, n: int, seconds: float = 8.0, on_batch: Any = None) -> list[Batch]:

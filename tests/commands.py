@@ -12,9 +12,9 @@ import typer
 from rich.console import Console
 
 from holdfast.cli import main
-from holdfast.cli.config import checked
+from holdfast.cli.config import validate_options
 from holdfast.cli.detect import run_detect
-from holdfast.cli.settings import DETECT, settings_of
+from holdfast.cli.settings import DETECT_COMMAND, get_options
 
 
 def holdfast(*words, cwd=None, **more):
@@ -46,10 +46,10 @@ def here(words, capsys, monkeypatch):
 
 def detect(path, **settings):
     """`holdfast detect` in this process: its exit code, and what it prints."""
-    values = {one.name: one.default for one in settings_of(DETECT)} | settings
+    values = {one.name: one.default for one in get_options(DETECT_COMMAND)} | settings
     console = Console(file=io.StringIO(), width=100)
     try:
-        run_detect(str(path), checked(values), console)
+        run_detect(str(path), validate_options(values), console)
     except typer.Exit as left:
         return left.exit_code, console.file.getvalue()
     return 0, console.file.getvalue()

@@ -7,8 +7,8 @@ import numpy as np
 
 import holdfast as hf
 from exponential import Exponential
-from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, Penalty, PoissonMixture
-from holdfast.scheme import Constant, OneOverT, Power
+from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+from holdfast.scheme import Constant, InverseTime, PolynomialDecay
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def labels(rng, n):
 
 CASES = [
     Case("autopilot", lambda: hf.SRA(), shifting(1), True),
-    Case("autopilot, lean", lambda: hf.SRA(far=1e-2, memory="lean"), shifting(1), True),
+    Case("autopilot, lean", lambda: hf.SRA(far=1e-2, memory="compact"), shifting(1), True),
     Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
     Case("autopilot, d=3, gaps", lambda: hf.SRA(far=1e-2), shifting(3, gaps=0.2), True),
     Case("autopilot, d=3, diagonal", lambda: hf.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),
@@ -98,11 +98,11 @@ CASES = [
     Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
     Case("SRA, d=3, gaps", lambda: hf.SRA(2, 6.0, half_life=30), with_gaps),
     Case("SRA, diagonal", lambda: hf.SRA(2, rho=0.01, covariance="diagonal"), gaussian(3)),
-    Case("SRA, penalty", lambda: hf.SRA(2, penalty=Penalty(0.01, 0.01, 0.01)), gaussian(3)),
+    Case("SRA, penalty", lambda: hf.SRA(2, penalty=ConjugatePrior(0.01, 0.01, 0.01)), gaussian(3)),
     Case("SEM", lambda: hf.SEM(2, rho=0.02), gaussian(1)),
     Case("IEM", lambda: hf.IEM(2), gaussian(1)),
     Case("SDEM", lambda: hf.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
-    Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), Power(0.7, 5.0)), gaussian(1)),
+    Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), PolynomialDecay(0.7, 5.0)), gaussian(1)),
     Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=3.0), counts),
     Case("Poisson, d=2, gaps", lambda: hf.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_gaps),
     Case("exponential", lambda: hf.SRA(model=Exponential(), gamma=5.0), waiting_times),
@@ -111,7 +111,7 @@ CASES = [
         lambda: hf.StochasticApproximation(LinearRegression(0.001), Constant(0.05), gamma=4.0),
         pairs,
     ),
-    Case("logistic", lambda: hf.StochasticApproximation(LogisticRegression(0.001), OneOverT()), labels),
+    Case("logistic", lambda: hf.StochasticApproximation(LogisticRegression(0.001), InverseTime()), labels),
 ]
 
 

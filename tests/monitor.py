@@ -11,13 +11,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 import holdfast as hf
-from holdfast.server.api.alarms import _acknowledge_all, _change
-from holdfast.server.api.schemas import Change
+from holdfast.server.api.alarms import _acknowledge_all, _apply_patch
+from holdfast.server.api.schemas import AlarmPatch
 from holdfast.server.app import make_app
-from holdfast.server.live.desk import Desk
-from holdfast.server.live.keeper import Keeper
-from holdfast.server.live.posts import Post, read_part
-from holdfast.server.live.watching import Settings
+from holdfast.server.live.desk import GroupProcessor
+from holdfast.server.live.keeper import WriterThread
+from holdfast.server.live.posts import IngestRequest, parse_stream_points
+from holdfast.server.live.watching import MonitorConfig
 from holdfast.server.store import Store
 from holdfast.server.store.alarms import find_alarms
 from holdfast.server.store.tables import METADATA
@@ -40,15 +40,15 @@ class Monitor:
     def __init__(self, place, learner=None, keep=10_000, most=1000):
         self.store = Store(place)
         try:
-            self.desk = Desk(self.store, learner or hf.SRA(), most)
+            self.desk = GroupProcessor(self.store, learner or hf.SRA(), most)
         except BaseException:
             self.store.close()
             raise
         self.told = []
-        self.keeper = Keeper(self.desk, keep, self.told.append, LONG_TIME)
+        self.keeper = WriterThread(self.desk, keep, self.told.append, LONG_TIME)
 
     def submit(self, key, points, **more):
-        return self.keeper.submit(Post([read_part(key, points)], **more))
+        return self.keeper.submit(IngestRequest([parse_stream_points(key, points)], **more))
 
     def post(self, key, points, **more):
         return self.submit(key, points, **more).result(PATIENCE)[0]
@@ -61,11 +61,11 @@ class Monitor:
         """A whole checkpoint, or so many pieces of one."""
 
         def write():
-            writing, n = self.desk.begin_checkpoint(), 0
+            writing, n = self.desk.start_checkpoint(), 0
             while pieces is None or n < pieces:
-                with self.store.writing() as connection:
-                    if writing.go_on(connection):
-                        self.desk.end_checkpoint(writing)
+                with self.store.write_transaction() as connection:
+                    if writing.write_next_chunk(connection):
+                        self.desk.finish_checkpoint(writing)
                         return
                 n += 1
 
@@ -73,25 +73,25 @@ class Monitor:
 
     def condense(self):
         def work():
-            self.keeper._room.note([known.entry.number for known in self.desk.board.all()], 0)
-            while self.keeper._room.is_wanted:
-                self.keeper._room.make(self.desk)
+            self.keeper._compactor.add_candidates([known.entry.id for known in self.desk.registry.iter_streams()], 0)
+            while self.keeper._compactor.has_candidates:
+                self.keeper._compactor.compact(self.desk)
 
         self.do(work)
 
     def alarms(self):
         """All, the newest first."""
-        with self.store.reading() as connection:
-            return find_alarms(connection, stream=None, is_open=None, before=None, limit=1000)[1]
+        with self.store.read_connection() as connection:
+            return find_alarms(connection, stream_id=None, is_open=None, before=None, limit=1000)[1]
 
     def acknowledge(self, number, note):
-        return self.do(lambda: _change(self, number, Change(acknowledged=True, note=note)))
+        return self.do(lambda: _apply_patch(self, number, AlarmPatch(acknowledged=True, note=note)))
 
     def acknowledge_all(self):
         return self.do(lambda: _acknowledge_all(self, None))
 
     def known(self, key):
-        return self.desk.board.get(key)
+        return self.desk.registry.get(key)
 
     def crash(self):
         """What `kill -9` leaves behind: all that was committed, nothing else."""
@@ -104,7 +104,7 @@ class Monitor:
 
     def board(self):
         """All that is told of the streams; when a point came is not kept, only its time."""
-        listed = self.desk.board.listed("", "name", 0, 1000)
+        listed = self.desk.registry.list_streams("", "name", 0, 1000)
         del listed["seq"]
         for stream in listed["streams"]:
             del stream["last_seen"]
@@ -112,10 +112,10 @@ class Monitor:
 
     def states(self):
         """Of each stream, the state to the last bit."""
-        return self.do(lambda: {known.entry.key: self._state(known) for known in self.desk.board.all()})
+        return self.do(lambda: {known.entry.key: self._state(known) for known in self.desk.registry.iter_streams()})
 
     def _state(self, known):
-        return self.desk.fleets.of(known.entry.width, known.entry.number).state.tobytes()
+        return self.desk.models.get(known.entry.width, known.entry.number).state.tobytes()
 
 
 def tables(store, without=()):
@@ -131,7 +131,7 @@ def tables(store, without=()):
 @contextlib.contextmanager
 def client_of(place, rules=None, feeding=None, **more):
     """A client of a server in this process; `client.app.state` has its parts."""
-    settings = Settings(str(place), hf.SRA(), every=LONG_TIME, **more)
+    settings = MonitorConfig(str(place), hf.SRA(), checkpoint_interval_s=LONG_TIME, **more)
     with TestClient(make_app(settings, rules, feeding), base_url="http://localhost") as client:
         yield client
 
@@ -153,7 +153,7 @@ def served(app, port=0):
         yield f"http://127.0.0.1:{own.getsockname()[1]}"
     finally:
         if hasattr(app.state, "watching"):
-            app.state.watching.hub.closed = True
+            app.state.monitor.hub.closed = True
         server.should_exit = True
         thread.join(20)
         own.close()

@@ -408,7 +408,7 @@ class Autopilot:
             "score": score,
             "change_score": self.change.learn(y),
             "p_value": p,
-            "dropped": dropped,
+            "rejected": dropped,
             "anomaly": anomaly,
             "look": look,
             "taken over": taken_over,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import holdfast as hf
 from holdfast.engines import spark as hs
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.plan import JobSpec
 from holdfast.learners.checkpoint import pack, unpack
 
 PLAIN = hf.SRA(gamma=4.0, rho=0.01)
@@ -41,11 +41,11 @@ def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
     return table
 
 
-def plan_of(model: Any = PLAIN, **more: Any) -> Plan:
+def plan_of(model: Any = PLAIN, **more: Any) -> JobSpec:
     """What is to be done with such a stream."""
     told = model._description(None, None)
     usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
-    return Plan({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
+    return JobSpec({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
 
 
 def feed(folder: Path, table: pa.Table, pieces: int, files: int = 1) -> pa.Table:
@@ -110,7 +110,7 @@ def same_alarms(got: pa.Table, table: pa.Table, model: Any, time: str, by: str =
     names, keys = rows[by].to_pylist(), rows["sensor"].to_pylist()
     trace = hf.Fleet(model).update(keys, [{"a": a, "b": b} for a, b in points])
     expected: dict[Any, list[Any]] = {}
-    for place, alarm in zip(trace.raised_at, trace.alarms, strict=True):
+    for place, alarm in zip(trace.alarm_index, trace.alarms, strict=True):
         assert alarm.key == keys[place]
         told = {name: getattr(alarm, name) for name in ("kind", "row", "onset", "size", "direction")}
         told |= {"variables": list(alarm.variables), "p_value": alarm.p_value, "message": str(alarm)}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
 
 pytest.importorskip("river")
 
@@ -41,8 +41,8 @@ def test_it_is_the_learner_to_the_last_bit(learner):
     rows = np.array([[x[name] for name in "abc"] for x in xs])
     alone.process(rows)
     assert (detector.model.state == alone.state).all()
-    assert detector.model.variables == ("a", "b", "c")
-    step = alone.assess(rows[17])
+    assert detector.model.feature_names == ("a", "b", "c")
+    step = alone.score_only(rows[17])
     expected = -math.log10(step.p_value) if learner is None else step.score
     assert detector.score_one(xs[17]) == pytest.approx(expected, rel=1e-12)
 
@@ -93,11 +93,11 @@ def test_missing_features_are_those_that_are_absent_none_or_nan():
 
 def test_a_new_feature_is_learnt_and_taken_over_with_when_that_is_calibrated():
     detector = learnt(points(800, d=2, names="ab"))
-    assert detector.model.variables == ("a", "b")
+    assert detector.model.feature_names == ("a", "b")
     more = points(600, seed=1)
     for i, x in enumerate(more):
         detector.learn_one(x)
-        assert detector.model.variables == (("a", "b") if i < 499 else ("a", "b", "c"))
+        assert detector.model.feature_names == (("a", "b") if i < 499 else ("a", "b", "c"))
     assert detector.score_one({"a": 0.0, "b": 0.0, "c": 9.0}) > 3.0
     assert detector.model.n_seen == 600  # those since it came
     alone = hf.SRA()
@@ -111,7 +111,7 @@ def test_features_that_emerge_one_by_one_at_the_beginning_share_one_start():
         for name in "bc"[: 2 - i // 7]:
             x.pop(name, None)
     assert learnt(xs).model.n_seen == 60
-    assert learnt(xs).model.variables == ("a", "b", "c")
+    assert learnt(xs).model.feature_names == ("a", "b", "c")
 
 
 @pytest.mark.parametrize("at", [0, 300], ids=["at first", "later"])
@@ -119,16 +119,16 @@ def test_a_feature_that_is_seen_once_is_not_waited_for(at):
     xs = points(600)
     xs[at]["typo"] = 1.0
     detector = learnt(xs)
-    assert detector.model.variables == ("a", "b", "c")
+    assert detector.model.feature_names == ("a", "b", "c")
     assert detector.model.n_seen == 600
-    assert not detector._newcomers.points  # points take the short way again
+    assert not detector._admission.points  # points take the short way again
     assert detector.score_one({"a": 50.0, "b": 0.0, "c": 0.0}) > 4.0
 
 
 def test_a_feature_that_has_gone_is_forgotten_when_another_comes():
     detector = learnt(points(600))
     learnt([{"a": x["a"], "b": x["b"], "d": x["c"]} for x in points(600, seed=1)], detector)
-    assert detector.model.variables == ("a", "b", "d")
+    assert detector.model.feature_names == ("a", "b", "d")
 
 
 def test_unknown_features_are_left_out_of_a_score():
@@ -141,13 +141,13 @@ def test_too_many_features_are_passed_over_with_a_warning():
     detector = AnomalyDetector(max_features=3)
     with pytest.warns(HoldfastWarning, match="5 features: the 3 that most points have"):
         learnt(points(100, d=5, names="edcba"), detector)
-    assert detector.model.variables == ("a", "b", "c")
+    assert detector.model.feature_names == ("a", "b", "c")
 
 
 def test_names_need_not_be_text():
     xs = [{1: x["a"], "1": x["b"], (2, 3): x["c"]} for x in points(100)]
     detector = learnt(xs)
-    assert sorted(detector.model.variables) == ["'1'", "(2, 3)", "1"]
+    assert sorted(detector.model.feature_names) == ["'1'", "(2, 3)", "1"]
     assert detector.score_one(xs[0]) >= 0.0
 
 
@@ -157,7 +157,7 @@ def test_infinite_values_are_rare_and_not_learnt():
     score = detector.score_one({"a": math.inf, "b": 0.0, "c": 0.0})
     assert 4.0 < score < math.inf
     detector.learn_one({"a": math.inf, "b": 0.0, "c": 10**400})
-    assert detector.model.n_bad == 1
+    assert detector.model.n_invalid == 1
     x = points(1, seed=5)[0]
     assert detector.score_one(x) == other.score_one(x)
 
@@ -165,10 +165,10 @@ def test_infinite_values_are_rare_and_not_learnt():
 @pytest.mark.parametrize(
     ("x", "error", "says"),
     [
-        ({"a": "warm", "b": 0.0, "c": 0.0}, WrongTypeError, "feature 'a' is 'warm', not a number"),
-        ({"a": [1.0], "b": 0.0, "c": 0.0}, WrongTypeError, "feature 'a' is a list, not a number"),
-        ([1.0, 2.0, 3.0], WrongTypeError, "expected a dict of features, got list"),
-        (None, WrongTypeError, "expected a dict of features, got NoneType"),
+        ({"a": "warm", "b": 0.0, "c": 0.0}, InvalidTypeError, "feature 'a' is 'warm', not a number"),
+        ({"a": [1.0], "b": 0.0, "c": 0.0}, InvalidTypeError, "feature 'a' is a list, not a number"),
+        ([1.0, 2.0, 3.0], InvalidTypeError, "expected a dict of features, got list"),
+        (None, InvalidTypeError, "expected a dict of features, got NoneType"),
     ],
 )
 def test_what_is_no_point_is_told_and_changes_nothing(x, error, says):
@@ -182,7 +182,7 @@ def test_what_is_no_point_is_told_and_changes_nothing(x, error, says):
 
 @pytest.mark.parametrize("learner", ["SRA", hf.SRA, hf.SRA(model=hf.models.LinearRegression())])
 def test_a_learner_that_is_none_of_points_is_refused(learner):
-    with pytest.raises(BadInputError, match="learner must be a learner of points"):
+    with pytest.raises(InvalidInputError, match="learner must be a learner of points"):
         AnomalyDetector(learner)
 
 
@@ -319,14 +319,14 @@ def test_blocks_are_of_as_many_values_as_asked_for():
     assert detector._model.n_seen == 300
     assert found % 5 == 4
     assert detector.alarm.row == found
-    with pytest.raises(BadInputError, match="block must be a whole number"):
+    with pytest.raises(InvalidInputError, match="block must be a whole number"):
         DriftDetector(block=0)
 
 
 def test_a_block_with_a_value_that_is_missing_is_skipped():
     detector = DriftDetector(block=10)
     drifts(detector, [*numbers(600, 0.0), math.nan, *numbers(9, 0.0), *numbers(100, 0.0, seed=3)])
-    assert detector._model.n_bad == 1
+    assert detector._model.n_invalid == 1
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -335,7 +335,7 @@ def test_values_that_are_not_finite_are_skipped(value):
     one, other = DriftDetector(), DriftDetector()
     assert drifts(one, [*values[:200], value, *values[200:]]) == []
     assert drifts(other, values) == []
-    assert one._model.n_bad == 1
+    assert one._model.n_invalid == 1
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -344,9 +344,9 @@ def test_what_is_no_number_is_told(n):
     detector = DriftDetector()
     drifts(detector, numbers(n, 0.0))
     for value in ("warm", None, [1.0, 2.0]):
-        with pytest.raises(WrongTypeError, match="expected a number"):
+        with pytest.raises(InvalidTypeError, match="expected a number"):
             detector.update(value)
-    assert (len(detector._first) if detector._model is None else detector._model.n_seen) == n
+    assert (len(detector._probe_values) if detector._model is None else detector._model.n_seen) == n
 
 
 def test_any_kind_of_number_is_one():
@@ -357,7 +357,7 @@ def test_any_kind_of_number_is_one():
     for value in (np.bool_(True), True, np.float32(0.5), Decimal("1.5"), 10**400):
         detector.update(value)
     assert detector._model.n_seen == 205
-    assert detector._model.n_bad == 1
+    assert detector._model.n_invalid == 1
 
 
 def test_outliers_do_not_turn_the_direction_round():
@@ -385,7 +385,7 @@ def test_a_change_of_spread_alone_has_hardly_ever_a_direction():
     ],
 )
 def test_settings_of_the_drift_detector_are_checked(settings, says):
-    with pytest.raises(BadInputError, match=says):
+    with pytest.raises(InvalidInputError, match=says):
         DriftDetector(**settings)
 
 
@@ -426,5 +426,5 @@ def test_a_forest_takes_it_for_its_drifts_and_warnings():
 
 @pytest.mark.parametrize("most", [0, -1, 2.5, "x", None])
 def test_the_number_of_features_is_checked(most):
-    with pytest.raises(BadInputError, match="max_features must be a whole number"):
+    with pytest.raises(InvalidInputError, match="max_features must be a whole number"):
         AnomalyDetector(max_features=most)

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 import naive
-from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, Penalty, PoissonMixture
-from holdfast.scheme import Constant, OneOverT, Power
+from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+from holdfast.scheme import Constant, InverseTime, PolynomialDecay
 
 TOLERANCE = 1e-10
 ROWS, N_INIT, WARMUP = 100, 40, 50
 
 STEPS = [
     (Constant(0.05), naive.constant(0.05)),
-    (OneOverT(), naive.one_over_t()),
-    (Power(0.6, t0=3.0, scale=0.3), naive.power_law(0.3, 3.0, 0.6)),
+    (InverseTime(), naive.one_over_t()),
+    (PolynomialDecay(0.6, t0=3.0, scale=0.3), naive.power_law(0.3, 3.0, 0.6)),
 ]
 steps = st.sampled_from(STEPS)
 seeds = st.integers(0, 2**32 - 1)
@@ -65,8 +65,8 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
     extra["patience"] = patience
     expected = naive.run(oracle_of(ours), tail[0], gamma, norm, oracle_step, WARMUP, N_INIT, **extra)
     trace = ours.process(*tail)
-    np.testing.assert_array_equal(trace.dropped, expected.dropped)
-    assert 0 < ours.n_dropped < len(points)
+    np.testing.assert_array_equal(trace.rejected, expected.dropped)
+    assert 0 < ours.n_rejected < len(points)
     agree(trace.score, expected.scores)
     return ours, expected
 
@@ -141,7 +141,7 @@ def test_missing_coordinates_are_integrated_out(covariance, norm, seed, step):
 def test_penalty_in_the_m_step(covariance, seed, step, missing):
     rng = np.random.default_rng(seed)
     centre, scale = rng.normal(size=3), rng.uniform(0.5, 2.0, size=3)
-    penalty = Penalty(weight=0.1, mean=0.2, covariance=0.3, centre=tuple(centre), scale=tuple(scale))
+    penalty = ConjugatePrior(weight=0.1, mean=0.2, covariance=0.3, center=tuple(centre), scale=tuple(scale))
     compare_gaussian(
         GaussianMixture(2, penalty, covariance=covariance),
         mixed_points(rng, 2, 3, missing),
@@ -186,7 +186,7 @@ def test_poisson_mixture(K, d, norm, seed, step):
 def test_penalty_of_a_poisson_mixture(seed, step):
     rng = np.random.default_rng(seed)
     points = rng.poisson(rng.uniform(1.0, 30.0, size=(2, 1))[rng.integers(2, size=ROWS)]).astype(float)
-    model = PoissonMixture(2, Penalty(weight=0.1, mean=0.3, centre=5.0))
+    model = PoissonMixture(2, ConjugatePrior(weight=0.1, mean=0.3, center=5.0))
 
     def oracle(learner):
         plain, theta = PoissonMixture(2), learner._engine.cell.theta

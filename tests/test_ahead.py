@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.streams.ahead import DEPTH, Ahead
+from holdfast.streams.ahead import MAX_QUEUED_BATCHES, PrefetchingReader
 from holdfast.streams.batch import Batch
-from holdfast.streams.peeked import Peeked
+from holdfast.streams.peeked import ProbedSource
 
 
 def test_no_more_is_read_than_is_taken() -> None:
@@ -25,16 +25,16 @@ def test_no_more_is_read_than_is_taken() -> None:
         finally:
             closed.set()
 
-    ahead = Ahead(batches())
+    ahead = PrefetchingReader(batches())
     for i in range(5):
         batch = ahead.take(5.0)
         assert batch is not None
         assert batch.position == i
         time.sleep(0.02)
-        assert len(given) <= i + 1 + DEPTH + 1
+        assert len(given) <= i + 1 + MAX_QUEUED_BATCHES + 1
     ahead.stop()
     assert closed.wait(5.0)
-    assert len(given) <= 5 + 2 * (DEPTH + 1)
+    assert len(given) <= 5 + 2 * (MAX_QUEUED_BATCHES + 1)
 
 
 def test_the_end_and_errors_come_after_what_was_read() -> None:
@@ -44,7 +44,7 @@ def test_the_end_and_errors_come_after_what_was_read() -> None:
             raise error
 
     for error in (None, OSError("gone")):
-        ahead = Ahead(batches(error))
+        ahead = PrefetchingReader(batches(error))
         assert ahead.take(5.0) is not None
         if error is None:
             assert ahead.take(5.0) is None
@@ -53,7 +53,7 @@ def test_the_end_and_errors_come_after_what_was_read() -> None:
                 ahead.take(5.0)
         assert ahead.ended
         ahead.stop()
-    slow = Ahead(iter(lambda: time.sleep(0.05) or Batch([1.0]), None))  # type: ignore[func-returns-value]
+    slow = PrefetchingReader(iter(lambda: time.sleep(0.05) or Batch([1.0]), None))  # type: ignore[func-returns-value]
     assert slow.take(0.0) is None
     assert not slow.ended
     slow.stop()
@@ -68,7 +68,7 @@ class Rubbish:
     def read(self, position: Any) -> Iterator[Batch]:
         for i in range(position or 0, self.n):
             batch = Batch([], position=i + 1, n_records=2)
-            batch.refused.add("rubbish", 1, f"{i}")
+            batch.rejects.add("rubbish", 1, f"{i}")
             yield batch
             yield Batch([], position=i + 1)
         yield Batch([1.0], position=self.n + 1)
@@ -76,14 +76,14 @@ class Rubbish:
 
 
 def test_looking_first_loses_nothing_and_keeps_little() -> None:
-    peeked = Peeked(Rubbish(1000))
-    assert peeked.look(threading.Event())
-    assert len(peeked._first) == 2
+    peeked = ProbedSource(Rubbish(1000))
+    assert peeked.wait_for_schema(threading.Event())
+    assert len(peeked._buffered) == 2
     batches = list(peeked.read())
     assert [batch.n_records for batch in batches] == [2000, 1, 1]
-    assert batches[0].refused.total == 1000
-    assert [one.place for one in batches[0].refused.first] == [1, 3, 5, 7, 9]
+    assert batches[0].rejects.total == 1000
+    assert [one.index for one in batches[0].rejects.first] == [1, 3, 5, 7, 9]
     assert [batch.position for batch in batches] == [1000, 1001, 1002]
     stop = threading.Event()
     stop.set()
-    assert not Peeked(Rubbish(10**9)).look(stop)
+    assert not ProbedSource(Rubbish(10**9)).wait_for_schema(stop)

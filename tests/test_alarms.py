@@ -6,27 +6,27 @@ import numpy as np
 import pytest
 from numba import njit
 
-from holdfast.alarms import change_detector, threshold_for
-from holdfast.alarms.bets import EDGES, bets_of, cell_of
-from holdfast.alarms.calibration import CALLED, COUNTED, calibration_functions
-from holdfast.alarms.layout import ABOVE, BELOW, BLOCKS, GAPS, WARM, places_of
-from holdfast.alarms.lock import EXCESS, STRETCH, UNCENSORED
-from holdfast.alarms.ranks import histogram, uniform
-from holdfast.autopilot.sizes import FULL, LEAN
-from holdfast.errors import BadInputError
-from holdfast.scheme.counting import add_count, count_below, halve_counts
+from holdfast.alarms import change_detector, log_threshold
+from holdfast.alarms.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
+from holdfast.alarms.calibration import N_ANOMALIES, N_COUNTED, make_p_value_kernels
+from holdfast.alarms.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, N_MISSING, WARMUP_POINTS, channel_layout
+from holdfast.alarms.lock import INFLATION, N_UNCENSORED, TOTAL_EXCESS
+from holdfast.alarms.ranks import draw_uniform, make_histogram
+from holdfast.autopilot.sizes import COMPACT, FULL
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.counting import fenwick_add, fenwick_halve, fenwick_prefix_sum
 
-PLACES = places_of(FULL)
-both_sizes = pytest.mark.parametrize("sizes", [FULL, LEAN], ids=lambda sizes: sizes.name)
+PLACES = channel_layout(FULL)
+both_sizes = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes: sizes.name)
 
 
 def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
     """Flags, certainties and the memory afterwards."""
     rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
     detector = change_detector(rows.shape[1], whiten, lock)
-    memory = np.zeros(detector.size) if memory is None else memory
+    memory = np.zeros(detector.state_size) if memory is None else memory
     flags, certainties = np.zeros(len(rows)), np.zeros(len(rows))
-    detector.run(memory, rows, threshold_for(far), np.zeros(detector.work_size), flags, certainties)
+    detector.run(memory, rows, log_threshold(far), np.zeros(detector.work_size), flags, certainties)
     assert np.isfinite(memory).all()
     assert np.isfinite(certainties).all()
     return flags, certainties, memory
@@ -36,12 +36,12 @@ def told_at(rows, alarm, far=1e-4):
     """What the alarm in this row said."""
     flags, _, memory = observed(rows[: alarm + 1], far)
     assert flags[alarm]
-    return change_detector(1 if rows.ndim == 1 else rows.shape[1]).tell(memory)
+    return change_detector(1 if rows.ndim == 1 else rows.shape[1]).describe_change(memory)
 
 
 def test_without_an_alarm_there_is_nothing_to_tell():
-    with pytest.raises(BadInputError, match="no change alarm"):
-        change_detector(1).tell(observed(normal(0, 200))[2])
+    with pytest.raises(InvalidInputError, match="no change alarm"):
+        change_detector(1).describe_change(observed(normal(0, 200))[2])
 
 
 def normal(seed, *shape):
@@ -52,56 +52,58 @@ def normal(seed, *shape):
 def test_ranks_are_those_of_a_count(sizes):
     residuals = np.clip(normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
-    bins, own = histogram(sizes), np.zeros(places_of(sizes).n_counts, sizes.count)
+    bins, own = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count)
     per_unit = sizes.bins / 8.0
     for n, r in enumerate(residuals):
-        b = bins.bin_of(r)
+        b = bins.bin_index(r)
         seen = np.minimum(((residuals[:n] + 4.0) * per_unit).astype(int), sizes.bins - 1)
         for u in (0.0, 0.3):
             expected = ((seen < b).sum() + u * ((seen == b).sum() + 1)) / (n + 1)
             assert bins.rank(own, b, u) == pytest.approx(expected, abs=1e-15)
-        bins.add(own, b)
-        assert bins.inliers(own) == n + 1
+        bins.add_point(own, b)
+        assert bins.count_inliers(own) == n + 1
 
 
 @both_sizes
 def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
-    bins, places = histogram(sizes), places_of(sizes)
+    bins, places = make_histogram(sizes), channel_layout(sizes)
     counts = np.zeros(places.n_counts, sizes.count)
     for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
-        bins.add(counts, bins.bin_of(r))
+        bins.add_point(counts, bins.bin_index(r))
     counts *= sizes.most // 3001
-    counts[[ABOVE, BELOW]] = 7, 0
+    counts[[ABOVE_COUNT, BELOW_COUNT]] = 7, 0
     before = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
-    n = bins.inliers(counts)
+    n = bins.count_inliers(counts)
     bins.halve(counts)
-    assert bins.inliers(counts) == n // 2
-    assert tuple(counts[[ABOVE, BELOW]]) == (4, 0)
+    assert bins.count_inliers(counts) == n // 2
+    assert tuple(counts[[ABOVE_COUNT, BELOW_COUNT]]) == (4, 0)
     after = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
     assert after == pytest.approx(before, abs=4.0 / n)
-    last = [BLOCKS + sizes.bins // 8 - 1, places.n_counts - 1]
-    counts[last] += sizes.most - 1 - bins.inliers(counts)
+    last = [BLOCKS_OFFSET + sizes.bins // 8 - 1, places.n_counts - 1]
+    counts[last] += sizes.most - 1 - bins.count_inliers(counts)
     assert finite(counts)
-    bins.add(counts, sizes.bins - 1)
-    assert bins.inliers(counts) == sizes.most
+    bins.add_point(counts, sizes.bins - 1)
+    assert bins.count_inliers(counts) == sizes.most
     bins.halve(counts)
-    assert bins.inliers(counts) == sizes.most // 2
+    assert bins.count_inliers(counts) == sizes.most // 2
 
 
 @both_sizes
 def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
-    detector, places = change_detector(1, sizes=sizes), places_of(sizes)
-    memory, work = np.zeros(detector.size, sizes.number), np.zeros(detector.work_size)
+    detector, places = change_detector(1, sizes=sizes), channel_layout(sizes)
+    memory, work = np.zeros(detector.state_size, sizes.number), np.zeros(detector.work_size)
     rows, flags = normal(0, 5000, 1), np.zeros(5000)
-    detector.run(memory, rows, threshold_for(1e-4), work, flags, np.zeros(0))
-    counts = memory[places.header + places.counts : places.header + places.ring].view(sizes.count)
-    n = histogram(sizes).inliers(counts)
+    detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))
+    counts = memory[places.header_size + places.counts_offset : places.header_size + places.ring_offset].view(
+        sizes.count
+    )
+    n = make_histogram(sizes).count_inliers(counts)
     counts *= (sizes.most - 100) // n
-    before, n = counts.copy(), histogram(sizes).inliers(counts)
-    detector.run(memory, rows[: sizes.most - n], threshold_for(1e-4), work, flags, np.zeros(0))
+    before, n = counts.copy(), make_histogram(sizes).count_inliers(counts)
+    detector.run(memory, rows[: sizes.most - n], log_threshold(1e-4), work, flags, np.zeros(0))
     shares = counts / counts.max() - before / before.max()
-    assert histogram(sizes).inliers(counts) < 0.6 * sizes.most
-    assert np.abs(shares[BLOCKS:]).max() < 0.05
+    assert make_histogram(sizes).count_inliers(counts) < 0.6 * sizes.most
+    assert np.abs(shares[BLOCKS_OFFSET:]).max() < 0.05
     assert np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all() if sizes.short else np.isfinite(memory).all()
 
 
@@ -111,7 +113,7 @@ def finite(counts):
 
 
 def test_random_numbers_are_splitmix():
-    draw = njit(lambda memory: uniform(memory, 0, False))
+    draw = njit(lambda memory: draw_uniform(memory, 0, False))
     memory = np.zeros(1)
     drawn = np.array([draw(memory) for _ in range(20_000)])
     state, mask = 0x9E3779B97F4A7C15, 2**64 - 1
@@ -119,7 +121,7 @@ def test_random_numbers_are_splitmix():
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
     assert drawn[0] == ((mixed ^ (mixed >> 31)) >> 11) / 2**53
     assert memory[0] == 20_000
-    short, memory = njit(lambda memory: uniform(memory, 0, True)), np.array([2**24 - 3], np.float32)
+    short, memory = njit(lambda memory: draw_uniform(memory, 0, True)), np.array([2**24 - 3], np.float32)
     again = [short(memory) for _ in range(4)]  # 32 bits count up to here, and then from the beginning
     assert again[-2:] == drawn[:2].tolist()
     counts = np.histogram(drawn, 20, (0.0, 1.0))[0]
@@ -129,20 +131,26 @@ def test_random_numbers_are_splitmix():
 
 @both_sizes
 def test_every_bet_is_fair(sizes):
-    edges, bets = np.concatenate(([0.0], EDGES, [1.0])), bets_of(sizes)
+    edges, bets = np.concatenate(([0.0], CELL_EDGE_PROBABILITIES, [1.0])), betting_table(sizes)
     cells = np.diff(edges)
-    inside = cells @ bets.inside
-    assert inside == pytest.approx(bets.kept, abs=1e-9)
+    inside = cells @ bets.inlier_pay
+    assert inside == pytest.approx(bets.inlier_probabilities, abs=1e-9)
     for above, below in ((0.01, 0.002), (0.2, 0.3)):  # rates of far-out points
-        far = above * (bets.far[0] / above + bets.kept) + below * (bets.far[1] / below + bets.kept)
+        far = above * (bets.extreme_probabilities[0] / above + bets.inlier_probabilities) + below * (
+            bets.extreme_probabilities[1] / below + bets.inlier_probabilities
+        )
         assert (1.0 - above - below) * inside + far == pytest.approx(1.0, abs=1e-9)
     assert bets.weights.sum(axis=1) == pytest.approx(1.0)
-    assert [cell_of(v) for v in (0.0, *EDGES, 1.0)] == [0, *range(1, 64), 63]
+    assert [score_cell(v) for v in (0.0, *CELL_EDGE_PROBABILITIES, 1.0)] == [0, *range(1, 64), 63]
     middles = (edges[1:] + edges[:-1]) / 2
-    assert [cell_of(v) for v in middles] == list(range(64))
-    anywhere = np.concatenate([np.nextafter(EDGES, 0.0), np.arange(2049) / 2048, np.geomspace(1e-6, 0.5, 500)])
+    assert [score_cell(v) for v in middles] == list(range(64))
+    anywhere = np.concatenate(
+        [np.nextafter(CELL_EDGE_PROBABILITIES, 0.0), np.arange(2049) / 2048, np.geomspace(1e-6, 0.5, 500)]
+    )
     anywhere = np.concatenate([anywhere, 1.0 - anywhere])
-    assert [cell_of(v) for v in anywhere] == np.searchsorted(EDGES, anywhere, side="right").tolist()
+    assert [score_cell(v) for v in anywhere] == np.searchsorted(
+        CELL_EDGE_PROBABILITIES, anywhere, side="right"
+    ).tolist()
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -175,14 +183,14 @@ def test_units_do_not_matter():
     shift = told_at(rows, alarm)
     for moved in (rows * 0.3 + 1e9, rows * 1e150 / 10.0):
         assert np.array_equal(observed(moved)[0], flags)
-        assert told_at(moved, alarm).shift_in_spreads == pytest.approx(shift.shift_in_spreads, rel=1e-6)
+        assert told_at(moved, alarm).shift_sd == pytest.approx(shift.shift_sd, rel=1e-6)
 
 
 def without_time(memory):
     """The channels, but for what counts the points that passed."""
-    channels = memory[PLACES.header :].reshape(-1, PLACES.channel).copy()
-    channels[:, GAPS] = 0.0
-    channels[:, PLACES.ages :] = 0.0
+    channels = memory[PLACES.header_size :].reshape(-1, PLACES.channel_size).copy()
+    channels[:, N_MISSING] = 0.0
+    channels[:, PLACES.aged_wealth_offset :] = 0.0
     return channels
 
 
@@ -212,7 +220,7 @@ def test_constants_and_what_follows_them():
         alarm = observed(rows)[0].argmax()
         assert 500 <= alarm < 525
         told = told_at(rows, alarm)
-        assert math.inf in (abs(told.shift_in_spreads), told.ratio)
+        assert math.inf in (abs(told.shift_sd), told.spread_ratio)
     mostly = (rng.random(50_000) < 0.1).astype(float)  # 90 % zeros
     assert observed(mostly, far=1e-3)[0].sum() < 75
 
@@ -229,10 +237,10 @@ def test_a_shift_is_one_alarm_that_says_what_happened(shift, kind, d):
         told = told_at(rows, alarms[0], far=1e-5)
         assert told.kind == kind
         assert told.variable == d - 1
-        sizes.append((told.shift_in_spreads / shift, told.shift / (5.0 * shift)))
-        assert sum(told.shares) == pytest.approx(1.0)
-        assert told.shares[d - 1] > 0.8
-        onsets.append(alarms[0] - told.onset_ago - 1000)
+        sizes.append((told.shift_sd / shift, told.shift / (5.0 * shift)))
+        assert sum(told.evidence_shares) == pytest.approx(1.0)
+        assert told.evidence_shares[d - 1] > 0.8
+        onsets.append(alarms[0] - told.delay - 1000)
     assert np.median(sizes, axis=0) == pytest.approx(1.0, rel=0.35)
     assert abs(np.median(onsets)) <= (3 if abs(shift) < 2 else 1)
 
@@ -260,7 +268,7 @@ def test_a_change_of_spread_is_told_as_such(factor, kind):
         assert flags[2000:2100].sum() == 1
         told = told_at(rows, 2000 + flags[2000:].argmax(), far=1e-5)
         right += told.kind == kind
-        ratios.append(told.ratio)
+        ratios.append(told.spread_ratio)
     assert right >= 7  # a wide law may fall on one side for a while
     assert np.median(ratios) == pytest.approx(factor, rel=0.35)
 
@@ -278,9 +286,9 @@ def test_the_second_lock_quietens_a_season_and_stays_open_on_a_stable_stream():
     assert observed(season, whiten=False, lock=False)[0].sum() > 500
     assert observed(season)[0].sum() < 40
     memory = observed(normal(11, 100_000), far=1e-3)[2]
-    assert memory[UNCENSORED] > 300
-    assert memory[EXCESS] / memory[UNCENSORED] == pytest.approx(1.0, abs=0.2)
-    assert memory[STRETCH] == 0.0
+    assert memory[N_UNCENSORED] > 300
+    assert memory[TOTAL_EXCESS] / memory[N_UNCENSORED] == pytest.approx(1.0, abs=0.2)
+    assert memory[INFLATION] == 0.0
     rows = normal(12, 60_000) + np.repeat(np.arange(60) % 2, 1000) * 4.0  # changes that are real do not deafen it
     flags, _, memory = observed(rows)
     assert all(flags[start : start + 10].sum() == 1 for start in range(1000, 60_000, 1000))
@@ -304,40 +312,40 @@ def test_a_slice_of_the_promise(d):
 
 
 def test_the_threshold_is_a_logarithm():
-    assert threshold_for(1e-4) == pytest.approx(math.log(4600.0))
+    assert log_threshold(1e-4) == pytest.approx(math.log(4600.0))
     with pytest.raises(ValueError, match="far"):
-        threshold_for(0.0)
-    assert WARM == 100
+        log_threshold(0.0)
+    assert WARMUP_POINTS == 100
 
 
 @both_sizes
 def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
-    n, functions = sizes.surprises, calibration_functions(sizes)
+    n, functions = sizes.surprises, make_p_value_kernels(sizes)
     count_surprise, p_value = functions.count_surprise, functions.p_value
     bins, tree, tally = np.random.default_rng(0).integers(0, 9, n), np.zeros(n, sizes.count), np.zeros(2, np.int32)
     for up in (0, 1):
         tree[:] = 0
         for place in np.repeat(np.arange(n), bins):
-            add_count(tree, n, place)
-        halve_counts(tree, n, up)
+            fenwick_add(tree, n, place)
+        fenwick_halve(tree, n, up)
         from_each_on = [(bins[place:].sum() + up) // 2 for place in range(n)]
-        assert [count_below(tree, n) - count_below(tree, place) for place in range(n)] == from_each_on
-    tree *= (sizes.most - 1) // count_below(tree, n)
-    for _ in range(sizes.most - 1 - count_below(tree, n)) if sizes is LEAN else []:
-        add_count(tree, n, 0)
+        assert [fenwick_prefix_sum(tree, n) - fenwick_prefix_sum(tree, place) for place in range(n)] == from_each_on
+    tree *= (sizes.most - 1) // fenwick_prefix_sum(tree, n)
+    for _ in range(sizes.most - 1 - fenwick_prefix_sum(tree, n)) if sizes is COMPACT else []:
+        fenwick_add(tree, n, 0)
     if sizes is FULL:
-        tree[[2**i - 1 for i in range(8)]] += sizes.most - 1 - count_below(tree, n)  # into the first bin
+        tree[[2**i - 1 for i in range(8)]] += sizes.most - 1 - fenwick_prefix_sum(tree, n)  # into the first bin
     tally[:] = sizes.most - 1, 100
     assert finite(tree)
-    keep_small = functions.keep_small
+    keep_small = functions.halve_if_full
     count = njit(lambda tally, tree: (count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0), keep_small(tally, tree))[0])
     ask = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
     before = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     count(tally, tree)
-    assert count_below(tree, n) == sizes.most // 2
+    assert fenwick_prefix_sum(tree, n) == sizes.most // 2
     assert tally.tolist() == ([2**29, 50] if sizes is FULL else [sizes.most, 100])
     after = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     assert after == pytest.approx(before, rel=1e-6 if sizes is FULL else 0.02)
-    tally[[COUNTED, CALLED]] = 2**30 - 1, 100
+    tally[[N_COUNTED, N_ANOMALIES]] = 2**30 - 1, 100
     count(tally, tree)
     assert tally.tolist() == [2**29, 50]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning, NotStartedError
+from holdfast.errors import HoldfastWarning, InvalidInputError, NotFittedError
 from laws import assert_same, assert_sound
 
 # (K, d, covariance): each costs a compilation, so that there are few.
@@ -54,8 +54,8 @@ def test_nothing_has_to_be_set(K, d, covariance):
     y[700] = 90.0
     learner = hf.SRA(K, covariance=covariance)
     trace = learner.process(y)
-    assert trace.dropped[700]
-    assert trace.dropped.sum() <= 2
+    assert trace.rejected[700]
+    assert trace.rejected.sum() <= 2
     np.testing.assert_allclose(np.sort(learner.means, axis=0), 20.0 + 0.5 * truth(K, d), atol=0.15)
     np.testing.assert_allclose(learner.weights, 1.0 / K, atol=0.1)
     expected = np.zeros((K, d, d)) + 0.25 * np.eye(d)
@@ -72,7 +72,7 @@ def test_units_do_not_matter(K, d, covariance, offset, scale):
     plain, other = hf.SRA(K, covariance=covariance), hf.SRA(K, covariance=covariance)
     trace, same = plain.process(y), other.process(offset + scale * y)
     assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
-    for name in ("dropped", "p_value", "change_score", "anomaly", "change"):
+    for name in ("rejected", "p_value", "change_score", "anomaly", "change"):
         assert_same(getattr(same, name), getattr(trace, name))
     assert same.alarms == trace.alarms
     np.testing.assert_allclose((same.score - trace.score)[50:], 1.25 * d * math.log(scale), rtol=1e-11, atol=1e-9)
@@ -86,7 +86,7 @@ def test_the_order_of_the_variables_does_not_matter():
     y = y[:440]  # before the jump: the detector breaks ties at random
     trace, same = a.process(y), b.process(y[:, [2, 0, 1]])
     np.testing.assert_allclose(same.score, trace.score, rtol=1e-9)
-    np.testing.assert_array_equal(same.dropped, trace.dropped)
+    np.testing.assert_array_equal(same.rejected, trace.rejected)
     np.testing.assert_allclose(b.means, a.means[:, [2, 0, 1]], rtol=1e-9)
 
 
@@ -102,7 +102,7 @@ def test_a_fifth_of_the_first_points_may_be_outliers(K, d, covariance):
         assert off(learner, K, d) < (0.8 if K == 1 else 1.2), seed
         trace = learner.process(y[50:])
         assert off(learner, K, d) < 0.5, seed
-        assert trace.dropped.mean() < 0.03, seed
+        assert trace.rejected.mean() < 0.03, seed
         assert np.diagonal(learner.covariances, axis1=1, axis2=2).max() < 2.0, seed
 
 
@@ -116,7 +116,7 @@ def test_it_is_never_deaf(K, d, covariance, jump):
         learner.process(y[:1000])
         trace = learner.process(y[1000:])
         assert off(learner, K, d, jump * GAP ** (K - 1)) < 0.3 * math.sqrt(K) + 0.1, seed
-        assert trace.dropped[50:].mean() < 0.02, seed
+        assert trace.rejected[50:].mean() < 0.02, seed
         assert len(changes_in(trace.alarms)) == 1, seed
 
 
@@ -129,12 +129,12 @@ def test_a_burst_of_outliers_moves_nothing(K, d, covariance):
         before, weights = learner.means, learner.weights
         burst = rng.uniform(15.0, 60.0, (8, d)) * rng.choice([-1.0, 1.0], (8, 1)) + 4.0 * (K - 1)
         trace = learner.process(burst)
-        assert trace.dropped.all()
+        assert trace.rejected.all()
         assert not trace.change.any()
         assert trace.anomaly[0]
         after = learner.process(calm(100, d, K, 50 + seed))
         assert not after.change.any(), seed
-        assert after.dropped.sum() <= 1, seed
+        assert after.rejected.sum() <= 1, seed
         assert np.abs(learner.means - before).max() < 0.2 * (1 + 2 * (K - 1)), seed
         np.testing.assert_allclose(learner.weights, weights, atol=0.15)
 
@@ -172,7 +172,7 @@ def test_an_anomaly_says_where_it_lies(variable, sign, direction):
     assert (alarm.direction, alarm.variables) == (direction, (variable,))
     assert 12.0 < alarm.size < 18.0
     assert alarm.p_value == trace.p_value[800] <= 1e-4
-    assert trace.dropped[800]
+    assert trace.rejected[800]
     assert str(alarm).startswith(f"row 800: anomaly, variable {variable} {direction} by 1")
 
 
@@ -277,7 +277,7 @@ def test_score_learns_nothing_and_is_the_next_one(K, d, covariance):
 @every_kind
 def test_before_the_start_there_are_estimates_and_no_scores(K, d, covariance):
     learner = hf.SRA(K, covariance=covariance)
-    with pytest.raises(NotStartedError):
+    with pytest.raises(NotFittedError):
         _ = learner.means
     y = calm(60, d, K)
     for n in (1, 2, 3, 10, 49):
@@ -285,7 +285,7 @@ def test_before_the_start_there_are_estimates_and_no_scores(K, d, covariance):
         trace = learner.process(y[:n])
         assert np.isnan(trace.score).all()
         assert np.isnan(trace.p_value).all()
-        assert not (trace.dropped | trace.anomaly | trace.change).any()
+        assert not (trace.rejected | trace.anomaly | trace.change).any()
         assert trace.alarms == []
         assert not learner.started
         assert_sound(learner)
@@ -316,7 +316,7 @@ def test_a_constant_stream_raises_nothing(K, d, covariance, level):
     learner = hf.SRA(K, covariance=covariance)
     trace = learner.process(np.full((600, d), level))
     assert trace.alarms == []
-    assert not trace.dropped.any()
+    assert not trace.rejected.any()
     assert np.isfinite(trace.score[50:]).all()
     np.testing.assert_allclose(learner.means, level, rtol=1e-6, atol=1e-6)
 
@@ -333,7 +333,7 @@ def test_a_constant_stream_that_moves_is_seen():
     assert first[0].size == math.inf
     assert "up, after values that were all the same" in str(first[0])
     assert learner.means.item() == 7.0
-    assert not trace.dropped[730:].any()
+    assert not trace.rejected[730:].any()
 
 
 def test_a_nearly_constant_stream_is_followed():
@@ -372,22 +372,22 @@ def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
     expected = clean.process(y)
     with pytest.warns(HoldfastWarning, match="3 of 403 rows could not be used"):
         trace = dirty.process(broken)
-    assert np.flatnonzero(trace.bad).tolist() == [10, 121, 312]
-    assert not (trace.dropped | trace.anomaly | trace.change)[trace.bad].any()
+    assert np.flatnonzero(trace.invalid).tolist() == [10, 121, 312]
+    assert not (trace.rejected | trace.anomaly | trace.change)[trace.invalid].any()
     for name in ("score", "p_value", "change_score"):
-        assert np.isnan(getattr(trace, name)[trace.bad]).all()
-        assert_same(getattr(trace, name)[~trace.bad], getattr(expected, name))
-    usable = np.flatnonzero(~trace.bad)
+        assert np.isnan(getattr(trace, name)[trace.invalid]).all()
+        assert_same(getattr(trace, name)[~trace.invalid], getattr(expected, name))
+    usable = np.flatnonzero(~trace.invalid)
     assert [alarm.row for alarm in trace.alarms] == [usable[alarm.row] for alarm in expected.alarms]
     step = dirty.update(np.full(d, math.nan) if d > 1 else math.nan)
-    assert step.bad
+    assert step.invalid
     assert step.alarms == ()
-    strict = hf.SRA(K, covariance=covariance, on_bad="raise")
+    strict = hf.SRA(K, covariance=covariance, on_invalid="raise")
     strict.process(y)
     before = strict.to_bytes()
-    with pytest.raises(BadInputError, match="row 10"):
+    with pytest.raises(InvalidInputError, match="row 10"):
         strict.process(broken)
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         strict.update(np.full(d, math.inf) if d > 1 else math.inf)
     assert strict.to_bytes() == before
 
@@ -405,7 +405,7 @@ def test_settings_by_hand_switch_the_autopilot_off():
         trace = hf.SRA(**settings).process(y)
         assert np.isnan(trace.p_value).all()
         assert trace.alarms == []
-    with pytest.raises(BadInputError, match="far"):
+    with pytest.raises(InvalidInputError, match="far"):
         hf.SRA(far=0.2)
     assert hf.SRA(rho=0.01, far=0.2)
 

@@ -8,14 +8,14 @@ import pytest
 import holdfast as hf
 import naive
 import naive_autopilot as oracle
-from holdfast.alarms.calibration import CALLED
+from holdfast.alarms.calibration import N_ANOMALIES
 from holdfast.autopilot import rescue
-from holdfast.autopilot.pilot import make_pilot
-from holdfast.autopilot.robust_fit import in_order_of, robust_fit
-from holdfast.models.gaussian_mixture import COMPONENTS
-from holdfast.scheme.algorithm import LOOK
-from holdfast.scheme.counting import count_below
-from holdfast.scheme.state import MISSING, Layout
+from holdfast.autopilot.pilot import make_auto_kernels
+from holdfast.autopilot.robust_fit import fit_robust_mixture, match_component_order
+from holdfast.models.gaussian_mixture import COMPONENT_BY_COVARIANCE
+from holdfast.scheme.algorithm import OUTCOME_NEEDS_REINIT
+from holdfast.scheme.counting import fenwick_prefix_sum
+from holdfast.scheme.state import MISSING_SENTINEL, Layout
 from holdfast.scheme.threshold import gamma_for_rate
 
 TOLERANCE = 1e-9
@@ -58,13 +58,13 @@ def rescue_of(learner, K):
 def ring_of(learner):
     """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
     if "ring" in learner._engine.layout.fields:
-        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[rescue.NEXT]), axis=0)
+        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[rescue.NEXT_RING_INDEX]), axis=0)
     return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
 
 
 def view_of(learner, name, K, d, covariance):
     own = field(learner, name)
-    size = 1 + COMPONENTS[covariance].size(d)
+    size = 1 + COMPONENT_BY_COVARIANCE[covariance].n_parameters(d)
     core, companion = (
         mixture_of(own[: K * size], K, d, covariance),
         mixture_of(own[K * size :][:size], 1, d, covariance),
@@ -78,7 +78,7 @@ def surprises_of(learner):
 
 def counts_of(tree):
     """The bins of Fenwick's tree."""
-    return np.diff([count_below(tree, i) for i in range(len(tree) + 1)])
+    return np.diff([fenwick_prefix_sum(tree, i) for i in range(len(tree) + 1)])
 
 
 def oracle_of(learner, K, d, covariance, far):
@@ -91,7 +91,7 @@ def oracle_of(learner, K, d, covariance, far):
         oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
         bank_of(learner, K, d, covariance),
         rescue_of(learner, K),
-        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[CALLED]),
+        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[N_ANOMALIES]),
         oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
@@ -140,7 +140,7 @@ def slow_stream(seed=0):
 )
 def test_the_autopilot_is_what_its_oracle_says(K, d, covariance, gaps, far):
     happened = compare(stream(K, d, gaps, seed=1), K, d, covariance, far)
-    assert happened["dropped"] > 10
+    assert happened["rejected"] > 10
     assert happened["anomaly"] > 0 or far < 1e-3
     assert happened["look"] > 0
     assert happened["new core"] > 0
@@ -160,15 +160,15 @@ def compare(y, K, d, covariance, far):
     learner.process(y[:N_INIT])
     reference, scale = field(learner, "reference"), field(learner, "scale")
     naive_one = oracle_of(learner, K, d, covariance, far)
-    happened = dict.fromkeys(("dropped", "anomaly", "look", "taken over", "new core", "change"), 0)
+    happened = dict.fromkeys(("rejected", "anomaly", "look", "taken over", "new core", "change"), 0)
     for t in range(N_INIT, len(y)):
         trace = learner.process(y[t : t + 1], record="means")
         told = naive_one.step((y[t] - reference) / scale)
         for name in ("score", "change_score", "p_value"):
             close(getattr(trace, name)[0], told[name], f"{name} of row {t}")
-        for name in ("dropped", "anomaly"):
+        for name in ("rejected", "anomaly"):
             assert getattr(trace, name)[0] == told[name], f"{name} of row {t}"
-        looked = bool(trace.fates[0] & LOOK)
+        looked = bool(trace.outcomes[0] & OUTCOME_NEEDS_REINIT)
         assert looked == told["look"], t
         anew = looked and (field(learner, "trust") == 0.2).all()
         if anew:
@@ -199,7 +199,8 @@ def same_in_the_end(learner, naive_one, d):
     close(field(learner, "rescue")[:5], expected, "rescue")
     latest = ring_of(learner)
     np.testing.assert_allclose(
-        np.where(latest == MISSING, np.nan, latest), np.where(np.array(counts.latest) == MISSING, np.nan, counts.latest)
+        np.where(latest == MISSING_SENTINEL, np.nan, latest),
+        np.where(np.array(counts.latest) == MISSING_SENTINEL, np.nan, counts.latest),
     )
     lag = naive_one.lag
     close(field(learner, "lag")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "lag")
@@ -222,7 +223,7 @@ def test_a_robust_fit_of_one_component_leaves_outliers_out(seed):
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(60, 1))
     points[:12] += 40.0
-    _, mean, variance = robust_fit(make_pilot("full", 1, 1), rng.permutation(points), 0)
+    _, mean, variance = fit_robust_mixture(make_auto_kernels("full", 1, 1), rng.permutation(points), 0)
     np.testing.assert_allclose(mean, np.mean(points[12:]), atol=0.2)
     assert 0.5 < variance < 1.5
 
@@ -232,7 +233,7 @@ def test_a_robust_fit_of_two_components_leaves_outliers_out_and_is_wide_enough(s
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(64, 1)) + 9.0 * (np.arange(64) % 2)[:, None]
     points[:9] = rng.uniform(30.0, 90.0, (9, 1)) * rng.choice([-1.0, 1.0], (9, 1))
-    fit = robust_fit(make_pilot("full", 2, 1), points, 0)
+    fit = fit_robust_mixture(make_auto_kernels("full", 2, 1), points, 0)
     means, variances = fit[2:].reshape(2, 2).T
     np.testing.assert_allclose(np.sort(means), (0.0, 9.0), atol=0.8)
     assert ((variances > 0.3) & (variances < 3.0)).all()
@@ -244,7 +245,7 @@ def test_a_robust_fit_takes_points_with_gaps():
     points = rng.normal((0.0, 1.0, 2.0), size=(60, 3))
     points[rng.random(points.shape) < 0.3] = np.nan
     points[:10, 0] = 50.0
-    fit = robust_fit(make_pilot("full", 1, 3), points, 0)
+    fit = fit_robust_mixture(make_auto_kernels("full", 1, 3), points, 0)
     np.testing.assert_allclose(fit[1:4], (0.0, 1.0, 2.0), atol=0.6)
 
 
@@ -252,34 +253,38 @@ def test_components_keep_their_order_whatever_the_shift():
     old = fit_of((0.3, 0.7), (0.0, 8.0), (1.0, 2.0))
     for shift in (0.0, 7.0, -500.0):
         new = fit_of((0.6, 0.4), (8.2 + shift, 0.1 + shift), (2.1, 1.1))
-        ordered = in_order_of(COMPONENTS["full"], old, new, 2, 1)
+        ordered = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, new, 2, 1)
         np.testing.assert_array_equal(ordered, fit_of((0.4, 0.6), (0.1 + shift, 8.2 + shift), (1.1, 2.1)))
-        again = in_order_of(COMPONENTS["full"], old, ordered, 2, 1)
+        again = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, ordered, 2, 1)
         np.testing.assert_array_equal(again, ordered)
     alone = fit_of((1.0,), (3.0,), (1.0,))
-    np.testing.assert_array_equal(in_order_of(COMPONENTS["full"], alone, alone, 1, 1), alone)
+    np.testing.assert_array_equal(match_component_order(COMPONENT_BY_COVARIANCE["full"], alone, alone, 1, 1), alone)
 
 
 def test_the_order_of_components_counts_widths():
     """In three dimensions one of them is a thousand times as wide: it has no say."""
-    diagonal = COMPONENTS["diagonal"]
+    diagonal = COMPONENT_BY_COVARIANCE["diagonal"]
     wide = np.array([1.0, 1e6, 1.0])
     old = np.concatenate([(0.5, 0.5), [0.0, 0.0, 0.0], wide, [5.0, 900.0, 5.0], wide])
     new = np.concatenate([(0.5, 0.5), [5.0, 0.0, 5.0], wide, [0.0, 900.0, 0.0], wide])
-    ordered = in_order_of(diagonal, old, new, 2, 3)
+    ordered = match_component_order(diagonal, old, new, 2, 3)
     np.testing.assert_array_equal(ordered[2:5], (0.0, 900.0, 0.0))
 
 
 def rescue_state(d, points, since, rejected=0, contamination=0.0):
     """A state of the rescue alone, whose ring has had these points."""
-    layout = Layout(rescue.rescue_fields(1, d))
+    layout = Layout(rescue.reinit_fields(1, d))
     theta = np.zeros(layout.size)
     ring = layout.view(theta, "ring")
     for i, point in enumerate(points):
-        ring[i % len(ring)] = np.where(np.isnan(point), MISSING, point)
+        ring[i % len(ring)] = np.where(np.isnan(point), MISSING_SENTINEL, point)
     values = layout.view(theta, "rescue")
-    values[rescue.NEXT] = len(points) % len(ring)
-    values[rescue.SINCE], values[rescue.REJECTED], values[rescue.CONTAMINATION] = since, rejected, contamination
+    values[rescue.NEXT_RING_INDEX] = len(points) % len(ring)
+    values[rescue.POINTS_SINCE_ZERO], values[rescue.N_REJECTED], values[rescue.CONTAMINATION] = (
+        since,
+        rejected,
+        contamination,
+    )
     return layout, theta
 
 
@@ -288,8 +293,8 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
     points[95, 1] = np.nan
     for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
         state = rescue_state(2, points, since)
-        assert rescue.how_many(*state) == n
-        np.testing.assert_array_equal(rescue.latest(*state, n), points[-n:])
+        assert rescue.n_recent(*state) == n
+        np.testing.assert_array_equal(rescue.recent_points(*state, n), points[-n:])
 
 
 @pytest.mark.parametrize(
@@ -309,29 +314,40 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
 def test_a_regime_is_many_points_or_points_in_one_place(rejected, contamination, width, expected):
     points = 100.0 + width * np.random.default_rng(0).normal(size=(rejected, 1))
     state = rescue_state(1, points, rejected, rejected, contamination)
-    assert rescue.settled(*state, points, np.ones(1)) is expected
+    assert rescue.is_stable_regime(*state, points, np.ones(1)) is expected
 
 
 def test_a_fit_is_better_if_most_points_say_so():
     old = np.full(50, 3.0)
-    assert rescue.better(old, old - 1.0)
-    assert not rescue.better(old, old)
-    assert not rescue.better(old, old + 1.0)
+    assert rescue.improves_likelihood(old, old - 1.0)
+    assert not rescue.improves_likelihood(old, old)
+    assert not rescue.improves_likelihood(old, old + 1.0)
     one_says_so = old.copy()
     one_says_so[:4] = -1e9  # whatever a handful gains, the rest decides
-    assert not rescue.better(old, one_says_so)
+    assert not rescue.improves_likelihood(old, one_says_so)
     one_against = old - 1.0
     one_against[0] = 1e9
-    assert rescue.better(old, one_against)
+    assert rescue.improves_likelihood(old, one_against)
 
 
 def test_once_heard_the_evidence_is_gone():
     layout, theta = rescue_state(1, np.ones((5, 1)), 5, 5, 0.1)
-    rescue.clear(layout, theta)
+    rescue.clear_evidence(layout, theta)
     values = layout.view(theta, "rescue")
-    assert (values[[rescue.RISEN, rescue.SINCE, rescue.REJECTED, rescue.WAIT, rescue.LOOKS]] == 0.0).all()
+    assert (
+        values[
+            [
+                rescue.REJECTION_EVIDENCE,
+                rescue.POINTS_SINCE_ZERO,
+                rescue.N_REJECTED,
+                rescue.POINTS_UNTIL_CHECK,
+                rescue.CHECKS_LEFT,
+            ]
+        ]
+        == 0.0
+    ).all()
     assert values[rescue.CONTAMINATION] == 0.1
-    assert values[rescue.NEXT] == 5.0
+    assert values[rescue.NEXT_RING_INDEX] == 5.0
 
 
 def test_the_p_value_of_the_oracle_falls_with_the_surprise():

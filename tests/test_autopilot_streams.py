@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning
+from holdfast.errors import HoldfastWarning, InvalidInputError
 
 ROWS = 5000
 
@@ -46,7 +46,7 @@ def test_a_dead_sensor_does_not_deafen_the_other():
     trace = learner.process(y)
     assert abs(learner.means[0, 0] - 20.0) < 0.3
     assert abs(learner.means[0, 1]) < 0.5
-    assert trace.dropped[1500:].sum() < 40
+    assert trace.rejected[1500:].sum() < 40
 
 
 @pytest.mark.long
@@ -57,7 +57,7 @@ def test_many_components_are_rescued_too():
     learner = hf.SRA(6, n_init=200)
     trace = learner.process(y)
     assert learner.means.min() > 490.0
-    assert not trace.dropped[2000:].mean() > 0.2  # one of six may be lost in seventy points
+    assert not trace.rejected[2000:].mean() > 0.2  # one of six may be lost in seventy points
 
 
 def seasonal(n, period, amplitude, seed=0):
@@ -71,9 +71,9 @@ def test_a_season_stays_in_step_through_a_start_with_gaps():
     learner = hf.SRA(season=period)
     with pytest.warns(HoldfastWarning, match="8 of 1440 rows"):
         trace = learner.process(y)
-    assert trace.bad.sum() == 8
+    assert trace.invalid.sum() == 8
     assert trace.change.sum() <= 1  # while the profile is learnt, what is left becomes narrower
-    assert not trace.dropped.mean() > 0.01
+    assert not trace.rejected.mean() > 0.01
     assert abs(learner.means[0, 0]) < 0.3
     assert abs(math.sqrt(learner.covariances[0, 0, 0]) - 1.0) < 0.2
 
@@ -90,8 +90,8 @@ def test_with_its_season_told_a_stream_is_judged_without_it(shape):
         spike = 60 * period + period // 4
         y[spike] -= 15.0  # which still lies well within the season's range
         trace = hf.SRA(season=period).process(y)
-        found += trace.anomaly[spike] and trace.dropped[spike]
-        assert not trace.dropped.mean() > 0.01
+        found += trace.anomaly[spike] and trace.rejected[spike]
+        assert not trace.rejected.mean() > 0.01
     assert found == 5
 
 
@@ -176,5 +176,5 @@ def test_the_summary_does_not_call_a_restless_stream_white():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, words):
-    with pytest.raises(BadInputError, match=words):
+    with pytest.raises(InvalidInputError, match=words):
         hf.SRA(**settings)

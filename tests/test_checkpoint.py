@@ -10,12 +10,12 @@ import pytest
 import holdfast as hf
 from holdfast.errors import CheckpointError
 from holdfast.learners import checkpoint
-from holdfast.models import GaussianMixture, Penalty
-from holdfast.scheme import Power
+from holdfast.models import ConjugatePrior, GaussianMixture
+from holdfast.scheme import PolynomialDecay
 
 
 def learner():
-    model = hf.SRA(2, penalty=Penalty(weight=0.1, centre=(1.0, 2.0)))
+    model = hf.SRA(2, penalty=ConjugatePrior(weight=0.1, center=(1.0, 2.0)))
     model.process(np.random.default_rng(0).normal(size=(100, 2)))
     return model
 
@@ -48,7 +48,7 @@ def test_messages_say_what_is_wrong():
     settings = {**header["settings"], "model": strange, "n_components": 1, "penalty": None}
     with pytest.raises(CheckpointError, match=r"model 'Unheard'.*import the module"):
         hf.from_bytes(checkpoint.pack({**header, "settings": settings}, state))
-    general = hf.StochasticApproximation(GaussianMixture(), Power()).to_bytes()
+    general = hf.StochasticApproximation(GaussianMixture(), PolynomialDecay()).to_bytes()
     header, state = checkpoint.unpack(general)
     header["settings"]["step_size"]["step_size"] = "Leap"
     with pytest.raises(CheckpointError, match="step size 'Leap'"):

@@ -28,7 +28,7 @@ def test_help_names_the_commands():
 def test_demo_writes_a_report(tmp_path):
     result = holdfast("demo", "--out", str(tmp_path / "r.html"))
     assert result.returncode == 0, result.stderr
-    assert "dropped" in result.stdout.lower()
+    assert "rejected" in result.stdout.lower()
     assert (tmp_path / "r.html").stat().st_size > 50_000
 
 

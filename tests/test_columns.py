@@ -6,28 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import BadInputError
-from holdfast.streams.columns import Columns, Wanted, understand
-from holdfast.streams.csv_lines import CsvLines
+from holdfast.errors import InvalidInputError
+from holdfast.streams.columns import ColumnSpec, Schema, infer_schema
+from holdfast.streams.csv_lines import CsvReader
 from holdfast.streams.files import FileSource
-from holdfast.streams.records import RecordReader
-from holdfast.streams.times import ISO, NUMBER, TEXT, ZONED
+from holdfast.streams.records import JsonReader
+from holdfast.streams.times import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not beside the project")
 
 
-def of_csv(text: str, **wanted: object) -> Columns:
-    return CsvLines.understood(text.encode(), Wanted(**wanted)).columns  # type: ignore[arg-type]
+def of_csv(text: str, **wanted: object) -> Schema:
+    return CsvReader.from_sample(text.encode(), ColumnSpec(**wanted)).columns  # type: ignore[arg-type]
 
 
-def read(path: Path, content: str | bytes) -> tuple[Columns, list[list[float]], int]:
+def read(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], int]:
     """What is understood of a file; its values, and how many records were refused."""
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     source = FileSource(path)
     batches = list(source.read())
     assert source.columns is not None
-    return source.columns, [row for b in batches for row in b.values.tolist()], sum(b.refused.total for b in batches)
+    return source.columns, [row for b in batches for row in b.values.tolist()], sum(b.rejects.total for b in batches)
 
 
 # Names
@@ -36,15 +36,15 @@ def read(path: Path, content: str | bytes) -> tuple[Columns, list[list[float]], 
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [
-        ("Time (s)", ["0", "0.5", "1.0"], NUMBER),
-        ("timestamp_ms", ["1714550400000", "1714550400100"], NUMBER),
-        ("unix_time", ["1714550400", "1714550400"], NUMBER),
-        ("ts", ["1714550400"], NUMBER),  # one line has to do where lines come slowly
-        ("t", ["0.1", "0.2", "0.3"], NUMBER),
-        ("DateTime [UTC]", ["2024-05-01 10:00:00"], ISO),
-        ("measured", ["2024-05-01T10:00:00+02:00"], ZONED),
-        ("Date/Time", ["5/1/24 10:00 AM"], TEXT),
-        ("zeit", ["01.05.2024 10:00"], TEXT),
+        ("Time (s)", ["0", "0.5", "1.0"], NUMBER_FORMAT),
+        ("timestamp_ms", ["1714550400000", "1714550400100"], NUMBER_FORMAT),
+        ("unix_time", ["1714550400", "1714550400"], NUMBER_FORMAT),
+        ("ts", ["1714550400"], NUMBER_FORMAT),  # one line has to do where lines come slowly
+        ("t", ["0.1", "0.2", "0.3"], NUMBER_FORMAT),
+        ("DateTime [UTC]", ["2024-05-01 10:00:00"], ISO_FORMAT),
+        ("measured", ["2024-05-01T10:00:00+02:00"], ZONED_ISO_FORMAT),
+        ("Date/Time", ["5/1/24 10:00 AM"], TEXT_FORMAT),
+        ("zeit", ["01.05.2024 10:00"], TEXT_FORMAT),
     ],
 )
 def test_times(name: str, values: list[str], kind: str) -> None:
@@ -108,7 +108,7 @@ def test_counters_booleans_texts_and_empty_columns_are_left_out() -> None:
     rows = "".join(f"{i},1.5,true,ok{i % 2},,{'x' if i else ''},NA\n" for i in range(200))
     found = of_csv(",a,flag,state,empty,note,late\n" + rows)
     assert found.values == ("a",)
-    assert found.left_out == {
+    assert found.ignored == {
         "": "counts the rows",
         "flag": "holds texts",
         "state": "holds texts",
@@ -126,16 +126,16 @@ def test_what_the_user_says_holds() -> None:
     found = of_csv(text, columns=("b",), key="none", time="none")
     assert (found.values, found.key, found.time) == (("b",), None, None)
     assert of_csv(text, key="a").values == ("b",)
-    assert of_csv(text, time="a").time_kind == NUMBER
-    with pytest.raises(BadInputError, match=r"there is no column 'c'; there are time, sensor, a, b"):
+    assert of_csv(text, time="a").time_kind == NUMBER_FORMAT
+    with pytest.raises(InvalidInputError, match=r"there is no column 'c'; there are time, sensor, a, b"):
         of_csv(text, columns=("a", "c"))
-    with pytest.raises(BadInputError, match=r"'sensor' holds 'x', not numbers"):
+    with pytest.raises(InvalidInputError, match=r"'sensor' holds 'x', not numbers"):
         of_csv(text, columns=("sensor",))
-    with pytest.raises(BadInputError, match="cannot be a value and the key"):
+    with pytest.raises(InvalidInputError, match="cannot be a value and the key"):
         of_csv(text, columns=("a",), key="a")
-    with pytest.raises(BadInputError, match="each column once"):
+    with pytest.raises(InvalidInputError, match="each column once"):
         of_csv(text, columns=("a", "a"))
-    with pytest.raises(BadInputError, match="no column holds numbers to watch; there are a, b"):
+    with pytest.raises(InvalidInputError, match="no column holds numbers to watch; there are a, b"):
         of_csv("a,b\nx,y\n1,z\nx,z\n", key="none")
 
 
@@ -154,7 +154,7 @@ def test_marks_comments_and_blank_lines_before_the_names(tmp_path: Path) -> None
 
 
 def test_files_without_names(tmp_path: Path) -> None:
-    assert read(tmp_path / "x.csv", "\ufeff1.5\n2.5\n")[:2] == (Columns(("value",)), [[1.5], [2.5]])
+    assert read(tmp_path / "x.csv", "\ufeff1.5\n2.5\n")[:2] == (Schema(("value",)), [[1.5], [2.5]])
     found, values, _ = read(tmp_path / "x.csv", "2024-05-01T10:00:00Z;1,5;3\n2024-05-01T10:00:01Z;2,5;7\n")
     assert (found.time, found.values, values) == ("column_0", ("column_1", "column_2"), [[1.5, 3.0], [2.5, 7.0]])
     found, values, refused = read(tmp_path / "x.csv", "1.5,t\n2.5,f\n")
@@ -187,15 +187,15 @@ def test_names_that_come_twice_and_blank_ones(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_understood_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="the first line names a, b, but the next one has 3 fields"):
+    with pytest.raises(InvalidInputError, match="the first line names a, b, but the next one has 3 fields"):
         read(tmp_path / "x.csv", "a,b\n1,2,3\n2,3,4\n")
-    with pytest.raises(BadInputError, match=r"x\.csv: there are no records after the names time, a"):
+    with pytest.raises(InvalidInputError, match=r"x\.csv: there are no records after the names time, a"):
         read(tmp_path / "x.csv", "time,a\n")
-    with pytest.raises(BadInputError, match="no column holds numbers"):
+    with pytest.raises(InvalidInputError, match="no column holds numbers"):
         read(tmp_path / "x.csv", "just\nsome\ntext\n")
-    with pytest.raises(BadInputError, match="is empty"):
+    with pytest.raises(InvalidInputError, match="is empty"):
         read(tmp_path / "x.csv", " \n\n")
-    with pytest.raises(BadInputError, match=r"is no text: .* in UTF-8"):
+    with pytest.raises(InvalidInputError, match=r"is no text: .* in UTF-8"):
         read(tmp_path / "x.csv", "time,a\n1,2\n".encode("utf-16"))
 
 
@@ -208,20 +208,20 @@ def test_old_letters_in_names_do_not_matter(tmp_path: Path) -> None:
 
 
 def test_json_records() -> None:
-    reader = RecordReader(Wanted())
+    reader = JsonReader(ColumnSpec())
     lines = [b'{"ts": 1714550400.5, "sensor_id": 3, "a": 1, "ok": true, "more": {"x": 1}, "none": null, "tag": [1]}']
-    batch = reader.batch(lines, None)
+    batch = reader.make_batch(lines, None)
     assert reader.columns is not None
     assert (reader.columns.time, reader.columns.key, reader.columns.values) == ("ts", "sensor_id", ("a",))
-    assert reader.columns.left_out == {
+    assert reader.columns.ignored == {
         "ok": "holds no numbers",
         "more": "is nested",
         "none": "is empty",
         "tag": "is nested",
     }
     assert batch.values.tolist() == [[1.0]]
-    lists = RecordReader(Wanted()).batch([b"[1, 2]", b"[[3, 4], [5, 6]]", b"[]"], None)
-    assert (lists.names, lists.values.tolist(), lists.refused.total) == (
+    lists = JsonReader(ColumnSpec()).make_batch([b"[1, 2]", b"[[3, 4], [5, 6]]", b"[]"], None)
+    assert (lists.names, lists.values.tolist(), lists.rejects.total) == (
         ("value_0", "value_1"),
         [[1, 2], [3, 4], [5, 6]],
         1,
@@ -231,19 +231,19 @@ def test_json_records() -> None:
 def test_a_few_records_unlike_the_others_do_not_matter() -> None:
     usual = [{"time": float(i), "a": i % 7} for i in range(20)]
     odd = [{"a": "broken"}, {"b": 1, "c": 2}, {"time": "soon", "a": None}]
-    found = understand([*odd, *usual], Wanted())
-    assert (found.time, found.time_kind, found.values) == ("time", NUMBER, ("a",))
-    names = RecordReader(Wanted())
-    names.batch([b'{"a": 1, "\\ud800": 2}'], None)  # half a letter can be written nowhere
+    found = infer_schema([*odd, *usual], ColumnSpec())
+    assert (found.time, found.time_kind, found.values) == ("time", NUMBER_FORMAT, ("a",))
+    names = JsonReader(ColumnSpec())
+    names.make_batch([b'{"a": 1, "\\ud800": 2}'], None)  # half a letter can be written nowhere
     assert names.columns is not None
     assert names.columns.values == ("a",)
 
 
 def test_columns_can_be_kept() -> None:
     found = of_csv("time,sensor,a,note\n2024-05-01,x,1,b\n")
-    assert Columns.of_json(found.as_json()) == found
-    assert found.wanted == Wanted(("a",), "sensor", "time")
-    assert Columns(("a",)).wanted == Wanted(("a",), "none", "none")
+    assert Schema.from_dict(found.to_dict()) == found
+    assert found.spec == ColumnSpec(("a",), "sensor", "time")
+    assert Schema(("a",)).spec == ColumnSpec(("a",), "none", "none")
 
 
 # Real ones
@@ -255,16 +255,16 @@ def test_real_files() -> None:
         source = FileSource(path)
         batches = list(source.read())
         assert source.columns is not None
-        assert (source.columns.time, source.columns.time_kind) == ("datetime", ISO)
+        assert (source.columns.time, source.columns.time_kind) == ("datetime", ISO_FORMAT)
         assert len(source.columns.values) in (8, 10)
         assert "Volume Flow RateRMS" in source.columns.values
-        assert sum(batch.refused.total for batch in batches) == 0
+        assert sum(batch.rejects.total for batch in batches) == 0
         assert sum(map(len, batches)) == path.read_text().count("\n") - 1
     for path in sorted(DATA.glob("nab_part/*/*.csv")):
         source = FileSource(path)
         batches = list(source.read())
-        assert source.columns == Columns(("value",), "timestamp", ISO)
+        assert source.columns == Schema(("value",), "timestamp", ISO_FORMAT)
         assert sum(map(len, batches)) == len(path.read_text().splitlines()) - 1
     well = FileSource(DATA / "well_log" / "well.txt")
     assert sum(map(len, well.read())) == 4050
-    assert well.columns == Columns(("value",))
+    assert well.columns == Schema(("value",))

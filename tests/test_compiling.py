@@ -14,8 +14,8 @@ from numba.core.serialize import dumps
 import holdfast
 from holdfast.models import GaussianMixture
 from holdfast.scheme import Constant
-from holdfast.scheme.algorithm import bind
-from holdfast.scheme.compiling import compiled, kernel
+from holdfast.scheme.algorithm import make_stream_kernels
+from holdfast.scheme.compiling import jit_entry_point, kernel
 
 USE = """
 import sys
@@ -88,7 +88,7 @@ def test_pieces_are_optimised_as_parts_of_an_entry_point_only():
         return outer(x) - 4.0
 
     with event.install_recorder("numba:run_pass") as recorder:
-        assert compiled(entry)(3.0) == 4.0
+        assert jit_entry_point(entry)(3.0) == 4.0
     names = [happened.data["name"] for _, happened in recorder.buffer if happened.is_start]
     finished = [name for name in names if name.startswith("native_lowering")]
     assert len(finished) == 1
@@ -99,7 +99,9 @@ def test_pieces_are_optimised_as_parts_of_an_entry_point_only():
 def test_no_two_kernels_share_a_file_of_the_cache():
     """Numba numbers the results of one entry point: processes compiling two of them at once would mix them up."""
     models = [GaussianMixture(1), GaussianMixture(2), GaussianMixture(2, smoothing=1.0)]
-    algorithms = [bind(m.functions(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")]
+    algorithms = [
+        make_stream_kernels(m.kernels(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")
+    ]
     files = {algorithm.run._cache._impl.filename_base for algorithm in algorithms}
     assert len(files) == len(algorithms) == 12
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.streams import csv_lines
-from holdfast.streams.arrow_csv import QuickLines
+from holdfast.streams.arrow_csv import ArrowCsvReader
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
-from holdfast.streams.csv_lines import CsvLines
-from holdfast.streams.dialect import Dialect
-from holdfast.streams.records import LONGEST, NO_KEY, NO_TIME, NOT_UTF8, TOO_LONG
-from holdfast.streams.results import texts_of
-from holdfast.streams.times import ISO, NUMBER, TEXT, ZONED
+from holdfast.streams.columns import ColumnSpec, Schema
+from holdfast.streams.csv_lines import CsvReader
+from holdfast.streams.dialect import CsvDialect
+from holdfast.streams.records import MAX_RECORD_BYTES, NO_KEY, NO_TIME, NOT_UTF8, RECORD_TOO_LONG
+from holdfast.streams.results import to_str_list
+from holdfast.streams.times import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
 
 NUMBERS = (
     *("1.5", "-2", "+1.5", "1e400", "-1e400", "1e-400", "nan(abc)", "nan()", "-nan", "+nan", "inf", "Infinity", "-inf"),
@@ -56,18 +56,23 @@ KEYS = (
     "a\rb",
     "\r",
 )
-KINDS = (None, NUMBER, ISO, ZONED, TEXT)
-GOOD = {NUMBER: "17", ISO: "2024-05-01T10:00:00", ZONED: "2024-05-01T10:00:00Z", TEXT: "x"}
+KINDS = (None, NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT)
+GOOD = {
+    NUMBER_FORMAT: "17",
+    ISO_FORMAT: "2024-05-01T10:00:00",
+    ZONED_ISO_FORMAT: "2024-05-01T10:00:00Z",
+    TEXT_FORMAT: "x",
+}
 
 
 @st.composite
-def cases(draw: Any) -> tuple[CsvLines, list[bytes], bytes]:
+def cases(draw: Any) -> tuple[CsvReader, list[bytes], bytes]:
     """A reader, some lines, and what they end in."""
     separator = draw(st.sampled_from(",;\t|"))
     decimal = "." if separator == "," else draw(st.sampled_from(".,"))
     kind, keyed = draw(st.sampled_from(KINDS)), draw(st.booleans())
     names = ["a", "b", *(["t"] if kind else []), *(["k"] if keyed else []), "rest"]
-    columns = Columns(("a", "b"), "t" if kind else None, kind, "k" if keyed else None)
+    columns = Schema(("a", "b"), "t" if kind else None, kind, "k" if keyed else None)
     odd = {"a": NUMBERS, "b": NUMBERS, "t": TIMES, "k": KEYS, "rest": (*NUMBERS, *KEYS)}
     good = {"a": f"1{decimal}5", "b": "2", "t": GOOD.get(kind or "", ""), "k": "a", "rest": "z"}
     lines = []
@@ -78,7 +83,7 @@ def cases(draw: Any) -> tuple[CsvLines, list[bytes], bytes]:
         broken = draw(st.booleans()) and separator.join(fields).isprintable()
         lines.append(separator.join(fields).encode("latin-1" if broken else "utf-8", "ignore"))
     return (
-        CsvLines(Dialect(separator, decimal, tuple(names), True), columns),
+        CsvReader(CsvDialect(separator, decimal, tuple(names), True), columns),
         lines,
         draw(st.sampled_from([b"\n", b"\r\n"])),
     )
@@ -86,12 +91,21 @@ def cases(draw: Any) -> tuple[CsvLines, list[bytes], bytes]:
 
 def told(batch: Batch) -> list[Any]:
     """All that a batch says, in a form that can be compared."""
-    assert batch.places is not None
+    assert batch.record_index is not None
     values = np.where(np.isnan(batch.values), np.nan, batch.values)  # one NaN is as good as another
     times = None if batch.times is None else (batch.times.dtype, batch.times.tolist())
-    keys = None if batch.keys is None else texts_of(batch.keys)
-    refused = (dict(batch.refused.counts), batch.refused.first)
-    return [values.tobytes(), times, keys, batch.n_records, batch.places.tolist(), refused, batch.names, batch.zoned]
+    keys = None if batch.keys is None else to_str_list(batch.keys)
+    refused = (dict(batch.rejects.counts), batch.rejects.first)
+    return [
+        values.tobytes(),
+        times,
+        keys,
+        batch.n_records,
+        batch.record_index.tolist(),
+        refused,
+        batch.names,
+        batch.tz_aware,
+    ]
 
 
 def together(batches: Sequence[Batch]) -> list[Any]:
@@ -111,12 +125,12 @@ def together(batches: Sequence[Batch]) -> list[Any]:
 
 @settings(max_examples=400)
 @given(cases(), st.booleans())
-def test_both_ways_are_the_same_and_lines_stand_alone(case: tuple[CsvLines, list[bytes], bytes], ended: bool) -> None:
+def test_both_ways_are_the_same_and_lines_stand_alone(case: tuple[CsvReader, list[bytes], bytes], ended: bool) -> None:
     reader, lines, end = case
     data = end.join(lines) + (end if ended else b"")
-    assert told(reader.batch(data, None)) == told(reader._of_lines(data, None))
-    alone = [reader.batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
-    assert together([reader.batch(data, None)]) == together(alone)
+    assert told(reader.make_batch(data, None)) == told(reader._make_batch_from_lines(data, None))
+    alone = [reader.make_batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
+    assert together([reader.make_batch(data, None)]) == together(alone)
 
 
 @settings(max_examples=400)
@@ -130,39 +144,39 @@ def test_both_ways_are_the_same_and_lines_stand_alone(case: tuple[CsvLines, list
     st.booleans(),
 )
 def test_quotes_of_any_kind(pieces: list[str], keyed: bool) -> None:
-    columns = Columns(("a",), None, None, "k") if keyed else Columns(("a",), "k", TEXT)
-    reader = CsvLines(Dialect(",", ".", ("a", "k"), True), columns)
+    columns = Schema(("a",), None, None, "k") if keyed else Schema(("a",), "k", TEXT_FORMAT)
+    reader = CsvReader(CsvDialect(",", ".", ("a", "k"), True), columns)
     data = "".join(pieces).encode()
-    assert told(reader.batch(data, None)) == told(reader._of_lines(data, None))
-    alone = [reader.batch(line, None) for line in data.split(b"\n")]
-    assert together([reader.batch(data, None)]) == together(alone)
+    assert told(reader.make_batch(data, None)) == told(reader._make_batch_from_lines(data, None))
+    alone = [reader.make_batch(line, None) for line in data.split(b"\n")]
+    assert together([reader.make_batch(data, None)]) == together(alone)
 
 
 def test_what_is_well_is_read_the_quick_way() -> None:
-    quick = QuickLines(Dialect(",", ".", ("t", "k", "a"), True), Columns(("a",), "t", ISO, "k"))
+    quick = ArrowCsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
     well = b'2024-05-01,x,1.5\n2024-05-01 10:00,"y, z",NA\n2024-05-01T10:00:00.5,x,-inf\n'
-    batch = quick.batch(well, 7)
+    batch = quick.make_batch(well, 7)
     assert batch is not None
     assert batch.position == 7
     assert batch.values.ravel().tolist()[::2] == [1.5, -np.inf]
-    assert quick.batch(b"2024-05-01T10:00Z,x,1.5\r\n2024-05-01T10:00+01,x,1.5\r\n", 0) is not None
-    assert quick.batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
+    assert quick.make_batch(b"2024-05-01T10:00Z,x,1.5\r\n2024-05-01T10:00+01,x,1.5\r\n", 0) is not None
+    assert quick.make_batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
 
 
 def test_without_pyarrow_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
-    quick = CsvLines.understood(head, Wanted())
+    quick = CsvReader.from_sample(head, ColumnSpec())
     monkeypatch.setattr(csv_lines, "_quick_reader", lambda dialect, columns: None)
-    slow = CsvLines.understood(head, Wanted())
+    slow = CsvReader.from_sample(head, ColumnSpec())
     assert (slow.columns, slow.dialect) == (quick.columns, quick.dialect)
-    assert slow._quickly is None
-    assert quick._quickly is not None
+    assert slow._arrow_reader is None
+    assert quick._arrow_reader is not None
     data = head.partition(b"\n")[2]
-    assert told(slow.batch(data, None)) == told(quick.batch(data, None))
+    assert told(slow.make_batch(data, None)) == told(quick.make_batch(data, None))
 
 
 def test_reasons() -> None:
-    reader = CsvLines(Dialect(",", ".", ("t", "k", "a"), True), Columns(("a",), "t", ISO, "k"))
+    reader = CsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
     lines = {
         b"2024-05-01,x": "not 3 fields",
         b"2024-05-01,x,one": "'a' is not a number",
@@ -170,25 +184,25 @@ def test_reasons() -> None:
         b"2024-05-01,\xff,1": NOT_UTF8,
         b"2024-05-01,,1": NO_KEY,
         b"soon,x,1": NO_TIME,
-        b"2024-05-01,x," + b" " * LONGEST + b"1": TOO_LONG,
+        b"2024-05-01,x," + b" " * MAX_RECORD_BYTES + b"1": RECORD_TOO_LONG,
     }
-    batch = reader.batch(b"\n".join([*lines, b"2024-05-01,x,7"]), None)
-    assert batch.refused.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
-    assert [one.place for one in batch.refused.first] == [0, 1, 2, 3, 4]
-    assert [one.text for one in batch.refused.first][1] == "2024-05-01,x,one"
+    batch = reader.make_batch(b"\n".join([*lines, b"2024-05-01,x,7"]), None)
+    assert batch.rejects.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
+    assert [one.index for one in batch.rejects.first] == [0, 1, 2, 3, 4]
+    assert [one.text for one in batch.rejects.first][1] == "2024-05-01,x,one"
     assert (batch.n_records, batch.values.tolist()) == (8, [[7.0]])
 
 
 def test_long_fields_in_quotes() -> None:
-    reader = CsvLines(Dialect(",", ".", ("a", "note"), True), Columns(("a",)))
+    reader = CsvReader(CsvDialect(",", ".", ("a", "note"), True), Schema(("a",)))
     long = b'1.5,"' + b"x" * 500_000 + b'"'
     for data in (long + b"\n", long + b"\n2,one\rtwo\n", b'1.5,"a' + b"x" * 300_000):
-        assert reader.batch(data, None).values[0, 0] == 1.5
+        assert reader.make_batch(data, None).values[0, 0] == 1.5
 
 
 def test_names_that_come_again_are_known() -> None:
-    reader = CsvLines.understood(b"a,a\n1,2\n", Wanted())
+    reader = CsvReader.from_sample(b"a,a\n1,2\n", ColumnSpec())
     assert reader.is_header(b"a,a\r\n")
     assert reader.is_header("\ufeffa, a\n".encode())
     assert not reader.is_header(b"a,b\n")
-    assert not CsvLines.understood(b"1,2\n", Wanted()).is_header(b"column_0,column_1\n")
+    assert not CsvReader.from_sample(b"1,2\n", ColumnSpec()).is_header(b"column_0,column_1\n")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.datasets.regimes import NOTEBOOK_MATRIX, covariance_drawn_by_numpy
-from holdfast.errors import BadInputError
+from holdfast.datasets.regimes import NOTEBOOK_MATRIX, effective_numpy_covariance
+from holdfast.errors import InvalidInputError
 
 MAKERS = [make_abrupt, make_gradual]
 
@@ -119,8 +119,8 @@ def test_notebook_covariance_is_what_numpy_makes_of_the_asymmetric_matrix():
     drawn = np.random.RandomState(0).multivariate_normal(np.zeros(3), A, size=50, check_valid="ignore")
     factor = np.linalg.lstsq(normals, drawn, rcond=None)[0]  # drawn = normals @ factor, exactly
     np.testing.assert_allclose(normals @ factor, drawn, atol=1e-12)
-    np.testing.assert_allclose(covariance_drawn_by_numpy(A), factor.T @ factor, atol=1e-12)
-    np.testing.assert_allclose(covariance_drawn_by_numpy(np.array(PRINTED)), PRINTED, atol=1e-12)
+    np.testing.assert_allclose(effective_numpy_covariance(A), factor.T @ factor, atol=1e-12)
+    np.testing.assert_allclose(effective_numpy_covariance(np.array(PRINTED)), PRINTED, atol=1e-12)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -182,7 +182,7 @@ def test_alpha_one_has_no_outliers():
     ],
 )
 def test_bad_arguments_are_named(make, arguments, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         make(**arguments)
 
 
@@ -267,5 +267,5 @@ def test_stream_repr_tells_what_is_there():
     ],
 )
 def test_stream_refuses_what_does_not_fit(arguments, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         Stream(**({"y": np.zeros((5, 1))} | arguments))

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli.demo import run_demo
-from holdfast.cli.demo_findings import describe, study_stream
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.cli.demo_findings import describe_study, run_study
+from holdfast.errors import InvalidInputError, MissingExtraError
 from holdfast.learners import SRA
-from holdfast.plots.report import Facts, Picture, Section, Table, require_writable, write_report
+from holdfast.plots.report import KeyFigures, Picture, Section, Table, require_writable, write_report
 from holdfast.plots.stream import draw_stream
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -49,7 +49,7 @@ def said(console):
 
 @pytest.fixture(scope="module")
 def study():
-    return study_stream(seed=0)
+    return run_study(seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +82,11 @@ def test_the_change_is_found_near_the_true_row(demo):
 
 def test_the_dropped_points_are_those_of_the_learner(demo, study):
     outliers, dropped = study.stream.outliers, study.trace.dropped
-    assert dropped.sum() == study.learner.n_dropped
+    assert dropped.sum() == study.learner.n_rejected
     hits, wrong = (dropped & outliers).sum(), (dropped & ~outliers).sum()
     assert f"outliers {outliers.sum():,} {hits:,} " in demo[0]
     assert f"clean points {(~outliers).sum():,} {wrong:,} " in demo[0]
-    assert f"all {len(outliers):,} {study.learner.n_dropped:,} " in demo[0]
+    assert f"all {len(outliers):,} {study.learner.n_rejected:,} " in demo[0]
     learnt = np.flatnonzero(outliers & ~dropped)
     assert f"{len(learnt)} lie within ±{np.abs(study.stream.y[learnt]).max():.2f}" in demo[0]
 
@@ -114,9 +114,9 @@ def test_the_time_is_that_of_a_point(demo):
 
 
 def test_outliers_in_the_warm_up_are_owned_up_to():
-    study = study_stream(seed=4)
+    study = run_study(seed=4)
     n_early = study.stream.outliers[: study.learner.warmup].sum()
-    words = str(describe(study)[2])
+    words = str(describe_study(study)[2])
     assert n_early > 0
     assert f"{n_early} came in the first {study.learner.warmup} rows" in words
 
@@ -178,7 +178,7 @@ def test_a_stream_that_goes_badly_is_shown_as_it_went(tmp_path, seed, recwarn):
     """Where, as written, SRA splits the points wrongly for a while, and sEM (128) loses a component."""
     console = recording_console()
     run_demo(tmp_path / "report.html", seed, console)
-    row = study_stream(seed).movement.row
+    row = run_study(seed).mean_shift.row
     assert f"moved most at row {row:,}; the stream changed at row 10,000" in said(console)
     assert not recwarn.list
 
@@ -211,7 +211,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, mon
     (tmp_path / "folder.png").mkdir()
     good, bad = tmp_path / "good", tmp_path / place
     paths = {"out": good.with_suffix(".html"), "picture": good.with_suffix(".png"), which: bad}
-    with pytest.raises(BadInputError, match="cannot write"):
+    with pytest.raises(InvalidInputError, match="cannot write"):
         run_demo(paths["out"], 0, recording_console(), picture=paths["picture"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.png"]
 
@@ -226,7 +226,7 @@ def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
 
 
 def test_a_disk_that_refuses_is_told_in_our_words(tmp_path):
-    with pytest.raises(BadInputError, match="is a directory"):
+    with pytest.raises(InvalidInputError, match="is a directory"):
         write_report(tmp_path, "title", "lead", [])
 
 
@@ -234,12 +234,12 @@ def test_a_disk_that_refuses_is_told_in_our_words(tmp_path):
     ("y", "around", "file_format"), [(np.zeros(3), 0, "png"), (None, 20_000, "png"), (None, 0, "bmp")]
 )
 def test_what_cannot_be_drawn_is_refused(study, y, around, file_format):
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         draw_stream(study.stream.y if y is None else y, study.trace, around, file_format=file_format)
 
 
 def test_a_picture_is_a_png_or_an_svg(tmp_path):
-    with pytest.raises(BadInputError, match=r"\.png or \.svg"):
+    with pytest.raises(InvalidInputError, match=r"\.png or \.svg"):
         run_demo(tmp_path / "report.html", 0, recording_console(), picture=tmp_path / "demo.jpeg")
 
 
@@ -249,7 +249,7 @@ def test_a_learner_that_drops_nothing_or_everything_can_be_drawn(jump):
     y = np.random.default_rng(0).normal(size=2000)
     y[1000:] += jump
     trace = SRA(gamma=math.inf if jump == 0.0 else 6.0).process(y, record="means")
-    assert set(trace.dropped[1000:]) == {jump > 0.0}
+    assert set(trace.rejected[1000:]) == {jump > 0.0}
     assert draw_stream(y, trace, 1500, reach=100).startswith(PNG)
 
 
@@ -258,7 +258,7 @@ def test_a_learner_that_drops_nothing_or_everything_can_be_drawn(jump):
 
 def test_every_text_is_escaped(tmp_path):
     evil = "<script>alert('x')</script> & \"quotes\""
-    parts = [evil, Facts([(evil, evil)]), Table([evil, evil], [[evil, evil]], evil), Picture(PNG, evil, evil)]
+    parts = [evil, KeyFigures([(evil, evil)]), Table([evil, evil], [[evil, evil]], evil), Picture(PNG, evil, evil)]
     path = write_report(tmp_path / "report.html", evil, evil, [Section(evil, parts)], evil)
     page = Page(path.read_text(encoding="utf-8"))
     assert "script" not in page.tags

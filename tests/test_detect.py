@@ -9,7 +9,7 @@ import pytest
 
 import holdfast as hf
 from commands import detect, here, holdfast
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 N = 1200
 rng = np.random.default_rng(5)
@@ -43,7 +43,7 @@ def test_a_file_is_enough(pump):
     assert "time (ISO 8601)" in text
     assert "remark (holds texts)" in text
     assert f"{N:,} records" in text
-    for alarm, at in zip(trace.alarms, trace.raised_at, strict=True):
+    for alarm, at in zip(trace.alarms, trace.alarm_index, strict=True):
         assert alarm.kind in text
         assert SECONDS[at].replace(" ", "T") in text
     with open("alarms.csv", encoding="utf-8") as file:
@@ -59,7 +59,7 @@ def test_a_file_is_enough(pump):
 def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
     code, text = detect(pump, gamma=6.0, rho=0.01)
     assert code == 0
-    assert f"{alone(gamma=6.0, rho=0.01).dropped.sum():,} points rejected" in text
+    assert f"{alone(gamma=6.0, rho=0.01).rejected.sum():,} points rejected" in text
     assert "raises no alarms" in text
     assert "No alarm." not in text
     page = (pump.parent / "report.html").read_text(encoding="utf-8")
@@ -68,11 +68,11 @@ def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
     settings = {"gamma": 30.0, "beta": 0.1, "M": 50.0, "norm": "mean"}
     assert detect(pump, **settings, format="json", report="none")[0] == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["counts"]["dropped"] == alone(**settings).dropped.sum()
+    assert told["counts"]["rejected"] == alone(**settings).rejected.sum()
     assert not told["raises_alarms"]
-    with pytest.raises(BadInputError, match="no alarms are raised"):
+    with pytest.raises(InvalidInputError, match="no alarms are raised"):
         detect(pump, rho=0.01, fail_on_alarm=True)
-    with pytest.raises(BadInputError, match="all three are needed"):
+    with pytest.raises(InvalidInputError, match="all three are needed"):
         detect(pump, gamma=6.0, beta=0.1)
 
 
@@ -155,16 +155,16 @@ def test_files_of_others_are_not_written_over_when_named(pump):
     other = pump.parent / "mine.csv"
     other.write_text("a,b\n1,2\n", encoding="utf-8")
     for settings in ({"alarms": ["mine.csv"]}, {"points": ["mine.csv"]}):
-        with pytest.raises(BadInputError, match="was not written by holdfast"):
+        with pytest.raises(InvalidInputError, match="was not written by holdfast"):
             detect(pump, **settings)
     (pump.parent / "page.html").write_text("<title>mine</title>", encoding="utf-8")
     import pandas
 
     pandas.DataFrame({"a": [1.0]}).to_parquet("mine.parquet")
     for settings in ({"report": "page.html"}, {"points": ["mine.parquet"]}):
-        with pytest.raises(BadInputError, match="was not written by holdfast"):
+        with pytest.raises(InvalidInputError, match="was not written by holdfast"):
             detect(pump, **settings)
-    with pytest.raises(BadInputError, match="two kinds of results"):
+    with pytest.raises(InvalidInputError, match="two kinds of results"):
         detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
     assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
     for _ in range(2):  # what is ours may be, and begins anew
@@ -183,7 +183,7 @@ def test_a_short_file_says_that_it_is_too_short(tmp_path, monkeypatch):
 @pytest.mark.parametrize("setting", ["points", "alarms", "report"])
 def test_what_is_read_is_not_written_over(setting, pump):
     before = pump.read_bytes()
-    with pytest.raises(BadInputError, match="is the file that is read"):
+    with pytest.raises(InvalidInputError, match="is the file that is read"):
         detect(pump, **{setting: "./pump.csv" if setting == "report" else ["./pump.csv"]})
     assert pump.read_bytes() == before
 

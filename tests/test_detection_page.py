@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import Trace
-from holdfast.plots.across import DATES, NUMBERS, ROWS, axis_of, set_across
+from holdfast.plots.across import DATES, NUMBERS, ROWS, axis_of, configure_x_axis
 from holdfast.plots.alarm_map import Strip, draw_alarm_map
-from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
+from holdfast.plots.detection import DetectionReport, StreamReport, TimedAlarm, write_detection
 from holdfast.plots.overview import PANELS, draw_overview, drawn_variables, limits_of
 from holdfast.plots.style import BLUE, PURPLE, RED, VERMILION
-from holdfast.scheme.algorithm import ANOMALOUS, LEARNT, REJECTED, UNUSABLE
-from holdfast.streams.columns import Columns
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.sketch import Sketch
+from holdfast.scheme.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_REJECTED
+from holdfast.streams.columns import Schema
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.sketch import MinMaxSummary
 
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
 ODD = Alarm("anomaly", 100, 100, 90.0, "up", (0,), 1e-9)
@@ -34,12 +34,12 @@ def a_sketch(n=400, d=1, *, values=None, times=None, watched=True, means=True, m
         values[n // 2 :] += 8.0
         values[n // 4] = 90.0
     n, d = values.shape
-    fates = np.full(n, LEARNT, np.int8)
-    fates[np.abs(values).max(axis=1) > 50.0] = REJECTED | ANOMALOUS
-    fates[np.isnan(values).all(axis=1)] = UNUSABLE
+    fates = np.full(n, OUTCOME_ACCEPTED, np.int8)
+    fates[np.abs(values).max(axis=1) > 50.0] = OUTCOME_REJECTED | OUTCOME_ANOMALY
+    fates[np.isnan(values).all(axis=1)] = OUTCOME_INVALID
     trace = Trace(rng.random(n), fates, {}, (rng.random(n), rng.random(n)) if watched else None)
     level = np.where(np.arange(n) < n // 2, 0.0, 8.0)[:, None] * np.ones(d) if means else None
-    sketch = Sketch(names or tuple(f"v{i}" for i in range(d)), most)
+    sketch = MinMaxSummary(names or tuple(f"v{i}" for i in range(d)), most)
     sketch.add(values, trace, level, times)
     return sketch
 
@@ -113,8 +113,8 @@ def test_what_is_there_is_drawn_and_what_is_not_is_not(most):
 
 def test_nothing_cannot_be_drawn():
     pytest.importorskip("matplotlib")
-    for call in (lambda: draw_overview(Sketch(("a",)), []), lambda: draw_alarm_map([])):
-        with pytest.raises(BadInputError):
+    for call in (lambda: draw_overview(MinMaxSummary(("a",)), []), lambda: draw_alarm_map([])):
+        with pytest.raises(InvalidInputError):
             call()
 
 
@@ -146,7 +146,7 @@ def test_any_span_of_time_has_some_ticks(days, ticks, recwarn):
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    set_across(axes, DATES, (20454.0, 20454.0 + days), ticks)
+    configure_x_axis(axes, DATES, (20454.0, 20454.0 + days), ticks)
     within = [tick for tick in axes.xaxis.get_majorticklocs() if 20454.0 <= tick <= 20454.0 + days]
     assert 1 <= len(within) <= 2 * ticks
     assert not recwarn.list
@@ -163,7 +163,7 @@ def test_of_very_many_variables_those_with_alarms_are_drawn():
 
 
 def refusals():
-    refused = Refusals()
+    refused = RejectLog()
     for place in range(7):
         refused.add("not a number", place, "<img src=x>")
     return refused
@@ -176,15 +176,15 @@ def a_page(tmp_path, found):
 
 def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     pytest.importorskip("matplotlib")
-    columns = Columns(("<script>", "b"), "when", "ISO 8601", None, {"note": "holds texts"}, ("say --key note",))
+    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "holds texts"}, ("say --key note",))
     sketch = a_sketch(d=2, times=dates(400), names=columns.values)
-    found = Detection(
+    found = DetectionReport(
         "a <b> file.csv",
         columns,
-        [Shown("all", sketch, [ODD, SHIFT])],
+        [StreamReport("all", sketch, [ODD, SHIFT])],
         [TimedAlarm(ODD, "2024-05-01T01:40:00Z"), TimedAlarm(SHIFT, "2024-05-01T03:25:00Z")],
         n_points=400,
-        n_dropped=1,
+        n_rejected=1,
         n_records=407,
         refused=refusals(),
         far=1e-4,
@@ -215,14 +215,17 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
 
 
 def test_a_calm_file_is_told_to_be_calm(tmp_path):
-    calm = Shown("all", None, [], 400)
-    _, page = a_page(tmp_path, Detection("f.csv", Columns(("v0",)), [calm], [], 400, far=1e-3))
+    calm = StreamReport("all", None, [], 400)
+    _, page = a_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
     assert "Nothing to report: no change and no anomaly in 400 points." in page
     assert "<h2>Alarms</h2>" not in page
-    _, page = a_page(tmp_path, Detection("f.csv", Columns(("v0",)), [calm], [], 400, n_dropped=3))
+    _, page = a_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, n_rejected=3))
     assert "400 points: 3 points dropped." in page  # a learner that raises no alarms
     assert "trust" not in page
-    _, page = a_page(tmp_path, Detection("f.csv", Columns(("v0",)), [Shown("all", Sketch(("v0",)))], [], 0, far=1e-3))
+    _, page = a_page(
+        tmp_path,
+        DetectionReport("f.csv", Schema(("v0",)), [StreamReport("all", MinMaxSummary(("v0",)))], [], 0, far=1e-3),
+    )
     assert "no points" in page
 
 
@@ -234,11 +237,13 @@ def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
         3: [Alarm("change", 35, 30, 8.0, "up", (0,), key="s3")] * 2,
         70: [Alarm("anomaly", 15, 15, 9.0, "up", (0,))],
     }
-    streams = [Shown(f"s{i}", sketch, loud.get(i, [])) for i, sketch in enumerate(sketches)]
-    streams.append(Shown("s99", None, [], 12_345, 77))
+    streams = [StreamReport(f"s{i}", sketch, loud.get(i, [])) for i, sketch in enumerate(sketches)]
+    streams.append(StreamReport("s99", None, [], 12_345, 77))
     alarms = [TimedAlarm(alarm, stream=f"s{i}") for i in loud for alarm in loud[i]]
     told, n = [], 99 * 60 + 12_345
-    found = Detection("f.csv", Columns(("v0",), key="who"), streams, alarms, n, far=1e-4, joint=False, n_streams=150)
+    found = DetectionReport(
+        "f.csv", Schema(("v0",), key="who"), streams, alarms, n, far=1e-4, joint=False, n_streams=150
+    )
     assert write_detection(tmp_path / "r.html", found, lambda done, of: told.append((done, of))) is None
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]  # the map, and the two that have alarms
@@ -253,9 +258,9 @@ def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
 def test_too_many_alarms_are_the_most_important_ones(tmp_path):
     odd = [TimedAlarm(Alarm("anomaly", row, row, float(row % 1000), "up", (0,), 1e-5)) for row in range(2000)]
     shifts = [TimedAlarm(Alarm("change", row, row - 9, 2.0, "wider", (0,))) for row in (77, 1234)]
-    found = Detection(
+    found = DetectionReport(
         "f.csv",
-        Columns(("v0",)),
+        Schema(("v0",)),
         [],
         sorted(odd + shifts, key=lambda one: one.alarm.row),
         2000,
@@ -275,16 +280,16 @@ def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    found = Detection(
-        "f.csv", Columns(("v0",)), [Shown("all", a_sketch(), [SHIFT])], [TimedAlarm(SHIFT)], 400, far=1e-3
+    found = DetectionReport(
+        "f.csv", Schema(("v0",)), [StreamReport("all", a_sketch(), [SHIFT])], [TimedAlarm(SHIFT)], 400, far=1e-3
     )
     said, page = a_page(tmp_path, found)
     assert "pip install" in said
     assert "pip install" in page
     assert "data:image" not in page
     assert "v0 up by 8 sd" in page
-    found = Detection(
-        "f.csv", Columns(("v0",)), [Shown(n, a_sketch(), []) for n in "ab"], [], 800, far=1e-3, joint=False
+    found = DetectionReport(
+        "f.csv", Schema(("v0",)), [StreamReport(n, a_sketch(), []) for n in "ab"], [], 800, far=1e-3, joint=False
     )
     said, page = a_page(tmp_path, found)
     assert "pip install" in said
@@ -298,14 +303,14 @@ def test_it_shows_what_the_autopilot_gives(tmp_path):
     values = rng.standard_normal((6000, 1))
     values[3000:] += 5.0
     values[1000] = 60.0
-    learner, sketch, alarms = hf.SRA(), Sketch(("v0",)), []
+    learner, sketch, alarms = hf.SRA(), MinMaxSummary(("v0",)), []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for batch in np.split(values, 4):
             trace = learner.process(batch, record="means")
             sketch.add(batch, trace, trace.means[:, 0, :])
             alarms += trace.alarms
-    assert sketch.watched
+    assert sketch.is_auto
     assert sketch.n_anomalies.sum() >= 1
     assert abs(sketch.estimate[0, -1] - 5.0) < 0.5
     assert shows(draw_overview(sketch, alarms), RED, 100)

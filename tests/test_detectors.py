@@ -15,8 +15,8 @@ from scipy.stats import ks_2samp
 
 from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from holdfast.detectors.kolmogorov_smirnov import exact_p_values
-from holdfast.detectors.sampling import by_pool, sample, seeded
-from holdfast.errors import BadInputError, MissingExtraError, WrongTypeError
+from holdfast.detectors.sampling import make_generator, sample, uses_pool
+from holdfast.errors import InvalidInputError, InvalidTypeError, MissingExtraError
 
 MAKERS = {
     "ADWIN": lambda: ADWIN(0.1),
@@ -73,10 +73,10 @@ def test_p_values_count_the_paths():
 
 @given(st.integers(1, 120), st.integers(1, 120), st.integers(0, 2**70))
 def test_samples_are_those_of_the_standard_library(n, k, seed):
-    k, rng, generator = min(n, k), random.Random(seed), seeded(seed).copy()
+    k, rng, generator = min(n, k), random.Random(seed), make_generator(seed).copy()
     left, drawn = np.empty(n, np.int64), np.empty(k, np.int64)
     for _ in range(5):
-        sample(generator, n, k, by_pool(n, k), left, drawn)
+        sample(generator, n, k, uses_pool(n, k), left, drawn)
         assert drawn.tolist() == rng.sample(range(n), k)
 
 
@@ -122,7 +122,7 @@ def test_kswin_detects_only_what_is_far_enough_apart():
 @pytest.mark.parametrize(("window", "stat"), [(10, 10), (20, 15), (29, 15), (30_000, 10_001)])
 def test_kswin_refuses_pairs_that_cannot_run(window, stat):
     assert not KSWIN.can_run(window, stat)
-    with pytest.raises(BadInputError, match="at most half of window"):
+    with pytest.raises(InvalidInputError, match="at most half of window"):
         KSWIN(window=window, stat=stat)
 
 
@@ -219,7 +219,7 @@ def test_variables_do_not_know_of_each_other(make):
 
 
 @every_detector
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e200])
+@pytest.mark.parametrize("invalid", [math.nan, math.inf, -math.inf, 1e200])
 def test_a_bad_point_is_as_if_it_had_not_come(make, bad):
     y = shifting(4, 300)
     with_bad = make().process(np.insert(y, [0, 7, 150, 150], bad))
@@ -249,7 +249,7 @@ def test_another_number_of_variables_is_refused(make):
     one.update(1.0)
     two.update([1.0, 2.0])
     for detector, wrong in [(one, [1.0, 2.0]), (two, 1.0), (two, [1.0, 2.0, 3.0])]:
-        with pytest.raises(BadInputError, match="expected a point of"):
+        with pytest.raises(InvalidInputError, match="expected a point of"):
             detector.update(wrong)
     for detector, wrong in [
         (one, np.zeros((5, 2))),
@@ -257,10 +257,10 @@ def test_another_number_of_variables_is_refused(make):
         (two, np.zeros((5, 3))),
         (one, np.zeros((2, 2, 2))),
     ]:
-        with pytest.raises(BadInputError, match="expected a batch of shape"):
+        with pytest.raises(InvalidInputError, match="expected a batch of shape"):
             detector.process(wrong)
     for wrong in ["3", None, object(), [1.0, "a"]]:
-        with pytest.raises(WrongTypeError, match="expected"):
+        with pytest.raises(InvalidTypeError, match="expected"):
             one.update(wrong)
 
 
@@ -302,7 +302,7 @@ def test_a_fresh_one_has_the_same_settings_and_no_past(make):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make, settings):
-    with pytest.raises(BadInputError, match=next(iter(settings))):
+    with pytest.raises(InvalidInputError, match=next(iter(settings))):
         make(**settings)
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from holdfast.scheme.abreast import gathered, lanes_at, put_lanes, three_logs
-from holdfast.scheme.elementary import EXP_LARGEST, EXP_SMALLEST, exp, fma, log
+from holdfast.scheme.abreast import load_lanes, load_lanes_unaligned, log3, store_lanes
+from holdfast.scheme.elementary import MAX_EXP_ARGUMENT, MIN_EXP_ARGUMENT, exp, fma, log
 
 TOLERANCE = 4e-16
 
@@ -26,9 +26,9 @@ def one_fma(a, b, c):
 
 @njit
 def logs_side_by_side(x):
-    put_lanes(x, 8, log(gathered(x, 0)))
-    put_lanes(x, 16, lanes_at(x, 8))
-    return three_logs(x[0], x[1], x[2])
+    store_lanes(x, 8, log(load_lanes_unaligned(x, 0)))
+    store_lanes(x, 16, load_lanes(x, 8))
+    return log3(x[0], x[1], x[2])
 
 
 def relative(ours, exact):
@@ -43,8 +43,8 @@ def test_exp_is_right_to_the_last_place():
 
 def test_exp_is_held_within_normal_numbers():
     below, above = each_exp(np.array([-1e300, 1e300]))
-    assert below == each_exp(np.array([EXP_SMALLEST]))[0] > 0.0
-    assert above == each_exp(np.array([EXP_LARGEST]))[0] < np.inf
+    assert below == each_exp(np.array([MIN_EXP_ARGUMENT]))[0] > 0.0
+    assert above == each_exp(np.array([MAX_EXP_ARGUMENT]))[0] < np.inf
 
 
 def test_log_is_right_to_the_last_place():

@@ -17,9 +17,9 @@ fastapi = pytest.importorskip("fastapi", reason="the server needs fastapi")
 from fastapi.testclient import TestClient  # noqa: E402
 
 from holdfast.metrics import segment_mse  # noqa: E402
-from holdfast.server.api.answers import tell_errors  # noqa: E402
+from holdfast.server.api.answers import install_error_handlers  # noqa: E402
 from holdfast.server.explorer import builtin, reading, routes  # noqa: E402
-from holdfast.server.explorer.shelf import Shelf  # noqa: E402
+from holdfast.server.explorer.shelf import SizedLRUCache  # noqa: E402
 
 N = 900
 rng = np.random.default_rng(8)
@@ -35,7 +35,7 @@ HAND = {"mode": "hand", "gamma": 6.0, "rho": 0.02}
 @pytest.fixture(scope="module")
 def client():
     app = fastapi.FastAPI()
-    tell_errors(app)
+    install_error_handlers(app)
     app.include_router(routes.router)
     with TestClient(app, raise_server_exceptions=True) as client:
         yield client
@@ -79,7 +79,7 @@ def test_built_in_streams_are_listed_and_shown(client):
 
 def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
-    assert "well-log" not in builtin.names()
+    assert "well-log" not in builtin.list_names()
     refused(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
 
 
@@ -129,7 +129,7 @@ def test_one_of_many_streams_is_looked_at(client):
     data = client.get(f"/explore/data/{told['id']}?key=b").json()
     np.testing.assert_allclose(data["values"], [FLOW + 5])
     run = ran(client, told["id"], HAND, key="b", columns=["flow"])
-    assert run["n_dropped"] == hf.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).dropped.sum()
+    assert run["n_rejected"] == hf.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
     assert "hf.Fleet(" in run["python"]
     refused(client.get(f"/explore/data/{told['id']}?key=c"), 404, "unknown_key")
 
@@ -168,8 +168,8 @@ def test_a_run_is_what_python_computes(client):
     run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
     model = hf.SRA(far=1e-3)
     trace = model.process(FLOW, record="means")
-    assert run["n_dropped"] == trace.dropped.sum() > 0
-    assert run["dropped"] == np.flatnonzero(trace.dropped).tolist()
+    assert run["n_rejected"] == trace.rejected.sum() > 0
+    assert run["rejected"] == np.flatnonzero(trace.rejected).tolist()
     for name in ("score", "change_score", "p_value"):
         np.testing.assert_array_equal(numbers(run[name]), getattr(trace, name).astype(np.float32))
     np.testing.assert_array_equal(numbers(run["estimate"][0][0]), trace.means[:, 0, 0].astype(np.float32))
@@ -182,13 +182,13 @@ def test_a_run_is_what_python_computes(client):
     assert run["watched_by"] == "itself"
     assert "0.001" not in run["summary"]
     assert run["summary"].splitlines()[0] == model.summary().splitlines()[0]
-    assert run["rho"] == pytest.approx(model.calibration()["rho"])
+    assert run["rho"] == pytest.approx(model.fitted_params()["rho"])
 
 
 def test_by_hand_the_autopilot_watches_beside_it(client):
     id = given(client)["id"]
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
-    assert run["n_dropped"] == hf.SRA(gamma=6.0, rho=0.02).process(FLOW).dropped.sum()
+    assert run["n_rejected"] == hf.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
     assert run["watched_by"] == "autopilot"
     watched = hf.SRA(far=1e-3).process(FLOW)
     assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
@@ -197,12 +197,12 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     tied = ran(client, id, {"mode": "hand", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
     assert tied["rho"] == pytest.approx(hf.tradeoff.step_size(3.0, 0.1, 5.0))
     endless = ran(client, id, {"mode": "hand", "gamma": None, "rho": 0.02}, columns=["flow"])
-    assert (endless["n_dropped"], endless["gamma"]) == (0, None)
+    assert (endless["n_rejected"], endless["gamma"]) == (0, None)
 
 
 def test_what_a_learner_warns_of_is_told_and_not_raised(client):
     run = ran(client, "builtin:levels", {"mode": "hand", "gamma": 3.0, "rho": 0.01})
-    assert any("dropped" in note for note in run["notes"])
+    assert any("rejected" in note for note in run["notes"])
 
 
 def test_errors_of_the_estimate_are_those_of_the_metrics(client):
@@ -255,7 +255,7 @@ def test_detections_are_told(client, settings, most):
     rows = [one["row"] for one in run["alarms"]]
     assert 1 <= len(rows) == run["n_changes"] <= most
     assert 599 <= rows[0] < 660
-    assert run["n_dropped"] is None
+    assert run["n_rejected"] is None
 
 
 @pytest.mark.parametrize("data", ["builtin:levels", "builtin:one-of-two", "pump.csv"])
@@ -268,7 +268,7 @@ def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypat
     printed = io.StringIO()
     with redirect_stdout(printed):
         exec(run["python"], {})
-    assert f"{run['n_dropped']} points rejected" in printed.getvalue()
+    assert f"{run['n_rejected']} points rejected" in printed.getvalue()
 
 
 @pytest.mark.parametrize("settings", [{"mode": "autopilot", "far": 1e-3}, {"mode": "hand", "gamma": None, "rho": 0.02}])
@@ -281,7 +281,7 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
     code, out, _ = here([*words[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
     told = json.loads(out)
     assert code == 0
-    assert told["counts"]["dropped"] == run["n_dropped"]
+    assert told["counts"]["rejected"] == run["n_rejected"]
     assert [one["row"] for one in told["alarms"]] == (
         [a["row"] for a in run["alarms"]] if told["raises_alarms"] else []
     )
@@ -367,7 +367,7 @@ def test_settings_that_cannot_be_are_told_of(client, settings, words):
 def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
     refused(client.post("/explore/runs", json={"data": "gone", "settings": HAND}), 404, "unknown_data")
     refused(client.get("/explore/data/builtin:none"), 404, "unknown_data")
-    monkeypatch.setattr(routes, "DATA", Shelf(1))
+    monkeypatch.setattr(routes, "DATA", SizedLRUCache(1))
     first, second = given(client)["id"], given(client, CSV, "second.csv")["id"]
     refused(client.get(f"/explore/data/{first}"), 404, "unknown_data")
     assert client.get(f"/explore/data/{second}").status_code == 200
@@ -376,7 +376,7 @@ def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
 def test_few_points_and_no_usable_ones(client):
     short = given(client, "a\n1\n2\n3\n", "short.csv")["id"]
     run = ran(client, short, {"mode": "autopilot"})
-    assert (run["n_rows"], run["n_dropped"], run["alarms"]) == (3, 0, [])
+    assert (run["n_rows"], run["n_rejected"], run["alarms"]) == (3, 0, [])
     assert "not started" in run["summary"]
     ran(client, short, HAND)
     assert client.post("/explore/tradeoff", json={"data": short, "settings": HAND}).status_code == 200

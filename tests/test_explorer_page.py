@@ -14,8 +14,8 @@ uvicorn = pytest.importorskip("uvicorn", reason="the server needs uvicorn")
 
 from holdfast.server.app import make_app  # noqa: E402
 from holdfast.server.explorer import routes  # noqa: E402
-from holdfast.server.explorer.shelf import Shelf  # noqa: E402
-from holdfast.server.live.watching import Settings  # noqa: E402
+from holdfast.server.explorer.shelf import SizedLRUCache  # noqa: E402
+from holdfast.server.live.watching import MonitorConfig  # noqa: E402
 from pages import CHROMIUM, chromium, looking, wait_until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
@@ -34,7 +34,7 @@ REJECTED = '[data-side="{}"] [data-fact="rejected"]'
 def address(tmp_path_factory):
     """The server with the explorer, on a free port."""
     store = tmp_path_factory.mktemp("explorer") / "store.db"
-    app = make_app(Settings(store=str(store), learner=hf.SRA()))
+    app = make_app(MonitorConfig(store=str(store), learner=hf.SRA()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -106,10 +106,10 @@ def test_a_file_and_a_slider(browser, address, pump):
         opened(page, address, pump)
         trace = hf.SRA().process(FLOW, record="means")
         assert in_chart(page, 1) == FLOW.tolist()
-        assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.dropped).tolist()
+        assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.rejected).tolist()
         estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
         np.testing.assert_array_equal(estimate, trace.means[:, 0, 0].astype(np.float32))
-        assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{trace.dropped.sum()} ")
+        assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{trace.rejected.sum()} ")
         said = page.locator(".alarms tbody tr").all_inner_texts()
         assert len(said) == len(trace.alarms)
         assert all("flow" in one for one in said)
@@ -126,7 +126,7 @@ def test_a_file_and_a_slider(browser, address, pump):
                 wait_until(page, "() => holdfast.explorer.state.runs.A.settings.gamma === Infinity")
             else:
                 settled(page, gamma=gamma, rho=0.02)
-            dropped = hf.SRA(gamma=told, rho=0.02).process(FLOW).dropped
+            dropped = hf.SRA(gamma=told, rho=0.02).process(FLOW).rejected
             assert rows_of(in_chart(page, 2)) == np.flatnonzero(dropped).tolist()
             assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
             counts.append(int(dropped.sum()))
@@ -170,7 +170,7 @@ def test_two_settings_side_by_side(browser, address, pump):
         shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
         np.testing.assert_array_equal(shown, scores)
         table = page.locator("#differences").inner_text()
-        assert f"{hf.SRA().process(FLOW).dropped.sum()}" in table
+        assert f"{hf.SRA().process(FLOW).rejected.sum()}" in table
         box = page.locator('[data-side="A"] .u-over').first.bounding_box()
         page.mouse.move(box["x"] + 50, box["y"] + 50)
         page.mouse.down()
@@ -228,7 +228,7 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
         page.goto(address + "#data=builtin:levels&mode=hand&gamma=11&rho=0.08")
         run = settled(page, mode="hand", gamma=11, rho=0.08)
         stream = hf.datasets.Stream(np.array(in_chart(page, 1)))
-        assert run["n_dropped"] == hf.SRA(gamma=11.0, rho=0.08).process(stream.y).dropped.sum()
+        assert run["n_rejected"] == hf.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
         wait_until(page, "() => holdfast.explorer.trade()?.kind === 'mse'", seconds=120.0)
         page.get_by_role("button", name="Take the best").click()
         best = page.evaluate("() => holdfast.explorer.trade().best")
@@ -242,7 +242,7 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
 def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, pump, monkeypatch):
     with looking(browser) as page:
         opened(page, address, pump)
-        monkeypatch.setattr(routes, "DATA", Shelf(1 << 20))
+        monkeypatch.setattr(routes, "DATA", SizedLRUCache(1 << 20))
         page.get_by_role("button", name="By hand").first.click()
         run = settled(page, mode="hand")
         assert run["n_rows"] == N

@@ -6,12 +6,12 @@ from types import ModuleType
 import pytest
 
 from holdfast.errors import MissingExtraError
-from holdfast.extras import needed_for, require
+from holdfast.extras import optional_import, require_installed
 
 
 def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho", None)
-    with pytest.raises(MissingExtraError) as raised, needed_for("MQTT", "mqtt"):
+    with pytest.raises(MissingExtraError) as raised, optional_import("MQTT", "mqtt"):
         import paho.mqtt.client  # noqa: F401
     told = "MQTT needs paho-mqtt, which is not installed: pip install 'holdfast[mqtt]'"
     assert (str(raised.value), raised.value.__suppress_context__) == (told, True)
@@ -21,24 +21,27 @@ def test_a_package_that_is_there_and_lacks_something(monkeypatch):
     """What it says is passed on: to install it once more would not help."""
     monkeypatch.setitem(sys.modules, "nats", ModuleType("nats"))
     told = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
-    with pytest.raises(MissingExtraError, match=told), needed_for("NATS", "nats"):
+    with pytest.raises(MissingExtraError, match=told), optional_import("NATS", "nats"):
         from nats import connect  # noqa: F401
 
 
 def test_a_package_that_a_package_needs():
     """The one that is missing is named, not the one that was asked for."""
-    with pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which"), needed_for("drawing", "plots"):
+    with (
+        pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which"),
+        optional_import("drawing", "plots"),
+    ):
         raise ModuleNotFoundError("No module named 'contourpy'", name="contourpy")
 
 
 def test_a_mistake_of_ours_is_no_missing_extra():
-    with pytest.raises(ModuleNotFoundError, match=r"holdfast\.nowhere") as raised, needed_for("drawing", "plots"):
+    with pytest.raises(ModuleNotFoundError, match=r"holdfast\.nowhere") as raised, optional_import("drawing", "plots"):
         import holdfast.nowhere  # noqa: F401
     assert not isinstance(raised.value, MissingExtraError)
 
 
 def test_other_errors_pass():
-    with pytest.raises(ZeroDivisionError), needed_for("drawing", "plots"):
+    with pytest.raises(ZeroDivisionError), optional_import("drawing", "plots"):
         raise ZeroDivisionError
 
 
@@ -46,11 +49,11 @@ def test_all_that_is_missing_is_told_together():
     with pytest.raises(
         MissingExtraError, match=r"^x needs none_a, none_b and none_c, which are not installed: .*\[y\]'$"
     ):
-        require("x", "y", "none_a", "json", "none_b", "none_c")
-    require("x", "y", "json", "numpy")
+        require_installed("x", "y", "none_a", "json", "none_b", "none_c")
+    require_installed("x", "y", "json", "numpy")
 
 
 def test_it_is_an_import_error_too():
     """So that those who try and go without need to know nothing of ours."""
     with pytest.raises(ImportError):
-        require("x", "y", "none_a")
+        require_installed("x", "y", "none_a")

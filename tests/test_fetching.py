@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from holdfast.datasets import fetching, load_skab, load_smtp, load_thyroid, load_well_log
-from holdfast.datasets.sources import SOURCES, Source
-from holdfast.errors import BadInputError, DataError, MissingExtraError
+from holdfast.datasets.sources import REMOTE_FILES, RemoteFile
+from holdfast.errors import DatasetError, InvalidInputError, MissingExtraError
 
 # --- a folder of one's own -------------------------------------------------------------------------------------------
 
@@ -30,7 +30,7 @@ def sha256(content):
 def folder(monkeypatch, tmp_path):
     """A folder with a small Well-log in it, which the registry takes for the real one."""
     content = well_log_bytes()
-    monkeypatch.setitem(SOURCES, "well_log/well.txt", Source("https://example.org/well.txt", sha256(content)))
+    monkeypatch.setitem(REMOTE_FILES, "well_log/well.txt", RemoteFile("https://example.org/well.txt", sha256(content)))
     (tmp_path / "well_log").mkdir()
     (tmp_path / "well_log" / "well.txt").write_bytes(content)
     monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
@@ -47,24 +47,28 @@ def test_folder_is_read_without_pooch(folder, monkeypatch, capfd):
 def test_altered_file_in_folder(folder, alter):
     path = folder / "well_log" / "well.txt"
     path.write_bytes(alter(path.read_bytes()))
-    with pytest.raises(DataError, match=r"well\.txt is truncated, altered or another version: expected sha256 .* got"):
+    with pytest.raises(
+        DatasetError, match=r"well\.txt is truncated, altered or another version: expected sha256 .* got"
+    ):
         load_well_log()
 
 
 def test_folder_without_the_file(folder):
-    with pytest.raises(DataError, match=r"has no thyroid/thyroid\.mat\. Fetch https://.*/thyroid\.mat and save it as"):
+    with pytest.raises(
+        DatasetError, match=r"has no thyroid/thyroid\.mat\. Fetch https://.*/thyroid\.mat and save it as"
+    ):
         load_thyroid()
 
 
 def test_folder_in_place_of_the_file(folder):
     (folder / "smtp" / "smtp_adbench.npz").mkdir(parents=True)
-    with pytest.raises(DataError, match=r"smtp_adbench\.npz cannot be read: .*or unset HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"smtp_adbench\.npz cannot be read: .*or unset HOLDFAST_DATA"):
         load_smtp()
 
 
 def test_no_such_folder(folder, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATA", str(folder / "nowhere"))
-    with pytest.raises(DataError, match=r"HOLDFAST_DATA names .*nowhere, which is no folder.*unset HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"HOLDFAST_DATA names .*nowhere, which is no folder.*unset HOLDFAST_DATA"):
         load_well_log()
 
 
@@ -132,7 +136,7 @@ def server(monkeypatch, tmp_path):
     server.files["thyroid/thyroid.mat"] = thyroid_bytes()
     server.files |= {f"skab/valve2/{number}.csv": skab_bytes(number) for number in range(4)}
     for name, content in server.files.items():
-        monkeypatch.setitem(SOURCES, name, Source(f"{server.address}/{name}", sha256(content)))
+        monkeypatch.setitem(REMOTE_FILES, name, RemoteFile(f"{server.address}/{name}", sha256(content)))
     server.cache = tmp_path / "cache"
     monkeypatch.setattr(fetching, "cache_folder", lambda: server.cache)
     monkeypatch.delenv("HOLDFAST_DATA", raising=False)
@@ -165,15 +169,15 @@ def test_all_loaders_download(server, capfd):
     assert (smtp.y.shape, smtp.labels.sum(), smtp.split) == ((40_001, 3), 20_000, 40_000)
     assert (thyroid.y.shape, thyroid.labels.sum(), thyroid.split) == ((2001, 6), 1000, 2000)
     capfd.readouterr()
-    streams = load_skab("valve2", standardise=20)
+    streams = load_skab("valve2", standardize=20)
     assert capfd.readouterr().err.count("\n") == 1
     assert [stream.y.shape for stream in streams] == [(40, 8)] * 4
     assert [stream.change_points for stream in streams] == [[10, 28]] * 4
     assert all(np.isfinite(stream.y).all() for stream in streams)
     assert (streams[3].y[:, 0] == 0).all()  # the constant sensor
     assert sorted(server.asked) == files_in(server.cache) == sorted(set(server.files) - {"well_log/well.txt"})
-    with pytest.raises(BadInputError, match="standardise: expected at most 40"):
-        load_skab("valve2", standardise=41)
+    with pytest.raises(InvalidInputError, match="standardise: expected at most 40"):
+        load_skab("valve2", standardize=41)
 
 
 def test_an_empty_variable_is_none(server, monkeypatch):
@@ -185,7 +189,7 @@ def test_an_empty_variable_is_none(server, monkeypatch):
 def test_truncated_or_altered_download_is_thrown_away(server, damage):
     good = server.files["well_log/well.txt"]
     server.files["well_log/well.txt"] = damage(good)
-    with pytest.raises(DataError, match=r"is truncated or altered and was thrown away.*set HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"is truncated or altered and was thrown away.*set HOLDFAST_DATA"):
         load_well_log()
     assert files_in(server.cache) == []
     server.files["well_log/well.txt"] = good
@@ -194,14 +198,14 @@ def test_truncated_or_altered_download_is_thrown_away(server, damage):
 
 def test_transfer_that_breaks_off(server):
     server.cut.add("well_log/well.txt")
-    with pytest.raises(DataError, match=r"could not be downloaded: .*broke off|truncated .* thrown away"):
+    with pytest.raises(DatasetError, match=r"could not be downloaded: .*broke off|truncated .* thrown away"):
         load_well_log()
     assert files_in(server.cache) == []
 
 
 def test_not_found(server):
     del server.files["well_log/well.txt"]
-    with pytest.raises(DataError, match=r"could not be downloaded: the server answered 404 Not Found\. To provide"):
+    with pytest.raises(DatasetError, match=r"could not be downloaded: the server answered 404 Not Found\. To provide"):
         load_well_log()
     assert files_in(server.cache) == []
 
@@ -209,7 +213,7 @@ def test_not_found(server):
 def test_of_many_files_all_are_named(server):
     del server.files["skab/valve2/2.csv"]
     everything = r"All of the 4 files are needed, skab/valve2/0\.csv to skab/valve2/3\.csv"
-    with pytest.raises(DataError, match=rf"valve2/2\.csv could not be downloaded: .*404.*{everything}"):
+    with pytest.raises(DatasetError, match=rf"valve2/2\.csv could not be downloaded: .*404.*{everything}"):
         load_skab("valve2")
 
 
@@ -217,8 +221,10 @@ def test_unreachable(server, monkeypatch):
     with socket.socket() as unheard:  # bound and never listening: nobody else gets the port, and connecting fails
         unheard.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unheard.getsockname()[1]}/well.txt"
-        monkeypatch.setitem(SOURCES, "well_log/well.txt", SOURCES["well_log/well.txt"]._replace(url=url))
-        with pytest.raises(DataError, match=rf"could not be reached.*\(ConnectionError\)\. To provide .* fetch {url}"):
+        monkeypatch.setitem(REMOTE_FILES, "well_log/well.txt", REMOTE_FILES["well_log/well.txt"]._replace(url=url))
+        with pytest.raises(
+            DatasetError, match=rf"could not be reached.*\(ConnectionError\)\. To provide .* fetch {url}"
+        ):
             load_well_log()
     assert files_in(server.cache) == []
 
@@ -242,7 +248,7 @@ def test_only_what_is_missing_is_downloaded(server):
 
 def test_cache_that_cannot_be_written(server):
     server.cache.write_text("a file where the folder should be")
-    with pytest.raises(DataError, match=r"well\.txt could not be written to the cache .*cache.*set HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"well\.txt could not be written to the cache .*cache.*set HOLDFAST_DATA"):
         load_well_log()
 
 
@@ -253,7 +259,7 @@ def test_cache_without_permission(server, monkeypatch):
         raise PermissionError("not yours")
 
     monkeypatch.setattr(pooch, "retrieve", refuse)
-    with pytest.raises(DataError, match=r"could not be written to the cache .*: not yours\. To provide"):
+    with pytest.raises(DatasetError, match=r"could not be written to the cache .*: not yours\. To provide"):
         load_well_log()
 
 

@@ -23,17 +23,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Wanted
+from holdfast.streams.columns import ColumnSpec
 from holdfast.streams.files import FileSource
-from holdfast.streams.folder import WRONG_FILE, Folder
-from holdfast.streams.lines import blocks
-from holdfast.streams.places import file_at, source_at
-from holdfast.streams.records import LONGEST, NOT_JSON, TOO_LONG
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.standard_input import StandardInput
-from holdfast.streams.times import told
+from holdfast.streams.folder import UNREADABLE_FILE, DirectorySource
+from holdfast.streams.lines import iter_line_blocks
+from holdfast.streams.places import open_file_source, open_source
+from holdfast.streams.records import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_LONG
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.standard_input import StdinSource
+from holdfast.streams.times import format_times
 
 Told = tuple[list[list[float]], list[Any], int, Counter[str], list[tuple[int, str]]]
 
@@ -42,14 +42,14 @@ def gathered(batches: list[Batch]) -> Told:
     """Values, times, how many records, how many refused of each reason, the first ones; cuts do not show."""
     values: list[list[float]] = []
     times: list[Any] = []
-    refused = Refusals()
+    refused = RejectLog()
     n = 0
     for batch in batches:
         values += batch.values.tolist()
-        times += [] if batch.times is None else told(batch.times)
-        refused.join(batch.refused, n)
+        times += [] if batch.times is None else format_times(batch.times)
+        refused.merge(batch.rejects, n)
         n += batch.n_records
-    return values, times, n, refused.counts, [(one.place, one.text) for one in refused.first]
+    return values, times, n, refused.counts, [(one.index, one.text) for one in refused.first]
 
 
 def read(source: Any, position: Any = None) -> Told:
@@ -97,12 +97,12 @@ def test_any_cut_and_any_position(tmp_path_factory: Any, data: Any, n: int, ende
 
 def check_cuts_and_positions(path: Path, n: int) -> None:
     whole = read(FileSource(path))
-    batches = list(FileSource(path, at_once=n).read())
+    batches = list(FileSource(path, block_bytes=n).read())
     assert gathered(batches) == whole
     for i, batch in enumerate(batches):
         position = json.loads(json.dumps(batch.position))
         for at_once in (n, 1 << 18):
-            assert gathered([*batches[: i + 1], *FileSource(path, at_once=at_once).read(position)]) == whole
+            assert gathered([*batches[: i + 1], *FileSource(path, block_bytes=at_once).read(position)]) == whole
 
 
 def test_packed_files(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_packed_files(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     (tmp_path / "x.csv.GZ").write_bytes(gzip.compress(content))
     whole = read(FileSource(tmp_path / "x.csv"))
-    batches = list(FileSource(tmp_path / "x.csv.GZ", at_once=1 << 16).read())
+    batches = list(FileSource(tmp_path / "x.csv.GZ", block_bytes=1 << 16).read())
     assert gathered(batches) == whole
     assert gathered([*batches[:2], *FileSource(tmp_path / "x.csv.GZ").read(batches[1].position)]) == whole
     packed = gzip.compress("".join(f"{one}\n" for one in np.random.default_rng(0).normal(size=9000).tolist()).encode())
@@ -118,16 +118,16 @@ def test_packed_files(tmp_path: Path) -> None:
     for size in (0, 12, 20_000, len(packed) - 5):
         (tmp_path / "y.csv.gz").write_bytes(packed[:size])
         batches.clear()
-        with pytest.raises(BadInputError, match=r"y\.csv\.gz (cannot be read: compressed file ended|is empty)"):
-            batches.extend(FileSource(tmp_path / "y.csv.gz", at_once=1 << 14).read())
+        with pytest.raises(InvalidInputError, match=r"y\.csv\.gz (cannot be read: compressed file ended|is empty)"):
+            batches.extend(FileSource(tmp_path / "y.csv.gz", block_bytes=1 << 14).read())
     assert sum(map(len, batches)) > 5000  # what came before the break is there
     (tmp_path / "y.csv.gz").write_bytes(packed[:20_000])
-    with pytest.raises(BadInputError, match="cannot be read: compressed file ended"):
+    with pytest.raises(InvalidInputError, match="cannot be read: compressed file ended"):
         read(FileSource(tmp_path / "y.csv.gz"), batches[-1].position)
     (tmp_path / "z.csv.gz").write_bytes(content)
-    with pytest.raises(BadInputError, match="not a gzipped file"):
+    with pytest.raises(InvalidInputError, match="not a gzipped file"):
         read(FileSource(tmp_path / "z.csv.gz"))
-    with pytest.raises(BadInputError, match="packed: it cannot be followed"):
+    with pytest.raises(InvalidInputError, match="packed: it cannot be followed"):
         FileSource(tmp_path / "x.csv.GZ", follow=True)
 
 
@@ -137,13 +137,13 @@ def test_packed_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at_once", [1 << 12, 1 << 18, 1 << 24])
 def test_long_lines_are_counted(tmp_path: Path, at_once: int) -> None:
     path = tmp_path / "x.csv"
-    edge = b"3," + b" " * (LONGEST - 3) + b"5"
-    assert len(edge) == LONGEST
-    lines = [b"time,a", b"1,2", b"x" * 10_000_000, edge, b"4,6", edge + b" ", b"y" * (LONGEST + 1)]
+    edge = b"3," + b" " * (MAX_RECORD_BYTES - 3) + b"5"
+    assert len(edge) == MAX_RECORD_BYTES
+    lines = [b"time,a", b"1,2", b"x" * 10_000_000, edge, b"4,6", edge + b" ", b"y" * (MAX_RECORD_BYTES + 1)]
     path.write_bytes(b"\n".join(lines))
-    values, times, n, counts, first = read(FileSource(path, at_once=at_once))
+    values, times, n, counts, first = read(FileSource(path, block_bytes=at_once))
     assert (values, times, n) == ([[2.0], [5.0], [6.0]], [1, 3, 4], 6)
-    assert counts == {TOO_LONG: 3}
+    assert counts == {RECORD_TOO_LONG: 3}
     assert [place for place, _ in first] == [1, 4, 5]
     assert first[0][1] == "x" * 80 + "…"
 
@@ -151,10 +151,10 @@ def test_long_lines_are_counted(tmp_path: Path, at_once: int) -> None:
 def test_memory_is_bounded_however_long_a_line_is() -> None:
     pieces = iter([b"a\n", *[b"x" * (1 << 20)] * 3000, b"x\nb\n"])  # 3 GB
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    got = list(blocks(lambda n: next(pieces, b""), 0))
+    got = list(iter_line_blocks(lambda n: next(pieces, b""), 0))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
     assert [block.data for block in got if block.data] == [b"a\n", b"b\n"]
-    assert [len(block.too_long) for block in got if block.too_long is not None] == [400]
+    assert [len(block.oversized_prefix) for block in got if block.oversized_prefix is not None] == [400]
     assert got[-1].end == 2 + 3000 * (1 << 20) + 4
 
 
@@ -176,7 +176,7 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
         assert len(got) <= 2  # it comes at once, and not when there is more
         file.write(b"2024-05-02,2.5\n2024-05-03,3")
         got += until(batches, n_points(1))
-        assert next(batches).behind == len(b"2024-05-03,3")
+        assert next(batches).lag == len(b"2024-05-03,3")
         position = got[-1].position
         file.write(b"0\n2024-05-04,4\n")
     assert values_of([*got, *until(batches, n_points(2))]) == [1.5, 2.5, 30, 4]
@@ -207,7 +207,7 @@ def test_a_beginning_without_an_end_does_not_wait_for_ever(tmp_path: Path) -> No
 def test_a_file_that_is_replaced(tmp_path: Path, names_again: bool) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes(b"time,a,b\n1,10,0\n2,20,0\n")
-    batches = FileSource(path, Wanted(columns=("a",)), follow=True).read()
+    batches = FileSource(path, ColumnSpec(columns=("a",)), follow=True).read()
     got = until(batches, n_points(2))
     with open(path, "ab") as old:
         path.rename(tmp_path / "x.1")
@@ -261,13 +261,13 @@ def test_another_file_at_a_resume_is_read_from_its_beginning(tmp_path: Path, cap
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"cannot be read: is a directory"):
+    with pytest.raises(InvalidInputError, match=r"cannot be read: is a directory"):
         read(FileSource(tmp_path))
-    with pytest.raises(BadInputError, match=r"nothing\.csv cannot be read: no such file"):
+    with pytest.raises(InvalidInputError, match=r"nothing\.csv cannot be read: no such file"):
         read(FileSource(tmp_path / "nothing.csv"))
     for name in ("x.csv", "x.jsonl", "x.bin"):
         (tmp_path / name).write_bytes(b"")
-        with pytest.raises(BadInputError, match="is empty"):
+        with pytest.raises(InvalidInputError, match="is empty"):
             read(FileSource(tmp_path / name))
     for data in (
         os.urandom(5000),
@@ -275,7 +275,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
         b"SQLite format 3\0" + bytes(4000),
     ):
         (tmp_path / "x.bin").write_bytes(data)
-        with pytest.raises(BadInputError, match="is no text"):
+        with pytest.raises(InvalidInputError, match="is no text"):
             read(FileSource(tmp_path / "x.bin"))
     (tmp_path / "x.csv").write_bytes(b"time,a\n1,2\n\x00\xff\xfe,3\n3,4\n")  # a broken record is not a broken file
     assert read(FileSource(tmp_path / "x.csv"))[0] == [[2.0], [4.0]]
@@ -285,7 +285,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_what_may_not_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1\n")
     (tmp_path / "x.csv").chmod(0)
-    with pytest.raises(BadInputError, match="permission denied"):
+    with pytest.raises(InvalidInputError, match="permission denied"):
         read(FileSource(tmp_path / "x.csv"))
 
 
@@ -364,7 +364,7 @@ def test_standard_input_as_it_comes(tmp_path: Path) -> None:
     rows, position = one.rest()
     assert rows == [[3.75]]
     for begin, value in (("time,a\\n4,4\\n", 4.0), ("5,5\\n", 5.0)):  # the names may come again, or not
-        resumed = StandardInput(path=tmp_path / "pipe").read(position)
+        resumed = StdinSource(path=tmp_path / "pipe").read(position)
         assert len(next(resumed)) == 0
         subprocess.run(["/bin/sh", "-c", f"printf '{begin}' > {tmp_path}/pipe"], check=True)
         assert values_of(list(resumed)) == [value]
@@ -384,7 +384,7 @@ def test_a_pipe_that_is_always_full(tmp_path: Path) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     points, largest = 0, 0
-    for batch in source_at(path).read(None):
+    for batch in open_source(path).read(None):
         points, largest = points + len(batch), max(largest, len(batch))
     writer.join()
     assert (points, largest <= (1 << 16)) == (n, True)  # and it does not wait for the end to begin
@@ -393,15 +393,15 @@ def test_a_pipe_that_is_always_full(tmp_path: Path) -> None:
 def test_a_pipe_with_a_name(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    ending, live = source_at(path), source_at(path, follow=True)
-    assert isinstance(ending, StandardInput)
+    ending, live = open_source(path), open_source(path, follow=True)
+    assert isinstance(ending, StdinSource)
     batches = live.read(None)
     assert len(next(batches)) == 0  # before anybody writes
     for value in (1, 2):  # one writer after another
         subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
         assert values_of(until(batches, n_points(1))) == [value]
     batches.close()  # type: ignore[attr-defined]
-    with pytest.raises(BadInputError, match="is a pipe, which can be read once: `holdfast watch"):
+    with pytest.raises(InvalidInputError, match="is a pipe, which can be read once: `holdfast watch"):
         read(FileSource(path))
     batches = ending.read(None)
     assert len(next(batches)) == 0
@@ -410,17 +410,17 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
 
 
 def test_pipes_that_bring_nothing(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="/dev/null is empty"):
-        list(source_at("/dev/null").read(None))
-    with pytest.raises(BadInputError, match="pipe cannot be read: no such file"):
-        list(StandardInput(path=tmp_path / "pipe").read())
+    with pytest.raises(InvalidInputError, match="/dev/null is empty"):
+        list(open_source("/dev/null").read(None))
+    with pytest.raises(InvalidInputError, match="pipe cannot be read: no such file"):
+        list(StdinSource(path=tmp_path / "pipe").read())
 
 
 # Folders
 
 
-def folder(path: Path, **options: Any) -> Folder:
-    return Folder(path, lambda one, wanted: file_at(one, wanted, at_once=16), **options)
+def folder(path: Path, **options: Any) -> DirectorySource:
+    return DirectorySource(path, lambda one, wanted: open_file_source(one, wanted, block_bytes=16), **options)
 
 
 def dropped(path: Path, content: bytes, at: int) -> None:
@@ -444,7 +444,7 @@ def test_a_folder_in_the_order_of_its_files(tmp_path: Path, caplog: pytest.LogCa
     values, times, n, counts, _ = gathered(batches)
     assert [row[0] for row in values] == [10, 20, 30, 40, 50, 60, 70]
     assert times == [1, 2, 3, 4, 5, 6, 7]
-    assert counts == {WRONG_FILE: 3}
+    assert counts == {UNREADABLE_FILE: 3}
     assert n == 10
     assert "there is no column 'a'" in caplog.text
     assert "its times are given as ISO 8601, those of the files before as number" in caplog.text
@@ -458,12 +458,12 @@ def test_positions_of_other_sources_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a\n1\n2\n")
     others: list[Any] = [{"done": [], "current": None, "inner": None, "columns": None}, {"row": 3}, {"sequence": 1}, 17]
     for other in others:
-        with pytest.raises(BadInputError, match="is not one of this source"):
+        with pytest.raises(InvalidInputError, match="is not one of this source"):
             read(FileSource(tmp_path / "x.csv"), other)
 
 
 def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
-    batches = source_at(tmp_path).read(None)
+    batches = open_source(tmp_path).read(None)
     assert len(next(batches)) == 0
     (tmp_path / "1.csv.tmp").write_text("a\n1\n")
     assert len(next(batches)) == 0
@@ -474,7 +474,7 @@ def test_files_that_come_while_a_folder_is_read(tmp_path: Path) -> None:
     (tmp_path / "1.csv").unlink()
     got += until(batches, n_points(2))
     assert values_of(got) == [1, 2, 3]
-    again = source_at(tmp_path, follow=False)
+    again = open_source(tmp_path, follow=False)
     assert read(again, got[-1].position)[0] in ([], [[3.0]])
 
 
@@ -495,17 +495,19 @@ def test_a_folder_knows_files_by_what_they_are_and_forgets_those_that_have_gone(
     old = {**position, "done": ["a.csv"]}  # as positions were before
     assert values_of(list(folder(tmp_path, follow=False).read(old))) == []
     for wrong in ({"offset": 7}, 7, [1]):
-        with pytest.raises(BadInputError, match="not a position in a folder"):
+        with pytest.raises(InvalidInputError, match="not a position in a folder"):
             next(folder(tmp_path).read(wrong))
 
 
 def test_a_file_that_breaks_in_the_middle_is_not_read_twice(tmp_path: Path) -> None:
     content = "a\n" + "".join(f"{one}\n" for one in np.random.default_rng(0).normal(size=20_000).tolist())
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(content.encode(), 1)[:-1000])
-    broken = Folder(tmp_path, lambda one, wanted: file_at(one, wanted, at_once=1 << 15), follow=False)
+    broken = DirectorySource(
+        tmp_path, lambda one, wanted: open_file_source(one, wanted, block_bytes=1 << 15), follow=False
+    )
     batches = list(broken.read())
     values, _, n, counts, _ = gathered(batches)
-    assert counts == {WRONG_FILE: 1}
+    assert counts == {UNREADABLE_FILE: 1}
     assert n == len(values) + 1
     assert len(values) > 1000
     numbers = [float(line) for line in content.splitlines()[1:]]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
 from holdfast.models import LinearRegression, PoissonMixture
 
 PLAIN = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
@@ -36,7 +36,7 @@ def run(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) ->
     """What the calls answer, put together, and the alarms."""
     traces, alarms = [], []
     for call in calls:
-        traces.append(fleet.update(keys[call], X[call]).as_dict())
+        traces.append(fleet.update(keys[call], X[call]).to_dict())
         alarms += fleet.alarms
     return {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}, alarms
 
@@ -44,9 +44,9 @@ def run(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) ->
 def assert_as_alone(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
     answers, alarms = run(fleet, keys, X, calls)
     for key in set(keys.tolist()):
-        own, learner = keys == key, fleet.model.clone()
+        own, learner = keys == key, fleet.learner.clone()
         trace = learner.process(X[own])
-        for name, values in trace.as_dict().items():
+        for name, values in trace.to_dict().items():
             np.testing.assert_array_equal(answers[name][own], values, err_msg=f"{name} of {key}")
         told = [dataclasses.replace(alarm, key=None) for alarm in alarms if alarm.key == key]
         assert sorted(told, key=lambda a: (a.row, a.kind != "change")) == trace.alarms
@@ -94,7 +94,7 @@ def test_other_learners(model: hf.StochasticApproximation) -> None:
     assert_as_alone(hf.Fleet(model), keys, X, cuts(rng, 1500))
 
 
-@pytest.mark.parametrize("memory", ["full", pytest.param("lean", marks=pytest.mark.long)])
+@pytest.mark.parametrize("memory", ["full", pytest.param("compact", marks=pytest.mark.long)])
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_autopilot(memory: str, seed: int) -> None:
@@ -142,7 +142,7 @@ def test_a_row_is_a_learner() -> None:
     assert young.started
     assert fleet[100].started
     np.testing.assert_array_equal(young.means, fleet[100].means)
-    assert fleet._roster.store.n_waiting == 4899
+    assert fleet._membership.state_matrix.n_not_started == 4899
 
 
 def test_keys_come_and_go() -> None:
@@ -182,10 +182,10 @@ def test_what_cannot_be_used_is_skipped_and_counted() -> None:
         keys.insert(place, key)
         points.insert(place, x)
     trace = fleet.update(keys, points)
-    assert np.flatnonzero(trace.bad).tolist() == [10, 61, 122, 193]
-    assert fleet.n_keyless == 2
-    assert dict(zip(*(fleet.counts()[name] for name in ("key", "n_bad")), strict=True)) == {"a": 1, "b": 1}
-    assert fleet.n_bad == 2
+    assert np.flatnonzero(trace.invalid).tolist() == [10, 61, 122, 193]
+    assert fleet.n_missing_keys == 2
+    assert dict(zip(*(fleet.counts()[name] for name in ("key", "n_invalid")), strict=True)) == {"a": 1, "b": 1}
+    assert fleet.n_invalid == 2
     assert fleet.n_seen == 202
     for key in "ab":
         np.testing.assert_array_equal(fleet[key].means, clean[key].means)
@@ -194,9 +194,9 @@ def test_what_cannot_be_used_is_skipped_and_counted() -> None:
 def test_rows_of_another_width_are_skipped() -> None:
     fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.05))
     trace = fleet.update(["a", "b", "a", "b"], [[1.0, 2.0], [3.0], [1.0, 2.0, 3.0], [4.0, 5.0]])
-    assert trace.bad.tolist() == [False, True, True, False]
-    assert fleet.counts()["n_bad"].tolist() == [1, 1]
-    with pytest.raises(BadInputError, match="expected"):
+    assert trace.invalid.tolist() == [False, True, True, False]
+    assert fleet.counts()["n_invalid"].tolist() == [1, 1]
+    with pytest.raises(InvalidInputError, match="expected"):
         fleet.update(["a"], np.zeros((1, 3)))
     assert fleet.n_seen == 4
 
@@ -207,9 +207,9 @@ def test_a_warning_tells_of_the_first_bad_row() -> None:
 
 
 def test_bad_points_can_be_refused() -> None:
-    fleet = hf.Fleet(hf.SRA(1, gamma=3.0, rho=0.1, on_bad="raise"))
+    fleet = hf.Fleet(hf.SRA(1, gamma=3.0, rho=0.1, on_invalid="raise"))
     fleet.update(["a"], [1.0])
-    with pytest.raises(BadInputError, match="row 1 cannot be used"):
+    with pytest.raises(InvalidInputError, match="row 1 cannot be used"):
         fleet.update(["a", "new"], [1.0, np.nan])
     assert fleet.n_seen == 1
     assert fleet.keys() == ["a"]
@@ -219,13 +219,13 @@ def test_wrong_calls_are_told_what_was_expected() -> None:
     fleet = hf.Fleet(PLAIN)
     fleet.update([1, 2], [0.0, 1.0])
     wrong: list[tuple[object, object, type[Exception], str]] = [
-        ("abc", [1.0], WrongTypeError, "one key a point"),
-        (["x"], [1.0], WrongTypeError, "are whole numbers, got texts"),
-        ([1.5], [1.0], WrongTypeError, "fractions"),
-        ([True], [1.0], WrongTypeError, "texts or whole numbers"),
-        ([[1]], [1.0], WrongTypeError, "texts or whole numbers"),
-        ([1, 2], [1.0], BadInputError, "2 keys and 1 points"),
-        ([1], ["x"], WrongTypeError, "numbers"),
+        ("abc", [1.0], InvalidTypeError, "one key a point"),
+        (["x"], [1.0], InvalidTypeError, "are whole numbers, got texts"),
+        ([1.5], [1.0], InvalidTypeError, "fractions"),
+        ([True], [1.0], InvalidTypeError, "texts or whole numbers"),
+        ([[1]], [1.0], InvalidTypeError, "texts or whole numbers"),
+        ([1, 2], [1.0], InvalidInputError, "2 keys and 1 points"),
+        ([1], ["x"], InvalidTypeError, "numbers"),
     ]
     for keys, X, error, message in wrong:
         with pytest.raises(error, match=message):
@@ -233,7 +233,7 @@ def test_wrong_calls_are_told_what_was_expected() -> None:
     assert fleet.n_seen == 2
     texts = hf.Fleet(PLAIN)
     texts.update(["a"], [1.0])
-    with pytest.raises(WrongTypeError, match="are texts, got"):
+    with pytest.raises(InvalidTypeError, match="are texts, got"):
         texts.update([3], [1.0])
 
 
@@ -247,14 +247,14 @@ def test_wrong_calls_are_told_what_was_expected() -> None:
     ids=str,
 )
 def test_models_that_cannot_be_of_many(model: object, message: str) -> None:
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         hf.Fleet(model).update(["a"], [1.0])  # type: ignore[arg-type]
 
 
 def test_a_learner_that_has_seen_something_is_no_model() -> None:
     learner = PLAIN.clone()
     learner.update(1.0)
-    with pytest.raises(BadInputError, match="has seen nothing"):
+    with pytest.raises(InvalidInputError, match="has seen nothing"):
         hf.Fleet(learner)
 
 

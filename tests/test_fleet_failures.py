@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, CheckpointError, HoldfastWarning, WrongTypeError
-from holdfast.fleet.plain_crew import PlainCrew
+from holdfast.errors import CheckpointError, HoldfastWarning, InvalidInputError, InvalidTypeError
+from holdfast.fleet.plain_crew import SRABackend
 
 MODEL = hf.SRA(1, gamma=4.0, rho=0.01)
 
@@ -41,9 +41,9 @@ def alone(X: np.ndarray) -> hf.SRA:
 )
 def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
     fleet = hf.Fleet(MODEL)
-    with pytest.raises((WrongTypeError, BadInputError)):
+    with pytest.raises((InvalidTypeError, InvalidInputError)):
         fleet.update(keys, X)
-    assert (len(fleet), fleet.variables, fleet.n_seen) == (0, None, 0)
+    assert (len(fleet), fleet.feature_names, fleet.n_seen) == (0, None, 0)
     fleet.update([1, 2], [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert fleet.keys() == [1, 2]
 
@@ -52,14 +52,14 @@ def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
 def test_a_call_without_a_stream_decides_nothing() -> None:
     fleet = hf.Fleet(MODEL)
     fleet.update([], [])
-    assert fleet.update([None, None], [1.0, 2.0]).bad.all()
-    assert fleet.n_keyless == 2
+    assert fleet.update([None, None], [1.0, 2.0]).invalid.all()
+    assert fleet.n_missing_keys == 2
     fleet.update(["a"], [[1.0, 2.0]])
     fleet.update([None], [[1.0, 2.0]])
-    assert fleet.n_keyless == 3
+    assert fleet.n_missing_keys == 3
     again = hf.from_bytes(fleet.to_bytes())
     assert isinstance(again, hf.Fleet)
-    assert again.n_keyless == 3
+    assert again.n_missing_keys == 3
 
 
 def test_another_width_is_refused() -> None:
@@ -69,7 +69,7 @@ def test_another_width_is_refused() -> None:
         fleet.update(["a", "b"], np.ones((2, width)))
         before = fleet.to_bytes()
         frame = pd.DataFrame({"key": ["a", "b"], **{f"x{i}": [1.0, 2.0] for i in range(other)}})
-        with pytest.raises(BadInputError, match="variable"):
+        with pytest.raises(InvalidInputError, match="variable"):
             fleet.process(frame, key="key")
         assert fleet.to_bytes() == before
 
@@ -86,7 +86,7 @@ def test_keys_that_have_changed_are_looked_up() -> None:
     assert dict(zip(fleet.keys(), fleet.counts()["n_seen"], strict=True)) == {"a": 1, "b": 2, "z": 1}
     numbers = hf.Fleet(MODEL)
     numbers.update([1, 2], [1.0, 2.0])
-    with pytest.raises(WrongTypeError):
+    with pytest.raises(InvalidTypeError):
         numbers.update([True, 2], [1.0, 2.0])
 
 
@@ -106,9 +106,9 @@ def test_a_key_is_asked_for_in_any_dress(tmp_path: Path) -> None:
 
 
 def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
-    fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.01, on_bad="raise"))
+    fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.01, on_invalid="raise"))
     for keys in (["a", None], [1, None], np.array([1.0, np.nan])):
-        with pytest.raises(BadInputError, match="row 1 has no key; nothing"):
+        with pytest.raises(InvalidInputError, match="row 1 has no key; nothing"):
             fleet.update(keys, [1.0, 2.0])
         assert len(fleet) == 0
 
@@ -137,7 +137,7 @@ def test_first_points_take_no_room_once_most_have_started() -> None:
     fleet.update(np.repeat(np.arange(500), 12), np.random.default_rng(0).normal(size=6000))
     fleet.update([1000], [1.0])
     fleet.update([1000, *range(400)], np.arange(401.0))
-    assert len(fleet._roster.store.starts) < 10
+    assert len(fleet._membership.state_matrix.start_buffers) < 10
     fleet.update(np.full(20, 1000), np.arange(20.0))
     np.testing.assert_array_equal(fleet[1000].state, alone(np.array([1.0, 0.0, *range(20)])).state)
 
@@ -160,9 +160,9 @@ def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
 
 def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
     fleet = hf.Fleet(MODEL, max_keys=2)
-    with mock.patch.object(PlainCrew, "hold", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with mock.patch.object(SRABackend, "hold", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         fleet.update(["a", "b"], [1.0, 2.0])
-    assert len(fleet._roster._recency.oldest(2)) == 2  # or else the next call would wait for one for ever
+    assert len(fleet._membership._lru_clock.oldest(2)) == 2  # or else the next call would wait for one for ever
     fleet.update(["c"], [3.0])
     assert sorted(map(str, fleet)) == ["b", "c"]
 
@@ -197,7 +197,7 @@ def test_a_spill_that_is_there_is_gone_on_with(tmp_path: Path) -> None:
     fleet.close()
     again = hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     np.testing.assert_array_equal(again[1].state, state)
-    with pytest.raises(BadInputError, match="of shape"):
+    with pytest.raises(InvalidInputError, match="of shape"):
         again.update([2], np.ones((1, 2)))
     again.close()
     with pytest.raises(CheckpointError, match="another fleet: "):
@@ -221,17 +221,17 @@ def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
 
 def test_what_can_be_no_spill(tmp_path: Path) -> None:
     for spill in (tmp_path, 3, tmp_path / "no" / "s.db"):
-        with pytest.raises(BadInputError, match="spill"):
+        with pytest.raises(InvalidInputError, match="spill"):
             hf.Fleet(MODEL, max_keys=1, spill=spill)  # type: ignore[arg-type]
 
 
 def test_a_fleet_that_spills_is_not_copied(tmp_path: Path) -> None:
     fleet = hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
-    with pytest.raises(BadInputError, match="save it"):
+    with pytest.raises(InvalidInputError, match="save it"):
         copy.deepcopy(fleet)
     fleet.update(["a"], [1.0])
     fleet.save(tmp_path / "fleet.hf")
-    with pytest.raises(BadInputError, match="with spill="):
+    with pytest.raises(InvalidInputError, match="with spill="):
         hf.load(tmp_path / "fleet.hf")
 
 
@@ -250,7 +250,7 @@ def test_a_stream_that_is_locked_out_is_told_of_once() -> None:
     assert len(told) == 1
     assert Path(told[0].filename) == Path(__file__)
     counts = fleet.counts()
-    assert counts["dropped_in_a_row"][counts["key"].index("moved")] == 500
+    assert counts["consecutive_rejections"][counts["key"].index("moved")] == 500
 
 
 def test_threads_take_turns() -> None:
@@ -274,7 +274,7 @@ def test_no_matrix_is_held_on_to_after_an_alarm() -> None:
     fleet = hf.Fleet(hf.SRA())
     fleet.update(np.zeros(600, np.int64), np.concatenate([rng.normal(size=400), rng.normal(30.0, 1.0, 200)]))
     assert [alarm.kind for alarm in fleet.alarms if alarm.kind == "change"]
-    matrix = weakref.ref(fleet._roster.store.states)
+    matrix = weakref.ref(fleet._membership.state_matrix.states)
     fleet.update(np.arange(1, 5000), np.ones(4999))
     gc.collect()
     assert matrix() is None

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning, WrongTypeError
+from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
 
 MODEL = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -47,15 +47,15 @@ def test_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None
     native = make(frame)
     result = fleet.process(native, key="sensor", values=["x"])
     assert type(result) is type(native)
-    for name in ("x", "score", "dropped", "bad"):
+    for name in ("x", "score", "rejected", "invalid"):
         assert len(column(result, name)) == len(frame)
     for key in frame.sensor.unique()[:5]:
         own, alone = (frame.sensor == key).to_numpy(), MODEL.clone()
         trace = alone.process(frame.x[own].to_numpy())
         np.testing.assert_array_equal(column(result, "score")[own], trace.score)
-        np.testing.assert_array_equal(column(result, "dropped")[own], trace.dropped)
+        np.testing.assert_array_equal(column(result, "rejected")[own], trace.rejected)
         np.testing.assert_array_equal(fleet[key].state, alone.state)
-    assert fleet.variables == ("x",)
+    assert fleet.feature_names == ("x",)
 
 
 def test_in_pieces() -> None:
@@ -88,8 +88,8 @@ def test_what_misses_key_time_or_value_is_skipped() -> None:
     for make in (LIBRARIES["pandas"], LIBRARIES["polars"], LIBRARIES["pyarrow"]):
         fleet = hf.Fleet(MODEL)
         result = fleet.process(make(dirty), key="sensor", values="x", time="when")
-        assert np.flatnonzero(column(result, "bad")).tolist() == [400, 401, 402]
-        assert (fleet.n_keyless, fleet.n_bad) == (1, 2)
+        assert np.flatnonzero(column(result, "invalid")).tolist() == [400, 401, 402]
+        assert (fleet.n_missing_keys, fleet.n_invalid) == (1, 2)
         for key in clean:
             np.testing.assert_array_equal(fleet[key].means, clean[key].means)
 
@@ -98,42 +98,52 @@ def test_whole_numbers_with_gaps_come_as_floats() -> None:
     frame = pd.DataFrame({"id": [1.0, np.nan, 2.0], "x": [1.0, 2.0, 3.0]})
     fleet = hf.Fleet(MODEL)
     fleet.process(frame, key="id")
-    assert (sorted(fleet), fleet.n_keyless) == ([1, 2], 1)
+    assert (sorted(fleet), fleet.n_missing_keys) == ([1, 2], 1)
 
 
 def test_the_autopilots_columns() -> None:
     fleet = hf.Fleet(hf.SRA())
     result = fleet.process(pl.from_pandas(long_frame(300)), key="sensor", values=["x"], prefix="hf_")
-    expected = ["score", "change_score", "dropped", "p_value", "anomaly", "change", "bad"]
+    expected = ["score", "change_score", "rejected", "p_value", "anomaly", "change", "invalid"]
     assert result.columns == ["sensor", "x", "when", *(f"hf_{name}" for name in expected)]
-    assert fleet.on_autopilot
+    assert fleet.is_auto
 
 
 def test_wrong_frames_are_told_what_was_expected() -> None:
     frame = long_frame(60)
     fleet = hf.Fleet(MODEL)
     wrong: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-        (frame, {"key": "nobody"}, BadInputError, "no column 'nobody'; there are sensor, x, when"),
-        (frame, {"key": "sensor", "values": ["x", "y"]}, BadInputError, "no column 'y'"),
-        (frame, {"key": "sensor", "values": ["when"]}, WrongTypeError, "column 'when' holds"),
-        (frame, {"key": "when", "values": ["x"]}, WrongTypeError, "keys are texts or whole numbers"),
-        (frame.assign(score=1.0), {"key": "sensor", "values": "x"}, BadInputError, "give a prefix"),
-        (frame[["sensor", "when"]], {"key": "sensor"}, BadInputError, "columns with numbers"),
-        (pl.from_pandas(frame).lazy(), {"key": "sensor"}, WrongTypeError, "eager dataframe"),
-        ({"sensor": ["a"]}, {"key": "sensor"}, WrongTypeError, "eager dataframe"),
-        (frame, {"key": "sensor", "values": 3}, BadInputError, "no column 3; there are sensor, x, when"),
-        (frame, {"key": "sensor", "values": []}, BadInputError, "one or more columns with numbers"),
-        (frame, {"key": "sensor", "values": ["x", "x"]}, BadInputError, "each once, got x, x"),
-        (frame, {"key": "sensor", "values": "x", "prefix": None}, WrongTypeError, "prefix: expected a text, got None"),
-        (frame.set_axis(["sensor", "x", "x"], axis=1), {"key": "sensor"}, BadInputError, "different names"),
-        (frame.set_axis([0, 1, 2], axis=1), {"key": "sensor"}, BadInputError, "no column 'sensor'; there are 0, 1, 2"),
+        (frame, {"key": "nobody"}, InvalidInputError, "no column 'nobody'; there are sensor, x, when"),
+        (frame, {"key": "sensor", "values": ["x", "y"]}, InvalidInputError, "no column 'y'"),
+        (frame, {"key": "sensor", "values": ["when"]}, InvalidTypeError, "column 'when' holds"),
+        (frame, {"key": "when", "values": ["x"]}, InvalidTypeError, "keys are texts or whole numbers"),
+        (frame.assign(score=1.0), {"key": "sensor", "values": "x"}, InvalidInputError, "give a prefix"),
+        (frame[["sensor", "when"]], {"key": "sensor"}, InvalidInputError, "columns with numbers"),
+        (pl.from_pandas(frame).lazy(), {"key": "sensor"}, InvalidTypeError, "eager dataframe"),
+        ({"sensor": ["a"]}, {"key": "sensor"}, InvalidTypeError, "eager dataframe"),
+        (frame, {"key": "sensor", "values": 3}, InvalidInputError, "no column 3; there are sensor, x, when"),
+        (frame, {"key": "sensor", "values": []}, InvalidInputError, "one or more columns with numbers"),
+        (frame, {"key": "sensor", "values": ["x", "x"]}, InvalidInputError, "each once, got x, x"),
+        (
+            frame,
+            {"key": "sensor", "values": "x", "prefix": None},
+            InvalidTypeError,
+            "prefix: expected a text, got None",
+        ),
+        (frame.set_axis(["sensor", "x", "x"], axis=1), {"key": "sensor"}, InvalidInputError, "different names"),
+        (
+            frame.set_axis([0, 1, 2], axis=1),
+            {"key": "sensor"},
+            InvalidInputError,
+            "no column 'sensor'; there are 0, 1, 2",
+        ),
     ]
     for given, arguments, error, message in wrong:
         with pytest.raises(error, match=message):
             fleet.process(given, **arguments)
     assert len(fleet) == 0
     fleet.process(frame, key="sensor", values="x")
-    with pytest.raises(BadInputError, match="learns from x, got the columns y"):
+    with pytest.raises(InvalidInputError, match="learns from x, got the columns y"):
         fleet.process(frame.rename(columns={"x": "y"}), key="sensor", values="y")
 
 
@@ -150,8 +160,8 @@ def test_columns_that_are_not_called_by_texts(names: tuple[Any, Any]) -> None:
     for values in (None, names[1], [names[1]], pd.Index([names[1]], tupleize_cols=False)):
         fleet = hf.Fleet(MODEL)
         result = fleet.process(frame, key=names[0], values=values)
-        assert (fleet.variables, sorted(fleet)) == ((str(names[1]),), ["a", "b"])
-        assert list(result.columns) == [*frame.columns, "score", "dropped", "bad"]
+        assert (fleet.feature_names, sorted(fleet)) == ((str(names[1]),), ["a", "b"])
+        assert list(result.columns) == [*frame.columns, "score", "rejected", "invalid"]
         restored = hf.from_bytes(fleet.to_bytes())
         assert isinstance(restored, hf.Fleet)
         restored.process(frame, key=names[0], values=values)
@@ -163,10 +173,10 @@ def test_as_many_columns_as_the_points_had(width: int) -> None:
     frame = pd.DataFrame({"key": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0]})
     fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], np.ones((2, width)))
-    with pytest.raises(BadInputError, match=f"have {width} variables?, got {3 - width} columns?: x"):
+    with pytest.raises(InvalidInputError, match=f"have {width} variables?, got {3 - width} columns?: x"):
         fleet.process(frame, key="key", values=["x", "y"][: 3 - width])
     fleet.process(frame, key="key", values=["x", "y"][:width])
-    assert fleet.variables == ("x", "y")[:width]
+    assert fleet.feature_names == ("x", "y")[:width]
 
 
 TIMES = [2**60 + 3, 2**60 + 1, None, 2**60 + 2]
@@ -194,7 +204,7 @@ def test_times_are_told_apart_to_the_last_digit(times: Any) -> None:
     result = fleet.process(make(columns), key="key", values="x", time="when")
     trace = alone.process([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(column(result, "score")[[1, 3, 0]], trace.score)
-    assert column(result, "bad").tolist() == [False, False, True, False]
+    assert column(result, "invalid").tolist() == [False, False, True, False]
     np.testing.assert_array_equal(fleet["a"].means, alone.means)
 
 
@@ -211,7 +221,7 @@ def test_times_are_told_apart_to_the_last_digit(times: Any) -> None:
 def test_times_without_an_order_are_refused(times: Any) -> None:
     columns = {"key": ["a"] * len(times), "x": np.ones(len(times)), "when": times}
     frame = pd.DataFrame(columns) if isinstance(times, pd.Series) else pl.DataFrame(columns)
-    with pytest.raises(WrongTypeError, match="column 'when' holds what has no order"):
+    with pytest.raises(InvalidTypeError, match="column 'when' holds what has no order"):
         hf.Fleet(MODEL).process(frame, key="key", values="x", time="when")
 
 
@@ -219,10 +229,10 @@ def test_what_is_told_are_the_rows_of_the_frame() -> None:
     """Not those of the order in time."""
     frame = pd.DataFrame({"key": ["a"] * 4, "x": [1.0, np.inf, 2.0, 3.0], "when": [4, 3, 2, 1]})
     arguments = {"key": "key", "values": "x", "time": "when"}
-    with pytest.raises(BadInputError, match="row 1 cannot be used"):
-        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise")).process(frame, **arguments)
+    with pytest.raises(InvalidInputError, match="row 1 cannot be used"):
+        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(frame, **arguments)
     with pytest.warns(HoldfastWarning, match="the first of them row 1"):
         hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(frame, **arguments)
     keyless = frame.assign(x=1.0, key=["a", None, "a", "a"])
-    with pytest.raises(BadInputError, match="row 1 has no key"):
-        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_bad="raise")).process(keyless, **arguments)
+    with pytest.raises(InvalidInputError, match="row 1 has no key"):
+        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(keyless, **arguments)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 
 MODEL = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
@@ -58,7 +58,7 @@ def test_a_learner_is_still_a_learner(tmp_path: Path) -> None:
     again = hf.load(tmp_path / "learner.hf")
     assert isinstance(again, hf.SRA)
     assert again.n_seen == 30
-    with pytest.raises(BadInputError, match="for a fleet"):
+    with pytest.raises(InvalidInputError, match="for a fleet"):
         hf.load(tmp_path / "learner.hf", spill=tmp_path / "x.db")
 
 
@@ -131,7 +131,7 @@ def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
     fleet.update(keys[:600], X[:600])
     whole.update(keys[:600], X[:600])
     fleet.save(tmp_path / "fleet.hf")
-    with pytest.raises(BadInputError, match="with spill="):
+    with pytest.raises(InvalidInputError, match="with spill="):
         hf.load(tmp_path / "fleet.hf")
     other = hf.load(tmp_path / "fleet.hf", spill=tmp_path / "two.db")
     assert isinstance(other, hf.Fleet)
@@ -145,7 +145,7 @@ def test_a_spill_belongs_to_one_kind_of_fleet(tmp_path: Path) -> None:
     (tmp_path / "no.db").write_text("this is not a database, and long enough to tell" * 10)
     with pytest.raises(CheckpointError, match="not a database"):
         hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "no.db")
-    with pytest.raises(BadInputError, match="give max_keys"):
+    with pytest.raises(InvalidInputError, match="give max_keys"):
         hf.Fleet(MODEL, spill=tmp_path / "one.db")
-    with pytest.raises(BadInputError, match="no folder"):
+    with pytest.raises(InvalidInputError, match="no folder"):
         hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "nowhere" / "one.db")

@@ -7,75 +7,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import WrongTypeError
-from holdfast.fleet.found import NOBODY, UNKNOWN
-from holdfast.fleet.integer_table import IntegerTable
-from holdfast.fleet.keys import LEAST, MOST, Keys, Numbers, Texts
-from holdfast.fleet.text_table import TextTable
-from holdfast.fleet.turns import Turns
+from holdfast.errors import InvalidTypeError
+from holdfast.fleet.found import NO_ROW, UNKNOWN_ROW
+from holdfast.fleet.integer_table import IntHashTable
+from holdfast.fleet.keys import MAX_INT_KEY, MIN_INT_KEY, IntKeys, KeyIndex, StrKeys
+from holdfast.fleet.text_table import StrTable
+from holdfast.fleet.turns import PointSchedule
 
 NONE = np.zeros(0, np.bool_)
-WHOLE = st.integers(-20, 20) | st.integers(LEAST, MOST)
+WHOLE = st.integers(-20, 20) | st.integers(MIN_INT_KEY, MAX_INT_KEY)
 
 
 @given(st.lists(st.tuples(st.lists(WHOLE, max_size=30), st.lists(st.integers(0, 30), max_size=5))))
 def test_numbers_as_a_dict_would_have_them(calls: list[tuple[list[int], list[int]]]) -> None:
-    table, expected = IntegerTable(), dict[int, int]()
+    table, expected = IntHashTable(), dict[int, int]()
     for asked, leaving in calls:
         found = table.look_up(np.array(asked, np.int64), NONE)
         new = list(dict.fromkeys(key for key in asked if key not in expected))
-        assert list(found.unknown) == new
-        assert [asked.index(key) for key in new] == found.first.tolist()
-        numbers = {key: UNKNOWN - i for i, key in enumerate(new)}
+        assert list(found.unknown_keys) == new
+        assert [asked.index(key) for key in new] == found.first_index.tolist()
+        numbers = {key: UNKNOWN_ROW - i for i, key in enumerate(new)}
         assert found.rows.tolist() == [expected.get(key, numbers.get(key)) for key in asked]
         rows = np.arange(len(new)) + len(expected) + 1000
         table.put(new, rows)
         expected |= dict(zip(new, rows.tolist(), strict=True))
         gone = [key for i, key in enumerate(expected) if i in leaving]
-        table.take_out(gone)
+        table.remove(gone)
         for key in gone:
             del expected[key]
-        assert all(table.row_of(key) == row for key, row in expected.items())
-        assert all(table.row_of(key) is None for key in gone)
+        assert all(table.get_row(key) == row for key, row in expected.items())
+        assert all(table.get_row(key) is None for key in gone)
 
 
 def test_numbers_in_large_tables() -> None:
     """Grown many times; keys that collide in their lower or upper bits."""
-    table = IntegerTable()
+    table = IntHashTable()
     keys = np.concatenate([np.arange(70_000), np.arange(1, 2000) << 40, np.arange(1, 2000) * -(1 << 20)])
     found = table.look_up(keys, NONE)
-    assert (found.rows == UNKNOWN - np.arange(len(keys))).all()
-    table.put(found.unknown, np.arange(len(keys)))
+    assert (found.rows == UNKNOWN_ROW - np.arange(len(keys))).all()
+    table.put(found.unknown_keys, np.arange(len(keys)))
     shuffled = np.random.default_rng(0).permutation(len(keys))
     again = table.look_up(keys[shuffled], NONE)
     np.testing.assert_array_equal(again.rows, shuffled)
-    assert not len(again.unknown)
+    assert not len(again.unknown_keys)
 
 
 def test_a_missing_number_is_nobodys() -> None:
-    found = IntegerTable().look_up(np.array([0, 0, 1]), np.array([True, False, False]))
-    assert found.rows.tolist() == [NOBODY, UNKNOWN, UNKNOWN - 1]
-    assert IntegerTable().row_of("a") is None
-    assert IntegerTable().row_of(True) is None
+    found = IntHashTable().look_up(np.array([0, 0, 1]), np.array([True, False, False]))
+    assert found.rows.tolist() == [NO_ROW, UNKNOWN_ROW, UNKNOWN_ROW - 1]
+    assert IntHashTable().get_row("a") is None
+    assert IntHashTable().get_row(True) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "", "ü", "long " * 9]) | st.none(), max_size=20)))
 def test_texts_by_codes_or_as_they_are(calls: list[list[str | None]]) -> None:
-    plain, coded = TextTable(), TextTable()
+    plain, coded = StrTable(), StrTable()
     for texts in calls:
         kinds = ["never asked for", *dict.fromkeys(text for text in reversed(texts) if text is not None)]
         codes = np.array([-1 if text is None else kinds.index(text) for text in texts], np.int64)
-        one, other = plain.look_up(texts), coded.look_up_coded(codes, kinds)
+        one, other = plain.look_up(texts), coded.look_up_codes(codes, kinds)
         assert one.rows.tolist() == other.rows.tolist()
-        assert list(one.unknown) == list(other.unknown)
-        assert one.first.tolist() == other.first.tolist()
+        assert list(one.unknown_keys) == list(other.unknown_keys)
+        assert one.first_index.tolist() == other.first_index.tolist()
         for table in (plain, coded):
-            table.put(one.unknown, range(len(table.rows), len(table.rows) + len(one.unknown)))
+            table.put(one.unknown_keys, range(len(table.rows), len(table.rows) + len(one.unknown_keys)))
 
 
 def test_a_number_among_texts_is_refused() -> None:
-    with pytest.raises(WrongTypeError, match="keys of this fleet are texts, got 3"):
-        TextTable().look_up(["a", 3])
+    with pytest.raises(InvalidTypeError, match="keys of this fleet are texts, got 3"):
+        StrTable().look_up(["a", 3])
 
 
 @given(st.lists(st.integers(-1, 30), max_size=40))
@@ -84,32 +84,32 @@ def test_points_are_sorted_by_stream(rows: list[int]) -> None:
     array = np.array(rows, np.int64)
     expected = {row: [i for i, other in enumerate(rows) if other == row] for row in sorted(set(rows) - {-1})}
     for n_rows in (31, 10**4):
-        turns = Turns.of(array, n_rows)
-        spans = zip(turns.streams.tolist(), turns.begins.tolist(), turns.counts.tolist(), strict=True)
+        turns = PointSchedule.from_rows(array, n_rows)
+        spans = zip(turns.streams.tolist(), turns.starts.tolist(), turns.counts.tolist(), strict=True)
         assert {row: turns.order[first : first + n].tolist() for row, first, n in spans} == expected
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), max_size=60))
 def test_rows_are_used_again(moves: list[tuple[bool, int]]) -> None:
-    keys, expected = Keys(), dict[int, int]()
+    keys, expected = KeyIndex(), dict[int, int]()
     for joins, key in moves:
         if joins:
-            found = keys.look_up(Numbers(np.array([key]), NONE))
+            found = keys.look_up(IntKeys(np.array([key]), NONE))
             assert (found.rows[0] >= 0) == (key in expected)
             if key not in expected:
-                expected[key] = int(keys.add(found.unknown)[0])
+                expected[key] = int(keys.add(found.unknown_keys)[0])
         elif key in expected:
-            keys.drop(expected.pop(key))
+            keys.release_row(expected.pop(key))
         assert len(keys) == len(expected)
         assert sorted(keys) == sorted(expected)
-        assert {keys.of_row(row): row for row in keys.rows.tolist()} == expected
-        assert all(keys.row_of(k) == row for k, row in expected.items())
+        assert {keys.get_key(row): row for row in keys.rows.tolist()} == expected
+        assert all(keys.get_row(k) == row for k, row in expected.items())
     assert keys.n_rows <= 9
 
 
 def test_unknown_keys_can_be_forgotten() -> None:
-    keys = Keys()
-    found = keys.look_up(Texts(["a", "b"]))
-    keys.add(found.unknown[:1])
-    keys.forget(found.unknown[1:])
-    assert (keys.row_of("a"), keys.row_of("b"), len(keys)) == (0, None, 1)
+    keys = KeyIndex()
+    found = keys.look_up(StrKeys(["a", "b"]))
+    keys.add(found.unknown_keys[:1])
+    keys.discard_pending(found.unknown_keys[1:])
+    assert (keys.get_row("a"), keys.get_row("b"), len(keys)) == (0, None, 1)

@@ -89,11 +89,11 @@ class Life(RuleBasedStateMachine):
         trace = self.fleet.update(np.array(keys, np.int64) if array else keys, X)
         for i, key in enumerate(keys):
             if key is None:
-                assert trace.bad[i]
+                assert trace.invalid[i]
                 continue
             step = self.seen(key).update(X[i])
             np.testing.assert_array_equal(trace.score[i], step.score)
-            assert (trace.dropped[i], trace.bad[i]) == (step.dropped, step.bad)
+            assert (trace.rejected[i], trace.invalid[i]) == (step.rejected, step.invalid)
 
     @precondition(lambda self: self.there)
     @rule(which=st.integers(0), n=st.integers(1, 12))
@@ -120,7 +120,7 @@ class Life(RuleBasedStateMachine):
     def to_a_file_and_back(self, same: bool) -> None:
         path = Path(self.folder.name) / "fleet.hf"
         self.fleet.save(path)
-        file = self.fleet._roster.spill.path if self.spills and same else self.new_file()  # type: ignore[union-attr]
+        file = self.fleet._membership.spill.path if self.spills and same else self.new_file()  # type: ignore[union-attr]
         self.fleet.close()
         self.fleet = hf.load(path, spill=file)  # type: ignore[assignment]
         self.latest = []
@@ -145,8 +145,8 @@ class Life(RuleBasedStateMachine):
         counts = self.fleet.counts()
         for key, n in zip(counts["key"], counts["n_seen"].tolist(), strict=True):
             assert n == self.there[key].n_seen
-            row = self.fleet._roster.keys.row_of(key)
-            np.testing.assert_array_equal(self.fleet._member(row).state, self.there[key].state)  # type: ignore[arg-type]
+            row = self.fleet._membership.key_index.get_row(key)
+            np.testing.assert_array_equal(self.fleet._learner_at_row(row).state, self.there[key].state)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError
-from holdfast.fleet.parts import joined, keys_of, split
+from holdfast.errors import InvalidInputError
+from holdfast.fleet.parts import all_keys, concat, split
 from sparks import same_streams
 
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -30,11 +30,11 @@ def test_split_and_joined_is_the_same_fleet(keys, texts, n_owners) -> None:
     parts = split(fleet, owners)
     assert sorted(parts) == sorted(set(owners.tolist()))
     for owner, part in parts.items():
-        assert part.keys() == [key for key, own in zip(keys_of(fleet), owners.tolist(), strict=True) if own == owner]
+        assert part.keys() == [key for key, own in zip(all_keys(fleet), owners.tolist(), strict=True) if own == owner]
     if not parts:
         return
-    whole = joined([hf.from_bytes(part.to_bytes()) for part in parts.values()])
-    assert whole.n_keyless == fleet.n_keyless
+    whole = concat([hf.from_bytes(part.to_bytes()) for part in parts.values()])
+    assert whole.n_missing_keys == fleet.n_missing_keys
     more = np.random.default_rng(1).normal(size=len(keys))
     assert np.array_equal(whole.update(keys, more).score, fleet.update(keys, more).score, equal_nan=True)
     same_streams(whole, fleet)
@@ -44,8 +44,8 @@ def test_spilled_streams_are_dealt_out_too(tmp_path) -> None:
     keys = [f"k{i % 9}" for i in range(40)] + ["young"]
     fleet, roomy = learnt(keys, max_keys=4, spill=tmp_path / "spill"), learnt(keys)
     assert len(fleet) == 4
-    whole = joined(list(split(fleet, np.arange(10) % 3).values()))
-    assert sorted(keys_of(fleet)) == sorted(roomy.keys())
+    whole = concat(list(split(fleet, np.arange(10) % 3).values()))
+    assert sorted(all_keys(fleet)) == sorted(roomy.keys())
     same_streams(whole, roomy)
     fleet.close()
 
@@ -53,11 +53,11 @@ def test_spilled_streams_are_dealt_out_too(tmp_path) -> None:
 def test_parts_that_are_empty_and_parts_that_do_not_fit() -> None:
     empty = hf.Fleet(MODEL)
     assert split(empty, np.zeros(0, np.int64)) == {}
-    assert len(joined([empty, empty])) == 0
-    same_streams(joined([empty, learnt(["a", "b"])]), learnt(["a", "b"]))
-    with pytest.raises(BadInputError, match="several of these fleets"):
-        joined([learnt(["a"]), learnt(["a"])])
+    assert len(concat([empty, empty])) == 0
+    same_streams(concat([empty, learnt(["a", "b"])]), learnt(["a", "b"]))
+    with pytest.raises(InvalidInputError, match="several of these fleets"):
+        concat([learnt(["a"]), learnt(["a"])])
     other = hf.Fleet(hf.SRA(gamma=5.0, rho=0.05))
     other.update(["b"], [1.0])
-    with pytest.raises(BadInputError, match="of one kind"):
-        joined([learnt(["a"]), other])
+    with pytest.raises(InvalidInputError, match="of one kind"):
+        concat([learnt(["a"]), other])

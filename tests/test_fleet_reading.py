@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, WrongTypeError
-from holdfast.fleet.found import NOBODY
-from holdfast.fleet.keys import Numbers, Texts
+from holdfast.errors import InvalidInputError, InvalidTypeError
+from holdfast.fleet.found import NO_ROW
+from holdfast.fleet.keys import IntKeys, StrKeys
 from holdfast.fleet.reading import read_keys
-from holdfast.fleet.text_table import TextTable
+from holdfast.fleet.text_table import StrTable
 
 
 def keys_of(asked: Any) -> list[str | int | None]:
     """What was read, one by one."""
     read = read_keys(asked)
-    if isinstance(read, Numbers):
+    if isinstance(read, IntKeys):
         missing = read.missing.tolist() if len(read.missing) else [False] * len(read)
         return [None if gone else key for key, gone in zip(read.values.tolist(), missing, strict=True)]
     texts = [text if isinstance(text, str) else None for text in read.values]
@@ -89,8 +89,8 @@ def test_keys_in_whatever_they_come(keys: Any, expected: list[str | int | None])
 
 
 def test_a_kind_of_text_is_the_text_that_it_is() -> None:
-    found = TextTable().look_up([Kind.A, "a", "b"])
-    assert (found.unknown, [type(key) for key in found.unknown]) == (["a", "b"], [str, str])
+    found = StrTable().look_up([Kind.A, "a", "b"])
+    assert (found.unknown_keys, [type(key) for key in found.unknown_keys]) == (["a", "b"], [str, str])
 
 
 REFUSED: list[tuple[Any, str]] = [
@@ -125,7 +125,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("keys", "message"), REFUSED, ids=lambda value: type(value).__name__)
 def test_what_cannot_be_keys_is_refused_in_words(keys: Any, message: str) -> None:
-    with pytest.raises(WrongTypeError, match=message):
+    with pytest.raises(InvalidTypeError, match=message):
         read_keys(keys)
 
 
@@ -155,9 +155,9 @@ NOBODIES: list[Any] = [
 @pytest.mark.parametrize("keys", NOBODIES, ids=lambda keys: type(keys).__name__)
 def test_keys_that_are_all_missing_are_of_no_kind(keys: Any) -> None:
     read = read_keys(keys)
-    assert isinstance(read, Texts)
+    assert isinstance(read, StrKeys)
     assert read.codes is not None
-    assert (len(read.values), read.codes.tolist()) == (0, [NOBODY])
+    assert (len(read.values), read.codes.tolist()) == (0, [NO_ROW])
 
 
 def test_halves_of_characters_are_refused() -> None:
@@ -170,7 +170,7 @@ def test_halves_of_characters_are_refused() -> None:
         np.array(["b\udcff"]),
         pd.Series(long, dtype=object),
     ):
-        with pytest.raises(BadInputError, match=r"'(b\\udcff|\\ud83d)' holds half a character"):
+        with pytest.raises(InvalidInputError, match=r"'(b\\udcff|\\ud83d)' holds half a character"):
             read_keys(keys)
     assert keys_of(["\U0001f600", None]) == ["\U0001f600", None]
 
@@ -192,7 +192,7 @@ TEXTS: list[Any] = [
 def test_texts_are_no_values(values: Any) -> None:
     fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], [1.0, 2.0])
-    with pytest.raises(WrongTypeError, match="expected numbers"):
+    with pytest.raises(InvalidTypeError, match="expected numbers"):
         fleet.update(["a", "b"], values)
     assert fleet.n_seen == 2
 
@@ -205,7 +205,7 @@ def test_missing_keys_fit_every_fleet(keys: Any) -> None:
             fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
             fleet.update(first, [1.0])
             fleet.update(then, [1.0])
-            assert (fleet.keys(), fleet.n_keyless, fleet.n_seen) == (others, 1, 1)
+            assert (fleet.keys(), fleet.n_missing_keys, fleet.n_seen) == (others, 1, 1)
 
 
 @pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -216,7 +216,7 @@ def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
     for mask in ([True, False], [False, True], [False, False]):
         fleet.update(np.ma.array(["a", "b"], mask=mask), [1.0, 2.0])
     assert dict(zip(fleet.keys(), fleet.counts()["n_seen"], strict=True)) == {"a": 4, "b": 7}
-    assert fleet.n_keyless == 5
+    assert fleet.n_missing_keys == 5
 
 
 def test_half_a_character_is_nobodys_key(tmp_path: Any) -> None:

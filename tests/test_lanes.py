@@ -7,27 +7,27 @@ import pytest
 from numba import njit
 
 from holdfast.models import GaussianMixture
-from holdfast.scheme.algorithm import HYPER, STEP
-from holdfast.scheme.columns import QUAD, columns, columns_to_rows, rows_to_columns
-from holdfast.scheme.elementary import at_least, at_most, exp, fma, log
-from holdfast.scheme.lanes import LANES, all_of, any_of, where
-from holdfast.scheme.many import bind_many, padded_size
-from holdfast.scheme.state import HEADER, HELD, SEEN
-from holdfast.scheme.step_sizes import Constant, shifted_power
+from holdfast.scheme.algorithm import HYPERPARAMETERS, STEP_PARAMETERS
+from holdfast.scheme.columns import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns
+from holdfast.scheme.elementary import exp, fma, log, maximum, minimum
+from holdfast.scheme.lanes import LANES, all_lanes, any_lane, select
+from holdfast.scheme.many import make_batched_kernels, padded_row_size
+from holdfast.scheme.state import HEADER_SIZE, N_BUFFERED, N_SEEN
+from holdfast.scheme.step_sizes import Constant, polynomial_decay
 
 SPECIAL = [0.0, -0.0, 1e-300, 1.0, -1.0, 709.0, -708.0, 1e300, np.inf, -np.inf, np.nan]
 
 
 def _functions(x, y):  # type: ignore[no-untyped-def]
-    positive = at_least(abs(x), 1e-300)
-    positive = at_most(positive, 1e300)
+    positive = maximum(abs(x), 1e-300)
+    positive = minimum(positive, 1e300)
     return (
         exp(x),
         log(positive),
         fma(x, y, 1.0),
-        where((x > 1.0) | (y <= 0.0), x - 2.0, -x / y),
-        where((x < y) & (x != 0.5), 1, x * y),
-        shifted_power(positive, np.array([0.7, 2.0, 0.6, 0.0])),
+        select((x > 1.0) | (y <= 0.0), x - 2.0, -x / y),
+        select((x < y) & (x != 0.5), 1, x * y),
+        polynomial_decay(positive, np.array([0.7, 2.0, 0.6, 0.0])),
     )
 
 
@@ -44,8 +44,8 @@ _functions = njit(error_model="numpy")(_functions)
 
 @njit(error_model="numpy")
 def of_lanes(x, y, out):  # type: ignore[no-untyped-def]
-    a, b, c, d, e, f = _functions(columns(x, 0)[0], columns(y, 0)[0])
-    told = columns(out.reshape(-1), 0)
+    a, b, c, d, e, f = _functions(lane_view(x, 0)[0], lane_view(y, 0)[0])
+    told = lane_view(out.reshape(-1), 0)
     told[0], told[1], told[2], told[3], told[4], told[5] = a, b, c, d, e, f
 
 
@@ -63,8 +63,8 @@ def test_functions_to_the_bit() -> None:
 
 @njit
 def questions(x):  # type: ignore[no-untyped-def]
-    lanes = columns(x, 0)[0]
-    return any_of(lanes > 0.0), all_of(lanes > 0.0), any_of(x[0] > 0.0), all_of(x[0] > 0.0)
+    lanes = lane_view(x, 0)[0]
+    return any_lane(lanes > 0.0), all_lanes(lanes > 0.0), any_lane(x[0] > 0.0), all_lanes(x[0] > 0.0)
 
 
 def test_questions_to_all_lanes() -> None:
@@ -83,7 +83,7 @@ def turned(states, streams, block, back):  # type: ignore[no-untyped-def]
     columns_to_rows(back, streams, 1, block, 3, n, 0, n)
 
 
-@pytest.mark.parametrize("size", [QUAD, 3 * QUAD])
+@pytest.mark.parametrize("size", [TILE_SIZE, 3 * TILE_SIZE])
 def test_rows_become_columns_and_rows_again(size: int) -> None:
     states = np.arange(40.0 * size).reshape(40, size)
     streams = np.random.default_rng(1).permutation(40)[: LANES + 1]
@@ -98,25 +98,25 @@ def test_streams_beside_each_other_do_not_touch() -> None:
     """One stream alone among others that do wild things, side by side and one after another, of unequal lengths."""
     rng = np.random.default_rng(2)
     model = GaussianMixture(2)
-    functions, hyper = model.functions(1), model.hyper(1)
-    many = bind_many(functions, "whitened", Constant.rule)
-    assert many.run is not None
-    settings = np.zeros(HYPER + len(hyper))
-    settings[:2], settings[STEP] = (9.0, 20.0), 0.05
+    functions, hyper = model.kernels(1), model.hyperparameters(1)
+    many = make_batched_kernels(functions, "whitened", Constant.rule)
+    assert many.run_lanes is not None
+    settings = np.zeros(HYPERPARAMETERS + len(hyper))
+    settings[:2], settings[STEP_PARAMETERS] = (9.0, 20.0), 0.05
     n = 2 * LANES + 11
-    states = np.zeros((n, padded_size(HEADER + functions.layout.size)))
+    states = np.zeros((n, padded_row_size(HEADER_SIZE + functions.layout.size)))
     for state in states:
-        functions.start(
-            rng.normal(rng.choice([-3.0, 3.0], (10, 1)), 1.0), state[HEADER:][: functions.layout.size], hyper, 0
+        functions.init(
+            rng.normal(rng.choice([-3.0, 3.0], (10, 1)), 1.0), state[HEADER_SIZE:][: functions.layout.size], hyper, 0
         )
-    states[:, SEEN], states[:, HELD] = 10.0, -1.0
+    states[:, N_SEEN], states[:, N_BUFFERED] = 10.0, -1.0
     counts = np.sort(rng.integers(1, 60, n))[::-1].copy()
     begins, streams = np.concatenate([[0], np.cumsum(counts)[:-1]]), rng.permutation(n)
     order = rng.permutation(counts.sum())
     points = rng.normal(0.0, 10.0 ** rng.integers(-3, 6, (len(order), 1)))
     side_by_side = (np.empty(many.block_size), np.empty(LANES, np.int64), False)
     answers = []
-    for run, room in ((many.run, side_by_side), (many.run_in_turn, (np.empty(many.work_size),))):
+    for run, room in ((many.run_lanes, side_by_side), (many.run_sequential, (np.empty(many.work_size),))):
         own, scores, fates = states.copy(), np.empty(len(order)), np.empty(len(order), np.int8)
         run(own, streams, begins, counts, order, points, settings, *room, scores, fates)
         answers.append((own, scores, fates))

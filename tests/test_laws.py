@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
-from holdfast.learners.step import FIELDS
+from holdfast.errors import HoldfastError, HoldfastWarning, InvalidInputError
+from holdfast.learners.step import STEP_FIELDS
 from laws import CASES, assert_same, assert_sound
 
 # Whether a component has a copy or many rows are dropped depends on the stream drawn: it may be told.
@@ -48,7 +48,7 @@ def rows_of(stream):
 def case_bytes(case):
     """A learner that has seen nothing, and raises at bad points."""
     learner = case.learner()
-    learner.on_bad = "raise"
+    learner.on_invalid = "raise"
     return learner.to_bytes()
 
 
@@ -72,7 +72,7 @@ def test_batch_is_loop_however_it_is_cut(case, seed, cuts):
     traces = [pieces.process(*cut(stream, a, b), record=record) for a, b in pairwise(cuts) if a < b]
     assert_same(loop.state, whole.state)
     assert_same(pieces.state, whole.state)
-    for name in FIELDS:
+    for name in STEP_FIELDS:
         assert_same([getattr(step, name) for step in steps], getattr(trace, name))
         assert_same(np.concatenate([getattr(t, name) for t in traces]), getattr(trace, name))
     for alarms in ([a for step in steps for a in step.alarms], [a for t in traces for a in t.alarms]):
@@ -98,7 +98,7 @@ def test_restored_is_continued(case, seed, at):
         assert again.to_bytes() == first.to_bytes()
         continued = again.process(*cut(stream, at, ROWS))
         assert_same(again.state, whole.state)
-        for name in FIELDS:
+        for name in STEP_FIELDS:
             assert_same(getattr(continued, name), getattr(trace, name)[at:])
         assert continued.alarms == [alarm for alarm in trace.alarms if alarm.row >= at]
     assert first.n_seen == at
@@ -124,7 +124,7 @@ def test_assessed_is_what_is_said_next_and_learns_nothing(case):
         assert learner.to_bytes() == before
         assert repr(batch.step(0)) == repr(said)
         next_said = hf.from_bytes(before).update(*row)
-        for name in ("score", "dropped", "p_value", "anomaly", "bad"):
+        for name in ("score", "rejected", "p_value", "anomaly", "invalid"):
             assert_same(getattr(said, name), getattr(next_said, name))
 
 
@@ -170,7 +170,7 @@ def test_bad_points_never_poison(case, seed, places, bad):
     broken = tuple(np.insert(part.astype(float), sorted(places), bad, axis=0) for part in stream)
     with pytest.warns(HoldfastWarning, match=f"{len(places)} of {ROWS + len(places)} rows could not be used"):
         trace = dirty.process(*broken)
-    assert trace.bad.sum() == dirty.n_bad == len(places)
+    assert trace.bad.sum() == dirty.n_invalid == len(places)
     assert np.isnan(trace.score[trace.bad]).all()
     assert not trace.dropped[trace.bad].any()
     if not case.keeps_time:
@@ -187,9 +187,9 @@ def test_bad_points_never_poison(case, seed, places, bad):
 @every_case
 def test_bad_points_raise_where_asked_and_nothing_is_learnt(case):
     learner = case.learner()
-    learner.on_bad = "raise"
+    learner.on_invalid = "raise"
     stream = stream_of(case)
-    with pytest.raises(BadInputError, match="row 0"):
+    with pytest.raises(InvalidInputError, match="row 0"):
         learner.process(*(np.full_like(part[:5], np.inf) for part in stream))
     assert learner.to_bytes() == case_bytes(case)
     learner.process(*stream)
@@ -197,9 +197,9 @@ def test_bad_points_raise_where_asked_and_nothing_is_learnt(case):
     broken = tuple(part.astype(float) for part in stream_of(case, 1))
     for part in broken:
         part[3] = np.inf
-    with pytest.raises(BadInputError, match="row 3"):
+    with pytest.raises(InvalidInputError, match="row 3"):
         learner.process(*broken)
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         learner.update(*(part[3] for part in broken))
     assert learner.to_bytes() == before
 
@@ -211,8 +211,8 @@ def test_estimates_are_sound_and_counts_agree(case, seed):
     trace = learner.process(*stream_of(case, seed))
     assert_sound(learner)
     assert learner.n_seen == ROWS
-    assert learner.n_dropped == trace.dropped.sum()
-    assert learner.n_bad == 0
+    assert learner.n_rejected == trace.dropped.sum()
+    assert learner.n_invalid == 0
     assert np.isnan(trace.score[: learner.n_init]).all()
     assert np.isfinite(trace.score[learner.n_init :]).all()
     if case.on_autopilot:
@@ -261,7 +261,7 @@ def test_a_dropped_point_changes_nothing_but_its_count(case):
     before, after = case.learner(), case.learner()
     before.process(*cut(stream, 0, row))
     after.process(*cut(stream, 0, row + 1))
-    assert after.n_dropped == before.n_dropped + 1
+    assert after.n_rejected == before.n_rejected + 1
     for name in case.learner().model.estimates:
         assert_same(getattr(before, name), getattr(after, name))
     if not case.on_autopilot:  # which also takes note of it

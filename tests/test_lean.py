@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.alarms.channel import LONG, channel_functions
-from holdfast.alarms.layout import FAR_ABOVE, FAR_BELOW, SEEN, places_of
-from holdfast.autopilot.sizes import LEAN
+from holdfast.alarms.channel import COUNTER_WRAP_POINTS, make_e_process
+from holdfast.alarms.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
+from holdfast.autopilot.sizes import COMPACT
 from holdfast.benchmarks.delays import Kind
 from holdfast.benchmarks.lean import bytes_of, noticed
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from laws import assert_same, assert_sound
 
 
 def lean(**settings):
-    return hf.SRA(memory="lean", **settings)
+    return hf.SRA(memory="compact", **settings)
 
 
 def normal(seed, *shape):
@@ -26,23 +26,23 @@ def normal(seed, *shape):
 def test_it_is_small():
     learner = lean()
     learner.process(normal(0, 100))
-    assert 8 * (len(learner.state) - learner.n_init) == bytes_of("lean", 1) <= 512
-    assert bytes_of("lean", 2) <= 600
+    assert 8 * (len(learner.state) - learner.n_init) == bytes_of("compact", 1) <= 512
+    assert bytes_of("compact", 2) <= 600
     assert bytes_of("full", 1) <= bytes_of("full", 2) <= 3000
 
 
 def test_it_is_a_setting_like_others():
     learner = lean(far=1e-3)
-    assert learner.get_params()["memory"] == "lean"
-    assert repr(learner) == "SRA(far=0.001, memory='lean')"
-    assert learner.clone().memory == "lean"
-    assert hf.from_bytes(learner.to_bytes()).memory == "lean"
-    with pytest.raises(BadInputError, match="memory must be one of full, lean"):
+    assert learner.get_params()["memory"] == "compact"
+    assert repr(learner) == "SRA(far=0.001, memory='compact')"
+    assert learner.clone().memory == "compact"
+    assert hf.from_bytes(learner.to_bytes()).memory == "compact"
+    with pytest.raises(InvalidInputError, match="memory must be one of full, lean"):
         hf.SRA(memory="leaner")
-    with pytest.raises(BadInputError, match="runs without rho"):
+    with pytest.raises(InvalidInputError, match="runs without rho"):
         lean(rho=0.01)
     for told in ({"lags": 2}, {"season": 24}):
-        with pytest.raises(BadInputError, match="no room for lags and season"):
+        with pytest.raises(InvalidInputError, match="no room for lags and season"):
             lean(**told)
 
 
@@ -57,7 +57,7 @@ def test_alarms_say_what_happened(scale):
     (change,) = (alarm for alarm in trace.alarms if alarm.kind == "change")
     assert (anomaly.kind, anomaly.direction) == ("anomaly", "up")
     assert anomaly.p_value <= 1e-4
-    assert trace.dropped[500]
+    assert trace.rejected[500]
     assert 1000 <= change.row <= 1010
     assert abs(change.onset - 1000) <= 3
     assert change.direction == "up"
@@ -78,7 +78,7 @@ def test_it_is_never_deaf_however_far_the_stream_goes(jump):
         trace = learner.process(y[1000:])
         assert abs(learner.means.item() - jump) < 0.35
         assert 0.6 < learner.covariances.item() < 1.6
-        assert trace.dropped[60:].mean() < 0.02
+        assert trace.rejected[60:].mean() < 0.02
         assert sum(alarm.kind == "change" for alarm in trace.alarms) == 1
 
 
@@ -87,7 +87,7 @@ def test_the_origin_goes_along_with_a_drift():
     learner = lean()
     trace = learner.process(y, record="means")
     assert np.abs(trace.means[1000:, 0, 0] - 2.5 * np.arange(1000, 40_000)).max() < 100.0
-    own = learner._engine.layout.view(learner._engine.cell.theta, "experts")
+    own = learner._engine.layout.view(learner._engine.buffer.theta, "experts")
     assert np.abs(own[:, 1]).max() < 3e4
 
 
@@ -97,7 +97,7 @@ def test_a_burst_moves_nothing_and_a_constant_raises_nothing():
         learner.process(normal(seed, 1000))
         before = learner.means.item()
         trace = learner.process(np.random.default_rng(seed).uniform(15.0, 60.0, 8) * (-1.0) ** np.arange(8))
-        assert trace.dropped.all()
+        assert trace.rejected.all()
         assert not trace.change.any()
         assert trace.anomaly[0]
         assert not learner.process(normal(50 + seed, 100)).change.any()
@@ -106,7 +106,7 @@ def test_a_burst_moves_nothing_and_a_constant_raises_nothing():
         learner = lean()
         trace = learner.process(np.full(600, level))
         assert trace.alarms == []
-        assert not trace.dropped.any()
+        assert not trace.rejected.any()
         np.testing.assert_allclose(learner.means, level, rtol=1e-6, atol=1e-6)
 
 
@@ -126,23 +126,31 @@ def test_a_slice_of_the_promise(spoilt):
 
 def test_it_is_hardly_later_than_the_full_one():
     for kind, most in ((Kind("", 1.0, 1.0), 1.5), (Kind("", 3.0, 1.0), 1.5), (Kind("", 0.0, 2.0), 1.8)):
-        full, small = (noticed(kind, 0.0, 20, memory=memory) for memory in ("full", "lean"))
+        full, small = (noticed(kind, 0.0, 20, memory=memory) for memory in ("full", "compact"))
         assert small.share >= 0.95
         assert small.delay <= most * full.delay
 
 
 def test_counts_in_32_bits_go_on_for_ever():
     """A number of 32 bits does not grow by one any more at 2^24."""
-    own = np.zeros(places_of(LEAN).channel, np.float32)
-    own[SEEN], own[FAR_ABOVE + 2], own[FAR_BELOW + 2] = 2.0 * LONG - 1.0, 2.0 * LONG - 5.0, 7.0
-    channel_functions(LEAN).count(own)
-    assert own[[SEEN, FAR_ABOVE + 2, FAR_BELOW + 2]].tolist() == [LONG, LONG - 5.0, 7.0 - LONG]
+    own = np.zeros(channel_layout(COMPACT).channel_size, np.float32)
+    own[N_SEEN], own[CLUSTER_ABOVE + 2], own[CLUSTER_BELOW + 2] = (
+        2.0 * COUNTER_WRAP_POINTS - 1.0,
+        2.0 * COUNTER_WRAP_POINTS - 5.0,
+        7.0,
+    )
+    make_e_process(COMPACT).count_point(own)
+    assert own[[N_SEEN, CLUSTER_ABOVE + 2, CLUSTER_BELOW + 2]].tolist() == [
+        COUNTER_WRAP_POINTS,
+        COUNTER_WRAP_POINTS - 5.0,
+        7.0 - COUNTER_WRAP_POINTS,
+    ]
     learner = lean()
     learner.process(normal(0, 100))
-    counts = learner._engine.layout.view(learner._engine.cell.theta, "counts")
-    counts[:] = 2.0 * LONG - 1.0
+    counts = learner._engine.layout.view(learner._engine.buffer.theta, "counts")
+    counts[:] = 2.0 * COUNTER_WRAP_POINTS - 1.0
     learner.process(normal(1, 1))
-    assert (counts == LONG).all()
+    assert (counts == COUNTER_WRAP_POINTS).all()
 
 
 @pytest.mark.long

@@ -11,9 +11,9 @@ import pytest
 
 import holdfast as hf
 from exponential import Exponential
-from holdfast.errors import BadInputError, HoldfastWarning
-from holdfast.models import GaussianMixture, LinearRegression, Penalty, PoissonMixture
-from holdfast.scheme import Constant, OneOverT, kernel
+from holdfast.errors import HoldfastWarning, InvalidInputError
+from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, PoissonMixture
+from holdfast.scheme import Constant, InverseTime, kernel
 
 Y = np.random.default_rng(0).normal(size=300)
 
@@ -46,14 +46,14 @@ def test_the_paper_s_settings_give_the_paper_s_step():
         {"warmup": -1},
         {"seed": -1},
         {"far": 0.0},
-        {"on_bad": "ignore"},
+        {"on_invalid": "ignore"},
         {"model": GaussianMixture(), "n_components": 2},
         {"model": "GaussianMixture"},
     ],
     ids=str,
 )
 def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         hf.SRA(**settings)
 
 
@@ -65,15 +65,15 @@ def test_settings_that_make_no_sense_are_refused(settings):
         lambda: hf.StochasticApproximation(norm="huge").process(Y),
         lambda: hf.StochasticApproximation(LinearRegression(), norm="mean").update(1.0, 2.0),
         lambda: LinearRegression(l2=-1.0),
-        lambda: Penalty(weight=-1.0),
-        lambda: Penalty(scale=0.0),
-        lambda: PoissonMixture(penalty=Penalty(mean=0.1)),
-        lambda: hf.SRA(penalty=Penalty(centre=(1.0, 2.0))).process(Y),
+        lambda: ConjugatePrior(weight=-1.0),
+        lambda: ConjugatePrior(scale=0.0),
+        lambda: PoissonMixture(penalty=ConjugatePrior(mean=0.1)),
+        lambda: hf.SRA(penalty=ConjugatePrior(center=(1.0, 2.0))).process(Y),
         lambda: hf.SDEM(2, alpha=-1.0),
     ],
 )
 def test_other_settings_that_make_no_sense_are_refused(make):
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         make()
 
 
@@ -84,7 +84,7 @@ def test_without_a_threshold_sra_is_sem():
 
 def test_iem_is_sdem_with_one_over_t():
     iem = hf.IEM(2)
-    sdem = hf.StochasticApproximation(GaussianMixture(2, smoothing=1.0), OneOverT())
+    sdem = hf.StochasticApproximation(GaussianMixture(2, smoothing=1.0), InverseTime())
     np.testing.assert_array_equal(iem.process(Y).score, sdem.process(Y).score)
 
 
@@ -98,8 +98,8 @@ def test_every_point_weighs_the_same_in_iem():
 def test_the_threshold_waits_for_the_warm_up():
     y = Y.copy()
     y[[20, 49, 50, 200]] = 100.0
-    assert np.flatnonzero(hf.SRA(rho=0.01, warmup=50).process(y).dropped).tolist() == [50, 200]
-    assert hf.SRA(rho=0.01, warmup=0).process(y).dropped[[20, 49, 50, 200]].all()
+    assert np.flatnonzero(hf.SRA(rho=0.01, warmup=50).process(y).rejected).tolist() == [50, 200]
+    assert hf.SRA(rho=0.01, warmup=0).process(y).rejected[[20, 49, 50, 200]].all()
 
 
 def test_the_seed_is_all_the_chance_there_is():
@@ -112,7 +112,7 @@ def test_the_seed_is_all_the_chance_there_is():
 def test_a_penalty_keeps_a_component_alive():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 500) + 50.0 * (np.arange(500) % 2), rng.normal(0.0, 1.0, 5000)])
-    learner = hf.SEM(2, rho=0.05, penalty=Penalty(weight=0.05, mean=0.05, covariance=0.05))
+    learner = hf.SEM(2, rho=0.05, penalty=ConjugatePrior(weight=0.05, mean=0.05, covariance=0.05))
     learner.process(y)  # without a word of a lost component, which is what the same without a penalty gives
     with pytest.warns(HoldfastWarning, match="has lost its points"):
         hf.SEM(2, rho=0.05).process(y)
@@ -129,7 +129,7 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
     learner = hf.SRA(rho=0.01)
     with pytest.warns(HoldfastWarning):
         trace = learner.process(far)
-    assert trace.dropped[1000:].all()
+    assert trace.rejected[1000:].all()
     np.testing.assert_allclose(learner.means, 0.0, atol=0.3)
 
 
@@ -140,13 +140,13 @@ def test_patience_follows_a_change_beyond_the_threshold():
     y[2400] = 100.0
     deaf, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
     with pytest.warns(HoldfastWarning):
-        assert deaf.process(y).dropped[1000:].all()
+        assert deaf.process(y).rejected[1000:].all()
     np.testing.assert_allclose(deaf.means, 0.0, atol=0.3)
     trace = patient.process(y)
-    assert trace.dropped[1000:1020].all()
-    assert not trace.dropped[1020:1070].any()
+    assert trace.rejected[1000:1020].all()
+    assert not trace.rejected[1020:1070].any()
     np.testing.assert_allclose(patient.means, 20.0, atol=0.5)
-    assert trace.dropped[2400]
+    assert trace.rejected[2400]
 
 
 def test_a_burst_shorter_than_the_patience_changes_nothing():
@@ -154,21 +154,21 @@ def test_a_burst_shorter_than_the_patience_changes_nothing():
     y[1000:1019] = 20.0
     usual, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
     trace = usual.process(y)
-    assert trace.dropped[1000:1019].all()
+    assert trace.rejected[1000:1019].all()
     np.testing.assert_array_equal(patient.process(y).score, trace.score)
     np.testing.assert_array_equal(patient.means, usual.means)
     y[1019:1040] = 20.0
     more = hf.SRA(rho=0.01, patience=20)
-    assert not more.process(y).dropped[1020:1040].any()  # the price: what comes after the twentieth is learnt
+    assert not more.process(y).rejected[1020:1040].any()  # the price: what comes after the twentieth is learnt
     assert more.covariances.item() != usual.covariances.item()
 
 
 def test_patience_needs_a_threshold_and_a_warm_up():
-    with pytest.raises(BadInputError, match="patience is for a threshold of your own"):
+    with pytest.raises(InvalidInputError, match="patience is for a threshold of your own"):
         hf.SRA(patience=20)
-    with pytest.raises(BadInputError, match="warmup must not be 0"):
+    with pytest.raises(InvalidInputError, match="warmup must not be 0"):
         hf.SRA(rho=0.01, warmup=0, patience=20)
-    with pytest.raises(BadInputError, match="patience"):
+    with pytest.raises(InvalidInputError, match="patience"):
         hf.SRA(rho=0.01, patience=-1)
 
 
@@ -177,11 +177,11 @@ def test_steps_and_traces_show_themselves():
     trace = learner.process(Y)
     assert repr(trace).startswith("Trace(")
     step = learner.update(100.0)
-    assert step.dropped
+    assert step.rejected
     assert math.isnan(step.change_score)
     assert "dropped=True" in repr(step)
     assert list(step)[2] is True
-    assert step.as_dict()["score"] == step.score
+    assert step.to_dict()["score"] == step.score
     assert learner.update(0.1) != step
     assert hf.SRA().update(1.0).score != hf.SRA().update(1.0).score  # NaN before the start
 
@@ -189,9 +189,9 @@ def test_steps_and_traces_show_themselves():
 def test_settings_are_given_once():
     learner = hf.SRA()
     for name in ("gamma", "rho", "n_components", "far", "norm", "seed"):
-        with pytest.raises(BadInputError, match=f"{name} is fixed"):
+        with pytest.raises(InvalidInputError, match=f"{name} is fixed"):
             setattr(learner, name, 0.5)
-    learner.on_bad = "raise"
+    learner.on_invalid = "raise"
     assert learner.threshold is None
     learner.process(Y)
     assert round(learner.threshold, 2) == 3.89
@@ -228,14 +228,14 @@ def test_steps_can_be_sent_elsewhere():
     for step in (learner.update(0.1), learner.update(100.0), learner.update(math.nan)):
         again = pickle.loads(pickle.dumps(step))
         assert again == step
-        assert copy.copy(step).bad == step.bad
-    assert learner.update(math.nan).bad
+        assert copy.copy(step).invalid == step.invalid
+    assert learner.update(math.nan).invalid
 
 
 def test_a_trace_goes_into_a_dataframe():
     trace = hf.SRA().process(Y)
-    frame = pd.DataFrame(trace.as_dict())
-    assert list(frame.columns) == ["score", "change_score", "dropped", "p_value", "anomaly", "change", "bad"]
+    frame = pd.DataFrame(trace.to_dict())
+    assert list(frame.columns) == ["score", "change_score", "rejected", "p_value", "anomaly", "change", "invalid"]
     assert len(frame) == len(Y)
 
 
@@ -268,8 +268,8 @@ def lost(theta, y, hyper, work, missing):
 
 @dataclass(frozen=True)
 class Holed(Exponential):
-    def functions(self, width):
-        return replace(super().functions(width), evaluate=lost)
+    def kernels(self, width):
+        return replace(super().kernels(width), evaluate=lost)
 
 
 def test_a_model_that_gives_no_score_is_still_counted_once():
@@ -277,9 +277,9 @@ def test_a_model_that_gives_no_score_is_still_counted_once():
     for x in np.linspace(0.5, 2.5, 200).tolist():
         learner.update(x)
     assert learner.n_seen == 200
-    assert learner.n_bad == 0
+    assert learner.n_invalid == 0
 
 
 def test_gamma_must_have_a_square():
-    with pytest.raises(BadInputError, match="cannot be squared"):
+    with pytest.raises(InvalidInputError, match="cannot be squared"):
         hf.SRA(gamma=1e200)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from holdfast.datasets import load_skab, load_smtp, load_thyroid, load_well_log
-from holdfast.datasets.skab import standardise_by_start, transition_starts
-from holdfast.datasets.sources import SOURCES
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.datasets.skab import find_transition_starts, standardize_by_first_rows
+from holdfast.datasets.sources import REMOTE_FILES
+from holdfast.errors import InvalidInputError, MissingExtraError
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -137,7 +137,7 @@ def test_skab_is_the_version_that_has_the_outliers():
 
 @pytest.mark.usefixtures("real_data")
 def test_skab_standardised_as_in_the_notebook():
-    raw, scaled = load_skab()[3].y, load_skab(standardise=20)[3].y
+    raw, scaled = load_skab()[3].y, load_skab(standardize=20)[3].y
     current = scaled[:, 2]
     assert round(current.mean(), 6) == 1.130708
     assert round(current.std(ddof=1), 6) == 49.773051
@@ -145,7 +145,7 @@ def test_skab_standardised_as_in_the_notebook():
     assert np.flatnonzero(current > 10).tolist() == [337, 494]
     np.testing.assert_allclose(scaled[:20].mean(axis=0), 0, atol=1e-11)
     np.testing.assert_allclose(scaled[:20].std(axis=0), 1)
-    by_hundred = load_skab(standardise=100)[3].y
+    by_hundred = load_skab(standardize=100)[3].y
     np.testing.assert_allclose(by_hundred, (raw - raw[:100].mean(axis=0)) / raw[:100].std(axis=0), rtol=1e-9, atol=1e-9)
 
 
@@ -180,13 +180,13 @@ def test_thyroid():
 
 def test_every_file_of_the_shared_folder_has_the_listed_sum(real_data):
     sums = dict(line.split(maxsplit=1)[::-1] for line in (DATA / "SHA256SUMS").read_text().splitlines())
-    for name, source in SOURCES.items():
+    for name, source in REMOTE_FILES.items():
         assert sums[name] == source.sha256
 
 
 def test_addresses_are_pinned():
-    assert len(SOURCES) == 3 + 34 + 24
-    for source in SOURCES.values():
+    assert len(REMOTE_FILES) == 3 + 34 + 24
+    for source in REMOTE_FILES.values():
         host, _, commit = source.url.split("/")[2], *source.url.split("/")[4:6]
         assert host == "raw.githubusercontent.com"
         assert len(commit) == 40
@@ -204,25 +204,25 @@ def test_addresses_are_pinned():
         (lambda: load_well_log(annotations="mine"), "annotations: expected 'paper' or 'tcpd', got 'mine'"),
         (lambda: load_skab("valve3"), "group: expected 'valve1', 'valve2' or 'other', got 'valve3'"),
         (lambda: load_skab(annotations="tcpd"), "annotations: expected 'paper' or 'all', got 'tcpd'"),
-        (lambda: load_skab(standardise=1), "standardise must be a whole number of at least 2, got 1"),
-        (lambda: load_skab(standardise=20.0), "standardise must be a whole number"),
-        (lambda: load_skab(standardise=True), "standardise must be a whole number"),
+        (lambda: load_skab(standardize=1), "standardise must be a whole number of at least 2, got 1"),
+        (lambda: load_skab(standardize=20.0), "standardise must be a whole number"),
+        (lambda: load_skab(standardize=True), "standardise must be a whole number"),
     ],
 )
 def test_settings_are_checked_before_anything_is_fetched(load, message, monkeypatch):
     monkeypatch.setenv("HOLDFAST_DATA", "nowhere")
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         load()
 
 
 def test_a_variable_constant_at_the_start_is_only_centred():
     y = np.array([[0.1, 1.0], [0.1, 3.0], [0.1, 2.0], [0.4, 4.0]])
-    scaled = standardise_by_start(y, 3)
+    scaled = standardize_by_first_rows(y, 3)
     assert scaled[:3, 0].tolist() == [0, 0, 0]  # although the mean of three times 0.1 is not 0.1
     assert scaled[3, 0] == pytest.approx(0.3)
     assert scaled[3, 1] == pytest.approx(2 / np.std([1, 3, 2]))
-    with pytest.raises(BadInputError, match="standardise: expected at most 4"):
-        standardise_by_start(y, 5)
+    with pytest.raises(InvalidInputError, match="standardise: expected at most 4"):
+        standardize_by_first_rows(y, 5)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_variable_constant_at_the_start_is_only_centred():
 def test_starts_of_transitions_where_marks_are_missing(marks, anomalous, starts):
     labels = np.zeros(100)
     labels[anomalous] = 1
-    assert transition_starts(np.array(marks), labels) == starts
+    assert find_transition_starts(np.array(marks), labels) == starts
 
 
 def test_without_scipy(monkeypatch):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.streams import Results
-from holdfast.streams.records import LONGEST, NO_RECORD, NO_TIME, NOT_JSON, NOT_UTF8, TOO_LONG
-from holdfast.streams.refusals import SHOWN
-from holdfast.streams.tally import BEYOND, NO_VALUE
+from holdfast.streams import BatchResult
+from holdfast.streams.records import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD, NOT_JSON, NOT_UTF8, RECORD_TOO_LONG
+from holdfast.streams.refusals import MAX_KEPT_REJECTS
+from holdfast.streams.tally import NO_VALUE, OUT_OF_RANGE
 
 # That some points could not be used is told, once.
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -30,9 +30,9 @@ BAD_JSON: list[tuple[str, Maker]] = [
     (NOT_JSON, lambda i: b"[" * 5000),
     (NOT_JSON, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 5000)),  # more digits than Python reads
     (NOT_JSON, lambda i: b"\x00"),
-    (NO_RECORD, lambda i: b"null"),
-    (NO_RECORD, lambda i: b'"1.5"'),
-    (NO_RECORD, lambda i: b"[]"),
+    (NOT_A_RECORD, lambda i: b"null"),
+    (NOT_A_RECORD, lambda i: b'"1.5"'),
+    (NOT_A_RECORD, lambda i: b"[]"),
     ("no column 'a'", lambda i: b'{"time": %d, "A": 1.5}' % i),
     ("no column 'a'", lambda i: b"{}"),
     ("no column 'a'", lambda i: b"[1.5, 2.5]"),
@@ -45,10 +45,10 @@ BAD_JSON: list[tuple[str, Maker]] = [
     (NOT_UTF8, lambda i: b'{"time": %d, "a": 1.5, "note": "\xff"}' % i),
     (NO_VALUE, lambda i: b'{"time": %d, "a": NaN}' % i),
     (NO_VALUE, lambda i: b'{"time": %d, "a": null}' % i),
-    (BEYOND, lambda i: b'{"time": %d, "a": 1e400}' % i),
-    (BEYOND, lambda i: b'{"time": %d, "a": -Infinity}' % i),
-    (BEYOND, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 400)),
-    (BEYOND, lambda i: b'{"time": %d, "a": 1e200}' % i),
+    (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": 1e400}' % i),
+    (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": -Infinity}' % i),
+    (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": %s}' % (i, b"9" * 400)),
+    (OUT_OF_RANGE, lambda i: b'{"time": %d, "a": 1e200}' % i),
 ]
 BAD_CSV: list[tuple[str, Maker]] = [
     ("not 3 fields", lambda i: b"%d" % i),
@@ -67,10 +67,10 @@ BAD_CSV: list[tuple[str, Maker]] = [
     (NOT_UTF8, lambda i: b"%d,1\xff,x" % i),
     (NO_VALUE, lambda i: b"%d,NaN,x" % i),
     (NO_VALUE, lambda i: b"%d,,x" % i),
-    (BEYOND, lambda i: b"%d,1e400,x" % i),
-    (BEYOND, lambda i: b"%d,-inf,x" % i),
-    (BEYOND, lambda i: b"%d,%s,x" % (i, b"9" * 400)),
-    (BEYOND, lambda i: b"%d,1e200,x" % i),
+    (OUT_OF_RANGE, lambda i: b"%d,1e400,x" % i),
+    (OUT_OF_RANGE, lambda i: b"%d,-inf,x" % i),
+    (OUT_OF_RANGE, lambda i: b"%d,%s,x" % (i, b"9" * 400)),
+    (OUT_OF_RANGE, lambda i: b"%d,1e200,x" % i),
 ]
 
 
@@ -91,7 +91,7 @@ def test_broken_records_among_good_ones(tmp_path: Path, form: str) -> None:
             numbers.append(i)
             good_lines.append(line)
         else:
-            reason, line = (TOO_LONG, b"x" * 10_000_000) if kind == len(bad) else (bad[kind][0], bad[kind][1](i))
+            reason, line = (RECORD_TOO_LONG, b"x" * 10_000_000) if kind == len(bad) else (bad[kind][0], bad[kind][1](i))
             made[reason] += 1
             first.append((reason, i))
         lines.append(line)
@@ -102,31 +102,31 @@ def test_broken_records_among_good_ones(tmp_path: Path, form: str) -> None:
     alone, among = heard(tmp_path / f"good.{form}"), heard(tmp_path / f"all.{form}")
     assert among["tally"].refused.counts == made
     assert sum(made.values()) == N_BAD
-    assert made[TOO_LONG] == N_LONG
+    assert made[RECORD_TOO_LONG] == N_LONG
     assert among["tally"].records == N_GOOD + N_BAD
     assert among["records"] == numbers
     assert alone["records"] == list(range(N_GOOD))
-    for name in ("score", "change_score", "p_value", "dropped", "anomaly", "change"):
+    for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
         assert b"".join(among[name]) == b"".join(alone[name]), name
     assert [numbers[record] for record in alone["alarms"]] == among["alarms"]
     assert len(alone["alarms"]) > 5
     shown = [(one.reason, one.place) for one in among["tally"].refused.first]
-    assert len(shown) == SHOWN
-    read = [one for one in first if one[0] not in (NO_VALUE, BEYOND)]  # those are found when they are learnt
-    assert [one for one in shown if one[0] not in (NO_VALUE, BEYOND)] == read[: len(shown)][:SHOWN]
-    assert LONGEST < 10_000_000
+    assert len(shown) == MAX_KEPT_REJECTS
+    read = [one for one in first if one[0] not in (NO_VALUE, OUT_OF_RANGE)]  # those are found when they are learnt
+    assert [one for one in shown if one[0] not in (NO_VALUE, OUT_OF_RANGE)] == read[: len(shown)][:MAX_KEPT_REJECTS]
+    assert MAX_RECORD_BYTES < 10_000_000
 
 
 def heard(path: Path) -> dict[str, Any]:
     """What is said of the good points of a file."""
     got: dict[str, Any] = {name: [] for name in ("records", "alarms")}
 
-    def hear(results: Results) -> None:
-        good = ~results.trace.bad
-        got["records"] += results.records[good].tolist()
-        got["alarms"] += [row["record"] for row in results.alarm_rows()]
-        for name in ("score", "change_score", "p_value", "dropped", "anomaly", "change"):
+    def hear(results: BatchResult) -> None:
+        good = ~results.trace.invalid
+        got["records"] += results.record_indexes[good].tolist()
+        got["alarms"] += [row["record"] for row in results.alarm_records()]
+        for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
             got.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[good].tobytes())
 
-    got["tally"] = hf.run(path, hf.SRA(), hear).tally
+    got["tally"] = hf.run(path, hf.SRA(), hear).stats
     return got

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.metrics import SegmentMSE, benefit_auc, benefit_roc, match_components, segment_mse
 
 nan, inf = math.nan, math.inf
@@ -212,7 +212,7 @@ def test_a_perfect_causal_score_gets_three_quarters():
     ],
 )
 def test_bad_arguments_of_the_curve_are_named(arguments, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         benefit_auc(**({"scores": np.arange(5.0), "change_points": 2, "tolerance": 1} | arguments))
 
 
@@ -253,7 +253,7 @@ def test_matching_passes_over_rows_that_are_not_finite():
     np.testing.assert_array_equal(match_components(means, true), [1, 0])
     np.testing.assert_array_equal(match_components(means[:, ::-1], true), [0, 1])
     np.testing.assert_array_equal(match_components(means, true[:, ::-1]), [0, 1])
-    with pytest.raises(BadInputError, match="at least one row that is finite"):
+    with pytest.raises(InvalidInputError, match="at least one row that is finite"):
         match_components(means[1:], true[1:])
     np.testing.assert_array_equal(sorted(match_components(means[:1] * 1e200 + 1e200, true[:1])), [0, 1])
 
@@ -359,10 +359,10 @@ def test_nan_shows_in_its_span_and_only_there():
 )
 def test_bad_arguments_of_the_errors_are_named(arguments, message):
     good = {"means": np.zeros((20, 2, 1)), "true_means": np.zeros((20, 2, 1)), "change_point": 10}
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         segment_mse(**(good | {"tau": 5, "tau_start": 3} | arguments))
 
 
 def test_too_many_components_are_refused():
-    with pytest.raises(BadInputError, match="at most 16 components, got 17"):
+    with pytest.raises(InvalidInputError, match="at most 16 components, got 17"):
         match_components(np.zeros((1, 17, 1)), np.zeros((1, 17, 1)))

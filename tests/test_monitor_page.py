@@ -291,7 +291,7 @@ def test_the_buffer_has_no_gaps_and_no_doubles(served: Served, page: Page) -> No
         assert merged["rows"] == [0, *ends[:-1]]
         assert merged["low"][0] == [10 * row for row in merged["rows"]]
         assert merged["high"][0] == [10 * (end - 1) for end in ends]
-        assert sum(merged["n_dropped"]) == 1
+        assert sum(merged["n_rejected"]) == 1
     assert min(got["even"]["counts"][:-1]) >= 5 > min(got["merged"]["counts"][:-1])
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from holdfast.datasets import make_abrupt
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import SRA
-from holdfast.metrics import Movement, largest_movement
+from holdfast.metrics import MeanShift, largest_mean_shift
 
 
 def slow_sizes(means, window):
@@ -34,7 +34,7 @@ def slow_sizes(means, window):
 def test_it_is_the_largest_of_all_rows(means, window, n_before):
     sizes = slow_sizes(means, window)
     padded = np.concatenate([np.full((n_before, *means.shape[1:]), math.nan), means])
-    row, size = largest_movement(padded, window)
+    row, size = largest_mean_shift(padded, window)
     assert size == pytest.approx(max(sizes.values()), abs=1e-9)
     assert sizes[row - n_before] == pytest.approx(size, abs=1e-9)
 
@@ -43,7 +43,7 @@ def test_a_jump_is_named_by_its_first_row():
     means = np.zeros((100, 2, 1))
     means[40:, 0] = 3.0
     means[40:, 1] = -4.0
-    assert largest_movement(means, window=20) == Movement(40, 5.0)
+    assert largest_mean_shift(means, window=20) == MeanShift(40, 5.0)
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.01])
@@ -52,7 +52,7 @@ def test_the_lag_of_a_constant_step_is_as_the_docstring_says(rho, memories):
     change, window = 2000, round(memories / rho)
     steps = np.arange(4000) - change + 1
     means = np.where(steps > 0, 1.0 - np.exp(-rho * steps), 0.0).reshape(-1, 1, 1)
-    lag = largest_movement(means, window).row - change
+    lag = largest_mean_shift(means, window).row - change
     assert lag == pytest.approx(math.log(2.0 - math.exp(-rho * window)) / rho, abs=1.5)
     assert lag < math.log(2.0) / rho
 
@@ -61,7 +61,7 @@ def test_the_lag_of_a_constant_step_is_as_the_docstring_says(rho, memories):
 def test_it_finds_the_change_of_the_papers_stream(seed):
     stream = make_abrupt(seed=seed)
     learner = SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
-    row, size = largest_movement(learner.process(stream.y, record="means").means)
+    row, size = largest_mean_shift(learner.process(stream.y, record="means").means)
     assert 10_000 <= row <= 10_100
     assert 0.5 < size < math.sqrt(0.5)  # both means go 0.5, and the averages see most of it
 
@@ -69,17 +69,17 @@ def test_it_finds_the_change_of_the_papers_stream(seed):
 def test_a_level_far_from_zero_costs_no_digits():
     means = np.zeros((1000, 1, 1))
     means[600:] = 2.0**-10
-    assert largest_movement(means + 2.0**40, window=100) == Movement(600, 2.0**-10)
+    assert largest_mean_shift(means + 2.0**40, window=100) == MeanShift(600, 2.0**-10)
 
 
 def test_nothing_moved():
-    assert largest_movement(np.ones((10, 1, 1)), window=2) == Movement(2, 0.0)
+    assert largest_mean_shift(np.ones((10, 1, 1)), window=2) == MeanShift(2, 0.0)
 
 
 @pytest.mark.parametrize("window", [0, -3, 1.5, "a"])
 def test_a_window_is_a_number_of_rows(window):
-    with pytest.raises(BadInputError, match="window"):
-        largest_movement(np.zeros((10, 1, 1)), window)
+    with pytest.raises(InvalidInputError, match="window"):
+        largest_mean_shift(np.zeros((10, 1, 1)), window)
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_a_window_is_a_number_of_rows(window):
     ],
 )
 def test_means_that_cannot_be_used(means, message):
-    with pytest.raises(BadInputError, match=message):
-        largest_movement(means, window=4)
+    with pytest.raises(InvalidInputError, match=message):
+        largest_mean_shift(means, window=4)

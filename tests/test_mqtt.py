@@ -6,9 +6,9 @@ import time
 import pytest
 
 from brokers import MOSQUITTO, free_port, gather, mosquitto, points, values
-from holdfast.errors import BadInputError, HoldfastError, MissingExtraError
-from holdfast.streams.brokers.mqtt import MqttSink, MqttSource, sink_of, source_of
-from holdfast.streams.columns import Wanted
+from holdfast.errors import HoldfastError, InvalidInputError, MissingExtraError
+from holdfast.streams.brokers.mqtt import MqttSink, MqttSource, make_sink, make_source
+from holdfast.streams.columns import ColumnSpec
 
 mqtt = pytest.importorskip("paho.mqtt.client")
 needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="mosquitto is not installed")
@@ -42,7 +42,7 @@ def numbered(topic, first, last):
 
 def subscribe(server, topic):
     """Lets the broker know a source, for which it keeps messages from then on."""
-    source = source_of(f"{address(server)}/{topic}")
+    source = make_source(f"{address(server)}/{topic}")
     next(source.read(None))
     source.close()
 
@@ -52,25 +52,25 @@ def test_what_was_not_committed_comes_again(server):
     subscribe(server, "again/x")
     publish(server, *numbered("again/x", 0, 1000))  # without a Receive Maximum of ours 20 of them would come
     url = f"{address(server)}/again/x"
-    source = source_of(url)
+    source = make_source(url)
     batches = gather(source.read(None), 1000)
     assert values(batches) == list(range(1000))
     assert batches[-1].names == ("a",)
     source.close()
-    source = source_of(url)  # as after a crash
+    source = make_source(url)  # as after a crash
     batches = gather(source.read(None), 1000)
     assert values(batches) == list(range(1000))
     middle = next(batch for batch in batches if len(batch))
     source.committed(json.loads(json.dumps(middle.position)))
     time.sleep(0.2)
     source.close()
-    source = source_of(url)
+    source = make_source(url)
     rest = gather(source.read(middle.position), 1000 - len(middle), 1.5)
     assert values(rest) == list(range(len(middle), 1000))
     source.committed(rest[-1].position)
     time.sleep(0.2)
     source.close()
-    assert values(list(source_of(url, follow=False).read(rest[-1].position))) == []
+    assert values(list(make_source(url, follow=False).read(rest[-1].position))) == []
 
 
 @needs_broker
@@ -79,10 +79,10 @@ def test_topics_as_keys_and_what_cannot_be_read(server):
     good = [(f"keys/{name}/t", json.dumps({"a": i}).encode()) for i in range(30) for name in ("p", "q")]
     bad = [("keys/p", b"{"), ("keys/q", b"\xff"), ("keys/q", b'"text"'), ("keys/p/1/2", b'{"a": "x"}')]
     publish(server, *good[:30], *bad, *good[30:])
-    source = source_of(f"{address(server)}/keys/+/#", Wanted(key="topic"), follow=False)
+    source = make_source(f"{address(server)}/keys/+/#", ColumnSpec(key="topic"), follow=False)
     batches = list(source.read(None))
     assert sum(map(len, batches)) == 60
-    assert sum(batch.refused.total for batch in batches) == 4
+    assert sum(batch.rejects.total for batch in batches) == 4
     assert {key for batch in batches if batch.keys for key in batch.keys.values} == {"keys/p/t", "keys/q/t"}
 
 
@@ -102,12 +102,12 @@ def test_goes_on_after_the_broker_was_killed(tmp_path, caplog):
         server.kill()
         while "connection lost" not in caplog.text:
             time.sleep(0.01)
-        source.committed(found[-1].position)  # cannot be told to the broker before it is back
+        source.commit(found[-1].position)  # cannot be told to the broker before it is back
         server.start()
         publish(server, *numbered("kept/x", 400, 410))  # before the source is back
         found += gather(read, 410 - sum(map(len, found)))
         assert values(found) == list(range(410))
-        source.committed(found[-1].position)
+        source.commit(found[-1].position)
         time.sleep(0.2)
         source.close()
         assert values(list(MqttSource(address(server), "kept/x", follow=False).read(None))) == []
@@ -120,15 +120,15 @@ def test_goes_on_after_the_broker_was_killed(tmp_path, caplog):
 def test_sinks_tell_at_least_once(server):
     subscribe(server, "out/#")
     for what in ("points", "alarms"):
-        sink = sink_of(f"{address(server)}/out/{what}", what)
-        sink.rewind(None)
+        sink = make_sink(f"{address(server)}/out/{what}", what)
+        sink.truncate_to(None)
         sink.write(points(300, alarms=(10, 20)))
         assert sink.flush()["told"] == (300 if what == "points" else 2)
         sink.close()
-    source = source_of(f"{address(server)}/out/#", Wanted(columns=("a",), time="none"), follow=False)
+    source = make_source(f"{address(server)}/out/#", ColumnSpec(columns=("a",), time="none"), follow=False)
     batches = list(source.read(None))
     assert values(batches) == list(range(300))  # the alarms have no column a
-    assert sum(batch.refused.total for batch in batches) == 2
+    assert sum(batch.rejects.total for batch in batches) == 2
 
 
 @needs_broker
@@ -149,7 +149,7 @@ def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
     server = mosquitto(tmp_path)
     try:
         sink = MqttSink(address(server), "out/x", "points")
-        sink.rewind(None)
+        sink.truncate_to(None)
         sink.write(points(100))
         sink.flush()
         server.kill()
@@ -168,14 +168,14 @@ def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
 @needs_broker
 def test_mistakes_are_told_at_once(server, tmp_path):
     begun = time.monotonic()
-    with pytest.raises(BadInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
-        next(source_of(f"mqtt://me:secret@127.0.0.1:{free_port()}/a").read(None))
-    with pytest.raises(BadInputError, match="connection refused"):
-        sink_of(f"mqtt://127.0.0.1:{free_port()}/a").rewind(None)
+    with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
+        next(make_source(f"mqtt://me:secret@127.0.0.1:{free_port()}/a").read(None))
+    with pytest.raises(InvalidInputError, match="connection refused"):
+        make_sink(f"mqtt://127.0.0.1:{free_port()}/a").truncate_to(None)
     (tmp_path / "users").write_text("")
     closed = mosquitto(tmp_path, "allow_anonymous false", f"password_file {tmp_path / 'users'}")
-    with pytest.raises(BadInputError, match="not authorized") as error:
-        next(source_of(f"mqtt://me:secret@127.0.0.1:{closed.port}/a").read(None))
+    with pytest.raises(InvalidInputError, match="not authorized") as error:
+        next(make_source(f"mqtt://me:secret@127.0.0.1:{closed.port}/a").read(None))
     assert "secret" not in str(error.value)
     closed.kill()
     assert time.monotonic() - begun < 5
@@ -193,21 +193,21 @@ def test_mistakes_are_told_at_once(server, tmp_path):
     ],
 )
 def test_wrong_addresses(url, told):
-    with pytest.raises(BadInputError, match=told) as error:
-        next(iter(source_of(url).read(None)))
+    with pytest.raises(InvalidInputError, match=told) as error:
+        next(iter(make_source(url).read(None)))
     assert "secret" not in str(error.value)
 
 
 def test_wildcards_cannot_be_told_anything():
-    with pytest.raises(BadInputError, match="not a topic"):
-        sink_of("mqtt://host/a/#")
+    with pytest.raises(InvalidInputError, match="not a topic"):
+        make_sink("mqtt://host/a/#")
 
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
     for begin in (
-        lambda: next(iter(source_of("mqtt://host/a").read(None))),
-        lambda: sink_of("mqtt://host/a").rewind(None),
+        lambda: next(iter(make_source("mqtt://host/a").read(None))),
+        lambda: make_sink("mqtt://host/a").truncate_to(None),
     ):
         with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mqtt\]'"):
             begin()

@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.benchmarks import baselines, real_streams
 from holdfast.datasets import Stream, load_nab
-from holdfast.datasets.nab import WINDOWS
-from holdfast.errors import BadInputError
-from holdfast.metrics import hit_area, hit_curve, nab_score, rank_onset, running_rank, without_warm_up
-from holdfast.metrics.nab import window_rows
+from holdfast.datasets.nab import ANOMALY_WINDOW_ROWS
+from holdfast.errors import InvalidInputError
+from holdfast.metrics import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
+from holdfast.metrics.nab import find_windows
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -84,7 +84,7 @@ def slow_curve(levels, labels, firsts):
     for threshold in [math.inf, *reversed(thresholds)]:
         worth, false, hits, windows, rows = 0.0, 0, 0, 0, 0
         for level, label, first in zip(levels, labels, firsts, strict=True):
-            spans = window_rows(label)
+            spans = find_windows(label)
             flagged = [t for t in range(first, len(level)) if level[t] >= threshold]
             rows += len(level) - first
             for a, b in spans:
@@ -122,7 +122,7 @@ def test_the_curve_is_that_of_a_loop_over_thresholds(seed):
     for limit in (20.0, 150.0, 5000.0):
         x = (np.arange(100_000) + 0.5) / 100_000 * limit
         mean = expected[1][np.searchsorted(expected[0], x, side="right") - 1].mean()
-        assert hit_area(levels, labels, firsts, limit) == pytest.approx(mean, abs=1e-4)
+        assert detection_auc(levels, labels, firsts, limit) == pytest.approx(mean, abs=1e-4)
 
 
 # --- levels ----------------------------------------------------------------------------------------------------------
@@ -152,13 +152,13 @@ def test_ranks_do_not_depend_on_the_scale():
         (lambda: nab_score([[1, 2]], [[0, 1]], []), "got 1, 1 and 0"),
         (lambda: nab_score([[1, 2]], [[0, 1, 1]], [0]), r"labels\[0\]: expected shape \(2,\), got \(3,\)"),
         (lambda: nab_score([[1, 2]], [[0, 1]], [2]), r"firsts\[0\]: expected a row in 0..1, got 2"),
-        (lambda: hit_area([[1, 2]], [[0, 1]], [0], 0.0), "limit must be one finite number above 0"),
+        (lambda: detection_auc([[1, 2]], [[0, 1]], [0], 0.0), "limit must be one finite number above 0"),
         (lambda: rank_onset([1, 2], quiet=0), "quiet must be a whole number of at least 1"),
-        (lambda: without_warm_up([1, 2], n=2), "n: expected fewer than the 2 scores there are, got 2"),
+        (lambda: drop_probation([1, 2], n=2), "n: expected fewer than the 2 scores there are, got 2"),
     ],
 )
 def test_arguments_are_checked(call, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         call()
 
 
@@ -218,18 +218,18 @@ def real_data(monkeypatch):
 def test_the_series_and_their_windows_are_those_published():
     published = json.loads((DATA / "nab_part" / "windows.json").read_text())
     streams = load_nab()
-    assert [f"{name}.csv" for name in WINDOWS] == list(published)
-    assert [stream.name for stream in streams] == [f"NAB {name}" for name in WINDOWS]
+    assert [f"{name}.csv" for name in ANOMALY_WINDOW_ROWS] == list(published)
+    assert [stream.name for stream in streams] == [f"NAB {name}" for name in ANOMALY_WINDOW_ROWS]
     for stream, (name, windows) in zip(streams, published.items(), strict=True):
         with (DATA / "nab_part" / name).open() as file:
             times, values = zip(*list(csv.reader(file))[1:], strict=True)
         assert stream.y[:, 0].tolist() == [float(value) for value in values]
-        found = [[f"{times[a]}.000000", f"{times[b]}.000000"] for a, b in window_rows(stream.labels)]
+        found = [[f"{times[a]}.000000", f"{times[b]}.000000"] for a, b in find_windows(stream.labels)]
         assert found == windows
         assert stream.split == min(15 * len(stream) // 100, 750)
         assert not stream.labels[: stream.split].any()
     assert sum(len(stream) for stream in streams) == 123_523
-    assert sum(len(windows) for windows in WINDOWS.values()) == 39
+    assert sum(len(windows) for windows in ANOMALY_WINDOW_ROWS.values()) == 39
     assert (
         repr(streams[21]) == "Stream('NAB realKnownCause/nyc_taxi', 10320 rows x 1, 1035 anomalies, test from row 750)"
     )

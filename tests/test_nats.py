@@ -8,10 +8,10 @@ import time
 import pytest
 
 from brokers import free_port, gather, nats_server, points, values
-from holdfast.errors import BadInputError, CheckpointError, HoldfastError, MissingExtraError
-from holdfast.streams.brokers.nats import NatsSink, NatsSource, sink_of, source_of
-from holdfast.streams.columns import Wanted
-from holdfast.streams.places import source_at
+from holdfast.errors import CheckpointError, HoldfastError, InvalidInputError, MissingExtraError
+from holdfast.streams.brokers.nats import NatsSink, NatsSource, make_sink, make_source
+from holdfast.streams.columns import ColumnSpec
+from holdfast.streams.places import open_source
 
 nats = pytest.importorskip("nats")
 
@@ -78,21 +78,21 @@ def test_reads_once_from_the_beginning_and_from_a_position(server):
     make(server, "once")
     publish(server, *numbered("once.x", 0, 500), ("once.y", b'{"time": 1, "a": -1}'), *numbered("once.x", 500, 3000))
     url = f"{address(server)}/once.x"
-    batches = list(source_of(url, follow=False).read(None))
+    batches = list(make_source(url, follow=False).read(None))
     assert values(batches) == list(range(3000))
     assert batches[-1].position["sequence"] == 3001
-    assert batches[-1].behind == 0
+    assert batches[-1].lag == 0
     assert batches[-1].times is not None
     assert batches[-1].names == ("a",)
     batch = next(batch for batch in batches if len(batch))
     middle = json.loads(json.dumps(batch.position))
-    assert values(list(source_of(url, follow=False).read(middle))) == list(range(len(batch), 3000))
-    assert values(list(source_of(url, follow=False).read(batches[-1].position))) == []
+    assert values(list(make_source(url, follow=False).read(middle))) == list(range(len(batch), 3000))
+    assert values(list(make_source(url, follow=False).read(batches[-1].position))) == []
 
 
 def test_follows_and_ticks(server):
     make(server, "live")
-    source = source_of(f"{address(server)}/live.x")
+    source = make_source(f"{address(server)}/live.x")
     publish(server, *numbered("live.x", 0, 5))
     batches = source.read(None)
     assert values(gather(batches, 5)) == [0, 1, 2, 3, 4]  # decided by five, after a second
@@ -109,10 +109,10 @@ def test_subject_as_key_and_what_cannot_be_read(server):
     good = [(f"keys.{name}", json.dumps({"a": i}).encode()) for i in range(40) for name in ("p", "q")]
     bad = [("keys.p", b"{"), ("keys.q", b"\xff\xff"), ("keys.q", b'"text"'), ("keys.p", b'{"a": "x"}'), ("keys.p", b"")]
     publish(server, *good[:40], *bad, *good[40:])
-    source = NatsSource(address(server), "keys.*", Wanted(key="subject"), follow=False, stream="keys")
+    source = NatsSource(address(server), "keys.*", ColumnSpec(key="subject"), follow=False, stream="keys")
     batches = list(source.read(None))
     assert sum(map(len, batches)) == 80
-    assert sum(batch.refused.total for batch in batches) == 5
+    assert sum(batch.rejects.total for batch in batches) == 5
     assert sum(batch.n_records for batch in batches) == 85
     keys = batches[-1].keys
     assert keys is not None
@@ -172,8 +172,8 @@ def test_what_is_told_twice_is_stored_once(server):
     second = points(500, first=3000)
     for what, n in (("points", 3000), ("alarms", 2)):
         url = f"{address(server)}/out.{what}"
-        sink = sink_of(url, what)
-        sink.rewind(None)
+        sink = make_sink(url, what)
+        sink.truncate_to(None)
         beginning = sink.flush()
         assert beginning["told"] == 0
         publish(server, (f"out.{what}", b'{"id": "of somebody else"}'))  # others tell the same subject
@@ -185,8 +185,8 @@ def test_what_is_told_twice_is_stored_once(server):
         publish(server, (f"out.{what}", b'{"id": "of somebody else"}'))
         time.sleep(0.3)
         for before in (beginning, mark):  # as after a crash before the first checkpoint, and after it
-            again = sink_of(url, what)
-            again.rewind(json.loads(json.dumps(before)))
+            again = make_sink(url, what)
+            again.truncate_to(json.loads(json.dumps(before)))
             if before is beginning:
                 again.write(first)
             again.write(second)
@@ -210,7 +210,7 @@ def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
     try:
         make(server, "out")
         sink = NatsSink(address(server), "out.x", "points")
-        sink.rewind(None)
+        sink.truncate_to(None)
         sink.write(points(2000))
         server.kill()
         threading.Timer(0.3, server.start).start()
@@ -221,8 +221,8 @@ def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
         assert [name for _, name in stored(server, "out")] == [f"r-points-{i}" for i in range(4000)]
         server.kill()
         sink = NatsSink(address(server), "out.x", "points", patience=0.5)
-        with pytest.raises(BadInputError, match="connection refused"):
-            sink.rewind(mark)
+        with pytest.raises(InvalidInputError, match="connection refused"):
+            sink.truncate_to(mark)
     finally:
         server.kill()
 
@@ -230,28 +230,28 @@ def test_a_sink_goes_on_after_the_server_was_killed(tmp_path):
 def test_mistakes_are_told_at_once(server, tmp_path):
     begun = time.monotonic()
     make(server, "some")
-    with pytest.raises(BadInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
-        next(source_of(f"nats://me:secret@127.0.0.1:{free_port()}/a").read(None))
-    with pytest.raises(BadInputError, match=r"no stream that has the subject 'nothing'"):
-        next(source_of(f"{address(server)}/nothing").read(None))
-    with pytest.raises(BadInputError, match=r"no stream 'other'"):
-        next(source_of(f"{address(server)}/some.x?stream=other").read(None))
-    with pytest.raises(BadInputError, match=r"no stream takes the subject 'nothing'"):
-        sink_of(f"{address(server)}/nothing").rewind(None)
-    with pytest.raises(BadInputError, match="not one of this source"):
-        next(source_of(f"{address(server)}/some.x").read({"offsets": {}}))
+    with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
+        next(make_source(f"nats://me:secret@127.0.0.1:{free_port()}/a").read(None))
+    with pytest.raises(InvalidInputError, match=r"no stream that has the subject 'nothing'"):
+        next(make_source(f"{address(server)}/nothing").read(None))
+    with pytest.raises(InvalidInputError, match=r"no stream 'other'"):
+        next(make_source(f"{address(server)}/some.x?stream=other").read(None))
+    with pytest.raises(InvalidInputError, match=r"no stream takes the subject 'nothing'"):
+        make_sink(f"{address(server)}/nothing").truncate_to(None)
+    with pytest.raises(InvalidInputError, match="not one of this source"):
+        next(make_source(f"{address(server)}/some.x").read({"offsets": {}}))
     known = {"stream": "some", "subject": "some.x", "sequence": 3, "created": None}
     with pytest.raises(CheckpointError, match=r"the checkpoint is of nats subject some\.x, now it is some\.y: give"):
-        next(source_of(f"{address(server)}/some.y").read(known))
+        next(make_source(f"{address(server)}/some.y").read(known))
     with pytest.raises(CheckpointError, match="the checkpoint is of nats stream some, now it is other"):
-        next(source_of(f"{address(server)}/some.x?stream=other").read(known))
+        next(make_source(f"{address(server)}/some.x?stream=other").read(known))
     with pytest.raises(CheckpointError, match="the checkpoint is of nats stream another, now it is some"):
-        next(source_of(f"{address(server)}/some.x").read(known | {"stream": "another"}))
+        next(make_source(f"{address(server)}/some.x").read(known | {"stream": "another"}))
     with pytest.raises(CheckpointError, match=r"is of points to nats://host:4222, subject a, now it is .* b:"):
-        sink_of("nats://host/b", "points").rewind(sink_of("nats://me:secret@host/a", "points").flush())
-    assert "secret" not in str(sink_of("nats://me:secret@host/a", "points").flush())
-    with pytest.raises(BadInputError, match="there is no source tls://"):
-        source_at("tls://host/a")
+        make_sink("nats://host/b", "points").truncate_to(make_sink("nats://me:secret@host/a", "points").flush())
+    assert "secret" not in str(make_sink("nats://me:secret@host/a", "points").flush())
+    with pytest.raises(InvalidInputError, match="there is no source tls://"):
+        open_source("tls://host/a")
     assert time.monotonic() - begun < 5
 
 
@@ -269,26 +269,26 @@ def test_mistakes_are_told_at_once(server, tmp_path):
     ],
 )
 def test_wrong_addresses(url, told):
-    with pytest.raises(BadInputError, match=told) as error:
-        source_of(url)
+    with pytest.raises(InvalidInputError, match=told) as error:
+        make_source(url)
     assert "secret" not in str(error.value)
 
 
 def test_wildcards_cannot_be_told_anything():
-    with pytest.raises(BadInputError, match=r"'a.\*' is not a subject"):
-        sink_of("nats://host/a.*")
-    with pytest.raises(BadInputError, match="'points' or 'alarms'"):
-        sink_of("nats://host/a", "everything")
+    with pytest.raises(InvalidInputError, match=r"'a.\*' is not a subject"):
+        make_sink("nats://host/a.*")
+    with pytest.raises(InvalidInputError, match="'points' or 'alarms'"):
+        make_sink("nats://host/a", "everything")
 
 
 def test_users_and_passwords(tmp_path):
     server = nats_server(tmp_path, "--user", "me", "--pass", "s@crt")
     try:
-        with pytest.raises(BadInputError, match=r"(?i)authorization violation") as error:
-            next(source_of(f"nats://me:wrong@127.0.0.1:{server.port}/a").read(None))
+        with pytest.raises(InvalidInputError, match=r"(?i)authorization violation") as error:
+            next(make_source(f"nats://me:wrong@127.0.0.1:{server.port}/a").read(None))
         assert "wrong" not in str(error.value)
-        with pytest.raises(BadInputError, match="no stream"):
-            next(source_of(f"nats://me:s%40crt@127.0.0.1:{server.port}/a").read(None))
+        with pytest.raises(InvalidInputError, match="no stream"):
+            next(make_source(f"nats://me:s%40crt@127.0.0.1:{server.port}/a").read(None))
     finally:
         server.kill()
 
@@ -297,7 +297,7 @@ def test_patience(tmp_path):
     server = nats_server(tmp_path)
     make(server, "out")
     sink = NatsSink(address(server), "out.x", "points", patience=0.3)
-    sink.rewind(None)
+    sink.truncate_to(None)
     server.kill()
     sink.write(points(10))
     with pytest.raises(HoldfastError, match="has not confirmed 10 messages"):
@@ -308,8 +308,8 @@ def test_patience(tmp_path):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "nats", None)
     for begin in (
-        lambda: next(iter(source_of("nats://host/a").read(None))),
-        lambda: sink_of("nats://host/a").rewind(None),
+        lambda: next(iter(make_source("nats://host/a").read(None))),
+        lambda: make_sink("nats://host/a").truncate_to(None),
     ):
         with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[nats\]'"):
             begin()

@@ -45,7 +45,7 @@ def test_the_lock_out_is_told_of():
     with pytest.warns(HoldfastWarning) as told:
         trace = learner.process(stream.y)
     assert "has lost its points" in " ".join(str(warning.message) for warning in told)
-    after = trace.dropped[stream.change_points[0] :].mean()
+    after = trace.rejected[stream.change_points[0] :].mean()
     assert after > 0.3
 
 

@@ -19,13 +19,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.alarms.alarm import Alarm
-from holdfast.errors import BadInputError, CheckpointError, MissingExtraError
+from holdfast.errors import CheckpointError, InvalidInputError, MissingExtraError
 from holdfast.learners.trace import Trace
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Wanted
+from holdfast.streams.columns import ColumnSpec
 from holdfast.streams.parquet import ParquetFile, ParquetParts, ParquetSource
 from holdfast.streams.records import NO_KEY, NO_TIME
-from holdfast.streams.results import ALARM_COLUMNS, Results, texts_of
+from holdfast.streams.results import ALARM_COLUMNS, BatchResult, to_str_list
 from holdfast.streams.source import Source
 
 N = 1000
@@ -54,17 +54,17 @@ def joined(batches: list[Batch]) -> tuple[Any, ...]:
     return (
         np.concatenate([one.values for one in batches]),
         np.concatenate([one.times for one in batches if one.times is not None]),
-        [key for one in batches if one.keys is not None for key in texts_of(one.keys)],
+        [key for one in batches if one.keys is not None for key in to_str_list(one.keys)],
     )
 
 
 def test_a_file_is_understood_and_read(tmp_path: Path) -> None:
     path, columns = keyed(tmp_path)
-    source = ParquetSource(path, Wanted(), at_once=64)
+    source = ParquetSource(path, ColumnSpec(), batch_rows=64)
     assert isinstance(source, Source)
     found = source.columns
     assert (found.time, found.key, found.values) == ("when", "sensor", ("a", "b"))
-    assert found.left_out == {"ok": "holds no numbers", "note": "holds texts"}
+    assert found.ignored == {"ok": "holds no numbers", "note": "holds texts"}
     batches = list(source.read(None))
     values, times, keys = joined(batches)
     assert max(map(len, batches)) <= 64
@@ -74,17 +74,17 @@ def test_a_file_is_understood_and_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(times.astype(np.int64), np.arange(N) * 1_500_000_000)
     assert keys == columns["sensor"].to_pylist()
     assert batches[-1].position["row"] == N
-    assert batches[-1].behind == 0
+    assert batches[-1].lag == 0
     assert batches[0].names == ("a", "b")
 
 
 def test_from_any_position(tmp_path: Path) -> None:
     path, _ = keyed(tmp_path)
-    source = ParquetSource(path, Wanted(), at_once=64)
+    source = ParquetSource(path, ColumnSpec(), batch_rows=64)
     batches = list(source.read(None))
     for i in range(0, len(batches), 3):
         position = json.loads(json.dumps(batches[i].position))
-        other = ParquetSource(path, Wanted(columns=("b",)), at_once=50)  # the position knows the columns
+        other = ParquetSource(path, ColumnSpec(columns=("b",)), batch_rows=50)  # the position knows the columns
         rest = joined(list(other.read(position))) if i + 1 < len(batches) else None
         for one, two in zip(rest or (), joined(batches[i + 1 :]) if rest else (), strict=True):
             np.testing.assert_array_equal(one, two)
@@ -94,7 +94,7 @@ def test_from_any_position(tmp_path: Path) -> None:
         assert sum(map(len, read)) == N - row
         if read:
             np.testing.assert_array_equal(read[0].values[0], joined(batches)[0][row])
-    with pytest.raises(BadInputError, match="has 1000 rows, but 1001 had been read"):
+    with pytest.raises(InvalidInputError, match="has 1000 rows, but 1001 had been read"):
         list(source.read(batches[0].position | {"row": 1001}))
     table = pq.read_table(path)
     pq.write_table(table.slice(0, N - 1), tmp_path / "shorter.parquet")
@@ -104,8 +104,8 @@ def test_from_any_position(tmp_path: Path) -> None:
     )
     for name in ("shorter", "changed"):
         with pytest.raises(CheckpointError, match=rf"{name}\.parquet is not the file that it was"):
-            list(ParquetSource(tmp_path / f"{name}.parquet", Wanted(key="none")).read(batches[3].position))
-    with pytest.raises(BadInputError, match="is not one of this source: it has no 'row'"):
+            list(ParquetSource(tmp_path / f"{name}.parquet", ColumnSpec(key="none")).read(batches[3].position))
+    with pytest.raises(InvalidInputError, match="is not one of this source: it has no 'row'"):
         list(source.read({"done": [], "current": None, "inner": None, "columns": None}))
 
 
@@ -121,20 +121,20 @@ TYPES = {
 @pytest.mark.parametrize("name", TYPES)
 def test_numbers_of_any_width(tmp_path: Path, name: str) -> None:
     path = written(tmp_path / "x.parquet", {name: TYPES[name]})
-    [batch] = ParquetSource(path, Wanted()).read(None)
+    [batch] = ParquetSource(path, ColumnSpec()).read(None)
     expected = [np.nan if one is None else float(one) for one in TYPES[name].to_pylist()]
     np.testing.assert_array_equal(batch.values[:, 0], expected)
 
 
 def test_yes_and_no_are_numbers_where_they_are_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path / "x.parquet", {"a": [1.0, 2.0, 3.0], "ok": [True, None, False]})
-    assert ParquetSource(path, Wanted()).columns.values == ("a",)
-    [batch] = ParquetSource(path, Wanted(columns=("ok",))).read(None)
+    assert ParquetSource(path, ColumnSpec()).columns.values == ("a",)
+    [batch] = ParquetSource(path, ColumnSpec(columns=("ok",))).read(None)
     np.testing.assert_array_equal(batch.values[:, 0], [1.0, np.nan, 0.0])
     for name, kind in (("t", pa.string()), ("t", pa.list_(pa.float64())), ("t", pa.time64("ns")), ("t", pa.binary())):
         path = written(tmp_path / "y.parquet", {"a": [1.0], name: pa.nulls(1, kind)})
-        with pytest.raises(BadInputError, match=r"column 't' holds .* not numbers"):
-            ParquetSource(path, Wanted(columns=("a", "t")))
+        with pytest.raises(InvalidInputError, match=r"column 't' holds .* not numbers"):
+            ParquetSource(path, ColumnSpec(columns=("a", "t")))
 
 
 def test_types_count_where_the_first_rows_are_null(tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_types_count_where_the_first_rows_are_null(tmp_path: Path) -> None:
         "a": pa.array([*nulls, 1.5]),
         "b": pa.nulls(151),
     }
-    source = ParquetSource(written(tmp_path / "x.parquet", columns), Wanted())
+    source = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec())
     found = source.columns
     assert (found.time, found.time_kind, found.key, found.values) == ("time", "ISO 8601", "machine", ("a",))
-    assert found.left_out == {"b": "is empty"}
+    assert found.ignored == {"b": "is empty"}
     [batch] = source.read(None)
-    assert (len(batch), batch.n_records, batch.refused.counts) == (1, 151, {NO_KEY: 150})
-    empty = ParquetSource(written(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), Wanted())
+    assert (len(batch), batch.n_records, batch.rejects.counts) == (1, 151, {NO_KEY: 150})
+    empty = ParquetSource(written(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), ColumnSpec())
     assert empty.columns == found
     assert list(empty.read(None)) == []
 
@@ -171,7 +171,7 @@ TIMES = {
 def test_times_of_any_type(tmp_path: Path, name: str) -> None:
     column, expected = TIMES[name]
     path = written(tmp_path / "x.parquet", {"time": column, "a": [1.0, 2.0]})
-    [batch] = ParquetSource(path, Wanted(time="time")).read(None)
+    [batch] = ParquetSource(path, ColumnSpec(time="time")).read(None)
     assert batch.times is not None
     times = batch.times.astype(np.int64) if batch.times.dtype.kind == "M" else batch.times
     assert times.tolist() == expected
@@ -197,10 +197,10 @@ KEYS = {
 def test_keys_of_any_type(tmp_path: Path, name: str) -> None:
     column, expected, n_refused = KEYS[name]
     path = written(tmp_path / "x.parquet", {"k": column, "a": np.arange(len(column))})
-    [batch] = ParquetSource(path, Wanted(key="k")).read(None)
+    [batch] = ParquetSource(path, ColumnSpec(key="k")).read(None)
     assert batch.keys is not None
-    assert texts_of(batch.keys) == expected
-    assert batch.refused.counts == ({NO_KEY: n_refused} if n_refused else {})
+    assert to_str_list(batch.keys) == expected
+    assert batch.rejects.counts == ({NO_KEY: n_refused} if n_refused else {})
     assert batch.n_records == len(column)
 
 
@@ -211,33 +211,33 @@ def test_rows_without_a_key_or_a_time_are_refused(tmp_path: Path) -> None:
         "key": pa.array(["a", "a", None, "b", "b", None]),
         "a": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
     }
-    [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), Wanted()).read(None)
-    assert batch.refused.counts == {NO_KEY: 2, NO_TIME: 2}
-    assert [one.place for one in batch.refused.first] == [1, 2, 3, 5]
+    [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec()).read(None)
+    assert batch.rejects.counts == {NO_KEY: 2, NO_TIME: 2}
+    assert [one.index for one in batch.rejects.first] == [1, 2, 3, 5]
     assert (
-        str(batch.refused.first[1])
+        str(batch.rejects.first[1])
         == f"record 2: {NO_KEY}: {{'a': 2.0, 'key': None, 'time': '1970-01-01T00:00:00.000002'}}"
     )
-    assert batch.places is not None
-    assert batch.places.tolist() == [0, 4]
+    assert batch.record_index is not None
+    assert batch.record_index.tolist() == [0, 4]
     assert batch.values[:, 0].tolist() == [0.0, 4.0]
 
 
 def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
     path, _ = keyed(tmp_path)
-    with pytest.raises(BadInputError, match="there is no column 'x'; there are when, sensor, a, b, ok, note"):
-        ParquetSource(path, Wanted(columns=("x",)))
-    with pytest.raises(BadInputError, match=r"missing\.parquet cannot be read: No such file"):
-        ParquetSource(tmp_path / "missing.parquet", Wanted())
+    with pytest.raises(InvalidInputError, match="there is no column 'x'; there are when, sensor, a, b, ok, note"):
+        ParquetSource(path, ColumnSpec(columns=("x",)))
+    with pytest.raises(InvalidInputError, match=r"missing\.parquet cannot be read: No such file"):
+        ParquetSource(tmp_path / "missing.parquet", ColumnSpec())
     (tmp_path / "text.parquet").write_text("a,b\n1,2\n" * 10)
-    with pytest.raises(BadInputError, match=r"text\.parquet cannot be read: Parquet magic bytes not found"):
-        ParquetSource(tmp_path / "text.parquet", Wanted())
+    with pytest.raises(InvalidInputError, match=r"text\.parquet cannot be read: Parquet magic bytes not found"):
+        ParquetSource(tmp_path / "text.parquet", ColumnSpec())
     whole = path.read_bytes()
     (tmp_path / "hole.parquet").write_bytes(whole[:9000] + b"\xff" * 4000 + whole[13000:])
-    with pytest.raises(BadInputError, match=r"hole\.parquet cannot be read from row"):
-        list(ParquetSource(tmp_path / "hole.parquet", Wanted()).read(None))
-    with pytest.raises(BadInputError, match="holds bool: keys are texts or whole numbers"):
-        ParquetSource(path, Wanted(key="ok"))
+    with pytest.raises(InvalidInputError, match=r"hole\.parquet cannot be read from row"):
+        list(ParquetSource(tmp_path / "hole.parquet", ColumnSpec()).read(None))
+    with pytest.raises(InvalidInputError, match="holds bool: keys are texts or whole numbers"):
+        ParquetSource(path, ColumnSpec(key="ok"))
 
 
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             make()
 
 
-def results(first: int, n: int = 10, kind: str = "times") -> Results:
+def results(first: int, n: int = 10, kind: str = "times") -> BatchResult:
     """n points of two streams; each tenth raises an alarm, whose size and p-value are not known."""
     rng = np.random.default_rng(first)
     rows = [i for i in range(first, first + n) if i % 10 == 4]
@@ -261,12 +261,14 @@ def results(first: int, n: int = 10, kind: str = "times") -> Results:
     trace = Trace(
         rng.normal(size=n),
         rng.integers(0, 3, n).astype(np.int8),
-        watched=(np.full(n, np.nan), rng.random(n)),
+        auto_scores=(np.full(n, np.nan), rng.random(n)),
         alarms=alarms,
-        points_of_alarms=[i - first for i in rows],
+        explicit_alarm_index=[i - first for i in rows],
     )
     keys = [f"k{i % 2}" for i in range(n)]
-    return Results(Batch(rng.normal(size=(n, 2)), first + n, ("a", "b"), keys, times), trace, first, first, first // 10)
+    return BatchResult(
+        Batch(rng.normal(size=(n, 2)), first + n, ("a", "b"), keys, times), trace, first, first, first // 10
+    )
 
 
 @pytest.mark.parametrize("kind", ["times", "numbers", "texts", "none"])
@@ -275,7 +277,7 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
     sinks = [ParquetFile(path, "points"), ParquetFile(tmp_path / "alarms.parquet", "alarms")]
     told = [results(first, 10, kind) for first in range(0, 50, 10)]
     for sink in sinks:
-        sink.rewind(None)
+        sink.truncate_to(None)
         sink.write(results(0, 0, "none"))  # a source that has nothing to say yet
         for one in told:
             sink.write(one)
@@ -287,7 +289,7 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
     time = {"times": pa.timestamp("ns"), "numbers": pa.float64(), "texts": pa.string()}.get(kind)
     expected = {"record": pa.int64()} | ({"time": time} if time else {}) | {"key": pa.string()}
     expected |= dict.fromkeys(("a", "b", "score", "change_score", "p_value"), pa.float64())
-    expected |= dict.fromkeys(("dropped", "anomaly", "change", "bad"), pa.bool_())
+    expected |= dict.fromkeys(("rejected", "anomaly", "change", "invalid"), pa.bool_())
     assert points.schema.equals(pa.schema(expected))
     for name in points.schema.names:
         meant = [x for one in told for x in one.point_columns()[name]]
@@ -301,7 +303,7 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
     alarms = pq.read_table(tmp_path / "alarms.parquet")
     assert tuple(alarms.schema.names) == ALARM_COLUMNS
     assert alarms.schema.field("time").type == (time or pa.timestamp("ns"))
-    rows = [row for one in told for row in one.alarm_rows()]
+    rows = [row for one in told for row in one.alarm_records()]
     for row, got in zip(rows, alarms.drop_columns(["time"]).to_pylist(), strict=True):
         assert {name: value for name, value in row.items() if name != "time"} == got
     assert polars.read_parquet(path).height == 50
@@ -315,13 +317,13 @@ def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
     sink.close()
     assert pq.read_table(tmp_path / "x.parquet").num_rows == 0
     sink = ParquetFile(tmp_path / "x.parquet", "alarms")
-    sink.rewind(sink.flush())
+    sink.truncate_to(sink.flush())
     sink.write(results(0))
-    with pytest.raises(BadInputError, match="cannot be gone on with"):
-        ParquetFile(tmp_path / "x.parquet", "alarms").rewind(sink.flush())
-    with pytest.raises(BadInputError, match="'points' or 'alarms', got 'all'"):
+    with pytest.raises(InvalidInputError, match="cannot be gone on with"):
+        ParquetFile(tmp_path / "x.parquet", "alarms").truncate_to(sink.flush())
+    with pytest.raises(InvalidInputError, match="'points' or 'alarms', got 'all'"):
         ParquetFile(tmp_path / "x.parquet", "all")
-    with pytest.raises(BadInputError, match="cannot be written"):
+    with pytest.raises(InvalidInputError, match="cannot be written"):
         ParquetFile(tmp_path / "none" / "x.parquet", "points")
 
 
@@ -329,13 +331,13 @@ def test_a_run_that_was_cut_short_leaves_no_file(tmp_path: Path) -> None:
     class Broken:
         def read(self, position: Any) -> Any:
             yield Batch(np.random.default_rng(0).normal(size=1000), position=1000)
-            raise BadInputError("the cable is cut")
+            raise InvalidInputError("the cable is cut")
 
     for make in (
         lambda: ParquetFile(tmp_path / "x.parquet", "points"),
         lambda: ParquetFile(tmp_path / "y.pq", "alarms"),
     ):
-        with pytest.raises(BadInputError, match="the cable is cut"):
+        with pytest.raises(InvalidInputError, match="the cable is cut"):
             hf.run(Broken(), hf.SRA(rho=0.01, gamma=4.0), make())
     assert list(tmp_path.iterdir()) == []
 
@@ -349,8 +351,8 @@ def records(folder: Path) -> list[int]:
 def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     sink = ParquetParts(folder, "points")
-    sink.rewind(None)
-    sink.claim()
+    sink.truncate_to(None)
+    sink.acquire()
     marks = [sink.flush()]
     for first in range(0, 40, 10):
         sink.write(results(first))
@@ -359,32 +361,32 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     assert [mark["parts"] for mark in marks] == [0, 1, 2, 3, 4]
     sink.write(results(40))  # begun, and not flushed
     assert records(folder) == list(range(40))
-    with pytest.raises(BadInputError, match="in use by another run"):
-        ParquetParts(folder, "points").rewind(marks[2])
+    with pytest.raises(InvalidInputError, match="in use by another run"):
+        ParquetParts(folder, "points").truncate_to(marks[2])
     sink.close()
     again = ParquetParts(folder, "points")
-    again.rewind(marks[2])
+    again.truncate_to(marks[2])
     assert records(folder) == list(range(20))
     assert sorted(one.name for one in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
     again.write(results(20))
     again.write(results(30))
     assert again.flush()["parts"] == 3
     again.close()
-    with pytest.raises(BadInputError, match="out belongs to the run of another"):
-        ParquetParts(folder, "points").rewind(None)
+    with pytest.raises(InvalidInputError, match="out belongs to the run of another"):
+        ParquetParts(folder, "points").truncate_to(None)
     (tmp_path / ".out.holdfast").unlink()
     new = ParquetParts(folder, "points")
-    new.rewind(None)  # a new run goes on after what is there
+    new.truncate_to(None)  # a new run goes on after what is there
     new.write(results(0, 0))
     new.write(results(40))
     new.close()
     assert records(folder) == list(range(50))
     assert pq.read_table(folder / "part-000003.parquet").num_rows == 10
     with pytest.raises(CheckpointError, match="written to by another run"):
-        ParquetParts(folder, "points").rewind(marks[0])
+        ParquetParts(folder, "points").truncate_to(marks[0])
     assert records(folder) == list(range(50))
     with pytest.raises(CheckpointError, match=r"is of points in .*out/, now it is alarms in .*out/"):
-        ParquetParts(folder, "alarms").rewind(marks[0])
+        ParquetParts(folder, "alarms").truncate_to(marks[0])
 
 
 def test_parts_keep_their_columns(tmp_path: Path) -> None:
@@ -397,10 +399,10 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
     assert all(one.equals(schemas[0]) for one in schemas)
     sink.close()
     other = ParquetParts(tmp_path, "points")
-    with pytest.raises(BadInputError, match=r"have the columns record .* give another folder"):
+    with pytest.raises(InvalidInputError, match=r"have the columns record .* give another folder"):
         other.write(results(0))
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInputError, match="cannot be a folder of parts"):
+    with pytest.raises(InvalidInputError, match="cannot be a folder of parts"):
         ParquetParts(tmp_path / "file", "points")
 
 
@@ -440,7 +442,7 @@ def test_killed_between_parts(tmp_path: Path, stop: int) -> None:
     row, mark = checkpoints[-1]
     assert len(checkpoints) == 1 + (stop - 1) // 2
     sink = ParquetParts(tmp_path, "points")
-    sink.rewind(mark)
+    sink.truncate_to(mark)
     for first in range(row, 50, 10):
         sink.write(results(first))
         sink.flush()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.datasets import Stream
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import InvalidInputError, MissingExtraError
 from holdfast.plots.annotations import draw_annotations
 from holdfast.plots.channels import draw_channels, envelope
 from holdfast.plots.curves import draw_curves
@@ -200,7 +200,7 @@ BAD = {
 
 @pytest.mark.parametrize("draw", BAD.values(), ids=BAD)
 def test_bad_input_is_named(draw):
-    with pytest.raises(BadInputError, match="got"):
+    with pytest.raises(InvalidInputError, match="got"):
         draw()
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInputError
-from holdfast.streams.prometheus import CONTENT_TYPE, Metric, exposition, serve
+from holdfast.errors import InvalidInputError
+from holdfast.streams.prometheus import CONTENT_TYPE, Metric, format_metrics, serve_metrics
 
 ODD = 'a "quoted" \\ path\nand a line\\n, ü €'
 METRICS = {
@@ -55,7 +55,7 @@ def parsed(text: str) -> dict[str, tuple[str, str, dict[Any, float]]]:
 
 
 def test_what_is_told_is_what_was_meant() -> None:
-    found = parsed(exposition(METRICS))
+    found = parsed(format_metrics(METRICS))
     assert list(found) == list(METRICS)
     for name, (kind, about, values) in METRICS.items():
         assert found[name][:2] == (kind, about)
@@ -78,8 +78,8 @@ def test_what_is_told_is_what_was_meant() -> None:
     ],
 )
 def test_what_has_no_place_in_the_format(name: str, metric: Metric) -> None:
-    with pytest.raises(BadInputError):
-        exposition({name: metric})
+    with pytest.raises(InvalidInputError):
+        format_metrics({name: metric})
 
 
 def asked(port: int, path: str, method: str = "GET", host: str = "127.0.0.1") -> tuple[int, str, str]:
@@ -93,7 +93,7 @@ def asked(port: int, path: str, method: str = "GET", host: str = "127.0.0.1") ->
 
 def test_a_server_tells_the_metrics_of_the_moment(capfd: pytest.CaptureFixture[str]) -> None:
     count = iter(range(10))
-    serving = serve("127.0.0.1:0", lambda: exposition({"n": Metric("counter", "", next(count))}))
+    serving = serve_metrics("127.0.0.1:0", lambda: format_metrics({"n": Metric("counter", "", next(count))}))
     assert asked(serving.port, "/metrics")[:2] == (200, CONTENT_TYPE)
     assert asked(serving.port, "/metrics?x=1")[2].endswith("n 1\n")
     for method, path in [("GET", "/"), ("GET", "/metrics/x"), ("POST", "/metrics"), ("HEAD", "/metrics")]:
@@ -106,7 +106,7 @@ def test_a_server_tells_the_metrics_of_the_moment(capfd: pytest.CaptureFixture[s
 
 def test_a_failure_is_told_and_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
     answers = iter([None, "ok 1\n"])
-    serving = serve("0", lambda: next(answers))  # type: ignore[arg-type,return-value]
+    serving = serve_metrics("0", lambda: next(answers))  # type: ignore[arg-type,return-value]
     assert asked(serving.port, "/metrics")[0] == 500
     assert "could not be told" in caplog.text
     assert asked(serving.port, "/metrics")[2] == "ok 1\n"
@@ -116,14 +116,14 @@ def test_a_failure_is_told_and_does_not_end_it(caplog: pytest.LogCaptureFixture)
 def test_addresses() -> None:
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
-    with pytest.raises(BadInputError, match=f"the port {port} of 127.0.0.1 is in use: "):
-        serve(f"127.0.0.1:{port}", str)
+    with pytest.raises(InvalidInputError, match=f"the port {port} of 127.0.0.1 is in use: "):
+        serve_metrics(f"127.0.0.1:{port}", str)
     taken.close()
-    serve(f"127.0.0.1:{port}", str).close()
+    serve_metrics(f"127.0.0.1:{port}", str).close()
     for address in ("", "here", ":9464", "127.0.0.1:99999", "127.0.0.1:x", "http://127.0.0.1:1", "a b:1"):
-        with pytest.raises(BadInputError, match="expected an address such as"):
-            serve(address, str)
-    with pytest.raises(BadInputError, match=r"cannot be told at 192\.0\.2\.1:9464: "):
-        serve("192.0.2.1:9464", str)  # of no machine
-    with pytest.raises(BadInputError, match="cannot be told at no-such-host"):
-        serve("no-such-host.invalid:9464", str)
+        with pytest.raises(InvalidInputError, match="expected an address such as"):
+            serve_metrics(address, str)
+    with pytest.raises(InvalidInputError, match=r"cannot be told at 192\.0\.2\.1:9464: "):
+        serve_metrics("192.0.2.1:9464", str)  # of no machine
+    with pytest.raises(InvalidInputError, match="cannot be told at no-such-host"):
+        serve_metrics("no-such-host.invalid:9464", str)

@@ -28,7 +28,7 @@ from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import drawn_start
 from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
 from holdfast.metrics import benefit_auc, segment_mse
-from holdfast.tuning import CannotRunError, Sweep
+from holdfast.tuning import CannotRunError, SweepResult
 
 # What a setting does to a stream is what the tables show.
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -198,7 +198,7 @@ def test_a_detectors_variable_is_chosen_with_its_setting():
     method = Drift("PH", [{"delta": 1.0}, {"delta": 2.0}], None)
     areas = np.zeros((2, 4, 3))  # settings, streams, variables
     areas[1, :, 2] = 0.9
-    best = choose_setting(method, Sweep(method.settings, areas), areas)
+    best = choose_setting(method, SweepResult(method.settings, areas), areas)
     assert (best.place, best.variable, best.setting) == (1, 2, {"delta": 2.0})
     assert best.written == {"delta": 2.0, "variable": 3}
 
@@ -217,7 +217,7 @@ class MadeUpLab(Lab):
         measures = 5 if isinstance(method, Learner) and not held_out else 1
         seed = zlib.crc32(repr((method.name, kind, dim, variant, held_out)).encode())
         shape = (len(method.settings), self.plan.trials, 1, variables, measures)
-        return Sweep(method.settings, np.random.default_rng(seed).random(shape))
+        return SweepResult(method.settings, np.random.default_rng(seed).random(shape))
 
 
 def table_of(name, variant):

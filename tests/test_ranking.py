@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.metrics import roc_auc, roc_auc_interval
-from holdfast.metrics.ranking import runs
+from holdfast.metrics.ranking import number_runs
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40))
@@ -32,9 +32,9 @@ def test_nan_is_the_lowest_score():
 
 
 def test_bad_labels():
-    with pytest.raises(BadInputError, match="labels"):
+    with pytest.raises(InvalidInputError, match="labels"):
         roc_auc([1.0, 2.0], [0, 2])
-    with pytest.raises(BadInputError, match="labels"):
+    with pytest.raises(InvalidInputError, match="labels"):
         roc_auc([1.0, 2.0], [0])
 
 
@@ -91,7 +91,7 @@ def test_the_interval_is_that_of_a_plain_bootstrap(together):
         anomalies = np.concatenate([witnesses[i] for i in rng.integers(len(witnesses), size=len(witnesses))])
         areas.append(above[anomalies][:, rng.integers(24, size=24)].mean())
     for level in (0.5, 0.95):
-        interval = roc_auc_interval(scores, labels, level=level, replicates=4000, together=together)
+        interval = roc_auc_interval(scores, labels, level=level, replicates=4000, by_event=together)
         assert interval == pytest.approx(np.percentile(areas, [50 - 50 * level, 50 + 50 * level]), abs=0.01)
 
 
@@ -108,15 +108,15 @@ def test_the_interval_is_that_of_a_plain_bootstrap(together):
     ],
 )
 def test_runs_number_adjacent_anomalies(labels, expected):
-    assert runs(labels).tolist() == expected
+    assert number_runs(labels).tolist() == expected
 
 
 def test_one_event_or_all_events_of_one_row():
     """One event is drawn whole every time: only the normal rows vary. Events of one row are rows."""
     scores = np.random.default_rng(6).normal(size=40)
     lonely = (np.arange(40) % 5 == 0).astype(int)
-    assert roc_auc_interval(scores, lonely, together=True) == roc_auc_interval(scores, lonely)
+    assert roc_auc_interval(scores, lonely, by_event=True) == roc_auc_interval(scores, lonely)
     joined = (np.arange(40) < 8).astype(int)
-    whole, single = (roc_auc_interval(scores, joined, together=together) for together in (True, False))
+    whole, single = (roc_auc_interval(scores, joined, by_event=together) for together in (True, False))
     assert whole.low < roc_auc(scores, joined) < whole.high
     assert whole.high - whole.low < single.high - single.low

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import holdfast as hf
-from holdfast.errors import BadInputError, HoldfastWarning, MissingExtraError, WrongTypeError
+from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError, MissingExtraError
 from holdfast.learners.reading import read_point
 from holdfast.models import LinearRegression
 
@@ -72,7 +72,7 @@ def test_a_number_in_any_dress(point):
 def test_names_are_remembered_and_decide_the_order():
     learner = hf.SRA(rho=0.01)
     learner.process(pd.DataFrame(Y, columns=["a", "b"]))
-    assert learner.variables == ("a", "b")
+    assert learner.feature_names == ("a", "b")
     before = learner.to_bytes()
     again = hf.from_bytes(before)
     again.process(pd.DataFrame(Y[:, ::-1], columns=["b", "a"]))
@@ -81,9 +81,9 @@ def test_names_are_remembered_and_decide_the_order():
     assert (
         again.update({"b": 1.0}).score == learner.update([np.nan, 1.0]).score
     )  # a variable that is not there is missing
-    with pytest.raises(BadInputError, match="expected the columns a, b, got a, c"):
+    with pytest.raises(InvalidInputError, match="expected the columns a, b, got a, c"):
         learner.process(pd.DataFrame(Y, columns=["a", "c"]))
-    with pytest.raises(BadInputError, match="unknown variable 'z'; this model has a, b"):
+    with pytest.raises(InvalidInputError, match="unknown variable 'z'; this model has a, b"):
         learner.update({"a": 1.0, "z": 2.0})
 
 
@@ -97,9 +97,9 @@ def test_null_is_missing():
 
 
 def test_words_in_a_dataframe_are_refused_by_name():
-    with pytest.raises(WrongTypeError, match="column 'who'"):
+    with pytest.raises(InvalidTypeError, match="column 'who'"):
         hf.SRA(rho=0.01).process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
-    with pytest.raises(WrongTypeError, match="LazyFrame"):
+    with pytest.raises(InvalidTypeError, match="LazyFrame"):
         hf.SRA(rho=0.01).process(pl.DataFrame({"a": [1.0]}).lazy())
 
 
@@ -118,7 +118,7 @@ def test_words_in_a_dataframe_are_refused_by_name():
 def test_the_wrong_shape_says_what_was_expected_and_what_came(X, expected):
     learner = hf.SRA(rho=0.01)
     learner.process(Y)
-    with pytest.raises(BadInputError, match=expected):
+    with pytest.raises(InvalidInputError, match=expected):
         learner.process(X)
 
 
@@ -148,7 +148,7 @@ def test_pairs():
     np.testing.assert_allclose(a.predict(X), [a.predict(row) for row in X])
     np.testing.assert_allclose(a.predict({"p": 1.0, "q": 0.0}) - a.predict({"p": 0.0, "q": 0.0}), a.coef[0])
     np.testing.assert_allclose(a.predict([0.0, 0.0]), a.intercept)
-    with pytest.raises(BadInputError, match="as many targets as rows"):
+    with pytest.raises(InvalidInputError, match="as many targets as rows"):
         a.process(X, y[:-1])
     with pytest.warns(HoldfastWarning, match="1 of 80"):
         a.process(X, np.where(np.arange(80) == 5, np.nan, y))
@@ -163,7 +163,7 @@ def test_what_a_model_does_not_have_is_an_attribute_error():
         learner.predict(1.0)
     with pytest.raises(AttributeError, match="record='means'"):
         _ = learner.process(LINE).means
-    with pytest.raises(BadInputError, match="can record 'means', not 'weights'"):
+    with pytest.raises(InvalidInputError, match="can record 'means', not 'weights'"):
         learner.process(LINE, record="weights")
 
 

@@ -25,7 +25,7 @@ from holdfast.experiments.paper import paper_cells, paper_tables
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import drawn_start
 from holdfast.metrics import benefit_auc, roc_auc, roc_auc_interval
-from holdfast.tuning import Sweep
+from holdfast.tuning import SweepResult
 
 # What a setting does to a stream is what the tables show.
 pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
@@ -50,7 +50,7 @@ class MadeUpLab(Lab):
         values = np.random.default_rng(zlib.crc32(f"{method.name} {streams[0].name}".encode())).random(shape)
         cannot_run = [place for place, s in enumerate(method.settings) if s.get("window", 99) < 2 * s.get("stat", 0)]
         values[cannot_run] = np.nan
-        return Sweep(method.settings, values, dict.fromkeys(cannot_run, "too short"))
+        return SweepResult(method.settings, values, dict.fromkeys(cannot_run, "too short"))
 
 
 def made_up_stream(name, d=3, **truth):
@@ -288,7 +288,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
     for row, tested in expected.items():
         assert table[row][place][0] == pytest.approx(roc_auc(tested, labels[split:]))
         for kind, together in (("rows", False), ("events", True)):
-            interval = roc_auc_interval(tested, labels[split:], together=together)
+            interval = roc_auc_interval(tested, labels[split:], by_event=together)
             assert anomaly.intervals["auc_anomaly"][name][row][kind] == pytest.approx(list(interval))
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from holdfast import extras
 from holdfast.cli import app
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import InvalidInputError, MissingExtraError
 from holdfast.experiments import ahead, provenance
 from holdfast.experiments.methods import AUTO, Learner
 from holdfast.experiments.paper import paper_tables
@@ -22,7 +22,7 @@ from holdfast.experiments.parts import parts_folder, read_part, write_part
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Result
 from holdfast.experiments.running import NAMES, reproduce
-from holdfast.plots.report import Facts, Picture, Table
+from holdfast.plots.report import KeyFigures, Picture, Table
 
 TABLES = [key for key in paper_tables() if key != "_about"]
 
@@ -103,7 +103,9 @@ def test_results_of_other_sources_are_left_out_and_told(tmp_path, monkeypatch):
 
 
 def test_a_damaged_part_counts_as_not_finished(tmp_path):
-    result = Result("title", parts=["words", Table(["a"], [["b"]]), Picture(b"png", "seen"), Facts([("1", "one")])])
+    result = Result(
+        "title", parts=["words", Table(["a"], [["b"]]), Picture(b"png", "seen"), KeyFigures([("1", "one")])]
+    )
     write_part(tmp_path, "alpha", {"v": 1}, result, 1.5)
     kept, seconds = read_part(tmp_path, "alpha", {"v": 1})
     assert seconds == 1.5
@@ -130,11 +132,11 @@ def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, mo
 
 
 def test_bad_arguments(tmp_path):
-    with pytest.raises(BadInputError, match="no result is called table_9; there are illustration"):
+    with pytest.raises(InvalidInputError, match="no result is called table_9; there are illustration"):
         reproduce(["table_9"], tmp_path, Plan(), quiet())
-    with pytest.raises(BadInputError, match="did you mean auc_well_log"):
+    with pytest.raises(InvalidInputError, match="did you mean auc_well_log"):
         reproduce(["auc_welllog"], tmp_path, Plan(), quiet())
-    with pytest.raises(BadInputError, match="trials"):
+    with pytest.raises(InvalidInputError, match="trials"):
         Plan(trials=0)
 
 
@@ -148,7 +150,7 @@ def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
         (out / "parts").write_text("a file")
     else:
         (out / "results.json").mkdir(parents=True)
-    with pytest.raises(BadInputError, match="cannot"):
+    with pytest.raises(InvalidInputError, match="cannot"):
         reproduce(["illustration"], out, Plan(trials=1), quiet())
 
 

@@ -154,7 +154,7 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
                 trace = model.process(pairs.X, pairs.y)
         else:
             trace = model.process(pairs.X, pairs.y)
-        assert (trace.dropped[-1000:].mean() > 0.99) == locked
+        assert (trace.rejected[-1000:].mean() > 0.99) == locked
         assert (np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) > 100.0) == locked
 
 
@@ -164,8 +164,8 @@ def test_with_patience_no_level_locks_out(settings, jump):
     pairs = linear_pairs(Kind("", turn=0.0, jump=jump), seed=0, n=8000)
     model = hf.SRA(model=hf.models.LinearRegression(), patience=20, **settings)
     trace = model.process(pairs.X, pairs.y)
-    assert trace.dropped[-1000:].mean() < 0.08
-    assert trace.dropped[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
+    assert trace.rejected[-1000:].mean() < 0.08
+    assert trace.rejected[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
     assert np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) < 0.25
 
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.errors import BadInputError, CheckpointError, HoldfastWarning
-from holdfast.learners.checkpoint import unsealed
-from holdfast.streams import Batch, Separate, sink_at
-from holdfast.streams.ahead import DEPTH
+from holdfast.errors import CheckpointError, HoldfastWarning, InvalidInputError
+from holdfast.learners.checkpoint import unpack_container
+from holdfast.streams import Batch, SplitColumns, open_sink
+from holdfast.streams.ahead import MAX_QUEUED_BATCHES
 
 N = 600
 rng = np.random.default_rng(0)
@@ -58,7 +58,7 @@ class Rows:
 
 def sinks(folder):
     places = [("points.csv", "points"), ("all.db", "points"), ("all.db", "alarms"), ("alarms.jsonl", "alarms")]
-    return [sink_at(str(folder / name), what) for name, what in places]
+    return [open_sink(str(folder / name), what) for name, what in places]
 
 
 def written(folder):
@@ -69,7 +69,7 @@ def written(folder):
 
 
 def kept(folder):
-    header, body = unsealed(max((folder / "state").glob("*.hf")).read_bytes())
+    header, body = unpack_container(max((folder / "state").glob("*.hf")).read_bytes())
     return {**header["tally"], "checkpoints": None}, header["position"], bytes(body)
 
 
@@ -77,7 +77,7 @@ MODELS = {
     "one stream": (lambda: hf.SRA(), Rows, {}),
     "plain": (lambda: hf.SRA(gamma=4.0, rho=0.02), Rows, {"width": 2}),
     "fleet": (lambda: hf.Fleet(hf.SRA()), Rows, {"keyed": True}),
-    "separate": (lambda: hf.Fleet(hf.SRA()), lambda **how: Separate(Rows(**how)), {"keyed": True, "width": 2}),
+    "separate": (lambda: hf.Fleet(hf.SRA()), lambda **how: SplitColumns(Rows(**how)), {"keyed": True, "width": 2}),
 }
 
 
@@ -87,7 +87,7 @@ def whole(tmp_path_factory):
     found = {}
     for name, (model, source, how) in MODELS.items():
         folder = tmp_path_factory.mktemp("whole")
-        outcome = hf.run(source(**how), model(), sinks(folder), folder / "state", every=0.0)
+        outcome = hf.run(source(**how), model(), sinks(folder), folder / "state", checkpoint_interval=0.0)
         found[name] = written(folder), kept(folder), outcome
     return found
 
@@ -105,11 +105,11 @@ def test_it_goes_on_as_if_nothing_had_happened(name, crashes, sizes, every, whol
     for crash_after in crashes:
         broken = source(sizes=sizes, crash_after=crash_after, **how)
         with suppress(Crash):  # unless it had come to its end
-            hf.run(broken, model(), sinks(folder), folder / "state", every=every)
-    outcome = hf.run(source(sizes=sizes, **how), model(), sinks(folder), folder / "state", every=every)
+            hf.run(broken, model(), sinks(folder), folder / "state", checkpoint_interval=every)
+    outcome = hf.run(source(sizes=sizes, **how), model(), sinks(folder), folder / "state", checkpoint_interval=every)
     assert written(folder) == whole[name][0]
     assert kept(folder) == whole[name][1]
-    assert outcome.tally.alarms == whole[name][2].tally.alarms
+    assert outcome.stats.alarms == whole[name][2].tally.alarms
     assert outcome.model.to_bytes() == whole[name][2].model.to_bytes()
 
 
@@ -122,7 +122,7 @@ def test_what_came_of_it_is_what_the_learner_says(whole):
     assert outcome.tally.late == (~taken).sum() == 12
     assert outcome.tally.points == taken.sum() == len(tables["points"])
     assert [row[4] for row in tables["points"]] == [None if s != s else s for s in trace.score.tolist()]
-    assert [row[1] for row in tables["alarms"]] == np.flatnonzero(taken)[trace.raised_at].tolist()
+    assert [row[1] for row in tables["alarms"]] == np.flatnonzero(taken)[trace.alarm_index].tolist()
     assert outcome.tally.refused.counts == {"no value": 1}
     assert outcome.tally.n_alarms == len(trace.alarms) > 1
 
@@ -132,7 +132,7 @@ def test_what_came_of_it_is_what_the_learner_says(whole):
 
 def a_broken_run(folder):
     with pytest.raises(Crash):
-        hf.run(Rows(crash_after=6), hf.SRA(), sinks(folder), folder / "state", every=0.0)
+        hf.run(Rows(crash_after=6), hf.SRA(), sinks(folder), folder / "state", checkpoint_interval=0.0)
     return sorted((folder / "state").glob("*.hf"))
 
 
@@ -144,7 +144,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage, whole, tmp_path, caplog):
         data[len(data) // 2] ^= 1
     newest.write_bytes(data if damage == "altered" else data[: len(data) // 2] if damage == "torn" else b"")
     with caplog.at_level(logging.WARNING, "holdfast.streams"):
-        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state", every=0.0)
+        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state", checkpoint_interval=0.0)
     assert f"{newest} cannot be used" in caplog.text
     assert f"going on from the checkpoint before: {before}" in caplog.text
     assert written(tmp_path) == whole["one stream"][0]
@@ -190,18 +190,18 @@ def test_results_that_are_gone_are_noticed(tmp_path):
 def test_a_folder_is_used_by_one_run_at_a_time(tmp_path):
     class Meanwhile(Rows):
         def read(self, position):
-            with pytest.raises(BadInputError, match="in use by another run"):
+            with pytest.raises(InvalidInputError, match="in use by another run"):
                 hf.run(Rows(), hf.SRA(), (), tmp_path)
             yield from super().read(position)
 
-    assert hf.run(Meanwhile(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path).tally.records == N
+    assert hf.run(Meanwhile(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path).stats.records == N
 
 
 def test_the_source_may_forget_only_what_has_been_made_sure_of(tmp_path):
     source = Rows(crash_after=6)
     with pytest.raises(Crash):
-        hf.run(source, hf.SRA(), (), tmp_path, every=0.0)
-    assert source.committed_at[-1] <= unsealed(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"]
+        hf.run(source, hf.SRA(), (), tmp_path, checkpoint_interval=0.0)
+    assert source.committed_at[-1] <= unpack_container(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"]
     assert source.committed_at == sorted(source.committed_at)
 
 
@@ -218,9 +218,9 @@ def test_stop_learns_what_has_been_read_and_writes_it_down(tmp_path):
                 if first == 500:
                     stop.set()
 
-    outcome = hf.run(Endless(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path, stop=stop, every=1000.0)
-    assert 500 <= outcome.tally.records < 500 + 10 * (DEPTH + 20)
-    assert unsealed(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"] == outcome.tally.records
+    outcome = hf.run(Endless(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path, stop=stop, checkpoint_interval=1000.0)
+    assert 500 <= outcome.stats.records < 500 + 10 * (MAX_QUEUED_BATCHES + 20)
+    assert unpack_container(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"] == outcome.stats.records
 
 
 def test_stop_is_heeded_however_much_is_waiting():
@@ -237,7 +237,7 @@ def test_stop_is_heeded_however_much_is_waiting():
         time.sleep(0.002)
 
     hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), told, stop=stop)
-    assert given_out[0] <= DEPTH + 4
+    assert given_out[0] <= MAX_QUEUED_BATCHES + 4
 
 
 def test_stop_hurries_a_sink_that_waits():
@@ -251,7 +251,7 @@ def test_stop_hurries_a_sink_that_waits():
         def hurry(self):
             hurried.set()
 
-    assert hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), Waits(), stop=stop).tally.records < N
+    assert hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), Waits(), stop=stop).stats.records < N
 
 
 def test_a_source_that_is_too_fast_waits():
@@ -270,7 +270,7 @@ def test_a_source_that_is_too_fast_waits():
 
     hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), slow)
     assert given_out[0] == 60
-    assert most[0] <= DEPTH + 2
+    assert most[0] <= MAX_QUEUED_BATCHES + 2
 
 
 def test_a_mistake_of_the_source_is_raised_where_it_was_called():
@@ -297,7 +297,7 @@ def test_mistakes_of_a_source_are_told(given, message, tmp_path):
         def read(self, position):
             yield given
 
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path)
 
 
@@ -330,7 +330,7 @@ def test_a_sink_of_ten_lines(tmp_path):
 
     sink = Alarms()
     outcome = hf.run(Rows(), hf.SRA(), sink)
-    assert len(sink.lines) == outcome.tally.n_alarms > 1
+    assert len(sink.lines) == outcome.stats.n_alarms > 1
 
 
 @pytest.mark.parametrize(
@@ -350,5 +350,5 @@ def test_a_sink_of_ten_lines(tmp_path):
 )
 def test_mistakes_are_told(source, model, sink, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         hf.run(source, model, sink)

@@ -33,7 +33,7 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
 
 def test_a_state_takes_what_the_matrix_has_for_it():
     crowd = plain().fleet(range(10))
-    assert plain().bytes == crowd._roster.store.states.nbytes / 10 == 128
+    assert plain().bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
 
 
 def test_points_are_what_they_are_said_to_be():
@@ -53,7 +53,7 @@ def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
 
 def test_there_are_autopilots_whole_and_lean():
     assert set(autopilots()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
-    assert autopilots()["lean autopilot, K=1, d=1"].model().memory == "lean"
+    assert autopilots()["lean autopilot, K=1, d=1"].model().memory == "compact"
 
 
 # Rivals

@@ -7,17 +7,17 @@ import pytest
 from numba import njit
 
 import holdfast as hf
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.models import GaussianMixture
-from holdfast.scheme import Constant, Layout, OneOverT, Power
-from holdfast.scheme.state import HEADER, Cell
-from holdfast.scheme.step_sizes import shifted_power
+from holdfast.scheme import Constant, InverseTime, Layout, PolynomialDecay
+from holdfast.scheme.state import HEADER_SIZE, StreamBuffer
+from holdfast.scheme.step_sizes import polynomial_decay
 from holdfast.scheme.threshold import chi_square_tail, gamma_for_rate
 
 
 @njit
 def rule(t, parameters):
-    return shifted_power(t, parameters)
+    return polynomial_decay(t, parameters)
 
 
 def step(step_size, t):
@@ -27,9 +27,9 @@ def step(step_size, t):
 @pytest.mark.parametrize("t", [1, 2, 17, 10**6])
 def test_step_sizes(t):
     assert step(Constant(0.25), t) == 0.25
-    assert step(OneOverT(), t) == 1.0 / t
-    np.testing.assert_allclose(step(Power(0.6, t0=4.0, scale=0.5), t), 0.5 * (t + 4.0) ** -0.6, rtol=1e-14)
-    assert step(Power(0.6, scale=100.0), 1) == 1.0  # never beyond the point
+    assert step(InverseTime(), t) == 1.0 / t
+    np.testing.assert_allclose(step(PolynomialDecay(0.6, t0=4.0, scale=0.5), t), 0.5 * (t + 4.0) ** -0.6, rtol=1e-14)
+    assert step(PolynomialDecay(0.6, scale=100.0), 1) == 1.0  # never beyond the point
 
 
 def test_half_life():
@@ -44,14 +44,14 @@ def test_half_life():
         lambda: Constant(1.5),
         lambda: Constant(math.nan),
         lambda: Constant.from_half_life(-1.0),
-        lambda: Power(power=0.0),
-        lambda: Power(t0=-1.0),
+        lambda: PolynomialDecay(power=0.0),
+        lambda: PolynomialDecay(t0=-1.0),
         lambda: gamma_for_rate(0.0, 1),
         lambda: gamma_for_rate(1.0, 1),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make):
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         make()
 
 
@@ -72,7 +72,7 @@ def test_the_default_threshold_drops_the_promised_share():
     y = np.random.default_rng(0).normal(size=(200_000, 3))
     learner = hf.SRA(far=0.01, rho=0.001, n_init=200)
     learner.process(y)
-    assert 0.005 < learner.n_dropped / learner.n_seen < 0.02
+    assert 0.005 < learner.n_rejected / learner.n_seen < 0.02
 
 
 def test_layout_views_share_memory():
@@ -85,10 +85,10 @@ def test_layout_views_share_memory():
 
 
 def test_the_parts_of_a_cell_are_one_vector():
-    cell = Cell(np.array([1.0, 2.0]), work_size=3, theta_size=4, start_shape=(2, 5))
+    cell = StreamBuffer(np.array([1.0, 2.0]), work_size=3, theta_size=4, start_shape=(2, 5))
     for part, value in ((cell.work, 3.0), (cell.header, 4.0), (cell.theta, 5.0), (cell.start, 6.0)):
         part[:] = value
-    expected = [1, 2, *[3] * 3, *[4] * HEADER, *[5] * 4, *[6] * 10]
+    expected = [1, 2, *[3] * 3, *[4] * HEADER_SIZE, *[5] * 4, *[6] * 10]
     np.testing.assert_array_equal(cell.vector, expected)
     np.testing.assert_array_equal(cell.state, expected[5:])
 
@@ -97,8 +97,8 @@ def test_the_state_holds_what_its_layout_says():
     learner = hf.SRA(2, gamma=6.0)
     y = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
     learner.process(y)
-    functions = GaussianMixture(2).functions(3)
-    theta = learner.state[HEADER : HEADER + functions.layout.size]
+    functions = GaussianMixture(2).kernels(3)
+    theta = learner.state[HEADER_SIZE : HEADER_SIZE + functions.layout.size]
     np.testing.assert_array_equal(
         functions.layout.view(theta, "weights"), learner._engine.functions.layout.view(theta, "weights")
     )

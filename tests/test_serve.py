@@ -102,7 +102,7 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
         second.process.kill()
     monitor = Monitor(tmp_path / "kept.db")
     try:
-        assert monitor.desk.learnt == {1: 900}, "the checkpoint at the end has everything"
+        assert monitor.desk.checkpointed_rows == {1: 900}, "the checkpoint at the end has everything"
         assert monitor.states() == {"pump": state}
     finally:
         monitor.stop()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import holdfast as hf
 from holdfast.server.api import bodies
-from holdfast.server.api.door import Rules
+from holdfast.server.api.door import SecurityConfig
 from monitor import client_of, expected, levels, sqlite_at, tables
 
 KEYS = iter(range(10**9))
@@ -18,7 +18,11 @@ KEYS = iter(range(10**9))
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    with client_of(sqlite_at(tmp_path_factory.mktemp("api")), Rules(rate=1e9, body=1.0), max_streams=1000) as client:
+    with client_of(
+        sqlite_at(tmp_path_factory.mktemp("api")),
+        SecurityConfig(max_requests_per_s=1e9, max_body_mb=1.0),
+        max_streams=1000,
+    ) as client:
         client.post("/streams/full/points", json=levels())
         client.post("/streams/timed/points", json={"value": 1, "time": 100})
         client.post("/streams/dated/points", json={"values": {"a": 1, "b": 2}, "time": "2026-01-02T03:04:05Z"})
@@ -194,7 +198,7 @@ CASES += [(key, body, code) for key, own in OF_STREAMS.items() for body, code in
 
 @pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
 def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, code):
-    board = client.app.state.watching.desk.board
+    board = client.app.state.monitor.desk.board
     before, known = board.listed("", "name", 0, 1000), board.get(key)
     n_points = None if known is None else known.n_points
     answer = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
@@ -206,7 +210,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, co
 
 
 def test_nothing_of_what_was_refused_is_in_the_store(client):
-    store = client.app.state.watching.store
+    store = client.app.state.monitor.store
     before = tables(store)
     good, json_type = {"stream": new(), "value": 1}, {"Content-Type": "application/json"}
     for key, body, _ in CASES:
@@ -247,10 +251,10 @@ BAD_KEYS = [
 
 @pytest.mark.parametrize("key", BAD_KEYS)
 def test_bad_keys(client, key):
-    n_streams = len(client.app.state.watching.desk.board)
+    n_streams = len(client.app.state.monitor.desk.board)
     answer = client.post("/points", json=[{"stream": key, "value": 1}])
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_key")
-    assert len(client.app.state.watching.desk.board) == n_streams
+    assert len(client.app.state.monitor.desk.board) == n_streams
 
 
 @pytest.mark.parametrize("path", ["a%00b", "x" * 201, "a%2F..%2Fb", "a%2Fpoints", "%2e%2e", "a%C2%85", "%ff%0d"])
@@ -277,22 +281,22 @@ def test_halves_of_characters(client):
 
 
 def test_too_large(client):
-    body, store = b"[" + b"1," * (600 * 1024) + b"1]", client.app.state.watching.store
-    n_streams = len(client.app.state.watching.desk.board)
+    body, store = b"[" + b"1," * (600 * 1024) + b"1]", client.app.state.monitor.store
+    n_streams = len(client.app.state.monitor.desk.board)
     json_type = {"Content-Type": "application/json"}
     for content in (body, (body[i : i + 100_000] for i in range(0, len(body), 100_000))):  # with a length, and chunked
         answer = client.post("/streams/large/points", content=content, headers=json_type)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     answer = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-    answer = client.post("/streams/large/points", json=[1] * (bodies.MOST_POINTS + 1))
+    answer = client.post("/streams/large/points", json=[1] * (bodies.MAX_REQUEST_POINTS + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
-    assert len(client.app.state.watching.desk.board) == n_streams
+    assert len(client.app.state.monitor.desk.board) == n_streams
     assert store.about("format") == 1
 
 
 def test_too_many_streams(client):
-    watching = client.app.state.watching
+    watching = client.app.state.monitor
     most, n = watching.desk.most, len(watching.desk.board)
     watching.desk.most = n + 1
     try:
@@ -404,7 +408,7 @@ def test_points_and_history(client):
     assert len(few["rows"]) <= 7
     assert sum(few["counts"]) == 400
     assert min(few["low"][0]) == min(levels())
-    assert sum(few["n_dropped"]) == sum(whole["n_dropped"])
+    assert sum(few["n_rejected"]) == sum(whole["n_rejected"])
     part = read(client, f"/streams/{key}/history?first=390&last=394")
     assert part["rows"] == list(range(390, 395))
     assert read(client, f"/streams/{key}/history?first=5000")["rows"] == []
@@ -476,17 +480,17 @@ def test_answers_are_those_of_a_learner_however_posts_are_cut_and_mixed(client, 
         for name, own in pieces.items():
             streams[name][done[name] : done[name] + len(own)] = own
             done[name] += len(own)
-    live = client.app.state.watching
+    live = client.app.state.monitor
     for name in names:
         state, trace = expected(streams[name])
         found = read(client, f"/streams/{name}/points")
         for column in ("score", "change_score", "p_value"):
             np.testing.assert_array_equal(as_numbers(found[column]), getattr(trace, column), err_msg=column)
-        for column in ("dropped", "anomaly", "change"):
+        for column in ("rejected", "anomaly", "change"):
             np.testing.assert_array_equal(found[column], getattr(trace, column), err_msg=column)
         assert [(one["kind"], one["row"], one["onset"], one["size"]) for one in raised[name]] == [
             (alarm.kind, alarm.row, alarm.onset, alarm.size) for alarm in trace.alarms
         ]
         assert live.desk.fleets.of(1, live.known(name).entry.number).state.tobytes() == state
         summary = read(client, f"/streams/{name}")
-        assert (summary["n_points"], summary["n_dropped"]) == (n, int(trace.dropped.sum()))
+        assert (summary["n_points"], summary["n_rejected"]) == (n, int(trace.rejected.sum()))

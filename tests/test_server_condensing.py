@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from holdfast.server.store import condensing
-from holdfast.server.store.blocks import MOST
-from holdfast.server.store.condensing import FACTOR, LEVELS, read_history
+from holdfast.server.store.blocks import BLOCK_MAX_POINTS
+from holdfast.server.store.condensing import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
 from monitor import expected, levels, tables
 
 KEEP = 16
@@ -23,7 +23,7 @@ def summed_up(found, begin, end):
         np.nanmin(found.low[own]),
         np.nanmax(found.high[own]),
         found.counts[own].sum(),
-        found.n_dropped[own].sum(),
+        found.n_rejected[own].sum(),
         np.bitwise_or.reduce(found.fates[own]),
         np.fmax.reduce(found.score[own]),
         np.fmin.reduce(found.p_value[own]),
@@ -32,10 +32,10 @@ def summed_up(found, begin, end):
 
 def test_where_a_block_ends_with_what_is_condensed(start):
     monitor = start(keep=KEEP)
-    monitor.post("a", levels(MOST + KEEP))
+    monitor.post("a", levels(BLOCK_MAX_POINTS + KEEP))
     monitor.checkpoint()
     monitor.condense()
-    assert history(monitor).counts.tolist() == [FACTOR] * (MOST // FACTOR) + [1] * KEEP
+    assert history(monitor).counts.tolist() == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * KEEP
 
 
 def test_what_is_condensed_says_the_same(start):
@@ -49,18 +49,18 @@ def test_what_is_condensed_says_the_same(start):
     monitor.checkpoint()
     monitor.condense()
     found = history(monitor)
-    assert len(found) <= (KEEP + max(KEEP // 4, FACTOR)) * (1 + LEVELS)
+    assert len(found) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
     np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
     assert found.rows[0] == 0
     assert found.counts.sum() == 2000
-    assert set(found.counts.tolist()) == {1, FACTOR, FACTOR**2}
+    assert set(found.counts.tolist()) == {1, BUCKET_FACTOR, BUCKET_FACTOR**2}
     for begin, n in zip(found.rows.tolist(), found.counts.tolist(), strict=True):
         assert summed_up(found, begin, begin + n) == pytest.approx(summed_up(whole, begin, begin + n), nan_ok=True)
     assert monitor.alarms() == raised
     part = history(monitor, 700, 720)
     assert part.rows[0] <= 700
     assert (part.rows + part.counts)[-1] > 720
-    at_most = found.at_most(10)
+    at_most = found.reduce_to(10)
     assert len(at_most) <= 10
     assert at_most.counts.sum() == 2000
     state = monitor.states()
@@ -79,8 +79,8 @@ def test_a_store_does_not_grow_for_ever(start):
         monitor.checkpoint()
         monitor.condense()
         sizes.append({name: len(rows) for name, rows in tables(monitor.store).items()})
-    assert sizes[-1]["points"] <= KEEP + max(KEEP // 4, FACTOR)
-    assert sizes[-1]["condensed"] <= LEVELS * (KEEP + max(KEEP // 4, FACTOR))
+    assert sizes[-1]["points"] <= KEEP + max(KEEP // 4, BUCKET_FACTOR)
+    assert sizes[-1]["condensed"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
     assert sizes[-1]["states"] == sizes[0]["states"]
     assert sizes[-1]["checkpoints"] == 1
     found = history(monitor)
@@ -110,7 +110,7 @@ def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatc
     monitor = start(keep=KEEP)
     monitor.post("a", levels(1000))
     monitor.checkpoint()
-    read = condensing.points_between
+    read = condensing.read_points
 
     def meanwhile(connection, *where):
         found = read(connection, *where)

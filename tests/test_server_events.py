@@ -8,17 +8,19 @@ import httpx
 import pytest
 
 import holdfast as hf
-from holdfast.server.api.door import Rules
+from holdfast.server.api.door import SecurityConfig
 from holdfast.server.app import make_app
 from holdfast.server.live import hub
-from holdfast.server.live.watching import Settings
+from holdfast.server.live.watching import MonitorConfig
 from monitor import LONG_TIME, levels, served
 
 VALUES = levels(3000)
 
 
 def new_app(place):
-    return make_app(Settings(str(place), hf.SRA(), every=LONG_TIME), Rules(rate=1e9))
+    return make_app(
+        MonitorConfig(str(place), hf.SRA(), checkpoint_interval_s=LONG_TIME), SecurityConfig(max_requests_per_s=1e9)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +160,7 @@ def test_alarms_that_somebody_looked_at(url):
 
 def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
     post(url, "failing", [1, 2])
-    live = app.state.watching
+    live = app.state.monitor
 
     def work():
         take = live.desk.take
@@ -185,12 +187,12 @@ def test_who_reads_slowly_costs_no_memory():
     listener = hub.Listener()
     for number in range(10_000):
         listener.wake({"number": number})
-    assert [notice["number"] for notice in listener.notices()] == list(range(10_000))[-hub.NOTICES :]
+    assert [notice["number"] for notice in listener.take_notices()] == list(range(10_000))[-hub.MAX_PENDING_NOTICES :]
 
 
 def test_who_is_gone_is_forgotten(app, url):
     post(url, "left", 1)
-    live = app.state.watching
+    live = app.state.monitor
     listen(url, "/streams/left/events?after=-1", len)
     until = time.monotonic() + 20
     while live.known("left").entry.number in live.hub._of_stream and time.monotonic() < until:

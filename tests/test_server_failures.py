@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import event, select
 
 from holdfast.benchmarks.postgres_server import new_database
-from holdfast.server.errors import Refused
-from holdfast.server.live.posts import Post, read_part
-from holdfast.server.store.opening import set_about
-from holdfast.server.store.tables import SOURCES
+from holdfast.server.errors import ApiError
+from holdfast.server.live.posts import IngestRequest, parse_stream_points
+from holdfast.server.store.opening import set_meta
+from holdfast.server.store.tables import SOURCE_POSITIONS_TABLE
 from monitor import Monitor, expected, levels, sqlite_at, tables
 
 GUARD = {
@@ -48,9 +48,11 @@ def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
     monitor.post("a", levels()[:250])
     board, states, kept = monitor.board(), monitor.states(), tables(monitor.store)
     with writes_fail(monitor, table):
-        with pytest.raises(Refused, match=r"nothing was stored: .*disk full") as refused:
+        with pytest.raises(ApiError, match=r"nothing was stored: .*disk full") as refused:
             monitor.keeper.submit(
-                Post([read_part("a", levels()[250:]), read_part("new", [1.0])], "name", "digest")
+                IngestRequest(
+                    [parse_stream_points("a", levels()[250:]), parse_stream_points("new", [1.0])], "name", "digest"
+                )
             ).result(30)
         assert refused.value.status == 503
         assert (monitor.board(), monitor.states(), tables(monitor.store)) == (board, states, kept)
@@ -69,9 +71,9 @@ def test_a_disk_that_is_full(tmp_path):
         monitor.checkpoint()
 
         def pages(most):
-            monitor.store.writer.dispose()
+            monitor.store.write_engine.dispose()
 
-            @event.listens_for(monitor.store.writer, "connect")
+            @event.listens_for(monitor.store.write_engine, "connect")
             def set_up(connection, _):
                 connection.execute(f"pragma max_page_count = {most}")
 
@@ -81,7 +83,7 @@ def test_a_disk_that_is_full(tmp_path):
         for _ in range(50):
             try:
                 monitor.post("a", levels()[:200])
-            except Refused as refusal:
+            except ApiError as refusal:
                 refused = str(refusal)
                 break
             states, board = monitor.states(), monitor.board()
@@ -106,9 +108,9 @@ def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
     monkeypatch.setattr(monitor.store.engine, "connect", gone)
     monkeypatch.setattr(monitor.store.writer, "begin", gone)
     for _ in range(2):
-        with pytest.raises(Refused, match="nothing was stored"):
+        with pytest.raises(ApiError, match="nothing was stored"):
             monitor.post("a", levels()[100:])
-    with pytest.raises(Refused, match="cannot be read"):
+    with pytest.raises(ApiError, match="cannot be read"):
         monitor.do(lambda: None)
     monkeypatch.undo()
     assert connect is not None
@@ -146,7 +148,7 @@ def test_the_same_post_twice_at_once_is_learnt_once(start):
     go_on.set()
     assert one.result(10) == same.result(10)
     assert beside.result(10)[0]["accepted"] == 1
-    with pytest.raises(Refused, match="another post"):
+    with pytest.raises(ApiError, match="another post"):
         other.result(10)
     assert monitor.desk.board.get("a").n_points == 2
 
@@ -156,9 +158,9 @@ def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
     monitor = Monitor(new_database(postgres))
     try:
         monitor.post("a", [1.0])
-        with monitor.store.writer.begin() as connection:
-            set_about(connection, "server", "another")
-        with pytest.raises(Refused, match="taken the store over"):
+        with monitor.store.write_engine.begin() as connection:
+            set_meta(connection, "server", "another")
+        with pytest.raises(ApiError, match="taken the store over"):
             monitor.post("a", [2.0])
         assert monitor.board()["n_points"] == 1
     finally:
@@ -169,10 +171,10 @@ def test_of_a_source_what_fits_is_learnt_with_its_position(start):
     """The rest is left out; after a crash nothing of it comes twice."""
     monitor = start()
     monitor.post("a", [1.0])
-    parts = [read_part("a", [[1.0, 2.0]]), read_part("b", [3.0, 4.0])]
-    post = Post(parts, position=("file", {"offset": 7}))
+    parts = [parse_stream_points("a", [[1.0, 2.0]]), parse_stream_points("b", [3.0, 4.0])]
+    post = IngestRequest(parts, source_position=("file", {"offset": 7}))
     (told,) = monitor.keeper.submit(post).result()
     assert (told["stream"], told["accepted"]) == ("b", 2)
-    assert [(part.key, refusal.code) for part, refusal in post.left_out] == [("a", "wrong_width")]
+    assert [(part.key, refusal.code) for part, refusal in post.rejected_parts] == [("a", "wrong_width")]
     with monitor.store.reading() as connection:
-        assert list(connection.execute(select(SOURCES))) == [("file", '{"offset": 7}')]
+        assert list(connection.execute(select(SOURCE_POSITIONS_TABLE))) == [("file", '{"offset": 7}')]

@@ -7,8 +7,8 @@ import pytest
 
 from commands import here
 from holdfast.server.api import guard
-from holdfast.server.api.door import PUBLIC, Rules
-from holdfast.server.app import STATIC
+from holdfast.server.api.door import PUBLIC_PATHS, SecurityConfig
+from holdfast.server.app import STATIC_DIR
 from monitor import client_of, sqlite_at, tables
 
 TOKEN = "a token that nobody knows"
@@ -25,7 +25,7 @@ def client(tmp_path_factory):
 @pytest.fixture
 def closed(tmp_path):
     """A server that asks for a token."""
-    with client_of(sqlite_at(tmp_path), Rules(TOKEN, rate=1e9)) as client:
+    with client_of(sqlite_at(tmp_path), SecurityConfig(TOKEN, max_requests_per_s=1e9)) as client:
         yield client
 
 
@@ -36,7 +36,7 @@ def refused(answer, status, code):
 
 
 def assert_headers(answer):
-    for name, value in guard.HEADERS.items():
+    for name, value in guard.SECURITY_HEADERS.items():
         assert answer.headers[name] == value
     assert "cache-control" in answer.headers
     assert "server" not in answer.headers
@@ -55,7 +55,7 @@ def test_without_the_token_nothing_is_told(closed, path):
 
 
 def test_without_the_token_nothing_is_done(closed):
-    before = tables(closed.app.state.watching.store)
+    before = tables(closed.app.state.monitor.store)
     for method, path, body in [
         ("POST", "/streams/a/points", 1),
         ("POST", "/points", [{"stream": "a", "value": 1}]),
@@ -64,7 +64,7 @@ def test_without_the_token_nothing_is_done(closed):
         ("POST", "/alarms/acknowledge", {}),
     ]:
         refused(closed.request(method, path, json=body), 401, "unauthorised")
-    assert tables(closed.app.state.watching.store) == before
+    assert tables(closed.app.state.monitor.store) == before
 
 
 def test_with_the_token_everything_is(closed):
@@ -76,7 +76,7 @@ def test_with_the_token_everything_is(closed):
 
 def test_a_page_logs_in_and_out(closed):
     assert closed.get("/session").json() == {"needed": True, "ok": False}
-    for path in PUBLIC:
+    for path in PUBLIC_PATHS:
         assert closed.get(path).status_code == 200
     refused(closed.post("/session", json={"token": "wrong"}), 401, "unauthorised")
     assert not closed.cookies
@@ -114,7 +114,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
         return compare_digest(one, other)
 
     monkeypatch.setattr(hmac, "compare_digest", noted)
-    rules = Rules(TOKEN)
+    rules = SecurityConfig(TOKEN)
     assert [rules.is_token(given) for given in ("", "x" * 1000, TOKEN, "\ud800")] == [False, False, True, False]
     assert compared == [(32, 32)] * 4, "digests, so that not even the length can be told"
 
@@ -158,7 +158,7 @@ def test_names_of_this_machine_are(client, host):
 
 
 def test_other_sites_may_not_ask(client):
-    before = tables(client.app.state.watching.store)
+    before = tables(client.app.state.monitor.store)
     for headers in (
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
@@ -172,7 +172,7 @@ def test_other_sites_may_not_ask(client):
     assert client.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status_code == 200
     assert client.post("/streams/own/points", json=1, headers={"Origin": "http://localhost"}).status_code == 200
     client.delete("/streams/own")
-    after = tables(client.app.state.watching.store, ("about",))
+    after = tables(client.app.state.monitor.store, ("about",))
     assert after == {name: rows for name, rows in before.items() if name != "about"}
     assert (
         "access-control-allow-origin" not in client.get("/streams", headers={"Origin": "https://evil.example"}).headers
@@ -181,7 +181,10 @@ def test_other_sites_may_not_ask(client):
 
 def test_headers_are_on_everything(client, monkeypatch):
     for method, path in [
-        *(("GET", path) for path in (*PUBLIC, "/streams", "/openapi.json", "/static/base.css", "/static/common.js")),
+        *(
+            ("GET", path)
+            for path in (*PUBLIC_PATHS, "/streams", "/openapi.json", "/static/base.css", "/static/common.js")
+        ),
         *(("GET", path) for path in ("/nothing", "/static/nothing", "/streams/none", "/streams?limit=x")),
         ("PUT", "/streams"),
         ("POST", "/points"),
@@ -194,14 +197,14 @@ def test_what_goes_wrong_here_is_told_without_details(client, monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(client.app.state.watching.desk.board, "listed", fails)
+    monkeypatch.setattr(client.app.state.monitor.desk.board, "listed", fails)
     answer = client.get("/streams")
     refused(answer, 500, "internal")
     assert "secret" not in answer.text
 
 
 def test_how_often(tmp_path):
-    with client_of(sqlite_at(tmp_path), Rules(rate=5)) as client:
+    with client_of(sqlite_at(tmp_path), SecurityConfig(max_requests_per_s=5)) as client:
         answers = [client.get("/health") for _ in range(15)]
         assert [answer.status_code for answer in answers[:10]] == [200] * 10
         refused(answers[-1], 429, "too_many_requests")
@@ -228,16 +231,16 @@ SQL = ["' or 1=1 --", "'; drop table points; --", '"; delete from streams; --', 
 
 @pytest.mark.parametrize("words", SQL)
 def test_sql_is_just_text(client, words):
-    before = tables(client.app.state.watching.store)
+    before = tables(client.app.state.monitor.store)
     assert client.get("/streams", params={"search": words}).json()["total"] == 0
     assert client.get("/alarms", params={"stream": words}).status_code == 404
     assert client.get("/alarms", params={"before": words}).status_code == 422
-    assert tables(client.app.state.watching.store) == before
+    assert tables(client.app.state.monitor.store) == before
 
 
 def test_nothing_is_loaded_from_other_hosts(client):
     named = "http://www.w3.org/"  # names of XML, which are never asked for
-    for path in STATIC.rglob("*"):
+    for path in STATIC_DIR.rglob("*"):
         if path.suffix not in (".html", ".css", ".js", ".svg"):
             continue
         text = path.read_text(encoding="utf-8").replace(named, "")

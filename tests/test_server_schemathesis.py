@@ -11,9 +11,9 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
 import holdfast as hf
-from holdfast.server.api.door import Rules
+from holdfast.server.api.door import SecurityConfig
 from holdfast.server.app import make_app
-from holdfast.server.live.watching import Settings
+from holdfast.server.live.watching import MonitorConfig
 from monitor import levels, served
 
 CHECKS = [
@@ -30,7 +30,10 @@ ENDLESS = r"/events$"  # they go on for ever
 @pytest.fixture(scope="module")
 def operations(tmp_path_factory):
     """All of them, against a server with a few streams and alarms."""
-    app = make_app(Settings(str(tmp_path_factory.mktemp("own") / "store.db"), hf.SRA()), Rules(rate=1e9))
+    app = make_app(
+        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), hf.SRA()),
+        SecurityConfig(max_requests_per_s=1e9),
+    )
     with served(app) as url:
         for key in ("0", "a"):
             httpx.post(f"{url}/streams/{key}/points", json=levels()).raise_for_status()

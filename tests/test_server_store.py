@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 
 import holdfast as hf
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.server.store import states
-from holdfast.server.store.points import points_after
+from holdfast.server.store.points import read_points_after
 from monitor import Monitor, expected, levels, tables
 
 
@@ -75,7 +75,7 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
     state, trace = expected(values)
     assert third.states() == {"a": state}
     with third.store.reading() as connection:
-        points = points_after(connection, 1, -1, 1000, 1)
+        points = read_points_after(connection, 1, -1, 1000, 1)
     assert points.rows.tolist() == list(range(400))
     np.testing.assert_array_equal(points.score, trace.score)
     np.testing.assert_array_equal(points.p_value, trace.p_value)
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
     monitor = start()
     monitor.post("a", levels())
     monitor.do(lambda: setattr(monitor.keeper, "_writing", monitor.desk.begin_checkpoint()))
-    insert_many = states.insert_many
+    insert_many = states.bulk_insert
 
     def fails_once(connection, table, rows):
         if rows[0][:2] == (0, 2):
@@ -133,7 +133,7 @@ def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
 
 def test_one_server_has_it(start, place):
     first = start()
-    with pytest.raises(BadInputError, match="in use by another server"):
+    with pytest.raises(InvalidInputError, match="in use by another server"):
         Monitor(place)
     first.stop()
     start()
@@ -141,13 +141,13 @@ def test_one_server_has_it(start, place):
 
 def test_other_settings_and_other_formats_are_refused_in_words(start, place):
     start().stop()
-    with pytest.raises(BadInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--store"):
+    with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--store"):
         Monitor(place, hf.SRA(far=0.01))
     monitor = start()
     with monitor.store.writing() as connection:
         connection.execute(text("update about set value = '99' where name = 'format'"))
     monitor.stop()
-    with pytest.raises(BadInputError, match="has format 99, this holdfast reads 1"):
+    with pytest.raises(InvalidInputError, match="has format 99, this holdfast reads 1"):
         Monitor(place)
 
 
@@ -155,12 +155,12 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     other, texts = tmp_path / "alarms.db", tmp_path / "notes.txt"
     with contextlib.closing(sqlite3.connect(other)) as connection:
         connection.execute("create table alarms (n integer)")
-    with pytest.raises(BadInputError, match=r"alarms\.db has a table alarms that is not of a holdfast server"):
+    with pytest.raises(InvalidInputError, match=r"alarms\.db has a table alarms that is not of a holdfast server"):
         Monitor(other)
     with contextlib.closing(sqlite3.connect(other)) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [("alarms",)]
     texts.write_text("notes of somebody\n" * 100)
-    with pytest.raises(BadInputError, match=r"notes\.txt cannot be opened: file is not a database"):
+    with pytest.raises(InvalidInputError, match=r"notes\.txt cannot be opened: file is not a database"):
         Monitor(texts)
     for place, why in [
         (tmp_path / "no" / "folder.db", "cannot be opened: no such file"),
@@ -169,6 +169,6 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         ("://", "expected the name of a file"),
         ("postgresql://nobody:secret@127.0.0.1:1/x", "cannot be opened"),
     ]:
-        with pytest.raises(BadInputError, match=why) as refused:
+        with pytest.raises(InvalidInputError, match=why) as refused:
             Monitor(place)
         assert "secret" not in str(refused.value)

@@ -12,13 +12,13 @@ import pytest
 
 import holdfast as hf
 from holdfast.datasets import Stream, make_abrupt
-from holdfast.errors import BadInputError, HoldfastWarning
+from holdfast.errors import HoldfastWarning, InvalidInputError
 from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
-from holdfast.scheme import Constant, OneOverT, Power
-from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, OfTrace, Tuned, grid, tune
-from holdfast.tuning.side_by_side import of_one_kind, process_all
+from holdfast.scheme import Constant, InverseTime, PolynomialDecay
+from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, TraceObjective, TuningResult, grid, tune
+from holdfast.tuning.side_by_side import process_all, share_kernels
 
-STEPS = (Constant(0.01), Constant(0.3), OneOverT(), Power(0.6, 3.0), Power(1.0, 0.0, 2.0))
+STEPS = (Constant(0.01), Constant(0.3), InverseTime(), PolynomialDecay(0.6, 3.0), PolynomialDecay(1.0, 0.0, 2.0))
 
 
 def mixed(n: int) -> list[hf.StochasticApproximation]:
@@ -47,11 +47,11 @@ def test_each_as_if_alone(n: int, spoilt: float | None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldfastWarning)
         traces = process_all(learners, y)
-        assert of_one_kind(learners)
+        assert share_kernels(learners)
         for learner, other, trace in zip(learners, alone, traces, strict=True):
             expected = other.process(y)
             np.testing.assert_array_equal(trace.score, expected.score)
-            np.testing.assert_array_equal(trace.fates, expected.fates)
+            np.testing.assert_array_equal(trace.outcomes, expected.outcomes)
             np.testing.assert_array_equal(learner.state, other.state)
 
 
@@ -65,7 +65,7 @@ def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
         alone = [learner.clone().process(y).score for learner in learners]
         for trace, expected in zip(process_all(learners, y), alone, strict=True):
             np.testing.assert_array_equal(trace.score, expected)
-        assert not of_one_kind(learners)
+        assert not share_kernels(learners)
 
 
 # Of `tune`: the same, whichever way it takes
@@ -95,11 +95,11 @@ def both_ways(
     return found
 
 
-def assert_same(found: dict[str, Any]) -> Tuned:
+def assert_same(found: dict[str, Any]) -> TuningResult:
     """Both ways have an answer, and it is the same in everything; returns it."""
     (one, calls), (other, other_calls) = found.values()
-    assert isinstance(one, Tuned), one
-    assert isinstance(other, Tuned), other
+    assert isinstance(one, TuningResult), one
+    assert isinstance(other, TuningResult), other
     assert (other.setting, other.value) == (one.setting, one.value)
     assert other.sweep.settings == one.sweep.settings
     np.testing.assert_array_equal(other.sweep.values, one.sweep.values)
@@ -140,14 +140,14 @@ class Worse(BenefitAUC):
         return -super().__call__(learner, stream)
 
 
-class Dropped(OfTrace):
+class Dropped(TraceObjective):
     """One of the user's own: the share of points that were dropped."""
 
     largest = True
     stop = 700
 
     def judge(self, trace: hf.Trace, stream: Stream) -> float:
-        return float(trace.dropped.mean())
+        return float(trace.rejected.mean())
 
 
 class Duck:
@@ -166,9 +166,9 @@ class Pair(LabelAUC):
     """Two numbers for each learner; of a learner that drops little, it cannot tell."""
 
     def judge(self, trace: hf.Trace, stream: Stream) -> Any:
-        if trace.dropped.mean() < 0.05:
+        if trace.rejected.mean() < 0.05:
             raise CannotRunError("drops little")
-        return [super().judge(trace, stream), 1.0]
+        return [super().evaluate_trace(trace, stream), 1.0]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ class Pair(LabelAUC):
         (Patient, FEW, BenefitAUC(100), {}),
         (Own, FEW, BenefitAUC(100), {}),
         (hf.SRA, grid(n_components=[1, 2], gamma=3.0, rho=[0.01, 0.1]), BenefitAUC(100), {}),
-        (hf.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_bad": "raise"}], BenefitAUC(100), {}),
+        (hf.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_invalid": "raise"}], BenefitAUC(100), {}),
     ],
     ids=lambda given: getattr(given, "__name__", type(given).__name__),
 )
@@ -196,7 +196,7 @@ def test_tune_finds_the_same_both_ways(
     found = both_ways(monkeypatch, learner, settings, LABELLED, objective, **how)
     if isinstance(objective, LabelAUC) and objective.stop == 8:  # nothing has started by then: NaN, and that is told
         (one, calls), (other, other_calls) = found.values()
-        assert isinstance(one, BadInputError)
+        assert isinstance(one, InvalidInputError)
         assert (type(other), str(other), other_calls) == (type(one), str(one), calls)
         return
     best = assert_same(found)
@@ -211,12 +211,12 @@ class Fussy(BenefitAUC):
     """Fails on the second stream with one kind of learner, on the first one with another."""
 
     def judge(self, trace: hf.Trace, stream: Stream) -> float:
-        little = trace.dropped.mean() < 0.05
+        little = trace.rejected.mean() < 0.05
         if little and stream is LABELLED[1]:
             raise ZeroDivisionError("little")
         if not little and stream is LABELLED[0]:
             raise KeyError("much")
-        return super().judge(trace, stream)
+        return super().evaluate_trace(trace, stream)
 
 
 def interrupted(gamma: float, **setting: Any) -> hf.SRA:
@@ -239,7 +239,7 @@ SETTING = {"gamma": 3.0, "rho": 0.01}
         (hf.SRA, grid(gamma=[1.0, 6.0], rho=[0.01]), LABELLED, Fussy(100), {}),
         (hf.SRA, FEW, STREAMS, LabelAUC(), {}),
         (hf.SRA, FEW, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
-        (hf.SRA, [SETTING, SETTING | {"on_bad": "raise"}], HOLED, BenefitAUC(100), {}),
+        (hf.SRA, [SETTING, SETTING | {"on_invalid": "raise"}], HOLED, BenefitAUC(100), {}),
         (hf.SRA, [SETTING, {"model": LinearRegression()}], STREAMS, BenefitAUC(100), {}),
         (interrupted, FEW, STREAMS, BenefitAUC(100), {}),
         (no_three, [{}, {"rho": 0.1}], STREAMS, BenefitAUC(100), {}),
@@ -280,7 +280,7 @@ def test_what_comes_after_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyP
         made.append(gamma)
         return hf.SRA(gamma=gamma, rho=0.01)
 
-    with pytest.raises(BadInputError):
+    with pytest.raises(InvalidInputError):
         tune(make, grid(gamma=[3.0, -1.0, *range(4, 23)]), STREAMS * 10, BenefitAUC(100), workers=1)
     assert made.count(3.0) == 20  # an error of the first setting would go before the one that is there
     assert made.count(22) < 20

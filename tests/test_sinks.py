@@ -16,18 +16,18 @@ import pytest
 
 import holdfast as hf
 from holdfast.alarms.alarm import Alarm
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.learners.trace import Trace
 from holdfast.streams.batch import Batch
 from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
-from holdfast.streams.places import sink_at
-from holdfast.streams.results import ALARM_COLUMNS, Results, free_names
+from holdfast.streams.places import open_sink
+from holdfast.streams.results import ALARM_COLUMNS, BatchResult, dedupe_names
 from holdfast.streams.sink import Sink
-from holdfast.streams.sinks import Calling, Several
-from holdfast.streams.sqlite import Sqlite
-from holdfast.streams.standard_output import StandardOutput
-from holdfast.streams.tables import ALARMS, POINTS
-from holdfast.streams.webhook import Webhook
+from holdfast.streams.sinks import CallbackSink, MultiSink
+from holdfast.streams.sqlite import SqliteSink
+from holdfast.streams.standard_output import StdoutSink
+from holdfast.streams.tables import ALARMS_TABLE, POINTS_TABLE
+from holdfast.streams.webhook import WebhookSink
 
 N = 10
 ODD = 'a "quoted", text\nof two lines; \r\t\x1b[2J é 東 \ud800 \0 end'
@@ -35,7 +35,7 @@ SQL = 'x"; drop table points; --'
 NAMES = ("a", "A", "n", "N_", "record", "Score", "score_", SQL, "", "two\nlines", "half \ud800", "\0")
 
 
-def results(first: int, names: tuple[str, ...] = ("a", "b"), text: str = "k", n: int = N) -> Results:
+def results(first: int, names: tuple[str, ...] = ("a", "b"), text: str = "k", n: int = N) -> BatchResult:
     """n points of two streams; one raises an alarm of infinite size, one has no value, one is infinite."""
     rng = np.random.default_rng(first)
     values = rng.normal(size=(n, len(names)))
@@ -44,21 +44,21 @@ def results(first: int, names: tuple[str, ...] = ("a", "b"), text: str = "k", n:
     score[3] = np.nan
     alarm = Alarm("change", first + 4, first + 2, np.inf, "up", (names[0],), 1e-7, text)
     fates, watched = rng.integers(0, 3, n).astype(np.int8), (np.full(n, np.nan), rng.random(n))
-    trace = Trace(score, fates, watched=watched, alarms=[alarm], points_of_alarms=[4])
+    trace = Trace(score, fates, auto_scores=watched, alarms=[alarm], explicit_alarm_index=[4])
     times = (1_500_000_000 * np.arange(first, first + n)).view("datetime64[ns]")
-    batch = Batch(values, first + n, names, [f"{text}{i % 2}" for i in range(n)], times, zoned=True)  # type: ignore[arg-type]
-    return Results(batch, trace, first, first, first // n)
+    batch = Batch(values, first + n, names, [f"{text}{i % 2}" for i in range(n)], times, tz_aware=True)  # type: ignore[arg-type]
+    return BatchResult(batch, trace, first, first, first // n)
 
 
-def rows_in(path: Path, table: str = POINTS) -> list[dict[str, Any]]:
+def rows_in(path: Path, table: str = POINTS_TABLE) -> list[dict[str, Any]]:
     with sqlite3.connect(path) as database:
         database.row_factory = sqlite3.Row
         return [dict(row) for row in database.execute(f"select * from {table} order by n")]
 
 
-def written(path: Path, what: str, *all_results: Results) -> Path:
-    sink = sink_at(str(path), what)
-    sink.rewind(None)
+def written(path: Path, what: str, *all_results: BatchResult) -> Path:
+    sink = open_sink(str(path), what)
+    sink.truncate_to(None)
     for one in all_results:
         sink.write(one)
     sink.flush()
@@ -70,7 +70,9 @@ def written(path: Path, what: str, *all_results: Results) -> Path:
 
 
 def test_json_lines(tmp_path: Path) -> None:
-    points = [json.loads(line) for line in written(tmp_path / "p.jsonl", POINTS, results(0)).read_text().splitlines()]
+    points = [
+        json.loads(line) for line in written(tmp_path / "p.jsonl", POINTS_TABLE, results(0)).read_text().splitlines()
+    ]
     expected = results(0)
     assert [row["record"] for row in points] == list(range(N))
     assert points[1] | {"a": None} == points[1]
@@ -78,12 +80,12 @@ def test_json_lines(tmp_path: Path) -> None:
     assert points[3]["score"] is None
     assert [row["a"] for row in points[4:]] == expected.batch.values[4:, 0].tolist()
     assert points[0]["score"] == expected.trace.score[0]
-    assert (points[1]["time"], points[1]["key"], points[1]["bad"]) == (
+    assert (points[1]["time"], points[1]["key"], points[1]["invalid"]) == (
         "1970-01-01T00:00:01.500Z",
         "k1",
-        bool(expected.trace.bad[1]),
+        bool(expected.trace.invalid[1]),
     )
-    (alarm,) = map(json.loads, written(tmp_path / "a.jsonl", ALARMS, results(20)).read_text().splitlines())
+    (alarm,) = map(json.loads, written(tmp_path / "a.jsonl", ALARMS_TABLE, results(20)).read_text().splitlines())
     assert tuple(alarm) == ALARM_COLUMNS
     assert (alarm["record"], alarm["size"], alarm["variables"], alarm["p_value"]) == (24, None, ["a"], 1e-7)
     assert alarm["message"].startswith("k, row 24: change since row 22, a up")
@@ -94,56 +96,56 @@ def test_separated_values(tmp_path: Path) -> None:
         with open(path, newline="") as file:
             return list(csv.DictReader(file))
 
-    points = rows(written(tmp_path / "p.csv", POINTS, results(0), results(N)))
+    points = rows(written(tmp_path / "p.csv", POINTS_TABLE, results(0), results(N)))
     expected = results(N)
     assert [float(row["a"]) for row in points[N + 2 :]] == expected.batch.values[2:, 0].tolist()
     assert (points[1]["a"], points[2]["b"], points[3]["score"]) == ("", "", "")
-    assert [row["bad"] for row in points[N:]] == [str(int(one)) for one in expected.trace.bad]
+    assert [row["invalid"] for row in points[N:]] == [str(int(one)) for one in expected.trace.invalid]
     assert [int(row["record"]) for row in points] == list(range(2 * N))
-    (alarm,) = rows(written(tmp_path / "a.csv", ALARMS, results(0)))
+    (alarm,) = rows(written(tmp_path / "a.csv", ALARMS_TABLE, results(0)))
     assert (alarm["variables"], alarm["size"]) == ("a", "")
     nothing = results(0)
     nothing.trace.alarms.clear()
-    nothing.trace.points_of_alarms.clear()  # type: ignore[union-attr]
-    assert written(tmp_path / "b.csv", ALARMS, nothing).read_text() == ",".join(ALARM_COLUMNS) + "\n"
+    nothing.trace.explicit_alarm_index.clear()  # type: ignore[union-attr]
+    assert written(tmp_path / "b.csv", ALARMS_TABLE, nothing).read_text() == ",".join(ALARM_COLUMNS) + "\n"
 
 
 def test_a_database(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    sink = Sqlite(path)
+    sink = SqliteSink(path)
     for first in (0, N):
         sink.write(results(first))
-    points, alarms = rows_in(path), rows_in(path, ALARMS)
+    points, alarms = rows_in(path), rows_in(path, ALARMS_TABLE)
     assert [row["n"] for row in points] == [row["record"] for row in points] == list(range(2 * N))
     assert [row["a"] for row in points[4:N]] == results(0).batch.values[4:, 0].tolist()
     assert (points[1]["a"], points[2]["b"], points[3]["score"]) == (None, None, None)
-    assert [row["bad"] for row in points[:N]] == results(0).trace.bad.astype(int).tolist()
+    assert [row["invalid"] for row in points[:N]] == results(0).trace.invalid.astype(int).tolist()
     assert [(row["n"], row["record"], row["size"], row["variables"]) for row in alarms] == [
         (0, 4, None, "a"),
         (1, 14, None, "a"),
     ]
-    assert sink.flush()["rows"] == {ALARMS: 2, POINTS: 2 * N}
+    assert sink.flush()["rows"] == {ALARMS_TABLE: 2, POINTS_TABLE: 2 * N}
     sink.close()
 
 
 def test_standard_output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    StandardOutput().write(results(0, text=ODD))
+    StdoutSink().write(results(0, text=ODD))
     shown = capsys.readouterr().out
     assert shown.count("\n") == 1
     assert "\x1b" not in shown  # a key does not clear the screen
     assert shown.startswith('1970-01-01T00:00:06Z a "quoted", text?of two lines')
-    StandardOutput(form="json").write(results(0, text=ODD))
+    StdoutSink(form="json").write(results(0, text=ODD))
     assert json.loads(capsys.readouterr().out)["key"] == ODD.replace("\ud800", "?")
-    StandardOutput(POINTS).write(results(0))
+    StdoutSink(POINTS_TABLE).write(results(0))
     assert len(capsys.readouterr().out.splitlines()) == N
     with open("/dev/null", "w", encoding="ascii") as old:
         monkeypatch.setattr(sys, "stdout", old)
-        StandardOutput().write(results(0, text=ODD))
+        StdoutSink().write(results(0, text=ODD))
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.db"])
 def test_texts_and_names_of_any_kind(tmp_path: Path, name: str) -> None:
-    texts = written(tmp_path / name, POINTS, results(0, NAMES, ODD))
+    texts = written(tmp_path / name, POINTS_TABLE, results(0, NAMES, ODD))
     if name == "x.db":
         rows = rows_in(texts)
     elif name == "x.csv":
@@ -158,7 +160,7 @@ def test_texts_and_names_of_any_kind(tmp_path: Path, name: str) -> None:
     assert [float(one) for one in values] == results(0, NAMES).batch.values[5].tolist()
     assert [int(row["record"]) for row in rows] == list(range(N))
     assert float(rows[4]["score"]) == results(0, NAMES).trace.score[4]
-    alarm = written(tmp_path / f"alarms{Path(name).suffix}", ALARMS, results(0, ("\ud800",), ODD))
+    alarm = written(tmp_path / f"alarms{Path(name).suffix}", ALARMS_TABLE, results(0, ("\ud800",), ODD))
     assert alarm.stat().st_size > 0
 
 
@@ -167,15 +169,15 @@ def test_names_that_are_free() -> None:
     assert len(columns) == len(NAMES) + 10
     assert len({name.lower() for name in columns}) == len(columns)
     assert np.array_equal(columns["record"], np.arange(N))
-    assert free_names(["a", "a", "A"], []) == ["a", "a_", "A__"]
+    assert dedupe_names(["a", "a", "A"], []) == ["a", "a_", "A__"]
     wide = [f"x{i}" for i in range(5000)]
-    assert free_names(wide, ["score"]) == wide
+    assert dedupe_names(wide, ["score"]) == wide
 
 
 def test_times_that_are_missing_are_told_as_nothing(tmp_path: Path) -> None:
     for times in (np.array([1.0, np.nan, np.inf]), np.array(["2024", "NaT", "2025"], "datetime64[ns]")):
-        one = Results(Batch([1.0, 2.0, 3.0], times=times), Trace(np.zeros(3), np.zeros(3, np.int8)))
-        path = written(tmp_path / f"{times.dtype.kind}.jsonl", POINTS, one)
+        one = BatchResult(Batch([1.0, 2.0, 3.0], times=times), Trace(np.zeros(3), np.zeros(3, np.int8)))
+        path = written(tmp_path / f"{times.dtype.kind}.jsonl", POINTS_TABLE, one)
         told = [json.loads(line)["time"] for line in path.read_text().splitlines()]
         assert told[1] is None
         assert told[0] in (1, "2024-01-01T00:00:00")
@@ -186,24 +188,24 @@ def test_times_that_are_missing_are_told_as_nothing(tmp_path: Path) -> None:
 
 def content(path: Path) -> Any:
     if path.suffix == ".db":
-        return rows_in(path), rows_in(path, ALARMS)
+        return rows_in(path), rows_in(path, ALARMS_TABLE)
     return path.read_bytes()
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda path: JsonLinesFile(path / "x.jsonl", POINTS),
-        lambda path: CsvFile(path / "x.csv", POINTS),
-        lambda path: CsvFile(path / "x.csv", ALARMS),
-        lambda path: Sqlite(path / "x.db"),
+        lambda path: JsonLinesFile(path / "x.jsonl", POINTS_TABLE),
+        lambda path: CsvFile(path / "x.csv", POINTS_TABLE),
+        lambda path: CsvFile(path / "x.csv", ALARMS_TABLE),
+        lambda path: SqliteSink(path / "x.db"),
     ],
 )
 def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
     all_results = [results(N * i) for i in range(5)]
     whole = make(tmp_path)
     path: Path = whole.path  # type: ignore[attr-defined]
-    whole.rewind(None)
+    whole.truncate_to(None)
     for one in all_results:
         whole.write(one)
     whole.close()
@@ -213,8 +215,8 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
             folder = tmp_path / f"{done} {beyond}"
             folder.mkdir()
             killed = make(folder)
-            killed.rewind(None)
-            killed.claim()
+            killed.truncate_to(None)
+            killed.acquire()
             mark = killed.flush()
             for i, one in enumerate(all_results[:beyond]):
                 killed.write(one)
@@ -222,7 +224,7 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
                     mark = killed.flush()
             killed.close()
             again = make(folder)
-            again.rewind(json.loads(json.dumps(mark)))
+            again.truncate_to(json.loads(json.dumps(mark)))
             for one in all_results[done:]:
                 again.write(one)
             again.flush()
@@ -231,19 +233,19 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
     for suffix in ("", "-wal", "-shm"):
         (folder / f"{path.name}{suffix}").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="the checkpoint knows of"):
-        make(folder).rewind(mark)
+        make(folder).truncate_to(mark)
 
 
 def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    sink = JsonLinesFile(path, POINTS)
+    sink = JsonLinesFile(path, POINTS_TABLE)
     sink.write(results(0))
     mark = sink.flush()
     sink.close()
     with open(path, "ab") as file:
         file.write(b'{"record": 1')  # as a power failure leaves it
-    again = JsonLinesFile(path, POINTS)
-    again.rewind(mark)
+    again = JsonLinesFile(path, POINTS_TABLE)
+    again.truncate_to(mark)
     again.write(results(N))
     assert [json.loads(line)["record"] for line in path.read_text().splitlines()] == list(range(2 * N))
 
@@ -253,11 +255,11 @@ def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
 PLACES = ["x.jsonl", "x.csv", "x.db"]
 
 
-def kept(path: Path, *all_results: Results) -> Any:
+def kept(path: Path, *all_results: BatchResult) -> Any:
     """The mark of a run with checkpoints that wrote this, and then some more, and was killed."""
-    sink = sink_at(str(path), POINTS)
-    sink.rewind(None)
-    sink.claim()
+    sink = open_sink(str(path), POINTS_TABLE)
+    sink.truncate_to(None)
+    sink.acquire()
     mark = sink.flush()
     for one in all_results:
         sink.write(one)
@@ -271,8 +273,8 @@ def bytes_or_rows(path: Path) -> Any:
 
 
 def resume(path: Path, mark: Any) -> None:
-    sink = sink_at(str(path), POINTS)
-    sink.rewind(mark)
+    sink = open_sink(str(path), POINTS_TABLE)
+    sink.truncate_to(mark)
     sink.close()
 
 
@@ -281,9 +283,11 @@ def test_results_of_a_run_that_can_go_back_are_its_own(tmp_path: Path, name: str
     path = tmp_path / name
     mark = kept(path, results(0), results(N))
     before = bytes_or_rows(path)
-    with pytest.raises(BadInputError, match=r"belongs to the run of another --checkpoint folder.*give another file"):
-        written(path, POINTS, results(50))
-    with pytest.raises(BadInputError, match="belongs to the run of another"):
+    with pytest.raises(
+        InvalidInputError, match=r"belongs to the run of another --checkpoint folder.*give another file"
+    ):
+        written(path, POINTS_TABLE, results(50))
+    with pytest.raises(InvalidInputError, match="belongs to the run of another"):
         kept(path, results(50))
     assert bytes_or_rows(path) == before
     resume(path, mark)
@@ -306,7 +310,7 @@ def test_what_another_run_has_written_stays(tmp_path: Path, name: str) -> None:
 def test_another_file_of_the_same_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     mark = kept(path, results(0), results(N))
-    sink = sink_at(str(path), POINTS, anew=True)  # as `detect` does
+    sink = open_sink(str(path), POINTS_TABLE, overwrite=True)  # as `detect` does
     for i in range(1, 9):
         sink.write(results(100 * i))
     sink.close()
@@ -314,17 +318,17 @@ def test_another_file_of_the_same_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckpointError, match="its lines are others"):
         resume(path, mark)
     assert path.read_bytes() == before
-    written(path, POINTS, results(N))  # it is nobody's: anyone may add
+    written(path, POINTS_TABLE, results(N))  # it is nobody's: anyone may add
     path.unlink()
     kept(path, results(0))
     path.unlink()
-    written(path, POINTS, results(N))  # it is gone, and so is its owner
+    written(path, POINTS_TABLE, results(N))  # it is gone, and so is its owner
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) -> None:
     for first in (0, N, 2 * N):
-        written(tmp_path / name, POINTS, results(first))
+        written(tmp_path / name, POINTS_TABLE, results(first))
     path = tmp_path / name
     rows = rows_in(path) if name == "x.db" else path.read_text().splitlines()[name == "x.csv" :]
     assert len(rows) == 3 * N
@@ -333,12 +337,14 @@ def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_a_mark_alone_claims_nothing(tmp_path: Path, name: str) -> None:
-    sink = sink_at(str(tmp_path / name), POINTS)  # of a run without checkpoints, whose first records were refused
-    sink.rewind(None)
+    sink = open_sink(
+        str(tmp_path / name), POINTS_TABLE
+    )  # of a run without checkpoints, whose first records were refused
+    sink.truncate_to(None)
     sink.flush()
     sink.write(results(0))
     sink.close()
-    written(tmp_path / name, POINTS, results(N))
+    written(tmp_path / name, POINTS_TABLE, results(N))
     assert len(rows_of_lines(tmp_path / name)) == 2 * N
 
 
@@ -350,16 +356,16 @@ def rows_of_lines(path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_two_at_a_time(tmp_path: Path, name: str) -> None:
-    one, other = (sink_at(str(tmp_path / name), POINTS) for _ in range(2))
-    one.rewind(None)
+    one, other = (open_sink(str(tmp_path / name), POINTS_TABLE) for _ in range(2))
+    one.truncate_to(None)
     one.write(results(0))
     before = bytes_or_rows(tmp_path / name)
-    with pytest.raises(BadInputError, match=r"another run"):
+    with pytest.raises(InvalidInputError, match=r"another run"):
         other.write(results(N))
     assert bytes_or_rows(tmp_path / name) == before
     one.write(results(N))
-    with pytest.raises(BadInputError, match=rf"points in .*{name}: this is given twice"):
-        Several([sink_at(str(tmp_path / name), POINTS) for _ in range(2)]).rewind(None)
+    with pytest.raises(InvalidInputError, match=rf"points in .*{name}: this is given twice"):
+        MultiSink([open_sink(str(tmp_path / name), POINTS_TABLE) for _ in range(2)]).truncate_to(None)
 
 
 class Numbers:
@@ -372,20 +378,20 @@ class Numbers:
         for first in range(position or 0, self.n, 100):
             yield Batch(np.random.default_rng(first).normal(size=100), position=first + 100)
         if not self.whole:
-            raise BadInputError("broken off")
+            raise InvalidInputError("broken off")
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> None:
     def run(source: Numbers, checkpoint: str, place: str = name) -> None:
-        sinks = [sink_at(str(tmp_path / place), POINTS), sink_at(str(tmp_path / "a.jsonl"))]
-        hf.run(source, hf.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, every=1e9)
+        sinks = [open_sink(str(tmp_path / place), POINTS_TABLE), open_sink(str(tmp_path / "a.jsonl"))]
+        hf.run(source, hf.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, checkpoint_interval=1e9)
 
-    with pytest.raises(BadInputError, match="broken off"):
+    with pytest.raises(InvalidInputError, match="broken off"):
         run(Numbers(500, whole=False), "one")  # the mark is that of the beginning
     before = bytes_or_rows(tmp_path / name)
     assert len(before) > 1
-    with pytest.raises(BadInputError, match="belongs to the run of another --checkpoint folder"):
+    with pytest.raises(InvalidInputError, match="belongs to the run of another --checkpoint folder"):
         run(Numbers(300), "two")
     (tmp_path / "mine.jsonl").write_text("mine")
     with pytest.raises(CheckpointError, match=rf"is of points in .*{name}, now it is points in .*mine\.jsonl"):
@@ -399,77 +405,77 @@ def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> N
 
 
 def test_both_tables_of_one_database(tmp_path: Path) -> None:
-    both = Several([sink_at(str(tmp_path / "x.db"), what) for what in (POINTS, ALARMS)])
-    both.rewind(None)
+    both = MultiSink([open_sink(str(tmp_path / "x.db"), what) for what in (POINTS_TABLE, ALARMS_TABLE)])
+    both.truncate_to(None)
     marks = both.flush()
     both.write(results(0))
     both.close()
-    again = Several([sink_at(str(tmp_path / "x.db"), what) for what in (POINTS, ALARMS)])
-    again.rewind(marks)
+    again = MultiSink([open_sink(str(tmp_path / "x.db"), what) for what in (POINTS_TABLE, ALARMS_TABLE)])
+    again.truncate_to(marks)
     again.write(results(0))
-    assert (len(rows_in(tmp_path / "x.db")), len(rows_in(tmp_path / "x.db", ALARMS))) == (N, 1)
+    assert (len(rows_in(tmp_path / "x.db")), len(rows_in(tmp_path / "x.db", ALARMS_TABLE))) == (N, 1)
 
 
 def test_marks_of_other_sinks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text("mine\n" * 999)
     made: list[Callable[[], Sink]] = [
         lambda: JsonLinesFile(tmp_path / "x.jsonl"),
-        lambda: JsonLinesFile(tmp_path / "x.jsonl", POINTS),
+        lambda: JsonLinesFile(tmp_path / "x.jsonl", POINTS_TABLE),
         lambda: JsonLinesFile(tmp_path / "other.jsonl"),
         lambda: CsvFile(tmp_path / "x.csv"),
-        lambda: Sqlite(tmp_path / "x.db"),
-        lambda: StandardOutput(),
-        lambda: Webhook("http://127.0.0.1:9/x"),
-        lambda: Calling(print),
+        lambda: SqliteSink(tmp_path / "x.db"),
+        lambda: StdoutSink(),
+        lambda: WebhookSink("http://127.0.0.1:9/x"),
+        lambda: CallbackSink(print),
     ]
     for i, make in enumerate(made):
         sink = make()
-        sink.write(Results(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8))))
+        sink.write(BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8))))
         mark = sink.flush()
         sink.close()
         for j, other in enumerate(made):
             for wrong in ([mark] if i != j else []) + [17]:
                 with pytest.raises(CheckpointError, match=r"the checkpoint (is of .*, now it is|says nothing of)"):
-                    other().rewind(wrong)
+                    other().truncate_to(wrong)
     assert (tmp_path / "other.jsonl").read_text() == "mine\n" * 999
     with pytest.raises(CheckpointError, match="knows of 1 sinks, now there are 2"):
-        Several([made[0](), made[1]()]).rewind([None])
+        MultiSink([made[0](), made[1]()]).truncate_to([None])
     with pytest.raises(CheckpointError, match="now there is a list"):
-        Several([made[0]()]).rewind({"sink": "x"})
+        MultiSink([made[0]()]).truncate_to({"sink": "x"})
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.db"])
 def test_other_columns_are_refused(tmp_path: Path, name: str) -> None:
-    written(tmp_path / name, POINTS, results(0))
+    written(tmp_path / name, POINTS_TABLE, results(0))
     before = (tmp_path / name).read_bytes()
-    with pytest.raises(BadInputError, match=r"has other columns: .*, a, b, .*; expected .*, a, c, .* another file"):
-        written(tmp_path / name, POINTS, results(N, ("a", "c")))
+    with pytest.raises(InvalidInputError, match=r"has other columns: .*, a, b, .*; expected .*, a, c, .* another file"):
+        written(tmp_path / name, POINTS_TABLE, results(N, ("a", "c")))
     if name == "x.csv":
         assert (tmp_path / name).read_bytes() == before
-    written(tmp_path / name, POINTS, results(N))  # the same ones are added
+    written(tmp_path / name, POINTS_TABLE, results(N))  # the same ones are added
     rows = rows_in(tmp_path / name) if name == "x.db" else (tmp_path / name).read_text().splitlines()[1:]
     assert len(rows) == 2 * N
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     for name in ("no/x.jsonl", "no/x.csv", "no/x.db"):
-        with pytest.raises(BadInputError, match=r"cannot be written: there is no folder .*no"):
-            sink_at(str(tmp_path / name), POINTS)
+        with pytest.raises(InvalidInputError, match=r"cannot be written: there is no folder .*no"):
+            open_sink(str(tmp_path / name), POINTS_TABLE)
     (tmp_path / "d.csv").mkdir()
     (tmp_path / "d.db").mkdir()
-    with pytest.raises(BadInputError, match=r"d\.csv cannot be written: is a directory"):
+    with pytest.raises(InvalidInputError, match=r"d\.csv cannot be written: is a directory"):
         CsvFile(tmp_path / "d.csv")
-    with pytest.raises(BadInputError, match=r"d\.db could not be written: unable to open"):
-        Sqlite(tmp_path / "d.db")
+    with pytest.raises(InvalidInputError, match=r"d\.db could not be written: unable to open"):
+        SqliteSink(tmp_path / "d.db")
     (tmp_path / "no.db").write_text("this is no database, although it is called one" * 99)
-    with pytest.raises(BadInputError, match="file is not a database"):
-        Sqlite(tmp_path / "no.db")
-    with pytest.raises(BadInputError, match="expected 'points' or 'alarms', got 'all'"):
+    with pytest.raises(InvalidInputError, match="file is not a database"):
+        SqliteSink(tmp_path / "no.db")
+    with pytest.raises(InvalidInputError, match="expected 'points' or 'alarms', got 'all'"):
         JsonLinesFile(tmp_path / "x.jsonl", "all")
 
 
 def test_others_may_read_meanwhile(tmp_path: Path) -> None:
-    sink = Sqlite(tmp_path / "x.db")
+    sink = SqliteSink(tmp_path / "x.db")
     sink.write(results(0))
     reader = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     reader.execute("begin")
@@ -486,14 +492,14 @@ def test_others_may_read_meanwhile(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    sink = Sqlite(tmp_path / "x.db", (POINTS, ALARMS))
+    sink = SqliteSink(tmp_path / "x.db", (POINTS_TABLE, ALARMS_TABLE))
     sink.write(results(0))
     other = sqlite3.connect(tmp_path / "x.db")
     other.execute("drop table alarms")
-    with pytest.raises(BadInputError, match="no such table: alarms"):
+    with pytest.raises(InvalidInputError, match="no such table: alarms"):
         sink.write(results(N))
     assert len(rows_in(tmp_path / "x.db")) == N
-    assert sink.flush()["rows"] == {POINTS: N, ALARMS: 1}
+    assert sink.flush()["rows"] == {POINTS_TABLE: N, ALARMS_TABLE: 1}
 
 
 FULL = """
@@ -544,9 +550,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
 def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) -> None:
     path, away = tmp_path / f"x.{suffix}", tmp_path / f"x.1.{suffix}"
-    sink = sink_at(str(path), POINTS)
-    sink.rewind(None)
-    sink.claim()
+    sink = open_sink(str(path), POINTS_TABLE)
+    sink.truncate_to(None)
+    sink.acquire()
     sink.flush()
     sink.write(results(0))
     path.rename(away)
@@ -555,8 +561,8 @@ def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) ->
     sink.write(results(2 * N))
     sink.close()
     ends = [len(one.read_text(encoding="utf-8").splitlines()) for one in (away, path)]
-    again = sink_at(str(path), POINTS)
-    again.rewind(mark)
+    again = open_sink(str(path), POINTS_TABLE)
+    again.truncate_to(mark)
     again.write(results(2 * N))
     again.close()
     assert ends == [2 * N + (suffix == "csv"), N + (suffix == "csv")]

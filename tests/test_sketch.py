@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import Trace
-from holdfast.scheme.algorithm import ANOMALOUS, HELD_FOR_START, LEARNT, REJECTED, UNUSABLE
-from holdfast.streams.sketch import KEPT, Sketch
+from holdfast.scheme.algorithm import (
+    OUTCOME_ACCEPTED,
+    OUTCOME_ANOMALY,
+    OUTCOME_BUFFERED,
+    OUTCOME_INVALID,
+    OUTCOME_REJECTED,
+)
+from holdfast.streams.sketch import REDUCTIONS, MinMaxSummary
 
 N, D = 5000, 2
 
@@ -17,11 +23,13 @@ def a_stream(n=N, seed=0, watched=True):
     values = rng.normal(size=(n, D))
     values[rng.random((n, D)) < 0.1] = np.nan
     fates = rng.choice(
-        np.array([LEARNT, REJECTED, UNUSABLE, REJECTED | ANOMALOUS], np.int8), n, p=(0.8, 0.1, 0.05, 0.05)
+        np.array([OUTCOME_ACCEPTED, OUTCOME_REJECTED, OUTCOME_INVALID, OUTCOME_REJECTED | OUTCOME_ANOMALY], np.int8),
+        n,
+        p=(0.8, 0.1, 0.05, 0.05),
     )
-    values[fates == REJECTED] *= 1e6
-    values[fates == UNUSABLE] = np.inf
-    fates[:20] = HELD_FOR_START
+    values[fates == OUTCOME_REJECTED] *= 1e6
+    values[fates == OUTCOME_INVALID] = np.inf
+    fates[:20] = OUTCOME_BUFFERED
     score = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
     trace = Trace(score, fates, {}, (rng.random(n), rng.random(n)) if watched else None)
     means = np.where(rng.random((n, D)) < 0.3, np.nan, rng.normal(size=(n, D)))
@@ -36,7 +44,7 @@ def part_of(trace, rows):
 
 def sketched(stream, cuts=(), most=64):
     values, trace, means, times = stream
-    sketch = Sketch(("a", "b"), most)
+    sketch = MinMaxSummary(("a", "b"), most)
     for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
         rows = slice(begin, end)
         sketch.add(values[rows], part_of(trace, rows), None if means is None else means[rows], times[rows])
@@ -44,7 +52,10 @@ def sketched(stream, cuts=(), most=64):
 
 
 def everything(sketch):
-    return {name: getattr(sketch, name) for name in (*KEPT, "times", "rows", "last_time", "n_rows", "width", "watched")}
+    return {
+        name: getattr(sketch, name)
+        for name in (*REDUCTIONS, "times", "rows", "last_time", "n_rows", "width", "watched")
+    }
 
 
 def assert_same(one, other):
@@ -67,20 +78,20 @@ def test_a_bucket_tells_of_its_rows(n):
     sketch = sketched((values, trace, means, times), [n // 3, n // 2])
     assert sketch.n_rows == n
     assert len(sketch) <= 64
-    assert sketch.exact == (n <= 64)
+    assert sketch.is_exact == (n <= 64)
     assert n <= 64 or len(sketch) > 32
-    kept = ~(trace.dropped | trace.bad)
+    kept = ~(trace.rejected | trace.invalid)
     for bucket in range(len(sketch)):
         rows = np.arange(bucket * sketch.width, min((bucket + 1) * sketch.width, n))
         assert sketch.rows[bucket] == rows[0]
         assert sketch.times[bucket] == times[rows[0]]
-        counts = [sketch.n_dropped[bucket], sketch.n_bad[bucket], sketch.n_anomalies[bucket]]
-        assert counts == [trace.dropped[rows].sum(), trace.bad[rows].sum(), trace.anomaly[rows].sum()]
+        counts = [sketch.n_rejected[bucket], sketch.n_invalid[bucket], sketch.n_anomalies[bucket]]
+        assert counts == [trace.rejected[rows].sum(), trace.invalid[rows].sum(), trace.anomaly[rows].sum()]
         for variable in range(D):
             column = values[rows, variable]
             for which, low, high in (
-                (kept, sketch.least, sketch.greatest),
-                (trace.dropped, sketch.dropped_least, sketch.dropped_greatest),
+                (kept, sketch.minimum, sketch.maximum),
+                (trace.rejected, sketch.rejected_minimum, sketch.rejected_maximum),
             ):
                 found = column[which[rows] & np.isfinite(column)]
                 ends = [found.min(), found.max()] if len(found) else [np.nan, np.nan]
@@ -94,26 +105,26 @@ def test_a_bucket_tells_of_its_rows(n):
 
 
 def test_it_stays_small():
-    sketch, n = Sketch(("a",)), 300_000
+    sketch, n = MinMaxSummary(("a",)), 300_000
     trace = Trace(np.zeros(n), np.zeros(n, np.int8))
     for _ in range(10):
         sketch.add(np.ones((n, 1)), trace)
         assert len(sketch) <= 4096
-        assert all(kept.size <= 4096 for kept in sketch._kept.values())
+        assert all(kept.size <= 4096 for kept in sketch._columns.values())
     assert sketch.n_rows == 10 * n
     assert len(sketch) > 2048
-    assert sketch.greatest.max() == 1.0
-    short = Sketch(("a",))
+    assert sketch.maximum.max() == 1.0
+    short = MinMaxSummary(("a",))
     short.add(np.ones((3, 1)), Trace(np.zeros(3), np.zeros(3, np.int8)))
-    assert sum(kept.nbytes for kept in short._kept.values()) < 10_000  # many streams are short
+    assert sum(kept.nbytes for kept in short._columns.values()) < 10_000  # many streams are short
 
 
 def test_a_batch_of_many_streams_is_taken_apart():
     values, trace, means, times = a_stream(300)
     mine = np.arange(0, 300, 3)
-    sketch = Sketch(("a", "b"), 64)
+    sketch = MinMaxSummary(("a", "b"), 64)
     for rows in (mine[:10], mine[10:10], mine[10:]):
-        sketch.add(values, trace, means, times, which=rows)
+        sketch.add(values, trace, means, times, selection=rows)
     assert_same(sketch, sketched((values[mine], part_of(trace, mine), means[mine], times[mine])))
 
 
@@ -137,11 +148,11 @@ def test_texts_as_times():
 def test_bad_input_is_named():
     values, trace, means, times = a_stream(10)
     for call in (
-        lambda: Sketch(()),
-        lambda: Sketch(("a",), 7),
-        lambda: Sketch(("a",)).add(values, trace),
-        lambda: Sketch(("a", "b")).add(values[1:], trace),
-        lambda: Sketch(("a", "b")).add(values, trace, means[:, :1], times),
+        lambda: MinMaxSummary(()),
+        lambda: MinMaxSummary(("a",), 7),
+        lambda: MinMaxSummary(("a",)).add(values, trace),
+        lambda: MinMaxSummary(("a", "b")).add(values[1:], trace),
+        lambda: MinMaxSummary(("a", "b")).add(values, trace, means[:, :1], times),
     ):
-        with pytest.raises(BadInputError, match="got"):
+        with pytest.raises(InvalidInputError, match="got"):
             call()

@@ -16,7 +16,7 @@ from sparks import PLAIN, feed, same_alarms, same_answers, same_streams, source,
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
-WATCHED = hf.SRA(memory="lean")
+WATCHED = hf.SRA(memory="compact")
 
 
 def with_ties(table: pa.Table) -> pa.Table:
@@ -36,7 +36,7 @@ def test_streaming_is_the_fleet(spark, tmp_path, model, buckets, pieces, files) 
     expected = fleet.process(fed, key="sensor", values=["a", "b"], time=time)
     out = streamed(spark, tmp_path, "sensor", ["a", "b"], time, model, buckets=buckets, files=files)
     same_answers(out, expected)
-    same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
+    same_streams(hs.export_fleet(spark, tmp_path / "checkpoint"), fleet)
     if model is WATCHED:
         same_alarms(out, fed, model, time)
 
@@ -65,11 +65,11 @@ def test_history_then_the_stream(spark, tmp_path) -> None:
     fleet = hf.Fleet(PLAIN)
     fleet.process(table[:2000], key="sensor", values=["a", "b"], time="ts")
     expected = fleet.process(fed, key="sensor", values=["a", "b"])
-    history = hs.learn(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
+    history = hs.fit(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
     out = streamed(spark, tmp_path, "sensor", ["a", "b"], None, PLAIN, buckets=8, initial=history)
     assert "late" not in out.column_names
     same_answers(out, expected)
-    same_streams(hs.export(spark, tmp_path / "checkpoint"), fleet)
+    same_streams(hs.export_fleet(spark, tmp_path / "checkpoint"), fleet)
 
 
 def test_a_model_of_ones_own(spark, tmp_path) -> None:
@@ -92,16 +92,16 @@ def test_what_was_moved_under_a_running_query_is_refused(spark, tmp_path) -> Non
     commit = checkpoint / "commits" / "1"
     commit.rename(tmp_path / "1")  # as if it had been killed between the sink's commit and this one
     with pytest.raises(CheckpointError, match="batch 1 has been learnt but not committed"):
-        hs.rebucket(spark, checkpoint, 3)
+        hs.repartition(spark, checkpoint, 3)
     first = checkpoint / "commits" / "0"
     first.rename(tmp_path / "0")
     (checkpoint / "offsets" / "1").rename(tmp_path / "offset")
     with pytest.raises(CheckpointError, match="batch 0 has been learnt but not committed"):
-        hs.rebucket(spark, checkpoint, 3)
+        hs.repartition(spark, checkpoint, 3)
     (tmp_path / "offset").rename(checkpoint / "offsets" / "1")
     (tmp_path / "0").rename(first)
     (tmp_path / "1").rename(commit)
-    hs.rebucket(spark, checkpoint, 3)
+    hs.repartition(spark, checkpoint, 3)
     commit = checkpoint / "commits" / "2"
     commit.write_text((checkpoint / "commits" / "1").read_text())  # as a query does that has not been stopped
     stream = source(spark, tmp_path / "in")

@@ -12,16 +12,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import holdfast as hf
-from holdfast.engines.spark.bucket import Bucket
-from holdfast.engines.spark.clock import NEVER
-from holdfast.engines.spark.packing import joined_tables, packed
-from holdfast.engines.spark.state import bucket_of, value_of
+from holdfast.engines.spark.bucket import PartitionState
+from holdfast.engines.spark.clock import NO_TIME
+from holdfast.engines.spark.packing import concat_tables, pack_batches
+from holdfast.engines.spark.state import from_state_value, to_state_value
 from holdfast.errors import CheckpointError
 from sparks import Naive, plan_of, same_alarms, same_answers, same_streams, stream_of
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
 
-PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), hf.SRA(memory="lean")
+PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), hf.SRA(memory="compact")
 
 
 KEYS = {True: st.sampled_from(["", "a", "é", "long " * 9, None]), False: st.sampled_from([0, -1, 2**60 + 1, None])}
@@ -44,33 +44,33 @@ CALLS = st.booleans().flatmap(
 def test_a_bucket_is_a_learner_for_each_stretch(calls, idle, restored) -> None:
     texts, tables = calls
     plan = plan_of(PLAIN, values=("v",), texts=texts, unit="", idle=idle)
-    bucket, naive, watermark = Bucket.empty(plan), Naive(PLAIN, idle), NEVER
+    bucket, naive, watermark = PartitionState.empty(plan), Naive(PLAIN, idle), NO_TIME
     for advance, rows in tables:
         watermark = max(watermark, advance)
         kinds = (pa.string() if texts else pa.int64(), pa.int64(), pa.float64())
         columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
-        got = bucket.learn(pa.table(columns, ["sensor", "ts", "v"]), watermark)
+        got = bucket.process(pa.table(columns, ["sensor", "ts", "v"]), watermark)
         expected = naive.learn([(key, time, [value]) for key, time, value in rows], watermark)
         assert got.select(["sensor", "ts", "v"]).equals(pa.table(columns, ["sensor", "ts", "v"]))
-        for name, column in zip(("score", "dropped", "bad", "late"), zip(*expected, strict=True), strict=False):
+        for name, column in zip(("score", "rejected", "invalid", "late"), zip(*expected, strict=True), strict=False):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
         if restored:
-            bucket = bucket_of(value_of(bucket), plan)
+            bucket = from_state_value(to_state_value(bucket), plan)
     here = bucket.fleet.keys()
     for key in set(here) & set(naive.last):  # the others came without a time, or have been idle
         if naive.last[key] >= watermark - (idle or math.inf):
             got, expected = bucket.fleet[key], naive.learners[key]
-            assert got.n_seen - got.n_bad == expected.n_seen - expected.n_bad
-            assert got.n_dropped == expected.n_dropped
+            assert got.n_seen - got.n_invalid == expected.n_seen - expected.n_invalid
+            assert got.n_rejected == expected.n_rejected
     assert {key for key, last in naive.last.items() if last >= watermark - (idle or math.inf)} <= set(here)
 
 
 @pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
 def test_a_bucket_is_a_fleet(model) -> None:
     table = stream_of(n_keys=9, n=6000, seed=1)
-    fleet, bucket = hf.Fleet(model), Bucket.empty(plan_of(model))
+    fleet, bucket = hf.Fleet(model), PartitionState.empty(plan_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
-    pieces = [bucket.learn(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
+    pieces = [bucket.process(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
     got = pa.concat_tables(pieces)
     same_answers(got, expected)
     same_streams(bucket.fleet, fleet)
@@ -85,9 +85,9 @@ def test_rows_without_a_time_come_last_as_in_a_fleet(model) -> None:
     table = stream_of(n_keys=3, n=3000, seed=2)
     times = pa.array([None if i % 17 == 0 else t for i, t in enumerate(table["ts"].to_pylist())], table["ts"].type)
     table = table.set_column(1, "ts", times).append_column("i", pa.array(range(3000)))
-    fleet, bucket = hf.Fleet(model), Bucket.empty(plan_of(model))
+    fleet, bucket = hf.Fleet(model), PartitionState.empty(plan_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
-    got = bucket.learn(table)
+    got = bucket.process(table)
     same_answers(got, expected, by="i")
     same_streams(bucket.fleet, fleet)
     told = [alarm["message"] for row in got["alarms"].to_pylist() for alarm in row or []]
@@ -98,14 +98,14 @@ def test_restored_in_the_middle_is_uninterrupted() -> None:
     """While some streams wait for their first points, and others have gone and left their rows to new ones."""
     table = stream_of(n_keys=30, n=3000, seed=3)
     plan = plan_of(WATCHED, idle=400_000_000)
-    straight, restored = Bucket.empty(plan), Bucket.empty(plan)
+    straight, restored = PartitionState.empty(plan), PartitionState.empty(plan)
     for begin in range(0, 3000, 250):
         own = table.slice(begin, 250).filter(
             pa.compute.not_equal(table["sensor"].slice(begin, 250), f"s{begin // 250:03}")
         )
         watermark = begin * 1_000_003 + 1_772_323_200_000_000 - 100_000_000
-        restored = bucket_of(value_of(restored), plan)
-        one, other = straight.learn(own, watermark), restored.learn(own, watermark)
+        restored = from_state_value(to_state_value(restored), plan)
+        one, other = straight.process(own, watermark), restored.process(own, watermark)
         same_answers(other, one)
         same_streams(restored.fleet, straight.fleet)
         assert dict(zip(straight.fleet, straight.last_times(), strict=True)) == dict(
@@ -115,38 +115,38 @@ def test_restored_in_the_middle_is_uninterrupted() -> None:
 
 def test_the_state_knows_its_layout_and_settings() -> None:
     plan = plan_of(PLAIN, time=None)
-    bucket = Bucket.empty(plan)
-    bucket.learn(stream_of(n_keys=2, n=50, seed=4))
-    value = value_of(bucket)
-    same_streams(bucket_of(value, plan).fleet, bucket.fleet)
-    assert bucket_of(value, replace(plan, generation=2)) is None
+    bucket = PartitionState.empty(plan)
+    bucket.process(stream_of(n_keys=2, n=50, seed=4))
+    value = to_state_value(bucket)
+    same_streams(from_state_value(value, plan).fleet, bucket.fleet)
+    assert from_state_value(value, replace(plan, generation=2)) is None
     with pytest.raises(CheckpointError, match="4 buckets, generation 1; the job has 8, generation 1"):
-        bucket_of(value, replace(plan, buckets=8))
+        from_state_value(value, replace(plan, buckets=8))
     with pytest.raises(CheckpointError, match="generation 1; the job has 4, generation 0"):
-        bucket_of(value, replace(plan, generation=0))
+        from_state_value(value, replace(plan, generation=0))
     with pytest.raises(CheckpointError, match="version 99"):
-        bucket_of((99, *value[1:]), plan)
+        from_state_value((99, *value[1:]), plan)
     with pytest.raises(CheckpointError, match="n_components cannot change"):
-        bucket_of(value, plan_of(hf.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
+        from_state_value(value, plan_of(hf.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
 
 
 def test_other_settings_go_on_from_the_states() -> None:
     """Held to learners by themselves, whose settings are exchanged."""
     other = hf.SRA(gamma=1.5, rho=0.2, n_init=3, warmup=5)
     table = stream_of(n_keys=4, n=400, seed=5)
-    bucket, naive = Bucket.empty(plan_of(PLAIN)), Naive(PLAIN)
+    bucket, naive = PartitionState.empty(plan_of(PLAIN)), Naive(PLAIN)
     for begin, model in ((0, PLAIN), (5, other), (200, PLAIN), (300, other)):  # the first while some have not started
         naive.retune(model)
-        bucket = bucket_of(value_of(bucket), plan_of(model))
-        assert bucket.fleet.model.gamma == model.gamma
+        bucket = from_state_value(to_state_value(bucket), plan_of(model))
+        assert bucket.fleet.learner.gamma == model.gamma
         piece = table.slice(begin, {0: 5, 5: 195}.get(begin, 100))
         times, points = (
             piece["ts"].cast(pa.int64()).to_pylist(),
             np.column_stack([piece[name].fill_null(np.nan).to_numpy() for name in ("a", "b")]),
         )
-        expected = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), NEVER)
-        got = bucket.learn(piece)
-        for name, column in zip(("score", "dropped", "bad", "late"), zip(*expected, strict=True), strict=True):
+        expected = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), NO_TIME)
+        got = bucket.process(piece)
+        for name, column in zip(("score", "rejected", "invalid", "late"), zip(*expected, strict=True), strict=True):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
     for key, learner in naive.learners.items():
         assert np.array(bucket.fleet[key].state).tobytes() == np.array(learner.state).tobytes()
@@ -171,18 +171,21 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
     expected = fleet.process(table, key="sensor", values=["a", "b"], time=time)
     for begin in range(0, 1200, 300):
         tasks = [table.slice(begin + 150 * task, 150).to_batches(max_chunksize=60) for task in (0, 1)]
-        values = [row for task in (1, 0) for one in packed(tasks[task], plan, task) for row in one.to_pylist()]
+        values = [row for task in (1, 0) for one in pack_batches(tasks[task], plan, task) for row in one.to_pylist()]
         for number in {row["bucket"] for row in values}:
             own = sorted((row for row in values if row["bucket"] == number), key=lambda row: row["place"])
-            rows, before = joined_tables(row["rows"] for row in own), states.get(number, value_of(Bucket.empty(plan)))
+            rows, before = (
+                concat_tables(row["rows"] for row in own),
+                states.get(number, to_state_value(PartitionState.empty(plan))),
+            )
             for _ in range(2):
-                bucket = bucket_of(before, plan)
-                answers = bucket.learn(rows)
-            states[number] = value_of(bucket)
+                bucket = from_state_value(before, plan)
+                answers = bucket.process(rows)
+            states[number] = to_state_value(bucket)
             told.append(answers)
     same_answers(pa.concat_tables(told), expected, by="i")
     assert len(states) == 4
     for value in states.values():
-        kept = bucket_of(value, plan).fleet
+        kept = from_state_value(value, plan).fleet
         for key in kept:
             assert np.array(kept[key].state).tobytes() == np.array(fleet[key].state).tobytes()

@@ -21,14 +21,14 @@ import pytest
 import holdfast as hf
 from commands import here, holdfast
 from holdfast.cli.config import read_config
-from holdfast.cli.spark.addresses import SETTLED, may_be_elsewhere
-from holdfast.cli.spark.errors import SparkDiedError, sensible_line, told_plainly, while_it_runs
-from holdfast.cli.spark.opening import pairs
-from holdfast.cli.spark.reading import limits_of
-from holdfast.cli.spark.source import Place, files_in
-from holdfast.cli.spark.status import plan_here
-from holdfast.engines.spark.session import LOCAL
-from holdfast.errors import BadInputError
+from holdfast.cli.spark.addresses import HADOOP_CONFIG_VARIABLES, may_be_remote
+from holdfast.cli.spark.errors import SparkJobError, convert_job_errors, extract_error_line, friendly_spark_errors
+from holdfast.cli.spark.opening import parse_pairs
+from holdfast.cli.spark.reading import make_batch_limits
+from holdfast.cli.spark.source import SparkSource, list_files
+from holdfast.cli.spark.status import read_local_spec
+from holdfast.engines.spark.session import LOCAL_MASTER_PATTERN
+from holdfast.errors import InvalidInputError
 from sparks import feed, same_answers, same_streams, stream_of
 
 COLUMNS = ["--key", "sensor", "--columns", "a,b", "--time", "ts"]
@@ -40,7 +40,7 @@ SCHEMA = "sensor string, ts timestamp, a double, b double"
 def run(tmp_path, capsys, monkeypatch):
     """Runs a command in a folder of its own: (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
-    for name in SETTLED:
+    for name in HADOOP_CONFIG_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     return lambda *words: here(["spark", *words], capsys, monkeypatch)
 
@@ -134,7 +134,7 @@ def test_settings_from_a_file_are_those_of_its_table(tmp_path, run):
         "port = 3": "no setting",
     }.items():
         (tmp_path / "x.toml").write_text(f"[spark]\n{line}\n")
-        with pytest.raises(BadInputError, match=message):
+        with pytest.raises(InvalidInputError, match=message):
             read_config(tmp_path / "x.toml")
 
 
@@ -142,8 +142,8 @@ def test_files_are_those_that_spark_reads(tmp_path):
     for name in ("b.csv", "a.csv", "_x.csv", ".y.csv", "day=1/c.csv", "other/d.csv", "_spark_metadata/0"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert [os.path.relpath(file, tmp_path) for file in files_in(str(tmp_path))] == ["a.csv", "b.csv", "day=1/c.csv"]
-    assert files_in(f"{tmp_path}/a.*") == [f"{tmp_path}/a.csv"]
+    assert [os.path.relpath(file, tmp_path) for file in list_files(str(tmp_path))] == ["a.csv", "b.csv", "day=1/c.csv"]
+    assert list_files(f"{tmp_path}/a.*") == [f"{tmp_path}/a.csv"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_files_are_those_that_spark_reads(tmp_path):
     ],
 )
 def test_what_spark_says_in_one_line(text, line):
-    assert sensible_line(text) == line
+    assert extract_error_line(text) == line
 
 
 class Py4JJavaError(Exception):
@@ -179,55 +179,55 @@ class AnalysisException(Py4JJavaError):
 @pytest.mark.parametrize(
     ("error", "expected", "message"),
     [
-        (Py4JJavaError(": java.io.IOException: No space left."), SparkDiedError, "No space left; --spark-log FILE"),
-        (ConnectionRefusedError(111, "refused"), SparkDiedError, "its process is gone"),
-        (AnalysisException("[A] There is no column x."), BadInputError, "^There is no column x.$"),
-        (Py4JJavaError("Traceback\nholdfast.errors.CheckpointError: it is torn"), BadInputError, "^it is torn$"),
+        (Py4JJavaError(": java.io.IOException: No space left."), SparkJobError, "No space left; --spark-log FILE"),
+        (ConnectionRefusedError(111, "refused"), SparkJobError, "its process is gone"),
+        (AnalysisException("[A] There is no column x."), InvalidInputError, "^There is no column x.$"),
+        (Py4JJavaError("Traceback\nholdfast.errors.CheckpointError: it is torn"), InvalidInputError, "^it is torn$"),
         (KeyError("of ours"), KeyError, "of ours"),
     ],
 )
 def test_a_job_that_dies_is_no_mistake_of_settings(error, expected, message):
-    with pytest.raises(expected, match=message), told_plainly(), while_it_runs(None):
+    with pytest.raises(expected, match=message), friendly_spark_errors(), convert_job_errors(None):
         raise error
-    assert (SparkDiedError.exit_code, hasattr(BadInputError, "exit_code")) == (1, False)
+    assert (SparkJobError.exit_code, hasattr(InvalidInputError, "exit_code")) == (1, False)
 
 
 def test_what_runs_on_this_machine():
     cores = {"local": None, "local[3]": "3", "local[*]": "*", "local[2,4]": "2", "local[*, 4]": "*"}
-    assert {master: LOCAL.fullmatch(master)[1] for master in cores} == cores
+    assert {master: LOCAL_MASTER_PATTERN.fullmatch(master)[1] for master in cores} == cores
     for master in ("local-cluster[2,1,1024]", "local[", "locals", "spark://local:7077", "yarn"):
-        assert LOCAL.fullmatch(master) is None
+        assert LOCAL_MASTER_PATTERN.fullmatch(master) is None
 
 
 def test_what_is_not_on_this_machine_is_left_to_spark(tmp_path, monkeypatch):
-    for name in SETTLED:
+    for name in HADOOP_CONFIG_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     here = {"master": "local[*]", "conf": None}
-    assert not may_be_elsewhere("state", here)
-    assert not may_be_elsewhere("file:/state", here)
-    assert may_be_elsewhere("hdfs:/state", here)
-    assert may_be_elsewhere("state", here | {"master": "yarn"})
-    assert may_be_elsewhere("state", here | {"conf": ["spark.hadoop.fs.defaultFS=hdfs://host"]})
-    assert plan_here("hdfs:/state", here) is None
-    assert plan_here(str(tmp_path), here | {"master": "yarn"}) is None
-    with pytest.raises(BadInputError, match="is no checkpoint"):
-        plan_here(f"file:{tmp_path}", here)
+    assert not may_be_remote("state", here)
+    assert not may_be_remote("file:/state", here)
+    assert may_be_remote("hdfs:/state", here)
+    assert may_be_remote("state", here | {"master": "yarn"})
+    assert may_be_remote("state", here | {"conf": ["spark.hadoop.fs.defaultFS=hdfs://host"]})
+    assert read_local_spec("hdfs:/state", here) is None
+    assert read_local_spec(str(tmp_path), here | {"master": "yarn"}) is None
+    with pytest.raises(InvalidInputError, match="is no checkpoint"):
+        read_local_spec(f"file:{tmp_path}", here)
     monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop")
-    assert may_be_elsewhere("state", here)
+    assert may_be_remote("state", here)
 
 
 def test_what_a_batch_takes():
-    kafka, files = Place("kafka", "host:9092/x", is_files=False), Place("csv", "in")
-    assert limits_of(kafka, None) == {"maxOffsetsPerTrigger": "1000000"}
-    assert limits_of(replace(kafka, options={"maxoffsetspertrigger": "5"}), None) == {}
-    assert limits_of(files, None) == {"maxBytesPerTrigger": str(256 << 20), "maxFileAge": "36500d"}
-    assert limits_of(files, 3) == {"maxFilesPerTrigger": "3", "maxFileAge": "36500d"}
-    assert limits_of(replace(files, options={"maxFileAge": "1d"}), 3) == {"maxFilesPerTrigger": "3"}
+    kafka, files = SparkSource("kafka", "host:9092/x", is_files=False), SparkSource("csv", "in")
+    assert make_batch_limits(kafka, None) == {"maxOffsetsPerTrigger": "1000000"}
+    assert make_batch_limits(replace(kafka, options={"maxoffsetspertrigger": "5"}), None) == {}
+    assert make_batch_limits(files, None) == {"maxBytesPerTrigger": str(256 << 20), "maxFileAge": "36500d"}
+    assert make_batch_limits(files, 3) == {"maxFilesPerTrigger": "3", "maxFileAge": "36500d"}
+    assert make_batch_limits(replace(files, options={"maxFileAge": "1d"}), 3) == {"maxFilesPerTrigger": "3"}
 
 
 def test_pairs():
-    assert pairs("--conf", None) == {}
-    assert pairs("--conf", ["a=1", "b = c=d"]) == {"a": "1", "b": "c=d"}
+    assert parse_pairs("--conf", None) == {}
+    assert parse_pairs("--conf", ["a=1", "b = c=d"]) == {"a": "1", "b": "c=d"}
 
 
 # With Spark
@@ -303,7 +303,7 @@ def test_all_at_once_from_separated_values_to_such(spark, tmp_path, run, fed):
     answers = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(fed, key="sensor", values=["a", "b"], time="ts")
     rows = [row for part in (tmp_path / "out").glob("*.csv") for row in csv.DictReader(part.open(newline=""))]
     rows.sort(key=lambda row: row["ts"])
-    assert [row["dropped"] == "true" for row in rows] == answers.sort_by("ts")["dropped"].to_pylist()
+    assert [row["rejected"] == "true" for row in rows] == answers.sort_by("ts")["rejected"].to_pylist()
     assert rows[1]["ts"] == "2026-03-01T00:00:01.000003Z"
     assert "2,400 rows" in errors
 
@@ -331,9 +331,9 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
     assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
     rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
-    assert [row["_corrupt_record"] for row in rows if row["bad"]] == ["{not JSON"]
+    assert [row["_corrupt_record"] for row in rows if row["invalid"]] == ["{not JSON"]
     assert len(rows) == 5
-    assert not any("_corrupt_record" in row for row in rows if not row["bad"])
+    assert not any("_corrupt_record" in row for row in rows if not row["invalid"])
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines import spark as hs
-from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
+from holdfast.errors import CheckpointError, InvalidInputError, InvalidTypeError
 from sparks import PLAIN, feed, run, same_answers, source, stream_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
@@ -100,7 +100,7 @@ def test_texts_that_are_none_and_times_that_are_far_off(spark, tmp_path) -> None
     scored = hs.score(source(spark, tmp_path / "in"), "key", None, "time", PLAIN, watermark="1 hour", idle="1 day")
     run(scored.drop("key"), tmp_path)
     out = pq.read_table(tmp_path / "out").sort_by("value")
-    assert out["bad"].to_pylist() == [True, False, False, True]
+    assert out["invalid"].to_pylist() == [True, False, False, True]
 
 
 def test_batches_however_they_are_cut(spark, tmp_path) -> None:
@@ -123,9 +123,9 @@ def test_batches_however_they_are_cut(spark, tmp_path) -> None:
     same_answers(out, expected)
     same_answers(out, second)
     counted = (
-        hs.score(frame.repartition(5), "sensor", ["a", "b"], "ts", PLAIN).filter("dropped").groupBy("sensor").count()
+        hs.score(frame.repartition(5), "sensor", ["a", "b"], "ts", PLAIN).filter("rejected").groupBy("sensor").count()
     )
-    dropped = Counter(expected.filter(expected["dropped"])["sensor"].to_pylist())
+    dropped = Counter(expected.filter(expected["rejected"])["sensor"].to_pylist())
     assert {row["sensor"]: row["count"] for row in counted.collect()} == dropped
     assert len(dropped) > 3
     assert hs.score(frame.limit(0), "sensor", ["a", "b"], "ts", PLAIN).count() == 0
@@ -164,7 +164,7 @@ def test_a_query_that_goes_on_after_the_answers(spark, tmp_path) -> None:
         query.processAllAvailable()
         kept = sorted(path.name for path in (checkpoint / "holdfast").iterdir())
         with pytest.raises(CheckpointError, match="stop it first; nothing was changed"):
-            hs.rebucket(spark, str(checkpoint) + "/", 5)
+            hs.repartition(spark, str(checkpoint) + "/", 5)
         assert sorted(path.name for path in (checkpoint / "holdfast").iterdir()) == kept
     finally:
         query.stop()
@@ -172,10 +172,10 @@ def test_a_query_that_goes_on_after_the_answers(spark, tmp_path) -> None:
     assert counts == [300, 300, 300]  # the last window is open
     fleet = hf.Fleet(PLAIN)
     fleet.process(table, key="sensor", values=["a", "b"], time="ts")
-    assert sorted(hs.export(spark, checkpoint)) == sorted(fleet)
+    assert sorted(hs.export_fleet(spark, checkpoint)) == sorted(fleet)
     shutil.move(checkpoint, tmp_path / "with space")
     with pytest.raises(CheckpointError, match="folder with spaces"):
-        hs.export(spark, tmp_path / "with space")
+        hs.export_fleet(spark, tmp_path / "with space")
 
 
 def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> None:
@@ -189,7 +189,7 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
         ({"values": "c"}, "no column 'c'"),
         ({"time": "a"}, "column 'a' holds double: times are"),
         ({"model": hf.StochasticApproximation(hf.models.LinearRegression())}, "LinearRegression learns from pairs"),
-        ({"model": hf.SRA(gamma=4.0, rho=0.01, on_bad="raise")}, "must not die of data"),
+        ({"model": hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")}, "must not die of data"),
         ({"model": hf.SRA(n_components="auto")}, "needs to know the number of components"),
         ({"model": "SRA"}, "expected a learner"),
         ({"buckets": 0}, "buckets"),
@@ -201,7 +201,7 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
         ({"idle": 5, "watermark": "1 s"}, "idle: expected a duration"),
     ):
         for df in (stream, frame):
-            with pytest.raises((BadInputError, WrongTypeError), match=message):
+            with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
                 hs.score(df, **usual | changed)
     for df, more, message in (
         (stream, {"idle": "1 day"}, "idle needs a watermark"),
@@ -212,7 +212,7 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
         (frame.withColumn("LATE", frame["a"]), {}, "has a column 'late' already: give a prefix"),
         (frame.select("*", "a"), {}, "columns have different names"),
     ):
-        with pytest.raises(BadInputError, match=message):
+        with pytest.raises(InvalidInputError, match=message):
             hs.score(df, **usual | more)
-    with pytest.raises(WrongTypeError, match="expected a DataFrame of Spark, got DataFrame"):
+    with pytest.raises(InvalidTypeError, match="expected a DataFrame of Spark, got DataFrame"):
         hs.score(frame.toPandas(), **usual)

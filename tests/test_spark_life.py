@@ -11,8 +11,8 @@ import pytest
 
 import holdfast as hf
 from holdfast.engines import spark as hs
-from holdfast.engines.spark.clock import NEVER
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.engines.spark.clock import NO_TIME
+from holdfast.errors import CheckpointError, InvalidInputError
 from sparks import PLAIN, Naive, feed, run, same_answers, same_streams, source, stream_of, streamed
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
@@ -22,14 +22,14 @@ COLUMNS = ("sensor", ["a", "b"], "ts")
 
 def expected_of(pieces: list[pa.Table], models: list[hf.SRA], delay: int) -> tuple[pa.Table, Naive]:
     """What learners by themselves make of micro-batches, with the watermark that Spark comes to after each."""
-    naive, watermark, told = Naive(models[0], idle=400_000_000), NEVER, []
+    naive, watermark, told = Naive(models[0], idle=400_000_000), NO_TIME, []
     for piece, model in zip(pieces, models, strict=True):
         if model is not naive.model:
             naive.retune(model)
         times = piece["ts"].cast(pa.int64()).to_pylist()
         points = np.column_stack([piece[name].fill_null(np.nan).to_numpy() for name in ("a", "b")])
         answers = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), watermark)
-        for name, column in zip(("score", "dropped", "bad", "late"), zip(*answers, strict=True), strict=True):
+        for name, column in zip(("score", "rejected", "invalid", "late"), zip(*answers, strict=True), strict=True):
             piece = piece.append_column(name, pa.array(column))
         told.append(piece)
         watermark = max(watermark, (max(times) - delay) // 1000 * 1000)  # Spark counts milliseconds
@@ -59,8 +59,8 @@ def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
         out = streamed(spark, tmp_path, *COLUMNS, model, **more)
     by = [("ts", "ascending"), ("late", "ascending")]
     same_answers(out, expected, by=by)
-    fleet = hs.export(spark, tmp_path / "checkpoint")
-    assert fleet.model.gamma == 2.0
+    fleet = hs.export_fleet(spark, tmp_path / "checkpoint")
+    assert fleet.learner.gamma == 2.0
     alive = [key for key in naive.learners if key != "s007"]  # whose bucket may have had no rows since
     assert set(alive) <= set(fleet) <= {*alive, "s007"}
     for key in alive:
@@ -101,7 +101,7 @@ def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
             (("sensor", ["b", "a"], "ts", PLAIN), "its streams are of a, b, the values are b, a"),
             (("sensor", ["a", "b"], "ts", hf.SEM()), "learnt by SRA, which SEM cannot go on with"),
         ):
-            with pytest.raises((BadInputError, CheckpointError), match=message):
+            with pytest.raises((InvalidInputError, CheckpointError), match=message):
                 hs.score(source(spark, tmp_path / "in"), *change, **more, initial=tmp_path / "fleet.hf")
         scored = hs.score(
             source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=8, **more, initial=tmp_path / "fleet.hf"
@@ -109,20 +109,20 @@ def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
         assert scored.isStreaming
         with pytest.raises(CheckpointError, match="no batch has been committed there"):
             hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=9, **more)
-        same_streams(hs.export(spark, checkpoint), fleet)
-        hs.rebucket(spark, checkpoint, 3)
-        same_streams(hs.export(spark, checkpoint), fleet)
+        same_streams(hs.export_fleet(spark, checkpoint), fleet)
+        hs.repartition(spark, checkpoint, 3)
+        same_streams(hs.export_fleet(spark, checkpoint), fleet)
         files = sorted((tmp_path / "in").iterdir())
         later = [(file, file.rename(tmp_path / file.name)) for file in files[2:]]
         run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, **more), tmp_path)
-        hs.rebucket(spark, checkpoint, 40)
-        hs.rebucket(spark, checkpoint, 2)
+        hs.repartition(spark, checkpoint, 40)
+        hs.repartition(spark, checkpoint, 2)
         for there, here in later:
             here.rename(there)
         run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=2, **more), tmp_path)
         expected = fleet.process(quiet, key="sensor", values=["a", "b"], time="ts")
         same_answers(pq.read_table(tmp_path / "out"), expected)
-        moved = hs.export(spark, checkpoint)
+        moved = hs.export_fleet(spark, checkpoint)
     finally:
         spark.conf.set(provider, usual)
     same_streams(moved, fleet)
@@ -140,5 +140,5 @@ def test_states_are_looked_at_by_themselves_where_no_checkpoint_was_told(spark, 
         run(hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=3), tmp_path)
     with pytest.raises(CheckpointError, match="begun without checkpoint="):
         hs.score(source(spark, tmp_path / "in"), *COLUMNS, PLAIN, checkpoint=tmp_path / "checkpoint")
-    with pytest.raises(BadInputError, match="is no checkpoint of score"):
-        hs.export(spark, tmp_path / "checkpoint")
+    with pytest.raises(InvalidInputError, match="is no checkpoint of score"):
+        hs.export_fleet(spark, tmp_path / "checkpoint")

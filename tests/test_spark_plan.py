@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.engines.spark.bucket import Bucket
-from holdfast.engines.spark.plan import Plan, check_retuning
-from holdfast.engines.spark.schema import duration, key_is_text, unit_of, values_in
-from holdfast.engines.spark.state import opened_bucket
+from holdfast.engines.spark.bucket import PartitionState
+from holdfast.engines.spark.plan import JobSpec, check_param_changes
+from holdfast.engines.spark.schema import get_time_unit, key_is_text, parse_duration, resolve_value_columns
+from holdfast.engines.spark.state import restore_partition
 from holdfast.engines.spark.states_file import StatesFile, write_states
-from holdfast.errors import BadInputError, CheckpointError, WrongTypeError
-from holdfast.learners.reading import NamedRows
+from holdfast.errors import CheckpointError, InvalidInputError, InvalidTypeError
+from holdfast.learners.reading import LabelledArray
 from sparks import PLAIN, plan_of, same_streams, stream_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
@@ -25,29 +25,29 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.er
 
 
 def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
-    bucket = Bucket.empty(plan_of())
-    bucket.learn(stream_of(n_keys=3, n=60, seed=0))
+    bucket = PartitionState.empty(plan_of())
+    bucket.process(stream_of(n_keys=3, n=60, seed=0))
     parts = [
         (7, bucket.fleet.to_bytes(), bucket.last_times().astype("<i8").tobytes()),
         (2, bucket.fleet.to_bytes(), b""),
     ]
     write_states(tmp_path / "states", parts)
     file = StatesFile(tmp_path / "states")
-    assert file.numbers() == [2, 7]
-    assert file.bucket(1, plan_of()) is None
-    same_streams(file.bucket(7, plan_of()).fleet, bucket.fleet)
-    assert np.array_equal(file.bucket(7, plan_of()).last_times(), bucket.last_times())
-    assert (file.bucket(2, plan_of()).last_times() == np.iinfo(np.int64).min).all()
+    assert file.list_partitions() == [2, 7]
+    assert file.read_partition(1, plan_of()) is None
+    same_streams(file.read_partition(7, plan_of()).fleet, bucket.fleet)
+    assert np.array_equal(file.read_partition(7, plan_of()).last_times(), bucket.last_times())
+    assert (file.read_partition(2, plan_of()).last_times() == np.iinfo(np.int64).min).all()
     (tmp_path / "junk").write_bytes(b"junk")
     with pytest.raises(CheckpointError, match="holds no states"):
-        StatesFile(tmp_path / "junk").numbers()
+        StatesFile(tmp_path / "junk").list_partitions()
 
 
 def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
     fleet = hf.Fleet(PLAIN)
     fleet.update(["x"], [[1.0, 2.0]])
     write_states(tmp_path / "states", [(0, fleet.to_bytes(), b"")])
-    assert StatesFile(tmp_path / "states").bucket(0, plan_of()).fleet.variables == ("a", "b")
+    assert StatesFile(tmp_path / "states").read_partition(0, plan_of()).fleet.feature_names == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -62,17 +62,17 @@ def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
 )
 def test_a_plan_is_the_same_after_a_round_trip(model) -> None:
     plan = plan_of(model, idle=5, watermark="1 microseconds", prefix="é ", generation=3, states="x.states")
-    assert Plan.of_json(plan.to_json()) == plan
-    assert repr(plan.learner()) == repr(model)
-    assert plan.going_on_from(plan) == plan
+    assert JobSpec.from_json(plan.to_json()) == plan
+    assert repr(plan.make_learner()) == repr(model)
+    assert plan.resume_from(plan) == plan
     with pytest.raises(CheckpointError, match="version 2 of the state"):
-        Plan.of_json(plan.to_json().replace('"version": 1', '"version": 2'))
+        JobSpec.from_json(plan.to_json().replace('"version": 1', '"version": 2'))
 
 
 def test_what_may_change_on_a_checkpoint() -> None:
     before = plan_of(generation=4, states="some.states", buckets=16)
     after = plan_of(hf.SRA(gamma=3.0, half_life=40, warmup=9), idle=9, watermark="2 seconds", prefix="p_", buckets=None)
-    going_on = after.going_on_from(before)
+    going_on = after.resume_from(before)
     assert (going_on.generation, going_on.states, going_on.buckets) == (4, "some.states", 16)
     assert going_on.model == after.model
     refused = {
@@ -85,7 +85,7 @@ def test_what_may_change_on_a_checkpoint() -> None:
     }
     for message, change in refused.items():
         with pytest.raises(CheckpointError, match=message):
-            replace(after, **change).going_on_from(before)
+            replace(after, **change).resume_from(before)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_may_change_on_a_checkpoint() -> None:
         (PLAIN, hf.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
         (PLAIN, hf.SRA(), "gamma, rho"),
         (hf.SRA(), PLAIN, "gamma, rho"),
-        (hf.SRA(), hf.SRA(memory="lean"), "memory"),
+        (hf.SRA(), hf.SRA(memory="compact"), "memory"),
         (hf.SRA(), hf.SRA(lags=2), "lags"),
         (hf.SDEM(1, r=0.1), hf.SDEM(1, r=0.2), "r"),
     ],
@@ -110,12 +110,12 @@ def test_what_may_change_on_a_checkpoint() -> None:
 def test_which_settings_a_state_can_go_on_with(old, new, fixed) -> None:
     tell = (old._description(None, None), new._description(None, None))
     with pytest.raises(CheckpointError, match=f"go on with them: {fixed} cannot change") if fixed else nullcontext():
-        check_retuning(*tell)
+        check_param_changes(*tell)
 
 
 def test_another_learner_cannot_go_on() -> None:
     with pytest.raises(CheckpointError, match="SRA, which SEM cannot go on with"):
-        check_retuning(PLAIN._description(None, None), hf.SEM()._description(None, None))
+        check_param_changes(PLAIN._config(None, None), hf.SEM()._config(None, None))
 
 
 # What columns may be
@@ -124,8 +124,8 @@ TYPES = {"k": "string", "t": "timestamp", "x": "double", "n": "decimal(10,2)", "
 
 
 def test_columns_are_looked_at() -> None:
-    assert values_in(TYPES, None, ["k", "t"]) == ("x", "n")  # as a fleet does: booleans only if asked for
-    assert values_in(TYPES, "flag", ["k", "t"]) == ("flag",)
+    assert resolve_value_columns(TYPES, None, ["k", "t"]) == ("x", "n")  # as a fleet does: booleans only if asked for
+    assert resolve_value_columns(TYPES, "flag", ["k", "t"]) == ("flag",)
     for given, others, message in (
         (["x", "y"], ["k"], "no column 'y'; there are 'k', 't'"),
         (["s"], ["k"], "'s' holds array<int>, not numbers"),
@@ -133,16 +133,20 @@ def test_columns_are_looked_at() -> None:
         (["x", "x"], ["k"], "each once, got 'x', 'x'"),
         (["x"], ["x", "t"], "'x' is the key or the time"),
     ):
-        with pytest.raises((BadInputError, WrongTypeError), match=message):
-            values_in(TYPES, given, others)
+        with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
+            resolve_value_columns(TYPES, given, others)
     assert key_is_text(TYPES, "k")
     for name in ("x", "n", "t", "flag", "s"):
-        with pytest.raises(WrongTypeError, match="keys are texts or whole numbers; cast it to string"):
+        with pytest.raises(InvalidTypeError, match="keys are texts or whole numbers; cast it to string"):
             key_is_text(TYPES, name)
-    assert (unit_of(TYPES, "t"), unit_of(TYPES, None), unit_of({"i": "smallint"}, "i")) == ("us", "", "")
+    assert (get_time_unit(TYPES, "t"), get_time_unit(TYPES, None), get_time_unit({"i": "smallint"}, "i")) == (
+        "us",
+        "",
+        "",
+    )
     for name in ("x", "k", "flag"):
-        with pytest.raises(WrongTypeError, match="times are timestamps, dates or whole numbers"):
-            unit_of(TYPES, name)
+        with pytest.raises(InvalidTypeError, match="times are timestamps, dates or whole numbers"):
+            get_time_unit(TYPES, name)
 
 
 def test_durations() -> None:
@@ -155,9 +159,9 @@ def test_durations() -> None:
         "2 d": 1.728e11,
         " 1 weeks ": 6.048e11,
     }
-    assert {given: duration("idle", given, "us") for given in told} == told
-    assert duration("idle", dt.timedelta(milliseconds=1), "us") == 1000
-    assert duration("watermark", "0 seconds", "us", least=0) == 0
+    assert {given: parse_duration("idle", given, "us") for given in told} == told
+    assert parse_duration("idle", dt.timedelta(milliseconds=1), "us") == 1000
+    assert parse_duration("watermark", "0 seconds", "us", minimum=0) == 0
     for given, unit in (
         ("0 s", "us"),
         ("-1 s", "us"),
@@ -168,19 +172,19 @@ def test_durations() -> None:
         (True, ""),
         ("5 s", ""),
     ):
-        with pytest.raises(BadInputError, match="idle: expected a"):
-            duration("idle", given, unit)
+        with pytest.raises(InvalidInputError, match="idle: expected a"):
+            parse_duration("idle", given, unit)
 
 
 def test_settings_that_came_later_are_no_change() -> None:
-    told = hf.SRA()._description(None, None)
+    told = hf.SRA()._config(None, None)
     before = {**told, "settings": {name: value for name, value in told["settings"].items() if name != "memory"}}
-    check_retuning(before, told)
+    check_param_changes(before, told)
 
 
 def test_streams_of_other_columns_are_refused() -> None:
     plan = plan_of()
-    fleet = hf.Fleet(plan.learner())
-    fleet.update(["x"] * 3, NamedRows(np.zeros((3, 2)), ("b", "a")))
+    fleet = hf.Fleet(plan.make_learner())
+    fleet.update(["x"] * 3, LabelledArray(np.zeros((3, 2)), ("b", "a")))
     with pytest.raises(CheckpointError, match="learnt from b, a, and not from a, b"):
-        opened_bucket(fleet.to_bytes(), b"", plan)
+        restore_partition(fleet.to_bytes(), b"", plan)

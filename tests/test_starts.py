@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from holdfast.autopilot import change_score, memory
-from holdfast.autopilot.pilot import make_pilot
-from holdfast.autopilot.start import WIDE, moments_of, start_pilot, start_pilots
+from holdfast.autopilot.pilot import make_auto_kernels
+from holdfast.autopilot.start import INLIER_THRESHOLD_SD, init_auto, init_auto_batch, make_moments_kernel
 from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
-from holdfast.models.frame import frame_of, in_frame, medians
-from holdfast.models.seeding import side_by_side
-from holdfast.models.trusting import COMPANY, ENOUGH, FAR, MOST_POINTS, framed
-from holdfast.scheme.sorting import sort, sort_any
+from holdfast.models.frame import column_medians, fit_location_scale, standardize
+from holdfast.models.seeding import equidistant_seeds
+from holdfast.models.trusting import (
+    MAX_SCREENED_POINTS,
+    MAX_SPREADS,
+    MIN_NEIGHBOR_SHARE,
+    NEIGHBOR_RADIUS,
+    standardize_and_screen,
+)
+from holdfast.scheme.sorting import insertion_sort, shell_sort
 
 STREAMS = 9
 
@@ -72,34 +78,34 @@ def test_many_mixtures_start_as_each_alone(model, d):
 
 @pytest.mark.parametrize(("covariance", "K", "d"), [("full", 1, 1), ("full", 1, 2), ("full", 2, 1), ("diagonal", 1, 2)])
 def test_many_pilots_start_as_each_alone(covariance, K, d):
-    pilot = make_pilot(covariance, K, d)
+    pilot = make_auto_kernels(covariance, K, d)
     points = first_points(np.random.default_rng(K + d), 50, d, d > 1)
     together = np.empty((STREAMS, pilot.layout.size))
-    start_pilots(pilot, points, together, 3)
+    init_auto_batch(pilot, points, together, 3)
     alone = np.empty_like(together)
     for own, theta in zip(points, alone, strict=True):
-        start_pilot(pilot, own, theta, 3)
+        init_auto(pilot, own, theta, 3)
     same_bits(together, alone)
 
 
 def test_pilots_with_a_longer_memory_start_one_by_one():
-    pilot = make_pilot("full", 1, 1, 2)
+    pilot = make_auto_kernels("full", 1, 1, 2)
     points = first_points(np.random.default_rng(0), 50, 1, False)
     together, alone = np.empty((2, STREAMS, pilot.layout.size))
-    start_pilots(pilot, points, together, 0)
+    init_auto_batch(pilot, points, together, 0)
     for own, theta in zip(points, alone, strict=True):
-        start_pilot(pilot, own, theta, 0)
+        init_auto(pilot, own, theta, 0)
     same_bits(together, alone)
 
 
 def test_a_model_may_have_no_compiled_start():
-    assert LinearRegression().functions(2).start_many is None
+    assert LinearRegression().kernels(2).init_batch is None
 
 
 @pytest.mark.parametrize("n", [1, 2, 9, 10, 50, 600])
 def test_sort(n):
     values = np.round(np.random.default_rng(n).normal(size=n + 1), 1)
-    for kernel in (sort, sort_any):
+    for kernel in (insertion_sort, shell_sort):
         ours = values.copy()
         kernel(ours, n)
         np.testing.assert_array_equal(ours, [*np.sort(values[:n]), values[n]])
@@ -107,61 +113,63 @@ def test_sort(n):
 
 def trustworthy(points, K, far, majority):
     """In numpy: those within so many spreads of the median, and those that have company."""
-    scaled = np.nan_to_num(in_frame(points, *frame_of(points)), nan=0.0)
+    scaled = np.nan_to_num(standardize(points, *fit_location_scale(points)), nan=0.0)
     near = np.abs(scaled).max(axis=1) <= far
     if K > 1:
-        others = scaled[:: 1 + len(scaled) // MOST_POINTS]
+        others = scaled[:: 1 + len(scaled) // MAX_SCREENED_POINTS]
         gaps = np.linalg.norm(scaled[:, None] - others[None], axis=2)
-        close = gaps <= COMPANY * np.linalg.norm(scaled, axis=1)[:, None]
-        near |= close.sum(axis=1) - 1 >= max(1.0, ENOUGH * len(others))
+        close = gaps <= NEIGHBOR_RADIUS * np.linalg.norm(scaled, axis=1)[:, None]
+        near |= close.sum(axis=1) - 1 >= max(1.0, MIN_NEIGHBOR_SHARE * len(others))
     return near if 2 * near.sum() > len(points) or not majority else np.ones(len(points), bool)
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 1), (10, 2), (50, 2), (600, 1)])
-@pytest.mark.parametrize(("K", "far", "majority"), [(1, 2.5, True), (2, FAR, True), (1, WIDE, False)])
+@pytest.mark.parametrize(
+    ("K", "far", "majority"), [(1, 2.5, True), (2, MAX_SPREADS, True), (1, INLIER_THRESHOLD_SD, False)]
+)
 def test_frames_and_trust_are_what_they_are_in_numpy(n, d, K, far, majority):
     points = first_points(np.random.default_rng(n + d), n, d, gaps=d > 1)
-    ours = framed(points, far, K, majority)
+    ours = standardize_and_screen(points, far, K, majority)
     for s, own in enumerate(points):
-        reference, scale = frame_of(own)
+        reference, scale = fit_location_scale(own)
         np.testing.assert_allclose(ours.reference[s], reference, rtol=1e-14)
         np.testing.assert_allclose(ours.scale[s], scale, rtol=1e-14)
         np.testing.assert_allclose(ours.log_scale[s], np.log(scale).sum(), rtol=1e-14, atol=1e-14)
-        np.testing.assert_allclose(ours.points[s], in_frame(own, reference, scale), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(ours.points[s], standardize(own, reference, scale), rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(ours.trusted[s], trustworthy(own, K, far, majority))
         assert ours.n_trusted[s] == ours.trusted[s].sum()
 
 
 def test_extreme_frames():
     points = np.array([[[0.0], [0.0]], [[1e150], [-1e150]], [[3.0], [3.0]], [[1e-200], [3e-200]]])
-    ours = framed(points)
+    ours = standardize_and_screen(points)
     for s, own in enumerate(points):
-        reference, scale = frame_of(own)
+        reference, scale = fit_location_scale(own)
         np.testing.assert_allclose([ours.reference[s], ours.scale[s]], [reference, scale], rtol=1e-14)
-        np.testing.assert_allclose(ours.points[s], in_frame(own, reference, scale), rtol=1e-14)
+        np.testing.assert_allclose(ours.points[s], standardize(own, reference, scale), rtol=1e-14)
 
 
 def test_levels_are_quantiles():
     rng = np.random.default_rng(0)
     points, trusted = rng.normal(size=(2, 41, 3)), rng.random((2, 41)) < 0.8
-    levels = side_by_side(points, trusted, 3)
+    levels = equidistant_seeds(points, trusted, 3)
     for s in range(2):
         own = points[s, trusted[s]]
         for axis in range(3):
             expected = np.tile(np.median(own, axis=0), (3, 1))
             expected[:, axis] = np.quantile(own[:, axis], (np.arange(3) + 0.5) / 3)
             np.testing.assert_allclose(levels[s, axis], expected, rtol=1e-13)
-    assert side_by_side(points[:, :30], trusted[:, :30], 3).shape == (2, 0, 3, 3)
+    assert equidistant_seeds(points[:, :30], trusted[:, :30], 3).shape == (2, 0, 3, 3)
 
 
 def change_score_in_numpy(points):
     """Count, mean and variance of each coordinate, of the points within `FAR` spreads of the median."""
-    away = np.abs(points - medians(points))
-    spread = 1.4826 * medians(away)
+    away = np.abs(points - column_medians(points))
+    spread = 1.4826 * column_medians(away)
     spread = np.where(spread > 0.0, spread, np.nanquantile(away, 0.8, axis=0) / 1.2816)
     spread = np.where(spread > 0.0, spread, np.nanmax(away, axis=0))
-    kept = np.where(away <= change_score.FAR * np.where(spread > 0.0, spread, np.inf), points, np.nan)
-    least = np.maximum(change_score.NARROWEST * spread**2, change_score.SMALLEST)
+    kept = np.where(away <= change_score.FAR_THRESHOLD_SD * np.where(spread > 0.0, spread, np.inf), points, np.nan)
+    least = np.maximum(change_score.MIN_RELATIVE_VARIANCE * spread**2, change_score.MIN_VARIANCE)
     return np.sum(~np.isnan(kept), axis=0), np.nanmean(kept, axis=0), np.maximum(np.nanvar(kept, axis=0), least)
 
 
@@ -171,7 +179,7 @@ def lag_in_numpy(points, normal):
     kept = np.where(normal[:, None], points, np.nan)
     mean = np.nanmean(kept, axis=0)
     centred = kept - mean
-    variance = np.maximum(np.nanmean(centred**2, axis=0), memory.SMALLEST)
+    variance = np.maximum(np.nanmean(centred**2, axis=0), memory.MIN_VARIANCE)
     covariance = np.nan_to_num(centred[1:] * centred[:-1]).sum(axis=0) / max(n - 1, 1)
     before = np.vstack([np.zeros((1, d)), np.nan_to_num(points[:-1] - mean)])
     return mean, variance, covariance, points - mean - np.clip(covariance / variance, -1.0, 1.0) * before
@@ -179,18 +187,18 @@ def lag_in_numpy(points, normal):
 
 @pytest.mark.parametrize(("n", "d"), [(12, 1), (50, 2)])
 def test_moments_are_what_they_are_in_numpy(n, d):
-    points = framed(first_points(np.random.default_rng(n), n, d, gaps=d > 1)).points
-    normal = framed(points, WIDE, majority=False).trusted
-    lately, lag = np.zeros((STREAMS, change_score.PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
+    points = standardize_and_screen(first_points(np.random.default_rng(n), n, d, gaps=d > 1)).points
+    normal = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False).trusted
+    lately, lag = np.zeros((STREAMS, change_score.VALUES_PER_VARIABLE * d + 2)), np.zeros((STREAMS, 4 * d + 1))
     rests = np.empty_like(points)
-    moments_of()(points, normal, lately, lag, rests, np.empty(n))
+    make_moments_kernel()(points, normal, lately, lag, rests, np.empty(n))
     close = {"rtol": 1e-10, "atol": 1e-12}
     for s in range(STREAMS):
-        own = lately[s, :-2].reshape(d, change_score.PER_VARIABLE)
+        own = lately[s, :-2].reshape(d, change_score.VALUES_PER_VARIABLE)
         ours = own[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
         np.testing.assert_allclose(ours, change_score_in_numpy(points[s]), **close)
         mean, variance, covariance, residuals = lag_in_numpy(points[s], normal[s])
-        own = lag[s, :-1].reshape(d, memory.PER_VARIABLE).T
+        own = lag[s, :-1].reshape(d, memory.VALUES_PER_VARIABLE).T
         np.testing.assert_allclose(own, [mean, variance, covariance, mean], **close)
         np.testing.assert_allclose(rests[s], residuals, **close)
         assert lag[s, -1] == normal[s].sum()

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.special import erfc
 
 from holdfast import tradeoff
-from holdfast.errors import BadInputError, MissingExtraError
+from holdfast.errors import InvalidInputError, MissingExtraError
 from holdfast.plots.tradeoff import draw_tradeoff
 from holdfast.tradeoff import Constants
 
@@ -94,7 +94,7 @@ def test_from_beta_keeps_beta_and_the_rest():
     c = Constants.from_beta(0.1, 5.0, alpha=0.9, d0=0.5, d1=3.0, U=7.0, dim=4)
     assert c.beta == pytest.approx(0.1, rel=1e-14)
     assert (c.M, c.alpha, c.d1, c.U) == (5.0, 0.9, 3.0, 7.0)
-    assert c.noise_radius == 14.0
+    assert c.outlier_radius == 14.0
 
 
 def test_constants_are_frozen():
@@ -130,7 +130,7 @@ def test_constants_are_frozen():
     ],
 )
 def test_bad_constants_are_named(name, value):
-    with pytest.raises(BadInputError, match=f"^{name} must be .* got "):
+    with pytest.raises(InvalidInputError, match=f"^{name} must be .* got "):
         Constants(**{name: value})
 
 
@@ -143,7 +143,7 @@ def test_bad_constants_are_named(name, value):
     ],
 )
 def test_bad_from_beta(arguments, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         Constants.from_beta(**arguments)
 
 
@@ -406,16 +406,16 @@ def test_arrays_give_what_floats_give(function):
 @pytest.mark.parametrize("function", OF_GAMMA.values(), ids=OF_GAMMA)
 @pytest.mark.parametrize("gamma", [-1.0, math.nan, "3", None, [1.0, -1.0], True])
 def test_bad_gamma_is_named(function, gamma):
-    with pytest.raises(BadInputError, match=r"gamma must be .* got"):
+    with pytest.raises(InvalidInputError, match=r"gamma must be .* got"):
         function(gamma)
 
 
 @pytest.mark.parametrize("rho", [0.0, -0.1, math.nan, math.inf, "0.1", None, [], [0.1, 0.0], [[0.1, 0.2]]])
 def test_bad_rho_is_named(rho):
     for function in (tradeoff.bound, tradeoff.gain, tradeoff.d_bound_d_gamma):
-        with pytest.raises(BadInputError, match=r"rho must be .* got"):
+        with pytest.raises(InvalidInputError, match=r"rho must be .* got"):
             function(2.0, rho, ODD)
-    with pytest.raises(BadInputError, match=r"rho must be .* got"):
+    with pytest.raises(InvalidInputError, match=r"rho must be .* got"):
         tradeoff.karimi_bound(rho, ODD)
 
 
@@ -435,7 +435,7 @@ def test_bad_rho_is_named(rho):
     ],
 )
 def test_bad_arguments_are_named(call, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         call()
 
 
@@ -470,5 +470,5 @@ def test_picture_asks_for_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize("gammas", [[], [1.0], [1.0, 1.0], [1.0, -2.0], [1.0, math.inf], "ab"])
 def test_picture_refuses_bad_thresholds(gammas, tmp_path):
     pytest.importorskip("matplotlib")
-    with pytest.raises(BadInputError, match=r"gammas? must .* got"):
+    with pytest.raises(InvalidInputError, match=r"gammas? must .* got"):
         draw_tradeoff(gammas, Constants(), tmp_path / "tradeoff.png")

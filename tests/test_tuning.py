@@ -10,9 +10,9 @@ import pytest
 
 import holdfast as hf
 from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.errors import InvalidInputError, InvalidTypeError
 from holdfast.metrics import benefit_auc, segment_mse
-from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, MeanError, choose, grid, sweep, tune
+from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, MeanError, grid, select_best, sweep, tune
 
 
 def auc_of(setting, stream, restart):
@@ -56,7 +56,7 @@ def test_a_setting_that_cannot_run_is_reported_and_never_chosen():
     assert result.cannot_run == {1: "too short"}
     assert np.isnan(result.values[1]).all()
     assert np.array_equal(result.values[0, :, 0], [[1.0, 5.0], [1.0, 5.0]])
-    assert choose(result.values[..., 0]) == 0
+    assert select_best(result.values[..., 0]) == 0
 
 
 def test_another_error_stops_the_sweep():
@@ -65,12 +65,12 @@ def test_another_error_stops_the_sweep():
 
 
 def test_bad_input():
-    with pytest.raises(BadInputError, match="at least one setting"):
+    with pytest.raises(InvalidInputError, match="at least one setting"):
         sweep([], [1], lambda *_: 0.0)
-    with pytest.raises(BadInputError, match="one shape"):
+    with pytest.raises(InvalidInputError, match="one shape"):
         sweep([1, 2], [1], lambda setting, *_: np.zeros(setting))
-    with pytest.raises(BadInputError, match="at least one setting with a value"):
-        choose([[np.nan], [np.nan]])
+    with pytest.raises(InvalidInputError, match="at least one setting with a value"):
+        select_best([[np.nan], [np.nan]])
     with pytest.raises(TypeError, match="takes no seed"):
         tune(lambda rho: hf.SRA(rho=rho), [{"rho": 0.1}], [make_abrupt(n=2000)], MeanError(), restarts=2)
 
@@ -106,11 +106,11 @@ def test_labels_and_annotators():
     y[labels == 1] = 9.0
     best = tune(hf.SRA, [{"rho": 0.01}], [Stream(y, labels=labels)], LabelAUC(start=100))
     assert best.value == 1.0
-    with pytest.raises(BadInputError, match="no labels"):
+    with pytest.raises(InvalidInputError, match="no labels"):
         tune(hf.SRA, [{}], [Stream(y)], LabelAUC())
-    with pytest.raises(BadInputError, match="several annotators"):
+    with pytest.raises(InvalidInputError, match="several annotators"):
         tune(hf.SRA, [{}], [Stream(y, change_points={"a": [100]})], BenefitAUC(20))
-    with pytest.raises(BadInputError, match="true means"):
+    with pytest.raises(InvalidInputError, match="true means"):
         tune(hf.SRA, [{}], [Stream(y)], MeanError())
 
 
@@ -174,7 +174,7 @@ def test_one_stream_needs_no_list():
     ],
 )
 def test_what_tune_refuses(given, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         tune_with(**given)
 
 
@@ -192,7 +192,7 @@ def test_what_tune_refuses(given, message):
     ],
 )
 def test_what_a_sweep_refuses(given, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         sweep_with(**given)
 
 
@@ -202,7 +202,7 @@ def test_numpy_counts_are_counts():
 
 @pytest.mark.parametrize("result", [None, "0.5", [1.0, None], [[1.0], [1.0, 2.0]], 1j, object()])
 def test_an_evaluation_that_gives_no_number_is_refused(result):
-    with pytest.raises(BadInputError, match="expected a number or an array of numbers") as caught:
+    with pytest.raises(InvalidInputError, match="expected a number or an array of numbers") as caught:
         sweep([{"rho": 0.1}], [SHORT], lambda *_: result)
     assert "settings[0] = {'rho': 0.1}" in caught.value.__notes__[0]
 
@@ -212,7 +212,7 @@ def test_an_evaluation_may_give_any_kind_of_number(result):
     assert (sweep_with(evaluate=lambda *_: result).values == 1.0).all()
 
 
-@pytest.mark.parametrize(("bad", "kind"), [({"gamma": -1.0}, BadInputError), ({"gama": 1.0}, TypeError)])
+@pytest.mark.parametrize(("invalid", "kind"), [({"gamma": -1.0}, InvalidInputError), ({"gama": 1.0}, TypeError)])
 def test_an_error_keeps_its_type_and_tells_where_it_came_from(bad, kind):
     with pytest.raises(kind) as caught:
         tune_with(settings=[SETTING, bad], streams=[SHORT, SHORT], workers=1)
@@ -240,7 +240,7 @@ def test_who_takes_a_seed():
     assert all(np.array_equal(one, values[0]) for one in values)
     assert len(np.unique(values[0])) > 1
     for one in (lambda rho: hf.SRA(rho=rho), seeded_by_position):
-        with pytest.raises(WrongTypeError, match="takes no seed"):
+        with pytest.raises(InvalidTypeError, match="takes no seed"):
             tune_with(learner=one, restarts=2)
     with pytest.raises(TypeError, match="1 or 3 arguments"):  # it shows no signature; the call tells
         tune_with(learner=type, restarts=2)
@@ -258,7 +258,7 @@ def test_anything_to_go_through_is_several_choices(several):
 
 @pytest.mark.parametrize("none", [[], (), np.zeros(0), iter(())])
 def test_no_choice_is_refused_by_name(none):
-    with pytest.raises(BadInputError, match="gamma: expected at least one value"):
+    with pytest.raises(InvalidInputError, match="gamma: expected at least one value"):
         grid(rho=[0.1], gamma=none)
 
 
@@ -281,7 +281,7 @@ def test_no_choice_is_refused_by_name(none):
     ],
 )
 def test_an_objective_is_checked_when_it_is_made(make, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         make()
 
 
@@ -307,7 +307,7 @@ def with_means(n, K=1, changes=1200):
     ],
 )
 def test_a_stream_that_does_not_suit_the_objective_is_named(objective, stream, message):
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         tune_with(streams=stream, objective=objective)
 
 
@@ -326,13 +326,13 @@ def never(**setting):
 
 
 def test_why_nothing_can_be_chosen():
-    with pytest.raises(BadInputError, match="NaN in each of 2 settings, in 3 of 4 values"):
-        choose([[np.nan, np.nan], [np.nan, 1.0]])
+    with pytest.raises(InvalidInputError, match="NaN in each of 2 settings, in 3 of 4 values"):
+        select_best([[np.nan, np.nan], [np.nan, 1.0]])
     quiet = Stream(Y, labels=np.zeros(500, int), name="quiet")
     loud = Stream(Y, labels=Y > 2, name="loud")
-    with pytest.raises(BadInputError, match=r"NaN in each of 2 .* on 1 of 2 streams, such as streams\[1\] 'quiet'"):
+    with pytest.raises(InvalidInputError, match=r"NaN in each of 2 .* on 1 of 2 streams, such as streams\[1\] 'quiet'"):
         tune_with(settings=MANY, streams=[loud, quiet], objective=LabelAUC())
-    with pytest.raises(BadInputError, match=r"2 cannot run, such as {'rho': 0.01}: too short"):
+    with pytest.raises(InvalidInputError, match=r"2 cannot run, such as {'rho': 0.01}: too short"):
         tune_with(learner=never, settings=MANY)
     holes = iter([1.0, np.nan, np.nan, 1.0])
 
@@ -342,13 +342,13 @@ def test_why_nothing_can_be_chosen():
         def __call__(self, learner, stream):
             return next(holes)
 
-    with pytest.raises(BadInputError, match="lacks a value on another stream"):
+    with pytest.raises(InvalidInputError, match="lacks a value on another stream"):
         tune_with(settings=MANY, streams=[SHORT, SHORT], objective=Holey(), workers=1)
 
 
 @pytest.mark.parametrize("values", [["a"], [[1.0], [1.0, 2.0]], sweep_with(), 3.0, []])
 def test_choose_wants_numbers(values):
-    with pytest.raises(BadInputError, match="values: expected"):
-        choose(values)
-    with pytest.raises(BadInputError, match="largest: expected True or False, got 'least'"):
-        choose([1.0], "least")
+    with pytest.raises(InvalidInputError, match="values: expected"):
+        select_best(values)
+    with pytest.raises(InvalidInputError, match="largest: expected True or False, got 'least'"):
+        select_best([1.0], "least")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import holdfast as hf
-from holdfast.errors import HoldfastWarning, NotStartedError
+from holdfast.errors import HoldfastWarning, NotFittedError
 from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
 from laws import assert_sound
 
@@ -97,7 +97,7 @@ def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
     assert_sound(learner)
     assert all(alarm.size > 0.0 or math.isnan(alarm.size) for alarm in trace.alarms)
     assert not any("nan" in str(alarm) or "inf" in str(alarm) for alarm in trace.alarms)
-    assert trace.dropped[-N // 4 :].mean() < 0.05  # whatever came, it has been followed
+    assert trace.rejected[-N // 4 :].mean() < 0.05  # whatever came, it has been followed
 
 
 @pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
@@ -114,9 +114,9 @@ def test_units_do_not_matter(K, offset, scale):
     y = normal(2, 3000) + 6.0 * np.random.default_rng(5).integers(K, size=(3000, 1))
     y[500::100] += 40.0
     plain, other = hf.SRA(K, rho=0.01), hf.SRA(K, rho=0.01)
-    dropped = plain.process(y).dropped
+    dropped = plain.process(y).rejected
     trace = other.process(offset + scale * y)
-    np.testing.assert_array_equal(trace.dropped, dropped)
+    np.testing.assert_array_equal(trace.rejected, dropped)
     np.testing.assert_allclose((other.means - offset) / scale, plain.means, atol=1e-5)
     np.testing.assert_allclose(other.covariances / scale**2, plain.covariances, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(other.weights, plain.weights, rtol=1e-5)
@@ -135,7 +135,7 @@ def test_many_points_leave_the_state_in_order():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_fewer_points_than_components(K, n):
     learner = hf.SRA(K, rho=0.01)
-    with pytest.raises(NotStartedError):
+    with pytest.raises(NotFittedError):
         _ = learner.means
     learner.process(np.arange(n, dtype=float))
     assert not learner.started
@@ -154,14 +154,14 @@ def test_numbers_whose_squares_overflow_are_as_good_as_infinite():
     y[100], y[200] = 1e200, -1e308
     with pytest.warns(HoldfastWarning, match="2 of 1500 rows could not be used"):
         trace = learner.process(y)
-    assert trace.bad[[100, 200]].all()
+    assert trace.invalid[[100, 200]].all()
     assert_sound(learner)
 
 
 def test_copies_are_told_of():
     learner = hf.SRA(2, gamma=6.0)
     learner.process(normal(1) + 8.0 * (np.arange(N) % 2)[:, None])
-    components = learner._engine.functions.layout.view(learner._engine.cell.theta, "components")
+    components = learner._engine.functions.layout.view(learner._engine.buffer.theta, "components")
     components[1] = components[0]
     with pytest.warns(HoldfastWarning, match="component 0 of 2 has a copy"):
         learner.process([0.0])
@@ -202,7 +202,7 @@ def test_a_flat_beginning_does_not_make_the_model_deaf(level):
     y = np.concatenate([np.full(60, level), level + normal(1, 2000).ravel() * max(level, 1.0) / 5.0])
     learner = hf.SRA()
     trace = learner.process(y)
-    assert trace.dropped.mean() < 0.04  # it takes a while to believe that it is not flat
+    assert trace.rejected.mean() < 0.04  # it takes a while to believe that it is not flat
     np.testing.assert_allclose(learner.means, level, atol=0.5)
 
 
@@ -211,7 +211,7 @@ def test_rare_events_are_no_outliers():
         learner = hf.SRA(model=PoissonMixture())
         learner.process(np.random.default_rng(0).poisson(rate, 20_000))
         np.testing.assert_allclose(learner.means.item(), rate, atol=0.1)
-        assert learner.n_dropped < 5
+        assert learner.n_rejected < 5
 
 
 def test_gaps_among_the_first_points_do_not_narrow_the_start():
@@ -310,7 +310,7 @@ def test_what_cannot_be_a_count_is_bad():
     learner = hf.SRA(model=PoissonMixture(), gamma=8.0)
     with pytest.warns(HoldfastWarning, match="2 of 52 rows"):
         trace = learner.process([*([4.0, 5.0] * 25), -1.0, 2.5])
-    assert trace.bad[-2:].all()
+    assert trace.invalid[-2:].all()
 
 
 def test_model_shapes():

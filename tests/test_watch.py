@@ -21,9 +21,9 @@ from holdfast.benchmarks.crash import stream
 from holdfast.benchmarks.crashing import Watch, same
 from holdfast.benchmarks.nats_server import SUBJECT, message, publish, running
 from holdfast.cli.config import read_config
-from holdfast.cli.settings import SETTINGS, SPARK_SETTINGS, template
-from holdfast.errors import BadInputError
-from holdfast.learners.checkpoint import unsealed
+from holdfast.cli.settings import OPTIONS, SPARK_OPTIONS, make_config_template
+from holdfast.errors import InvalidInputError
+from holdfast.learners.checkpoint import unpack_container
 
 LEVEL = np.random.default_rng(6).normal(20.0, 0.5, 1200).round(3)
 LEVEL[800:] += 3.0
@@ -107,7 +107,7 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
     told = [json.loads(line) for line in errors.splitlines()]
     assert all({"time", "level", "message"} <= one.keys() for one in told)
     assert told[-1]["message"] == f"stopped after 1200 records, {len(expected())} alarms"
-    header, _ = unsealed(max(state.glob("*.hf")).read_bytes())
+    header, _ = unpack_container(max(state.glob("*.hf")).read_bytes())
     assert header["tally"]["records"] == 1200
     assert "ended, process" in here(["status", state], capsys, monkeypatch)[1]
     assert json.loads(here(["status", state, "--format", "json"], capsys, monkeypatch)[1])["points"] == 1200
@@ -223,13 +223,13 @@ def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
     code, _, errors = here(["init"], capsys, monkeypatch)
     assert (code, "is there already" in errors) == (2, True)
     text = (tmp_path / "holdfast.toml").read_text(encoding="utf-8")
-    assert text == template()
+    assert text == make_config_template()
     assert tomllib.loads(text) == {}
     every = re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
     (tmp_path / "every.toml").write_text(every, encoding="utf-8")
     kept = read_config(tmp_path / "every.toml")
-    assert kept.pop("spark").keys() == {one.name for one in SPARK_SETTINGS}
-    assert kept.keys() == {"source", *(one.name for one in SETTINGS)}
+    assert kept.pop("spark").keys() == {one.name for one in SPARK_OPTIONS}
+    assert kept.keys() == {"source", *(one.name for one in OPTIONS)}
 
 
 @pytest.mark.parametrize(
@@ -245,5 +245,5 @@ def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
 )
 def test_wrong_configurations_are_told(line, message, tmp_path):
     (tmp_path / "x.toml").write_text(line)
-    with pytest.raises(BadInputError, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         read_config(tmp_path / "x.toml")

@@ -8,11 +8,11 @@ import pytest
 
 import holdfast as hf
 from holdfast.alarms.alarm import Alarm
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import Trace
 from holdfast.plots.style import BLUE, PURPLE, RED, VERMILION
-from holdfast.plots.watched import draw_watched
-from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LEARNT, REJECTED
+from holdfast.plots.watched import draw_monitored_stream
+from holdfast.scheme.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_REJECTED
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
@@ -23,7 +23,7 @@ Y[200:] += 8.0
 Y[[100, 300]] = 90.0, -3.0
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
 MANY = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N, 9)]
-LOUD = np.where(np.arange(N) == 100, REJECTED | ANOMALOUS, LEARNT).astype(np.int8)
+LOUD = np.where(np.arange(N) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(np.int8)
 MEANS = np.where(np.arange(N) < 200, 0.0, 8.0)[:, None, None]
 
 
@@ -33,11 +33,13 @@ def told(alarms=(), means=None, fates=LOUD, n=N):
     return Trace(np.abs(Y[:n]), fates[:n], kept, (np.linspace(0.0, 1.0, n), np.ones(n)), list(alarms))
 
 
-QUIET = told(fates=np.full(N, LEARNT, np.int8))
-PLAIN = Trace(np.abs(Y), np.where(np.arange(N) < 200, LEARNT, REJECTED).astype(np.int8), {"means": MEANS})
+QUIET = told(fates=np.full(N, OUTCOME_ACCEPTED, np.int8))
+PLAIN = Trace(
+    np.abs(Y), np.where(np.arange(N) < 200, OUTCOME_ACCEPTED, OUTCOME_REJECTED).astype(np.int8), {"means": MEANS}
+)
 
 DRAWINGS = {
-    "all there is": lambda: draw_watched(
+    "all there is": lambda: draw_monitored_stream(
         Y,
         told([SHIFT], MEANS),
         title="a",
@@ -45,17 +47,17 @@ DRAWINGS = {
         changes=[200],
         beside={"plain": PLAIN, "quiet": QUIET},
     ),
-    "no alarms, no estimate": lambda: draw_watched(Y[:, None], QUIET, scores=False),
-    "a plain trace, which has no alarms": lambda: draw_watched(Y, PLAIN),
-    "many alarms": lambda: draw_watched(
+    "no alarms, no estimate": lambda: draw_monitored_stream(Y[:, None], QUIET, scores=False),
+    "a plain trace, which has no alarms": lambda: draw_monitored_stream(Y, PLAIN),
+    "many alarms": lambda: draw_monitored_stream(
         Y, told([Alarm("change", t, t - 9, 2.0, "wider", (0,)) for t in range(50, N, 9)])
     ),
-    "two components": lambda: draw_watched(
+    "two components": lambda: draw_monitored_stream(
         Y, told(means=np.concatenate([MEANS, -MEANS], axis=1)), deviations=np.ones((N, 2))
     ),
-    "no score": lambda: draw_watched(Y[:9], Trace(np.full(9, np.nan), np.full(9, LEARNT, np.int8))),
-    "everything dropped": lambda: draw_watched(Y, told(fates=np.full(N, REJECTED, np.int8))),
-    "a later batch": lambda: draw_watched(
+    "no score": lambda: draw_monitored_stream(Y[:9], Trace(np.full(9, np.nan), np.full(9, OUTCOME_ACCEPTED, np.int8))),
+    "everything dropped": lambda: draw_monitored_stream(Y, told(fates=np.full(N, OUTCOME_REJECTED, np.int8))),
+    "a later batch": lambda: draw_monitored_stream(
         Y, told([Alarm("change", 5205, 5200, 8.0, "up", (0,)), SHIFT]), changes=[5200], first_row=5000
     ),
 }
@@ -83,11 +85,11 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
 
 
 def test_what_is_there_is_drawn_and_what_is_not_is_not():
-    bare = draw_watched(Y, QUIET, scores=False)
+    bare = draw_monitored_stream(Y, QUIET, scores=False)
     assert not any(shows(bare, colour, 30) for colour in (BLUE, PURPLE, RED, VERMILION))
-    whole = draw_watched(Y, told([SHIFT], MEANS), scores=False)
+    whole = draw_monitored_stream(Y, told([SHIFT], MEANS), scores=False)
     assert all(shows(whole, colour, 30) for colour in (BLUE, PURPLE, RED, VERMILION))
-    assert draw_watched(Y, told([SHIFT], MEANS), changes=[200], scores=False) != whole
+    assert draw_monitored_stream(Y, told([SHIFT], MEANS), changes=[200], scores=False) != whole
 
 
 def leftmost_red(png):
@@ -97,7 +99,7 @@ def leftmost_red(png):
 
 
 def test_an_alarm_of_a_later_batch_stands_in_its_row():
-    early, late = (draw_watched(Y, told([SHIFT]), first_row=first, scores=False) for first in (0, 100))
+    early, late = (draw_monitored_stream(Y, told([SHIFT]), first_row=first, scores=False) for first in (0, 100))
     assert abs((leftmost_red(early) - leftmost_red(late)) / 1350 - 0.25) < 0.03  # a quarter of the panel to the left
 
 
@@ -105,23 +107,23 @@ def test_it_draws_what_the_autopilot_gives():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trace = hf.SRA().process(Y, record="means")
-    assert trace.fates[-1] & CHANGED == 0
+    assert trace.outcomes[-1] & OUTCOME_CHANGE == 0
     assert [alarm.kind for alarm in trace.alarms].count("change") == 1
-    assert shows(draw_watched(Y, trace), RED, 100)
+    assert shows(draw_monitored_stream(Y, trace), RED, 100)
 
 
 BAD = {
-    "a short stream": lambda: draw_watched(Y[1:], QUIET),
-    "two variables": lambda: draw_watched(np.stack([Y, Y], axis=1), QUIET),
-    "means of two variables": lambda: draw_watched(Y, told(means=np.zeros((N, 1, 2)))),
-    "short deviations": lambda: draw_watched(Y, told(means=MEANS), deviations=np.ones(N - 1)),
-    "a change after the end": lambda: draw_watched(Y, QUIET, changes=[N]),
-    "a change before the first row": lambda: draw_watched(Y, QUIET, changes=[3], first_row=5),
-    "a short trace beside": lambda: draw_watched(Y, QUIET, beside={"b": told(n=N - 1)}),
+    "a short stream": lambda: draw_monitored_stream(Y[1:], QUIET),
+    "two variables": lambda: draw_monitored_stream(np.stack([Y, Y], axis=1), QUIET),
+    "means of two variables": lambda: draw_monitored_stream(Y, told(means=np.zeros((N, 1, 2)))),
+    "short deviations": lambda: draw_monitored_stream(Y, told(means=MEANS), deviations=np.ones(N - 1)),
+    "a change after the end": lambda: draw_monitored_stream(Y, QUIET, changes=[N]),
+    "a change before the first row": lambda: draw_monitored_stream(Y, QUIET, changes=[3], first_row=5),
+    "a short trace beside": lambda: draw_monitored_stream(Y, QUIET, beside={"b": told(n=N - 1)}),
 }
 
 
 @pytest.mark.parametrize("draw", BAD.values(), ids=BAD)
 def test_bad_input_is_named(draw):
-    with pytest.raises(BadInputError, match="got"):
+    with pytest.raises(InvalidInputError, match="got"):
         draw()

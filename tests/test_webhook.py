@@ -19,8 +19,8 @@ from holdfast.alarms.alarm import Alarm
 from holdfast.learners.trace import Trace
 from holdfast.streams import webhook
 from holdfast.streams.batch import Batch
-from holdfast.streams.results import ALARM_COLUMNS, Results
-from holdfast.streams.webhook import Webhook
+from holdfast.streams.results import ALARM_COLUMNS, BatchResult
+from holdfast.streams.webhook import WebhookSink
 
 SOON = (0.02, 0.1)  # seconds to wait before trying again
 
@@ -73,11 +73,11 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     there.close()
 
 
-def results(n: int, first: int = 0) -> Results:
+def results(n: int, first: int = 0) -> BatchResult:
     """n points, each of which raises an alarm."""
     alarms = [Alarm("anomaly", first + i, first + i, 5.0, "up", ("a",), 1e-5) for i in range(n)]
     trace = Trace(np.zeros(n), np.zeros(n, np.int8), alarms=alarms, first_row=first)
-    return Results(Batch(np.zeros(n), first + n, ("a",)), trace, first, first, first, "run")
+    return BatchResult(Batch(np.zeros(n), first + n, ("a",)), trace, first, first, first, "run")
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -93,8 +93,8 @@ def names(first: int, end: int) -> list[str]:
 
 
 def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
-    sink = Webhook(f"http://me:p%40ss@127.0.0.1:{receiver.port}/hook?x=1")
-    sink.rewind(None)
+    sink = WebhookSink(f"http://me:p%40ss@127.0.0.1:{receiver.port}/hook?x=1")
+    sink.truncate_to(None)
     y = np.random.default_rng(0).normal(size=3000)
     y[1500:] += 8
     model = hf.SRA()
@@ -103,9 +103,9 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     for begin in range(0, 3000, 1000):
         part = y[begin : begin + 1000]
         when = np.arange(begin, begin + 1000).astype("datetime64[s]")
-        told = Results(Batch(part, times=when, names=("a",)), model.process(part), begin, begin, first, "r")
+        told = BatchResult(Batch(part, times=when, names=("a",)), model.process(part), begin, begin, first, "r")
         first += len(told.alarms)
-        rows += told.alarm_rows()
+        rows += told.alarm_records()
         sink.write(told)
     sink.close()
     assert rows
@@ -118,7 +118,7 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     assert path == "/hook?x=1"
     assert headers["Authorization"] == "Basic bWU6cEBzcw=="
     assert headers["Content-Type"] == "application/json"
-    assert sink.delivered == len(rows)
+    assert sink.n_delivered == len(rows)
     mark = sink.flush()
     assert mark["undelivered"] == []
     assert "pss" not in str(mark)
@@ -127,7 +127,7 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
 
 
 def test_alarms_that_come_together_go_together(receiver: Receiver) -> None:
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
     sink.write(results(250))
     sink.close()
     assert [len(post["alarms"]) for post in receiver.taken] == [100, 100, 50]
@@ -137,7 +137,7 @@ def test_alarms_that_come_together_go_together(receiver: Receiver) -> None:
 def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "holdfast.streams")
     receiver.answers = [(500, {}), (503, {}), (408, {}), (429, {})]
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}/secret", waits=SOON)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}/secret", retry_delays=SOON)
     sink.write(results(3))
     until(lambda: len(receiver.taken) == 1)
     sink.write(results(3, 3))
@@ -155,7 +155,7 @@ def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: 
 
 def test_it_waits_longer_each_time(receiver: Receiver) -> None:
     receiver.answers = [(500, {})] * 4
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=(0.1, 0.4))
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=(0.1, 0.4))
     sink.write(results(1))
     until(lambda: len(receiver.seen) == 5)
     sink.close()
@@ -165,7 +165,7 @@ def test_it_waits_longer_each_time(receiver: Receiver) -> None:
 
 def test_it_waits_as_long_as_it_is_asked_to(receiver: Receiver) -> None:
     receiver.answers = [(429, {"Retry-After": "1"})]
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
     sink.write(results(1))
     until(lambda: len(receiver.seen) == 2)
     assert receiver.seen[1][0] - receiver.seen[0][0] >= 1.0
@@ -174,13 +174,13 @@ def test_it_waits_as_long_as_it_is_asked_to(receiver: Receiver) -> None:
 
 def test_what_is_refused_is_not_sent_again(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     receiver.answers = [(400, {}), (200, {}), (301, {"Location": "/other"}), (302, {"Location": "/other"})]
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
     for i in range(5):
         sink.write(results(2, 2 * i))
         until(lambda: not sink.flush()["undelivered"])
     sink.close()
     assert receiver.ids == ["run-2", "run-3", "run-8", "run-9"]
-    assert (sink.delivered, sink.refused) == (4, 6)
+    assert (sink.n_delivered, sink.n_failed) == (4, 6)
     assert [record.levelname for record in caplog.records] == ["ERROR"] * 3
     assert "refuses 2 alarms: it answered 400" in caplog.text
     assert {path for _, path, *_ in receiver.seen} == {"/"}
@@ -189,17 +189,17 @@ def test_what_is_refused_is_not_sent_again(receiver: Receiver, caplog: pytest.Lo
 def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> None:
     elsewhere = Receiver()
     receiver.answers = [(307, {"Location": "/there"}), (200, {}), (308, {"Location": "/there"}), (200, {})]
-    sink = Webhook(f"http://me:pass@127.0.0.1:{receiver.port}", waits=SOON)
+    sink = WebhookSink(f"http://me:pass@127.0.0.1:{receiver.port}", retry_delays=SOON)
     sink.write(results(1))
-    until(lambda: sink.delivered == 1)
+    until(lambda: sink.n_delivered == 1)
     sink.write(results(1, 1))
-    until(lambda: sink.delivered == 2)
+    until(lambda: sink.n_delivered == 2)
     assert receiver.ids == names(0, 2)
     assert [(path, command) for _, path, command, _ in receiver.seen] == [("/", "POST"), ("/there", "POST")] * 2
     assert len({headers["Authorization"] for *_, headers in receiver.seen}) == 1
     receiver.answers = [(307, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})]
     sink.write(results(1, 2))
-    until(lambda: sink.refused == 1)
+    until(lambda: sink.n_failed == 1)
     assert not elsewhere.seen
     sink.close()
     elsewhere.close()
@@ -207,9 +207,9 @@ def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> Non
 
 def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "holdfast.streams")
-    sink = Webhook(f"http://me:geheim@127.0.0.1:{receiver.port}", waits=SOON)
+    sink = WebhookSink(f"http://me:geheim@127.0.0.1:{receiver.port}", retry_delays=SOON)
     sink.write(results(1))
-    until(lambda: sink.delivered == 1)
+    until(lambda: sink.n_delivered == 1)
     receiver.close()
     for i in range(1, 40):
         sink.write(results(1, i))  # the stream does not wait
@@ -225,7 +225,7 @@ def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> 
 def test_one_that_never_answers(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        sink = Webhook(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, waits=SOON, patience=0.1)
+        sink = WebhookSink(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=SOON, patience=0.1)
         sink.write(results(2))
         until(lambda: "is down (timed out): 2 alarms wait" in caplog.text)
         sink.close()
@@ -235,7 +235,7 @@ def test_one_that_never_answers(caplog: pytest.LogCaptureFixture, monkeypatch: p
 def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     port = receiver.port
     receiver.close()
-    sink = Webhook(f"http://127.0.0.1:{port}", waits=SOON, patience=0.05)
+    sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=SOON, patience=0.05)
     sink.write(results(5))
     mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.write(results(2, 5))  # after the checkpoint: written again after the restart
@@ -243,8 +243,8 @@ def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.Lo
     assert "7 alarms were not delivered" in caplog.text
     assert len(sink.flush()["undelivered"]) == 7
     back = Receiver(port)
-    resumed = Webhook(f"http://127.0.0.1:{port}", waits=SOON)
-    resumed.rewind(mark)
+    resumed = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=SOON)
+    resumed.truncate_to(mark)
     resumed.write(results(2, 5))
     resumed.close()
     back.close()
@@ -253,11 +253,11 @@ def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.Lo
 
 def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> None:
     receiver.answers = [(503, {})] * 2
-    sink, resumed = (Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON) for _ in range(2))
+    sink, resumed = (WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON) for _ in range(2))
     sink.write(results(5))
     mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.close()
-    resumed.rewind(mark)
+    resumed.truncate_to(mark)
     resumed.close()
     assert len(receiver.seen) >= 3
     assert len({headers["Idempotency-Key"] for *_, headers in receiver.seen}) == 1
@@ -266,7 +266,7 @@ def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> N
 def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "MOST", 10)
     receiver.answers = [(503, {})] * 10_000
-    sink = Webhook(f"http://127.0.0.1:{receiver.port}", waits=SOON, patience=0.0)
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON, patience=0.0)
     sink.write(results(12))
     waiting = threading.Thread(target=sink.write, args=(results(3, 12),), daemon=True)
     waiting.start()
@@ -279,7 +279,7 @@ def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: py
     until(lambda: receiver.ids == names(0, 15))
     receiver.answers = [(503, {})] * 10_000
     sink.write(results(12, 15))
-    sink.hurry()
+    sink.stop_waiting()
     sink.write(results(1, 27))  # does not wait any more
     assert len(sink.flush()["undelivered"]) == 13
     sink.close()
@@ -291,5 +291,5 @@ def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: py
 )
 def test_a_wrong_address_is_told_at_once(url: str) -> None:
     with pytest.raises(hf.errors.BadInputError, match="a webhook is http") as error:
-        Webhook(url)
+        WebhookSink(url)
     assert "secret" not in str(error.value)

@@ -14,7 +14,7 @@ figure, both = plt.subplots(2, 1, figsize=(9, 5), sharex=True, layout="constrain
 for axes, name, model in zip(both, ("SRA(rho=0.01)", "SRA()"), (hf.SRA(rho=0.01), hf.SRA()), strict=True):
     with warnings.catch_warnings(action="ignore"):  # it warns that all points are dropped
         trace = model.process(stream, record="means")
-    rows = np.flatnonzero(trace.dropped)
+    rows = np.flatnonzero(trace.rejected)
     axes.plot(stream, ".", color="0.7", markersize=3)
     axes.plot(rows, stream[rows], "x", color="tab:orange", markersize=4, label=f"{len(rows)} points dropped")
     axes.plot(trace.means[:, 0, 0], color="tab:blue", linewidth=2, label=f"estimate of {name}")

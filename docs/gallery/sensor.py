@@ -18,7 +18,7 @@ figure, panels = plt.subplots(3, 1, figsize=(9, 6), sharex=True, layout="constra
 for axes, name, values in zip(panels, ("load", "flow", "surprise"), (load, flow, trace.score), strict=True):
     axes.plot(values, ".", color="0.5", markersize=2)
     axes.set_ylabel(name)
-panels[1].plot(np.flatnonzero(trace.dropped), flow[trace.dropped], "x", color="tab:orange", label="dropped")
+panels[1].plot(np.flatnonzero(trace.rejected), flow[trace.rejected], "x", color="tab:orange", label="rejected")
 for alarm in trace.alarms:
     if alarm.kind == "change":
         for axes in panels:

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 import holdfast as hf
-from holdfast.scheme import Functions, Layout, descend, full_norm, kernel, whole_state
+from holdfast.scheme import Layout, ModelKernels, full_norm, gradient_step, identity_estimate, kernel
 from holdfast.scheme.elementary import log
 
 SMALLEST = 1e-300  # a mean of zero has no logarithm
@@ -27,27 +27,27 @@ def whitened(theta, y, hyper, work, missing):
 
 
 @kernel
-def not_negative(y):
+def is_not_negative(y):
     return y[0] >= 0.0
 
 
-def start(points, theta, hyper, seed):
+def init(points, theta, hyper, seed):
     """From the median, which is m·log 2 and which outliers cannot move."""
     theta[0] = np.median(points) / np.log(2.0)
 
 
 @cache
-def functions():
-    return Functions(
+def make_kernels():
+    return ModelKernels(
         layout=Layout({"mean": (1,)}),
         width=1,
         work_size=1,
         evaluate=evaluate,
         norms={"whitened": whitened, "full": full_norm},
-        advance=descend,
-        start=start,
-        valid=not_negative,
-        estimate=whole_state,
+        advance=gradient_step,
+        init=init,
+        is_valid=is_not_negative,
+        estimate=identity_estimate,
         estimate_shape=(1, 1),
         handles_missing=False,
     )
@@ -56,10 +56,10 @@ def functions():
 @dataclass(frozen=True)
 class Exponential(hf.models.Model):
     estimates = ("means",)
-    recorded = "means"
+    recordable = "means"
 
-    def functions(self, width):
-        return functions()
+    def kernels(self, width):
+        return make_kernels()
 
     def estimate(self, name, theta, width):
         return theta.reshape(1, 1).copy()

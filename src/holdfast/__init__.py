@@ -38,8 +38,8 @@ __all__ = [
     "tuning",
 ]
 
-_HOMES = {"Alarm": "alarms", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
-_ROOMS = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "streams", "tradeoff", "tuning")
+_SUBPACKAGE_BY_NAME = {"Alarm": "alarms", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
+_SUBPACKAGES = ("alarms", "datasets", "detectors", "metrics", "models", "scheme", "streams", "tradeoff", "tuning")
 
 
 def __getattr__(name: str) -> Any:
@@ -48,15 +48,15 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     import gc
 
-    collecting = gc.isenabled()
+    gc_was_enabled = gc.isenabled()
     gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
     try:
-        home = name if name in _ROOMS else _HOMES.get(name, "learners")
-        room = import_module(f"holdfast.{home}")
+        subpackage = name if name in _SUBPACKAGES else _SUBPACKAGE_BY_NAME.get(name, "learners")
+        module = import_module(f"holdfast.{subpackage}")
     finally:
-        if collecting:
+        if gc_was_enabled:
             gc.enable()
-    globals()[name] = value = room if name in _ROOMS else getattr(room, name)
+    globals()[name] = value = module if name in _SUBPACKAGES else getattr(module, name)
     return value
 
 

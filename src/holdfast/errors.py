@@ -5,15 +5,15 @@ class HoldfastError(Exception):
     """Base of every error raised by holdfast."""
 
 
-class BadInputError(HoldfastError, ValueError):
+class InvalidInputError(HoldfastError, ValueError):
     """Data or a setting that cannot be used; the message names what was expected and what came."""
 
 
-class WrongTypeError(HoldfastError, TypeError):
+class InvalidTypeError(HoldfastError, TypeError):
     """A value of a type that cannot be read as numbers; the message names what was expected and what came."""
 
 
-class NotStartedError(HoldfastError):
+class NotFittedError(HoldfastError):
     """An estimate was asked for before a single usable point had come."""
 
 
@@ -21,7 +21,7 @@ class CheckpointError(HoldfastError):
     """A checkpoint that is truncated, altered, of another format, or of a model that is not known here."""
 
 
-class DataError(HoldfastError):
+class DatasetError(HoldfastError):
     """A data set that cannot be had: unreachable, missing, truncated or altered; the message says what to do."""
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from holdfast.errors import MissingExtraError
 
 # By what they are imported as, where they are installed under another name.
-DISTRIBUTIONS = {
+DISTRIBUTION_BY_MODULE = {
     "changepoint_online": "changepoint-online",
     "confluent_kafka": "confluent-kafka",
     "nats": "nats-py",
@@ -19,7 +19,7 @@ DISTRIBUTIONS = {
 
 
 @contextmanager
-def needed_for(purpose: str, extra: str, otherwise: str = "") -> Iterator[None]:
+def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator[None]:
     """Around the imports of packages that an extra brings: says what to install where one of them is missing.
 
     otherwise: what else would help.
@@ -36,18 +36,18 @@ def needed_for(purpose: str, extra: str, otherwise: str = "") -> Iterator[None]:
         if isinstance(error, MissingExtraError) or name in ("", "holdfast"):
             raise
         if isinstance(error, ModuleNotFoundError):
-            raise missing(purpose, extra, [name], otherwise) from None
-        there = f"{purpose} needs {_called(name)}, which is there and cannot be used"  # too old, or broken
-        raise MissingExtraError(f"{there} ({error}): pip install --upgrade 'holdfast[{extra}]'") from error
+            raise missing_extra_error(purpose, extra, [name], alternative) from None
+        problem = f"{purpose} needs {_distribution_name(name)}, which is there and cannot be used"  # too old, or broken
+        raise MissingExtraError(f"{problem} ({error}): pip install --upgrade 'holdfast[{extra}]'") from error
 
 
-def require(purpose: str, extra: str, *modules: str) -> None:
+def require_installed(purpose: str, extra: str, *modules: str) -> None:
     """Says what to install where one of these modules is missing; imports none of them."""
-    if absent := [name for name in modules if not is_there(name)]:
-        raise missing(purpose, extra, absent)
+    if missing_modules := [name for name in modules if not is_installed(name)]:
+        raise missing_extra_error(purpose, extra, missing_modules)
 
 
-def is_there(module: str) -> bool:
+def is_installed(module: str) -> bool:
     """Whether a module can be imported, as far as can be told without doing it."""
     try:
         return find_spec(module) is not None
@@ -55,17 +55,19 @@ def is_there(module: str) -> bool:
         return True
 
 
-def missing(purpose: str, extra: str, modules: Sequence[str], otherwise: str = "") -> MissingExtraError:
+def missing_extra_error(purpose: str, extra: str, modules: Sequence[str], alternative: str = "") -> MissingExtraError:
     """The error that says so.
 
     >>> print(missing("reproducing the paper", "reproduce", ["river", "sklearn"]))
     reproducing the paper needs river and scikit-learn, which are not installed: pip install 'holdfast[reproduce]'
     """
-    names = [_called(name) for name in modules]
-    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    told = f"{purpose} needs {listed}, which {'is' if len(names) == 1 else 'are'} not installed"
-    return MissingExtraError(f"{told}: pip install 'holdfast[{extra}]'" + (f" ({otherwise})" if otherwise else ""))
+    names = [_distribution_name(name) for name in modules]
+    name_list = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    message = f"{purpose} needs {name_list}, which {'is' if len(names) == 1 else 'are'} not installed"
+    return MissingExtraError(
+        f"{message}: pip install 'holdfast[{extra}]'" + (f" ({alternative})" if alternative else "")
+    )
 
 
-def _called(module: str) -> str:
-    return DISTRIBUTIONS.get(module, module)
+def _distribution_name(module: str) -> str:
+    return DISTRIBUTION_BY_MODULE.get(module, module)

@@ -9,7 +9,7 @@ from holdfast.errors import CheckpointError
 Kind = TypeVar("Kind")
 
 
-def name_of(cls: type) -> str:
+def registered_name(cls: type) -> str:
     """Ours by their plain name; anyone else's by module and name, so that nobody takes the place of ours.
 
     >>> name_of(dict), name_of(CheckpointError)
@@ -21,18 +21,18 @@ def name_of(cls: type) -> str:
 class Registry(Generic[Kind]):
     """The known subclasses of something."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.known: dict[str, type[Kind]] = {}
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.classes: dict[str, type[Kind]] = {}
 
     def add(self, cls: type[Kind]) -> None:
         """Makes a class known."""
-        self.known[name_of(cls)] = cls
+        self.classes[registered_name(cls)] = cls
 
     def __getitem__(self, name: str) -> type[Kind]:
-        if name not in self.known:
+        if name not in self.classes:
             raise CheckpointError(
-                f"this was made with the {self.what} {name!r}, which is not known here: "
+                f"this was made with the {self.kind} {name!r}, which is not known here: "
                 "import the module that defines it first"
             )
-        return self.known[name]
+        return self.classes[name]

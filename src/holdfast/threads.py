@@ -8,36 +8,36 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 
-_most: int | None = None
+_max_threads: int | None = None
 
 
-def use_at_most(n: int) -> None:
+def set_max_threads(n: int) -> None:
     """For a process that is one of several on the machine: on how many cores it may work."""
-    global _most
-    _most = n
+    global _max_threads
+    _max_threads = n
 
 
-def cores() -> int:
+def n_threads() -> int:
     """The cores that this process may use."""
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return there if _most is None else min(there, _most)
+    n_available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return n_available if _max_threads is None else min(n_available, _max_threads)
 
 
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:
+def _pool(pid: int) -> ThreadPoolExecutor:
     """One for each process: a fork does not take threads along."""
-    return ThreadPoolExecutor(cores(), thread_name_prefix="holdfast")
+    return ThreadPoolExecutor(n_threads(), thread_name_prefix="holdfast")
 
 
-def share(work: Callable[[Item], object], parts: Iterable[Item]) -> None:
+def parallel_for(function: Callable[[ItemT], object], parts: Iterable[ItemT]) -> None:
     """Does the work on every part, on as many cores as there are; the first one here."""
-    first, *others = parts
-    waiting = [_pool(os.getpid()).submit(work, part) for part in others]
+    first, *remaining = parts
+    futures = [_pool(os.getpid()).submit(function, part) for part in remaining]
     try:
-        work(first)
+        function(first)
     finally:
-        for one in waiting:
-            one.result()
+        for future in futures:
+            future.result()

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def at_once(database: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """What is done here is written whole or not at all."""
-    database.execute("begin immediate")
+    connection.execute("begin immediate")
     try:
         yield
-        database.execute("commit")
+        connection.execute("commit")
     except BaseException:
-        if database.in_transaction:
-            database.execute("rollback")
+        if connection.in_transaction:
+            connection.execute("rollback")
         raise

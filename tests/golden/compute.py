@@ -106,7 +106,7 @@ def digests_of_trace(trace: hf.Trace) -> Digests:
         "score": digest_of_floats(trace.score),
         "change score": digest_of_floats(trace.change_score),
         "p-value": digest_of_floats(trace.p_value),
-        "fates": digest_of_integers(trace.fates),
+        "outcomes": digest_of_integers(trace.outcomes),
         "alarms": digest_of_alarms(trace.alarms),
     }
 
@@ -130,7 +130,7 @@ LEARNERS: dict[str, Case] = {case.name: case for case in CASES}
 FLEETS: dict[str, tuple[Callable[[], hf.StochasticApproximation], Stream, bool]] = {
     "autopilot, integer keys": (lambda: hf.SRA(), shifting(1), False),
     "autopilot, text keys": (lambda: hf.SRA(), shifting(1), True),
-    "autopilot, lean": (lambda: hf.SRA(memory="lean"), shifting(1), False),
+    "autopilot, lean": (lambda: hf.SRA(memory="compact"), shifting(1), False),
     "autopilot, K=2": (lambda: hf.SRA(2), shifting(1, groups=2), True),
     "plain, K=2, d=3, gaps, integer keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
     "plain, K=2, d=3, gaps, text keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
@@ -186,7 +186,7 @@ def digests_of_table() -> Digests:
     table = pd.DataFrame({"sensor": names, "a": points[:, 0], "b": points[:, 1], "when": times})
     fleet = hf.Fleet(hf.SRA(far=1e-2))
     result = fleet.process(table, key="sensor", values=["a", "b"], time="when")
-    answers = ["when", "score", "dropped", "bad", "change_score", "p_value", "anomaly", "change"]
+    answers = ["when", "score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"]
     told = [digest_of_floats(result[answer].to_numpy()) for answer in answers]
     states = digest_of_floats(*(fleet[key].state for key in sorted(fleet.keys())))
     return {"input": given, "result": digest_of_texts([*told, digest_of_alarms(fleet.alarms), states])}
@@ -261,13 +261,13 @@ OTHERS: dict[str, Callable[[], Digests]] = {
 # Spark
 
 SPARK: dict[str, Callable[[], hf.StochasticApproximation]] = {
-    "autopilot, lean": lambda: hf.SRA(memory="lean"),
+    "autopilot, lean": lambda: hf.SRA(memory="compact"),
     "plain": lambda: hf.SRA(gamma=4.0, rho=0.01),
 }
 
 ANSWERS = {
-    "autopilot, lean": ["score", "dropped", "bad", "change_score", "p_value", "anomaly", "change"],
-    "plain": ["score", "dropped", "bad"],
+    "autopilot, lean": ["score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"],
+    "plain": ["score", "rejected", "invalid"],
 }
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from holdfast.alarms.alarm import Alarm
 
 if TYPE_CHECKING:
-    from holdfast.alarms.detector import ChangeDetector, change_detector, threshold_for
-    from holdfast.alarms.story import Change
+    from holdfast.alarms.detector import ChangeDetector, change_detector, log_threshold
+    from holdfast.alarms.story import ChangeReport
 
-__all__ = ["Alarm", "Change", "ChangeDetector", "change_detector", "threshold_for"]
+__all__ = ["Alarm", "ChangeDetector", "ChangeReport", "change_detector", "log_threshold"]
 
 
 def __getattr__(name: str) -> Any:
     """Imports the detector when it is first used: whoever only reads alarms does not pay for it."""
     if name not in __all__:
         raise AttributeError(f"module 'holdfast.alarms' has no attribute {name!r}")
-    return getattr(import_module(f"holdfast.alarms.{'story' if name == 'Change' else 'detector'}"), name)
+    return getattr(import_module(f"holdfast.alarms.{'story' if name == 'ChangeReport' else 'detector'}"), name)

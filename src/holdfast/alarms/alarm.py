@@ -41,15 +41,15 @@ class Alarm:
         pump 3, row 7: anomaly, variable 0 down by 12 standard deviations
         """
         since = f" since row {self.onset}" if self.onset != self.row else ""
-        whose = "" if self.key is None else f"{self.key}, "
-        return f"{whose}row {self.row}: {self.kind}{since}, {self.what}"
+        prefix = "" if self.key is None else f"{self.key}, "
+        return f"{prefix}row {self.row}: {self.kind}{since}, {self.description}"
 
-    def with_names(self, variables: Sequence[str] | None) -> Alarm:
+    def rename_variables(self, names: Sequence[str] | None) -> Alarm:
         """The same with these names of its variables; None leaves them as they are."""
-        return self if variables is None else replace(self, variables=tuple(variables))
+        return self if names is None else replace(self, variables=tuple(names))
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """What happened to which variables, in words.
 
         >>> Alarm("change", 210, 201, 2.5, "wider", ("a", "b")).what
@@ -61,11 +61,11 @@ class Alarm:
         if math.isinf(self.size):
             return f"{which} {self.direction}, after values that were all the same"
         if self.direction in ("up", "down"):
-            return f"{which} {self.direction} by {_few_digits(self.size)} standard deviations"
-        return f"{which} {self.direction}, spread {_few_digits(self.size)} times the old one"
+            return f"{which} {self.direction} by {_format_size(self.size)} standard deviations"
+        return f"{which} {self.direction}, spread {_format_size(self.size)} times the old one"
 
 
-def _few_digits(size: float) -> str:
+def _format_size(size: float) -> str:
     """A size as people write it.
 
     >>> _few_digits(3.217), _few_digits(1195.7), _few_digits(3e8)

@@ -21,24 +21,27 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.autopilot.sizes import Sizes
+from holdfast.autopilot.sizes import MemoryProfile
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.counting import MOST, Counts, add_count, count_at, count_below, halve_counts
-from holdfast.scheme.elementary import at_least, exp, log
+from holdfast.scheme.counting import MAX_COUNT, Counts, fenwick_add, fenwick_count, fenwick_halve, fenwick_prefix_sum
+from holdfast.scheme.elementary import exp, log, maximum
 
-ENOUGH = 10.0  # larger ones, for a share to be taken as it is
-USUAL = 0.1  # share of larger ones above which a straight line between two edges will do
-MANY, OFTEN = 15000.0, 0.002  # points from which on the tail may not fall quicker than from this share on
-TAIL = 16.0  # largest ones that the tail is fitted to
-CAUTION = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
-SPARE = 2.0  # anomalies more than were promised, before the level rises to them
+MIN_LARGER_COUNT = 10.0  # larger ones, for a share to be taken as it is
+LINEAR_SHARE_THRESHOLD = 0.1  # share of larger ones above which a straight line between two edges will do
+TAIL_SLOPE_MIN_POINTS, TAIL_SLOPE_SHARE = (
+    15000.0,
+    0.002,
+)  # points from which on the tail may not fall quicker than from this share on
+TAIL_FIT_POINTS = 16.0  # largest ones that the tail is fitted to
+TAIL_CAUTION_POINTS = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
+MAX_EXCESS_ANOMALIES = 2.0  # anomalies more than were promised, before the level rises to them
 
 # tally = [ points counted | anomalies called ], whole numbers of 32 bits; then there is a tree of counts
-COUNTED, CALLED, TALLY = 0, 1, 2
+N_COUNTED, N_ANOMALIES, TALLY_SIZE = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class PValueKernels:
     """The compiled functions; `tally` and `tree` are the two parts of what is kept."""
 
     tally_size: int
@@ -52,54 +55,64 @@ class Calibration:
     """(tally, tree, surprise, p, level, far): counts a surprise; one beyond the level counts as if it lay just beyond
     it, as long as the promise is kept."""
 
-    keep_small: Callable[..., Any]
+    halve_if_full: Callable[..., Any]
     """(tally, tree): halves the counts if they are about to be too large."""
 
 
 @cache
-def calibration_functions(sizes: Sizes) -> Calibration:
+def make_p_value_kernels(profile: MemoryProfile) -> PValueKernels:
     """With as many bins as there is room for."""
-    fine, fine_bins, coarse, bins, most = sizes.fine, sizes.fine_bins, sizes.coarse, sizes.surprises, sizes.most
-    turn = fine * fine_bins
+    fine_width, n_fine_bins, coarse_width, n_bins, max_count = (
+        profile.fine_bin_width,
+        profile.n_fine_bins,
+        profile.coarse_bin_width,
+        profile.n_surprise_bins,
+        profile.max_count,
+    )
+    coarse_start = fine_width * n_fine_bins
 
     @kernel
-    def last_entry(tree: Counts) -> int:
-        return int(tree[bins - 1])
+    def read_last_entry(tree: Counts) -> int:
+        return int(tree[n_bins - 1])
 
     @kernel
-    def sum_of_all(tree: Counts) -> int:
-        return count_below(tree, bins)
+    def sum_counts(tree: Counts) -> int:
+        return fenwick_prefix_sum(tree, n_bins)
 
-    total_of = last_entry if bins & (bins - 1) == 0 else sum_of_all
+    count_all = read_last_entry if n_bins & (n_bins - 1) == 0 else sum_counts
 
     @kernel
-    def edge(place: int) -> float:
+    def bin_edge(index: int) -> float:
         """The lower edge of a bin."""
-        return fine * place if place <= fine_bins else turn + coarse * (place - fine_bins)
+        return fine_width * index if index <= n_fine_bins else coarse_start + coarse_width * (index - n_fine_bins)
 
     @kernel
-    def bin_of(surprise: float) -> int:
+    def find_bin(surprise: float) -> int:
         """The bin of a surprise."""
-        if surprise < turn:
-            return int(at_least(surprise, 0.0) * (1.0 / fine))
-        place = fine_bins + int((surprise - turn) * (1.0 / coarse)) if surprise < edge(bins) else bins - 1
-        return place if place < bins else bins - 1
+        if surprise < coarse_start:
+            return int(maximum(surprise, 0.0) * (1.0 / fine_width))
+        index = (
+            n_fine_bins + int((surprise - coarse_start) * (1.0 / coarse_width))
+            if surprise < bin_edge(n_bins)
+            else n_bins - 1
+        )
+        return index if index < n_bins else n_bins - 1
 
     @kernel
-    def base_of(tree: Counts, total: float, largest: float) -> int:
+    def find_tail_bin(tree: Counts, total: float, min_count: float) -> int:
         """The bin from which on there are so many of the largest ones, at least."""
-        place = bins - 1
-        while place > 0 and total - count_below(tree, place) < largest:
-            place -= 1
-        return place
+        index = n_bins - 1
+        while index > 0 and total - fenwick_prefix_sum(tree, index) < min_count:
+            index -= 1
+        return index
 
     @kernel
-    def mean_excess(tree: Counts, total: float, place: int) -> float:
+    def mean_excess(tree: Counts, total: float, index: int) -> float:
         """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
         excess, before = 0.0, 0.0
-        for j in range(bins - 1, place - 1, -1):
-            now = total - count_below(tree, j)
-            excess += (now - before) * (0.5 * (edge(j) + edge(j + 1)) - edge(place))
+        for j in range(n_bins - 1, index - 1, -1):
+            now = total - fenwick_prefix_sum(tree, j)
+            excess += (now - before) * (0.5 * (bin_edge(j) + bin_edge(j + 1)) - bin_edge(index))
             before = now
         return excess / before
 
@@ -110,50 +123,52 @@ def calibration_functions(sizes: Sizes) -> Calibration:
         Outliers of limited size can make the very end of the tail look steeper than what goes on beyond them: where
         many points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
         """
-        place = base_of(tree, total, TAIL)
-        above, slope = total - count_below(tree, place), mean_excess(tree, total, place)
-        if total > MANY:
-            slope = at_least(slope, mean_excess(tree, total, base_of(tree, total, OFTEN * total)))
-        x = at_least(surprise - edge(place), 0.0) / (above * slope)
-        return (1.0 + CAUTION / total) * above / (total + 1.0) * exp(-above * log(1.0 + x))
+        index = find_tail_bin(tree, total, TAIL_FIT_POINTS)
+        above, slope = total - fenwick_prefix_sum(tree, index), mean_excess(tree, total, index)
+        if total > TAIL_SLOPE_MIN_POINTS:
+            slope = maximum(slope, mean_excess(tree, total, find_tail_bin(tree, total, TAIL_SLOPE_SHARE * total)))
+        x = maximum(surprise - bin_edge(index), 0.0) / (above * slope)
+        return (1.0 + TAIL_CAUTION_POINTS / total) * above / (total + 1.0) * exp(-above * log(1.0 + x))
 
     @kernel
-    def in_promise(tally: Counts, far: float) -> bool:
+    def is_within_promise(tally: Counts, far: float) -> bool:
         """Whether no more anomalies have been called than were promised, and a few."""
-        return tally[CALLED] <= SPARE + far * tally[COUNTED]
+        return tally[N_ANOMALIES] <= MAX_EXCESS_ANOMALIES + far * tally[N_COUNTED]
 
     @kernel
     def p_value(tally: Counts, tree: Counts, surprise: float, far: float) -> float:
-        surprise = surprise if surprise < edge(bins) else edge(bins)  # beyond, all are alike
-        total, place = float(total_of(tree)), bin_of(surprise)
-        low = total - count_below(tree, place)
-        larger = low - count_at(tree, place)
-        if larger < ENOUGH:
+        surprise = surprise if surprise < bin_edge(n_bins) else bin_edge(n_bins)  # beyond, all are alike
+        total, index = float(count_all(tree)), find_bin(surprise)
+        n_at_least = total - fenwick_prefix_sum(tree, index)
+        n_larger = n_at_least - fenwick_count(tree, index)
+        if n_larger < MIN_LARGER_COUNT:
             p = tail_p_value(tree, surprise, total)
-            if not in_promise(tally, far):
-                p = at_least(p, (larger + 0.5 * (low - larger)) / (total + 1.0))  # as often as it has been seen
+            if not is_within_promise(tally, far):
+                p = maximum(
+                    p, (n_larger + 0.5 * (n_at_least - n_larger)) / (total + 1.0)
+                )  # as often as it has been seen
             return p if p < 1.0 else 1.0
-        width = edge(place + 1) - edge(place)
-        along = (surprise - edge(place)) / width if surprise > 0.0 else 0.0
-        if larger > USUAL * total:
-            return (low - along * (low - larger) + 0.5) / (total + 1.0)
-        return exp((1.0 - along) * log(low + 0.5) + along * log(larger + 0.5)) / (total + 1.0)
+        width = bin_edge(index + 1) - bin_edge(index)
+        fraction = (surprise - bin_edge(index)) / width if surprise > 0.0 else 0.0
+        if n_larger > LINEAR_SHARE_THRESHOLD * total:
+            return (n_at_least - fraction * (n_at_least - n_larger) + 0.5) / (total + 1.0)
+        return exp((1.0 - fraction) * log(n_at_least + 0.5) + fraction * log(n_larger + 0.5)) / (total + 1.0)
 
     @kernel
     def count_surprise(tally: Counts, tree: Counts, surprise: float, p: float, level: float, far: float) -> None:
-        place = bin_of(surprise)
-        if p <= level and in_promise(tally, far):
-            while place > 0 and p_value(tally, tree, edge(place), far) <= level:
-                place -= 1
-        add_count(tree, bins, place)
-        tally[COUNTED] += 1
+        index = find_bin(surprise)
+        if p <= level and is_within_promise(tally, far):
+            while index > 0 and p_value(tally, tree, bin_edge(index), far) <= level:
+                index -= 1
+        fenwick_add(tree, n_bins, index)
+        tally[N_COUNTED] += 1
 
     @kernel
-    def keep_small(tally: Counts, tree: Counts) -> None:
-        if tally[COUNTED] >= MOST:
-            tally[COUNTED], tally[CALLED] = MOST // 2, tally[CALLED] // 2
-        if total_of(tree) >= most:
-            halve_counts(tree, len(tree), (tally[COUNTED] // (most // 2)) & 1)  # rounded up and down in turn
+    def halve_if_full(tally: Counts, tree: Counts) -> None:
+        if tally[N_COUNTED] >= MAX_COUNT:
+            tally[N_COUNTED], tally[N_ANOMALIES] = MAX_COUNT // 2, tally[N_ANOMALIES] // 2
+        if count_all(tree) >= max_count:
+            fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # rounded up and down in turn
 
-    tally_size, tree_size = sizes.places_for_whole(TALLY), sizes.places_for_counts(bins)
-    return Calibration(tally_size, tree_size, p_value, count_surprise, keep_small)
+    tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
+    return PValueKernels(tally_size, tree_size, p_value, count_surprise, halve_if_full)

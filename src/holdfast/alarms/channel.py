@@ -7,150 +7,172 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.alarms.bets import FAR_OUT, bets_of, cell_of
-from holdfast.alarms.guard import LEAK, SHOULDER, SUSPECT, guard_functions
+from holdfast.alarms.bets import EXTREME_THRESHOLD_SD, betting_table, score_cell
+from holdfast.alarms.guard import LEAK_PER_POINT, SHOULDER_THRESHOLD_SD, SUSPECT_COUNT_THRESHOLD, make_burst_guard
 from holdfast.alarms.layout import (
-    DEGENERATE,
-    FAR_ABOVE,
-    FAR_BELOW,
-    GAPS,
-    LEAKING,
-    OWN_EVIDENCE,
-    PLACE,
-    SEEN,
-    SINCE,
-    places_of,
+    CHANNEL_EVIDENCE,
+    CLUSTER_ABOVE,
+    CLUSTER_BELOW,
+    EXTREME_LEAKY_COUNT,
+    IS_DEGENERATE,
+    N_MISSING,
+    N_SEEN,
+    POINTS_SINCE_QUIET,
+    RING_INDEX,
+    channel_layout,
 )
-from holdfast.alarms.ranks import histogram
-from holdfast.alarms.reference import LITTLE
-from holdfast.autopilot.sizes import Sizes
-from holdfast.scheme.abreast import lanes_at, put_lanes
+from holdfast.alarms.ranks import make_histogram
+from holdfast.alarms.reference import QUIET_EVIDENCE_THRESHOLD
+from holdfast.autopilot.sizes import MemoryProfile
+from holdfast.scheme.abreast import load_lanes, store_lanes
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.lanes import LANES
 from holdfast.scheme.state import Vector
 
 CONSTANT_PAY = 0.5  # less than what is fair: wagers on a constant stay small
-LONG = 2.0**22  # points: in 32 bits one is still added to twice as many
+COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice as many
 
 
 @dataclass(frozen=True, eq=False)
-class Channel:
+class EProcess:
     """The compiled functions of a channel; `own` is its part of the memory."""
 
     step: Callable[..., Any]
     """(own, r, u, radius, pay): takes one residual; the channel's evidence is what the mixture of bets has won."""
 
-    pass_time: Callable[..., Any]
+    skip_point: Callable[..., Any]
     """(own): a point without a value of this channel."""
 
-    forget: Callable[..., Any]
+    reset: Callable[..., Any]
     """(own): all but the ring; whoever looks for the latest points finds them there."""
 
-    count: Callable[..., Any]
+    count_point: Callable[..., Any]
     """(own): one more point."""
 
 
 @cache
-def channel_functions(sizes: Sizes) -> Channel:
+def make_e_process(profile: MemoryProfile) -> EProcess:
     """For a channel of these sizes."""
-    bets, places, guard, bins = bets_of(sizes), places_of(sizes), guard_functions(sizes), histogram(sizes)
-    n, inside, all_weights, narrowings = bets.n, bets.inside, bets.weights, bets.narrowings
-    counts_at, ring, wagers_at, ages_at, end = places.counts, places.ring, places.wagers, places.ages, places.channel
-    bin_of, rank, add, count_type, short, whole = (
-        bins.bin_of,
-        bins.rank,
-        bins.add,
-        sizes.count,
-        sizes.short,
-        sizes.whole,
+    table, layout, burst_guard, rank_histogram = (
+        betting_table(profile),
+        channel_layout(profile),
+        make_burst_guard(profile),
+        make_histogram(profile),
     )
-    pay_far_out, limit_inside, alone = guard.pay_far_out, guard.limit_inside, bins.alone
-    inliers, halve, most = bins.inliers, bins.halve, sizes.most
+    n_bets, inlier_pay, all_weights, first_narrowing = (
+        table.n_bets,
+        table.inlier_pay,
+        table.weights,
+        table.first_narrowing,
+    )
+    counts_offset, ring_offset, wealth_offset, aged_wealth_offset, channel_size = (
+        layout.counts_offset,
+        layout.ring_offset,
+        layout.wealth_offset,
+        layout.aged_wealth_offset,
+        layout.channel_size,
+    )
+    bin_index, rank, add_point, count_dtype, is_float32, is_full = (
+        rank_histogram.bin_index,
+        rank_histogram.rank,
+        rank_histogram.add_point,
+        profile.count_dtype,
+        profile.is_float32,
+        profile.is_full,
+    )
+    pay_extreme, limit_inlier, is_single_bin = (
+        burst_guard.pay_extreme,
+        burst_guard.limit_inlier,
+        rank_histogram.is_single_bin,
+    )
+    count_inliers, halve, max_count = rank_histogram.count_inliers, rank_histogram.halve, profile.max_count
 
     @kernel
-    def pay_inside(own: Vector, r: float, u: float, pay: Vector) -> None:
+    def pay_inlier(channel: Vector, r: float, u: float, pay: Vector) -> None:
         """What the bets are paid on a point that is not far out; the point joins the reference."""
-        counts, b = own[counts_at:ring].view(count_type), bin_of(r)
-        if (own[DEGENERATE] == 0.0) if whole else not alone(counts, b):
-            cell = cell_of(rank(counts, b, u))
-            for k in range(n):
-                pay[k] = inside[cell, k]
+        counts, b = channel[counts_offset:ring_offset].view(count_dtype), bin_index(r)
+        if (channel[IS_DEGENERATE] == 0.0) if is_full else not is_single_bin(counts, b):
+            cell = score_cell(rank(counts, b, u))
+            for k in range(n_bets):
+                pay[k] = inlier_pay[cell, k]
         else:  # all points were the same: only being far out tells, and a constant must never raise an alarm
-            for k in range(n):
-                pay[k] = CONSTANT_PAY if k < narrowings else 0.0
-        add(counts, b)
-        if inliers(counts) >= most:
+            for k in range(n_bets):
+                pay[k] = CONSTANT_PAY if k < first_narrowing else 0.0
+        add_point(counts, b)
+        if count_inliers(counts) >= max_count:
             halve(counts)
-        if own[LEAKING] > 0.0:
-            left = own[LEAKING] - LEAK
-            own[LEAKING] = left if left > 0.0 else 0.0
-            if left >= SUSPECT and abs(r) > SHOULDER:
-                limit_inside(own, r, pay)
+        if channel[EXTREME_LEAKY_COUNT] > 0.0:
+            remaining = channel[EXTREME_LEAKY_COUNT] - LEAK_PER_POINT
+            channel[EXTREME_LEAKY_COUNT] = remaining if remaining > 0.0 else 0.0
+            if remaining >= SUSPECT_COUNT_THRESHOLD and abs(r) > SHOULDER_THRESHOLD_SD:
+                limit_inlier(channel, r, pay)
 
     @kernel
-    def roll_with_ages(own: Vector, pay: Vector, weights: Vector) -> None:
+    def update_wealth_with_ages(channel: Vector, pay: Vector, weights: Vector) -> None:
         """R ← (1 + R)·e for every bet, and the same weighted by age; the first of them side by side."""
-        wagers, paid = lanes_at(own, wagers_at), lanes_at(pay, 0)
-        put_lanes(own, ages_at, (lanes_at(own, ages_at) + wagers) * paid)
-        put_lanes(own, wagers_at, (wagers + lanes_at(weights, 0)) * paid)
-        for k in range(LANES, n):
-            own[ages_at + k] = (own[ages_at + k] + own[wagers_at + k]) * pay[k]
-            own[wagers_at + k] = (own[wagers_at + k] + weights[k]) * pay[k]
+        wealth, paid = load_lanes(channel, wealth_offset), load_lanes(pay, 0)
+        store_lanes(channel, aged_wealth_offset, (load_lanes(channel, aged_wealth_offset) + wealth) * paid)
+        store_lanes(channel, wealth_offset, (wealth + load_lanes(weights, 0)) * paid)
+        for k in range(LANES, n_bets):
+            channel[aged_wealth_offset + k] = (channel[aged_wealth_offset + k] + channel[wealth_offset + k]) * pay[k]
+            channel[wealth_offset + k] = (channel[wealth_offset + k] + weights[k]) * pay[k]
 
     @kernel
-    def roll_alone(own: Vector, pay: Vector, weights: Vector) -> None:
-        for k in range(n):
-            own[wagers_at + k] = (own[wagers_at + k] + weights[k]) * pay[k]
+    def update_wealth_only(channel: Vector, pay: Vector, weights: Vector) -> None:
+        for k in range(n_bets):
+            channel[wealth_offset + k] = (channel[wealth_offset + k] + weights[k]) * pay[k]
 
-    roll_each = roll_with_ages if whole else roll_alone
+    update_wealth = update_wealth_with_ages if is_full else update_wealth_only
 
     @kernel
-    def roll(own: Vector, pay: Vector, radius: bool) -> float:
+    def update_evidence(channel: Vector, pay: Vector, is_radius: bool) -> float:
         """R ← (1 + R)·e for every bet; Σ w·R."""
-        roll_each(own, pay, all_weights[1 if radius else 0])
-        wagers = own[wagers_at:]
-        first = (wagers[0] + wagers[1]) + (wagers[2] + wagers[3])
-        second = (wagers[4] + wagers[5]) + (wagers[6] + wagers[7])
+        update_wealth(channel, pay, all_weights[1 if is_radius else 0])
+        wealth = channel[wealth_offset:]
+        first = (wealth[0] + wealth[1]) + (wealth[2] + wealth[3])
+        second = (wealth[4] + wealth[5]) + (wealth[6] + wealth[7])
         third, k = 0.0, 8
-        if n >= 12:
-            third, k = (wagers[8] + wagers[9]) + (wagers[10] + wagers[11]), 12
-        while k < n:
-            third += wagers[k]
+        if n_bets >= 12:
+            third, k = (wealth[8] + wealth[9]) + (wealth[10] + wealth[11]), 12
+        while k < n_bets:
+            third += wealth[k]
             k += 1
         return (first + second) + third
 
     @kernel
-    def forget(own: Vector) -> None:
-        for j in range(ring):
-            own[j] = own[j] if j == PLACE else 0.0
-        for j in range(wagers_at, end):
-            own[j] = 0.0
+    def reset(channel: Vector) -> None:
+        for j in range(ring_offset):
+            channel[j] = channel[j] if j == RING_INDEX else 0.0
+        for j in range(wealth_offset, channel_size):
+            channel[j] = 0.0
 
     @kernel
-    def count(own: Vector) -> None:
-        own[SEEN] += 1.0
-        if short and own[SEEN] >= 2.0 * LONG:
-            own[SEEN] -= LONG
-            own[FAR_ABOVE + 2] -= LONG
-            own[FAR_BELOW + 2] -= LONG
+    def count_point(channel: Vector) -> None:
+        channel[N_SEEN] += 1.0
+        if is_float32 and channel[N_SEEN] >= 2.0 * COUNTER_WRAP_POINTS:
+            channel[N_SEEN] -= COUNTER_WRAP_POINTS
+            channel[CLUSTER_ABOVE + 2] -= COUNTER_WRAP_POINTS
+            channel[CLUSTER_BELOW + 2] -= COUNTER_WRAP_POINTS
 
     @kernel
-    def pass_time(own: Vector) -> None:
-        if whole:
-            own[GAPS] += 1.0
-            for k in range(n):
-                own[ages_at + k] += own[wagers_at + k]
+    def skip_point(channel: Vector) -> None:
+        if is_full:
+            channel[N_MISSING] += 1.0
+            for k in range(n_bets):
+                channel[aged_wealth_offset + k] += channel[wealth_offset + k]
         else:
-            own[SINCE] += 1.0
+            channel[POINTS_SINCE_QUIET] += 1.0
 
     @kernel
-    def step(own: Vector, r: float, u: float, radius: bool, pay: Vector) -> None:
-        if abs(r) <= FAR_OUT:
-            pay_inside(own, r, u, pay)
+    def step(channel: Vector, r: float, u: float, is_radius: bool, pay: Vector) -> None:
+        if abs(r) <= EXTREME_THRESHOLD_SD:
+            pay_inlier(channel, r, u, pay)
         else:
-            pay_far_out(own, r, radius, pay)
-        own[OWN_EVIDENCE] = roll(own, pay, radius)
-        if not whole:
-            own[SINCE] = own[SINCE] + 1.0 if own[OWN_EVIDENCE] > LITTLE else 0.0
+            pay_extreme(channel, r, is_radius, pay)
+        channel[CHANNEL_EVIDENCE] = update_evidence(channel, pay, is_radius)
+        if not is_full:
+            channel[POINTS_SINCE_QUIET] = (
+                channel[POINTS_SINCE_QUIET] + 1.0 if channel[CHANNEL_EVIDENCE] > QUIET_EVIDENCE_THRESHOLD else 0.0
+            )
 
-    return Channel(step, pass_time, forget, count)
+    return EProcess(step, skip_point, reset, count_point)

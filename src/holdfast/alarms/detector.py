@@ -17,34 +17,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.alarms.channel import channel_functions
+from holdfast.alarms.channel import make_e_process
 from holdfast.alarms.layout import (
-    ALARMS,
-    CENTRE,
-    LIMIT,
-    OWN_EVIDENCE,
+    ALARM_RAISED,
+    CENTER,
+    CHANNEL_EVIDENCE,
+    EVIDENCE_LIMIT,
+    N_ALARMS,
+    N_SEEN,
     PHI,
-    PLACE,
-    RAISED,
-    SEEN,
-    places_of,
+    RING_INDEX,
+    channel_layout,
 )
-from holdfast.alarms.lock import FROM, follow, raised, record
-from holdfast.alarms.ranks import uniform
-from holdfast.alarms.reference import no_frame, reference_functions
-from holdfast.alarms.residual import in_frame
-from holdfast.alarms.story import Change, latest_in, tell
-from holdfast.autopilot.sizes import FULL, Sizes
-from holdfast.checks import require
-from holdfast.errors import BadInputError
-from holdfast.scheme.algorithm import LARGEST
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.alarms.lock import PEAK_START_EVIDENCE, inflated_threshold, record_peak, track_peak
+from holdfast.alarms.ranks import draw_uniform
+from holdfast.alarms.reference import make_reference_kernels, unit_location_scale
+from holdfast.alarms.residual import standardize
+from holdfast.alarms.story import ChangeReport, localize_change, recent_values
+from holdfast.autopilot.sizes import FULL, MemoryProfile
+from holdfast.checks import check_positive
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
+from holdfast.scheme.compiling import jit_entry_point, kernel, source_fingerprint
 from holdfast.scheme.elementary import exp, log
 from holdfast.scheme.state import Vector
 
-CONSTANT = 0.46  # c
-WITH_MEMORY = 0.60 / CONSTANT  # c where φ is used, and then the more, the fewer points φ is known from
-POINTS_FOR_PHI = 400.0
+THRESHOLD_CONSTANT = 0.46  # c
+PREWHITENING_FACTOR = (
+    0.60 / THRESHOLD_CONSTANT
+)  # c where φ is used, and then the more, the fewer points φ is known from
+PHI_INFLATION_POINTS = 400.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +54,9 @@ class ChangeDetector:
     """The detector of one kind of stream: sizes and compiled pieces."""
 
     d: int
-    sizes: Sizes
+    profile: MemoryProfile
 
-    size: int
+    state_size: int
     """Numbers of memory a stream needs; zeros before the first point."""
 
     work_size: int
@@ -67,41 +69,41 @@ class ChangeDetector:
     tick: Callable[..., None]
     """(memory, at): a point has passed that could not be used."""
 
-    certainty: Callable[..., float]
+    log_evidence_margin: Callable[..., float]
     """(memory, at, threshold) → log((1 + M) / limit): an alarm comes at about 0."""
 
-    suspicion: Callable[..., float]
+    normalized_evidence: Callable[..., float]
     """(memory, at, threshold) → the same between 0 and 1: an alarm comes at about ½."""
 
-    move: Callable[..., None]
+    shift_origin: Callable[..., None]
     """(memory, at, i, by): from now on variable i is told about another origin."""
 
     run: Callable[..., None]
     """(memory, rows, threshold, work, flags, certainties): a compiled loop; certainties may be empty."""
 
-    def latest(self, memory: Vector, n: int) -> Vector:
+    def recent_values(self, state: Vector, n: int) -> Vector:
         """The latest n values of the first variable, as far as they are kept, oldest first."""
-        return latest_in(memory[places_of(self.sizes).header :], n, self.sizes)
+        return recent_values(state[channel_layout(self.profile).header_size :], n, self.profile)
 
-    def tell(self, memory: Vector) -> Change:
+    def describe_change(self, state: Vector) -> ChangeReport:
         """The change whose alarm has been raised at the last point."""
-        if not memory[RAISED]:
-            raise BadInputError("no change alarm was raised at the last point")
-        return tell(memory, self.d, self.sizes)
+        if not state[ALARM_RAISED]:
+            raise InvalidInputError("no change alarm was raised at the last point")
+        return localize_change(state, self.d, self.profile)
 
 
-def threshold_for(far: float) -> float:
+def log_threshold(far: float) -> float:
     """The threshold for at most one false alarm in 1/far points: log(c/far)."""
-    return math.log(CONSTANT / require("far", far, high=0.1))
+    return math.log(THRESHOLD_CONSTANT / check_positive("far", far, maximum=0.1))
 
 
 @cache
 def change_detector(
     d: int,
-    memory: bool = True,
-    lock: bool = True,
-    sizes: Sizes = FULL,
-    frame: Callable[..., tuple[float, float]] = no_frame,
+    prewhiten: bool = True,
+    adaptive_threshold: bool = True,
+    profile: MemoryProfile = FULL,
+    location_scale: Callable[..., tuple[float, float]] = unit_location_scale,
 ) -> ChangeDetector:
     """The detector of d variables.
 
@@ -109,127 +111,173 @@ def change_detector(
     sizes: of a detector that is not whole, neither memory nor frame is its own: it asks for the centre and the spread
     of a variable, frame(state, i, work), when it has seen enough points.
     """
-    places, channel, whole, short = places_of(sizes), channel_functions(sizes), sizes.whole, sizes.short
-    whiten, channels, warm, n_bets = memory, d + 1 if d > 1 else 1, sizes.warm, places.bets
-    header, length, ring, ring_length = places.header, places.channel, places.ring, places.ring_length
-    room_size, reference = max(warm, d), reference_functions(sizes, d, whiten, frame)
-    begin, rest_of, make_anew, radii = reference.begin, reference.rest_of, reference.make_anew, reference.radii
+    layout, e_process, is_full, is_float32 = (
+        channel_layout(profile),
+        make_e_process(profile),
+        profile.is_full,
+        profile.is_float32,
+    )
+    whiten, n_channels, warmup_points, n_bets = prewhiten, d + 1 if d > 1 else 1, profile.warmup_points, layout.n_bets
+    header_size, channel_size, ring_offset, ring_length = (
+        layout.header_size,
+        layout.channel_size,
+        layout.ring_offset,
+        layout.ring_length,
+    )
+    workspace_size, reference = max(warmup_points, d), make_reference_kernels(profile, d, whiten, location_scale)
+    start_channel, residual_and_switch, rebuild_reference, fill_radii = (
+        reference.start,
+        reference.residual_and_switch,
+        reference.rebuild,
+        reference.fill_radii,
+    )
     warm_up = reference.warm_up
-    step, pass_time, forget, count = channel.step, channel.pass_time, channel.forget, channel.count
+    step, skip_point, reset_channel, count_point = (
+        e_process.step,
+        e_process.skip_point,
+        e_process.reset,
+        e_process.count_point,
+    )
 
     @kernel
-    def keep(own: Vector, x: float) -> None:
-        place = int(own[PLACE])
-        own[ring + place] = x
-        own[PLACE] = place + 1.0 if place + 1 < ring_length else 0.0
+    def store_value(channel: Vector, x: float) -> None:
+        index = int(channel[RING_INDEX])
+        channel[ring_offset + index] = x
+        channel[RING_INDEX] = index + 1.0 if index + 1 < ring_length else 0.0
 
     @kernel
-    def limit_of(state: Vector, at: int, threshold: float) -> float:
+    def evidence_limit(state: Vector, offset: int, threshold: float) -> float:
         """What M is held against."""
         limit = exp(threshold)
         if whiten:
             factor = 1.0
             for i in range(d):
-                base = at + header + i * length
+                base = offset + header_size + i * channel_size
                 if state[base + PHI] != 0.0:
-                    needed = WITH_MEMORY * (1.0 + POINTS_FOR_PHI / state[base + SEEN])
-                    factor = needed if needed > factor else factor
+                    phi_factor = PREWHITENING_FACTOR * (1.0 + PHI_INFLATION_POINTS / state[base + N_SEEN])
+                    factor = phi_factor if phi_factor > factor else factor
             limit *= factor
         return limit
 
     @kernel
-    def observe(state: Vector, at: int, y: Vector, y_at: int, threshold: float, work: Vector, work_at: int) -> float:
-        pay, room = work[work_at : work_at + n_bets], work[work_at + n_bets : work_at + n_bets + room_size]
-        if state[at + RAISED] > 0.0:
-            state[at + RAISED] = 0.0
-            for i in range(channels):
-                forget(state[at + header + i * length : at + header + (i + 1) * length])
-        squares, all_there, renewed, total = 0.0, True, False, 0.0
-        for i in range(channels):
-            base = at + header + i * length
-            own = state[base : base + length]
-            radius = i == d
-            x = math.sqrt(squares) if radius else y[y_at + i]
-            fresh = False
-            if d > 1 and radius and renewed:
-                own[SEEN], fresh = (float(warm), True) if radii(state, at, own, room) else (0.0, False)
-            elif (radius and not all_there) or not abs(x) <= LARGEST:
-                all_there = False
-                pass_time(own)
+    def observe(
+        state: Vector, offset: int, y: Vector, y_offset: int, threshold: float, work: Vector, work_offset: int
+    ) -> float:
+        pay, workspace = (
+            work[work_offset : work_offset + n_bets],
+            work[work_offset + n_bets : work_offset + n_bets + workspace_size],
+        )
+        if state[offset + ALARM_RAISED] > 0.0:
+            state[offset + ALARM_RAISED] = 0.0
+            for i in range(n_channels):
+                reset_channel(
+                    state[offset + header_size + i * channel_size : offset + header_size + (i + 1) * channel_size]
+                )
+        squared_radius, all_present, reference_rebuilt, total = 0.0, True, False, 0.0
+        for i in range(n_channels):
+            base = offset + header_size + i * channel_size
+            channel = state[base : base + channel_size]
+            is_radius = i == d
+            x = math.sqrt(squared_radius) if is_radius else y[y_offset + i]
+            warmup_complete = False
+            if d > 1 and is_radius and reference_rebuilt:
+                channel[N_SEEN], warmup_complete = (
+                    (float(warmup_points), True) if fill_radii(state, offset, channel, workspace) else (0.0, False)
+                )
+            elif (is_radius and not all_present) or not abs(x) <= MAX_ABS_VALUE:
+                all_present = False
+                skip_point(channel)
             else:
-                count(own)
-                keep(own, x)
-                if own[SEEN] <= warm:
-                    fresh = own[SEEN] == warm
-                    all_there = False
-                    warm_up(state, i, own, room)
+                count_point(channel)
+                store_value(channel, x)
+                if channel[N_SEEN] <= warmup_points:
+                    warmup_complete = channel[N_SEEN] == warmup_points
+                    all_present = False
+                    warm_up(state, i, channel, workspace)
                 else:
-                    r, switched = rest_of(own, in_frame(own, x), i)
-                    squares += r * r
-                    step(own, r, uniform(state, at, short), radius, pay)
+                    r, switched = residual_and_switch(channel, standardize(channel, x), i)
+                    squared_radius += r * r
+                    step(channel, r, draw_uniform(state, offset, is_float32), is_radius, pay)
                     if switched:
-                        make_anew(own, room)
-                        renewed = True
-            if fresh:
-                renewed = begin(state, i, own, room) or renewed
-            total += own[OWN_EVIDENCE]
-        evidence = total / channels
-        limit = limit_of(state, at, threshold)
-        if whole:
-            state[at + LIMIT] = limit
-        if lock:
-            follow(state, at, evidence)
-        if evidence < limit or (lock and log(evidence) < raised(state, at, log(limit))):
+                        rebuild_reference(channel, workspace)
+                        reference_rebuilt = True
+            if warmup_complete:
+                reference_rebuilt = start_channel(state, i, channel, workspace) or reference_rebuilt
+            total += channel[CHANNEL_EVIDENCE]
+        evidence = total / n_channels
+        limit = evidence_limit(state, offset, threshold)
+        if is_full:
+            state[offset + EVIDENCE_LIMIT] = limit
+        if adaptive_threshold:
+            track_peak(state, offset, evidence)
+        if evidence < limit or (adaptive_threshold and log(evidence) < inflated_threshold(state, offset, log(limit))):
             return 0.0
-        if lock:
-            record(state, at, True)
-        state[at + RAISED] = 1.0
-        state[at + ALARMS] += 1.0
+        if adaptive_threshold:
+            record_peak(state, offset, True)
+        state[offset + ALARM_RAISED] = 1.0
+        state[offset + N_ALARMS] += 1.0
         return 1.0
 
     @kernel
-    def tick(state: Vector, at: int) -> None:
-        if state[at + RAISED] == 0.0:
-            for i in range(channels):
-                pass_time(state[at + header + i * length : at + header + (i + 1) * length])
+    def tick(state: Vector, offset: int) -> None:
+        if state[offset + ALARM_RAISED] == 0.0:
+            for i in range(n_channels):
+                skip_point(
+                    state[offset + header_size + i * channel_size : offset + header_size + (i + 1) * channel_size]
+                )
 
     @kernel
-    def logarithms(state: Vector, at: int, threshold: float) -> tuple[float, float]:
+    def log_evidence_and_limit(state: Vector, offset: int, threshold: float) -> tuple[float, float]:
         """log(1 + M), and what it is held against."""
-        if whole:
-            threshold = log(state[at + LIMIT] if state[at + LIMIT] > 0.0 else FROM)
+        if is_full:
+            threshold = log(
+                state[offset + EVIDENCE_LIMIT] if state[offset + EVIDENCE_LIMIT] > 0.0 else PEAK_START_EVIDENCE
+            )
         evidence = 0.0
-        for i in range(channels):
-            evidence += state[at + header + i * length + OWN_EVIDENCE]
-        return log(1.0 + evidence / channels), raised(state, at, threshold) if lock else threshold
+        for i in range(n_channels):
+            evidence += state[offset + header_size + i * channel_size + CHANNEL_EVIDENCE]
+        return log(1.0 + evidence / n_channels), inflated_threshold(
+            state, offset, threshold
+        ) if adaptive_threshold else threshold
 
     @kernel
-    def certainty(state: Vector, at: int, threshold: float) -> float:
-        found, needed = logarithms(state, at, threshold)
-        return found - needed
+    def log_evidence_margin(state: Vector, offset: int, threshold: float) -> float:
+        log_evidence, log_limit = log_evidence_and_limit(state, offset, threshold)
+        return log_evidence - log_limit
 
     @kernel
-    def suspicion(state: Vector, at: int, threshold: float) -> float:
-        found, needed = logarithms(state, at, threshold)
-        return found / (found + needed)
+    def normalized_evidence(state: Vector, offset: int, threshold: float) -> float:
+        log_evidence, log_limit = log_evidence_and_limit(state, offset, threshold)
+        return log_evidence / (log_evidence + log_limit)
 
     @kernel
-    def move(state: Vector, at: int, i: int, by: float) -> None:
-        own = at + header + i * length
-        state[own + CENTRE] -= by
+    def shift_origin(state: Vector, offset: int, i: int, shift: float) -> None:
+        base = offset + header_size + i * channel_size
+        state[base + CENTER] -= shift
         for j in range(ring_length):
-            state[own + ring + j] -= by
+            state[base + ring_offset + j] -= shift
 
-    stamp = fingerprint([observe, certainty])
+    stamp = source_fingerprint([observe, log_evidence_margin])
 
-    def run(state, rows, threshold, work, flags, certainties):  # type: ignore[no-untyped-def]
+    def run(state, rows, threshold, work, flags, evidence_margins):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        recording = len(certainties) > 0
+        records_margins = len(evidence_margins) > 0
         for t in range(len(rows)):
             flags[t] = observe(state, 0, rows[t], 0, threshold, work, 0)
-            if recording:
-                certainties[t] = certainty(state, 0, threshold)
+            if records_margins:
+                evidence_margins[t] = log_evidence_margin(state, 0, threshold)
 
-    size, work_size = places.memory_size(d), n_bets + room_size
-    run_loop = compiled(run, releases_gil=True)
-    return ChangeDetector(d, sizes, size, work_size, observe, tick, certainty, suspicion, move, run_loop)
+    state_size, work_size = layout.state_size(d), n_bets + workspace_size
+    run_loop = jit_entry_point(run, releases_gil=True)
+    return ChangeDetector(
+        d,
+        profile,
+        state_size,
+        work_size,
+        observe,
+        tick,
+        log_evidence_margin,
+        normalized_evidence,
+        shift_origin,
+        run_loop,
+    )

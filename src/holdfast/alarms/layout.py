@@ -11,87 +11,98 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.autopilot.sizes import FULL, Sizes
+from holdfast.autopilot.sizes import FULL, MemoryProfile
 
 # The header.
-COUNTER = 0  # of random numbers drawn
-RAISED = 1  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
-ALARMS = 2  # raised so far
-LOCK = 3  # where the second lock keeps its four numbers
-LIMIT = 7  # what M is held against; 0 before the first point; not in the lean memory
+RANDOM_COUNTER = 0  # of random numbers drawn
+ALARM_RAISED = 1  # 1 where an alarm was raised at the last point: what has been learnt goes with the next one
+N_ALARMS = 2  # raised so far
+INFLATION_STATE = 3  # where the second lock keeps its four numbers
+EVIDENCE_LIMIT = 7  # what M is held against; 0 before the first point; not in the lean memory
 
 # A channel.
-SEEN = 0  # points since the start, up to `warm` of them for the frame
-PLACE = 1  # in the ring, of the oldest value
-CENTRE = 2
+N_SEEN = 0  # points since the start, up to `warm` of them for the frame
+RING_INDEX = 1  # in the ring, of the oldest value
+CENTER = 2
 SPREAD = 3
-LEAKING = 4  # leaky count of far-out points
-FAR_ABOVE = 5  # agreeing far-out points: how many, their mean, SEEN at the last of them
-FAR_BELOW = 8
-OWN_EVIDENCE = 11  # Σ w·R
-SINCE = 12  # of a lean memory: points since there was no evidence to speak of …
-PRODUCTS, SQUARES = 13, 15  # … and averages of z·z₋ and of z², in units of the frame
-GAPS = 12  # points that passed without a value of this channel
-DEGENERATE = 13  # 1 where the first points had no spread: then their ranks say nothing
+EXTREME_LEAKY_COUNT = 4  # leaky count of far-out points
+CLUSTER_ABOVE = 5  # agreeing far-out points: how many, their mean, SEEN at the last of them
+CLUSTER_BELOW = 8
+CHANNEL_EVIDENCE = 11  # Σ w·R
+POINTS_SINCE_QUIET = 12  # of a lean memory: points since there was no evidence to speak of …
+MEAN_PRODUCT, MEAN_SQUARE = 13, 15  # … and averages of z·z₋ and of z², in units of the frame
+N_MISSING = 12  # points that passed without a value of this channel
+IS_DEGENERATE = 13  # 1 where the first points had no spread: then their ranks say nothing
 PHI = 14  # lag-1 coefficient; 0 where there is no memory
 PREDICTED_FROM = 15  # what the next point is predicted from, in units of the frame
-LAST = 16  # the last point, in units of the frame
-RESIDUAL_CENTRE = 17
+LAST_VALUE = 16  # the last point, in units of the frame
+RESIDUAL_CENTER = 17
 RESIDUAL_SPREAD = 18
-PAIRS = 19  # how many, Σx, Σy, Σxy, Σxx
-NEXT_CHECK = 24  # SEEN at which the memory is looked at again
-COUNTS = {"full": 25, "lean": 16}
+PAIR_SUMS = 19  # how many, Σx, Σy, Σxy, Σxx
+NEXT_CHECK_POINTS = 24  # SEEN at which the memory is looked at again
+COUNTS_OFFSETS = {"full": 25, "compact": 16}
 
 # The counts: far-out points above and below; then the inliers, cumulated by block of 8 bins and within the blocks.
-ABOVE, BELOW, BLOCKS = 0, 1, 2
+ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Places:
+class ChannelLayout:
     """Where the parts of a channel lie that take more room or less."""
 
-    header: int
+    header_size: int
     """How long the header is."""
 
-    counts: int
-    bins: int
+    counts_offset: int
+    bins_offset: int
     """Among the counts: those of the inliers within the blocks."""
 
     n_counts: int
-    ring: int
+    ring_offset: int
     """The latest points, of this regime and of the one before."""
 
     ring_length: int
-    wagers: int
+    wealth_offset: int
     """w·R of each bet."""
 
-    bets: int
-    ages: int
+    n_bets: int
+    aged_wealth_offset: int
     """The same, each term times its age in points, those without a value included; not in the lean memory."""
 
-    channel: int
+    channel_size: int
     """How long a channel is."""
 
-    def memory_size(self, d: int) -> int:
+    def state_size(self, d: int) -> int:
         """How many numbers a detector of d variables keeps."""
-        return self.header + (d + 1 if d > 1 else 1) * self.channel
+        return self.header_size + (d + 1 if d > 1 else 1) * self.channel_size
 
 
 @cache
-def places_of(sizes: Sizes) -> Places:
+def channel_layout(profile: MemoryProfile) -> ChannelLayout:
     """For a memory of these sizes."""
-    blocks = sizes.bins // 8
-    n_counts = BLOCKS + blocks + sizes.bins
-    counts = COUNTS[sizes.name]
-    ring = counts + sizes.places_for_counts(n_counts)
-    ring_length = sizes.warm if sizes.whole else sizes.ring
-    wagers = ring + ring_length
-    bets = 2 * len(sizes.shifts) + len(sizes.wider) + len(sizes.narrower)
-    ages = wagers + bets
-    channel = ages + (bets if sizes.whole else 0)
-    header = LIMIT + 1 if sizes.whole else LIMIT
-    return Places(header, counts, BLOCKS + blocks, n_counts, ring, ring_length, wagers, bets, ages, channel)
+    n_blocks = profile.n_rank_bins // 8
+    n_counts = BLOCKS_OFFSET + n_blocks + profile.n_rank_bins
+    counts_offset = COUNTS_OFFSETS[profile.name]
+    ring_offset = counts_offset + profile.count_slots(n_counts)
+    ring_length = profile.warmup_points if profile.is_full else profile.ring_points
+    wealth_offset = ring_offset + ring_length
+    n_bets = 2 * len(profile.shifts) + len(profile.wider_scales) + len(profile.narrower_scales)
+    aged_wealth_offset = wealth_offset + n_bets
+    channel_size = aged_wealth_offset + (n_bets if profile.is_full else 0)
+    header_size = EVIDENCE_LIMIT + 1 if profile.is_full else EVIDENCE_LIMIT
+    return ChannelLayout(
+        header_size,
+        counts_offset,
+        BLOCKS_OFFSET + n_blocks,
+        n_counts,
+        ring_offset,
+        ring_length,
+        wealth_offset,
+        n_bets,
+        aged_wealth_offset,
+        channel_size,
+    )
 
 
-PLACES = places_of(FULL)
-WARM, RING = FULL.warm, PLACES.ring
+FULL_LAYOUT = channel_layout(FULL)
+WARMUP_POINTS, RING_OFFSET = FULL.warmup_points, FULL_LAYOUT.ring_offset

@@ -12,53 +12,65 @@ from __future__ import annotations
 
 import math
 
-from holdfast.alarms.layout import LOCK
+from holdfast.alarms.layout import INFLATION_STATE
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import log
 from holdfast.scheme.state import Vector
 
-PEAK, UNCENSORED, EXCESS, STRETCH = LOCK, LOCK + 1, LOCK + 2, LOCK + 3  # STRETCH: m² − 1
+PEAK_EVIDENCE, N_UNCENSORED, TOTAL_EXCESS, INFLATION = (
+    INFLATION_STATE,
+    INFLATION_STATE + 1,
+    INFLATION_STATE + 2,
+    INFLATION_STATE + 3,
+)  # STRETCH: m² − 1
 
-LEVEL = 3.4  # u₀
-FROM, UNTIL = 29.964100047397025, 11.023176380641601  # e^u₀, e^(u₀ − 1): where a peak begins and where it ends
-MOST = 2.5  # up to which an excess counts
-FORGETTING = 0.999  # of each peak
-SURE = 3.0  # standard errors
-PRIOR = 20.0  # peaks of mean excess 1 that are taken as seen
-LARGEST_STRETCH = 7.0
+PEAK_LEVEL_NATS = 3.4  # u₀
+PEAK_START_EVIDENCE, PEAK_END_EVIDENCE = (
+    29.964100047397025,
+    11.023176380641601,
+)  # e^u₀, e^(u₀ − 1): where a peak begins and where it ends
+MAX_EXCESS_NATS = 2.5  # up to which an excess counts
+PEAK_DISCOUNT = 0.999  # of each peak
+EXCESS_MARGIN_SE = 3.0  # standard errors
+PRIOR_PEAKS = 20.0  # peaks of mean excess 1 that are taken as seen
+MAX_INFLATION = 7.0
 
 
 @kernel
-def record(memory: Vector, at: int, alarm: bool) -> None:
+def record_peak(state: Vector, offset: int, is_alarm: bool) -> None:
     """A peak is over; an alarm cuts it short."""
-    if memory[at + PEAK] == 0.0:  # a threshold below the level: no peak has begun
+    if state[offset + PEAK_EVIDENCE] == 0.0:  # a threshold below the level: no peak has begun
         return
-    excess = log(memory[at + PEAK]) - LEVEL
-    memory[at + PEAK] = 0.0
-    memory[at + EXCESS] *= FORGETTING
-    memory[at + UNCENSORED] *= FORGETTING
-    memory[at + EXCESS] += excess if excess < MOST else MOST
-    if excess < MOST and not alarm:
-        memory[at + UNCENSORED] += 1.0
-    n = memory[at + UNCENSORED] + PRIOR
-    surely = (memory[at + EXCESS] + PRIOR) / (n + SURE * math.sqrt(n))  # a lower bound of m
-    stretch = surely * surely - 1.0 if surely > 1.0 else 0.0  # squared: the tail grows fatter farther out
-    stretch = stretch if stretch < LARGEST_STRETCH else LARGEST_STRETCH
-    memory[at + STRETCH] = stretch
+    excess = log(state[offset + PEAK_EVIDENCE]) - PEAK_LEVEL_NATS
+    state[offset + PEAK_EVIDENCE] = 0.0
+    state[offset + TOTAL_EXCESS] *= PEAK_DISCOUNT
+    state[offset + N_UNCENSORED] *= PEAK_DISCOUNT
+    state[offset + TOTAL_EXCESS] += excess if excess < MAX_EXCESS_NATS else MAX_EXCESS_NATS
+    if excess < MAX_EXCESS_NATS and not is_alarm:
+        state[offset + N_UNCENSORED] += 1.0
+    n = state[offset + N_UNCENSORED] + PRIOR_PEAKS
+    min_mean_excess = (state[offset + TOTAL_EXCESS] + PRIOR_PEAKS) / (
+        n + EXCESS_MARGIN_SE * math.sqrt(n)
+    )  # a lower bound of m
+    inflation = (
+        min_mean_excess * min_mean_excess - 1.0 if min_mean_excess > 1.0 else 0.0
+    )  # squared: the tail grows fatter farther out
+    inflation = inflation if inflation < MAX_INFLATION else MAX_INFLATION
+    state[offset + INFLATION] = inflation
 
 
 @kernel
-def follow(memory: Vector, at: int, evidence: float) -> None:
+def track_peak(state: Vector, offset: int, evidence: float) -> None:
     """Follows the peaks of M."""
-    peak = memory[at + PEAK]
-    if evidence > FROM and evidence > peak:
-        memory[at + PEAK] = evidence
-    elif peak > 0.0 and evidence < UNTIL:
-        record(memory, at, False)
+    peak = state[offset + PEAK_EVIDENCE]
+    if evidence > PEAK_START_EVIDENCE and evidence > peak:
+        state[offset + PEAK_EVIDENCE] = evidence
+    elif peak > 0.0 and evidence < PEAK_END_EVIDENCE:
+        record_peak(state, offset, False)
 
 
 @kernel
-def raised(memory: Vector, at: int, threshold: float) -> float:
+def inflated_threshold(state: Vector, offset: int, threshold: float) -> float:
     """The threshold with what the second lock adds, on the scale of log M."""
-    above = threshold - LEVEL
-    return threshold + (memory[at + STRETCH] * above if above > 0.0 else 0.0)
+    above = threshold - PEAK_LEVEL_NATS
+    return threshold + (state[offset + INFLATION] * above if above > 0.0 else 0.0)

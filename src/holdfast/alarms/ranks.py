@@ -16,49 +16,53 @@ from functools import cache
 
 import numpy as np
 
-from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.layout import ABOVE, BELOW, BLOCKS, COUNTER, places_of
-from holdfast.autopilot.sizes import Sizes
+from holdfast.alarms.bets import EXTREME_THRESHOLD_SD
+from holdfast.alarms.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, RANDOM_COUNTER, channel_layout
+from holdfast.autopilot.sizes import MemoryProfile
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.counting import Counts
 from holdfast.scheme.state import Vector
 
-WEYL, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-S30, S27, S31, S11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-TO_UNIT = 2.0**-53
-PERIOD = 2.0**24  # of the counter in numbers of 32 bits
+SPLITMIX_INCREMENT, SPLITMIX_FACTOR_1, SPLITMIX_FACTOR_2 = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+SHIFT_30_BITS, SHIFT_27_BITS, SHIFT_31_BITS, SHIFT_11_BITS = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+UNIT_INTERVAL_SCALE = 2.0**-53
+FLOAT32_COUNTER_PERIOD = 2.0**24  # of the counter in numbers of 32 bits
 
 
 @kernel
-def uniform(memory: Vector, at: int, short: bool) -> float:
+def draw_uniform(state: Vector, offset: int, is_float32: bool) -> float:
     """The next random number in [0, 1): SplitMix64 of the counter (Steele, Lea and Flood, 2014)."""
-    count = memory[at + COUNTER] + 1.0
-    if short:
-        count = count if count < PERIOD else 1.0
-    memory[at + COUNTER] = count
-    mixed = np.uint64(np.int64(count)) * WEYL  # by way of a signed number: processors have no other way
-    mixed = (mixed ^ (mixed >> S30)) * FIRST
-    mixed = (mixed ^ (mixed >> S27)) * SECOND
-    return np.int64((mixed ^ (mixed >> S31)) >> S11) * TO_UNIT
+    count = state[offset + RANDOM_COUNTER] + 1.0
+    if is_float32:
+        count = count if count < FLOAT32_COUNTER_PERIOD else 1.0
+    state[offset + RANDOM_COUNTER] = count
+    mixed = np.uint64(np.int64(count)) * SPLITMIX_INCREMENT  # by way of a signed number: processors have no other way
+    mixed = (mixed ^ (mixed >> SHIFT_30_BITS)) * SPLITMIX_FACTOR_1
+    mixed = (mixed ^ (mixed >> SHIFT_27_BITS)) * SPLITMIX_FACTOR_2
+    return np.int64((mixed ^ (mixed >> SHIFT_31_BITS)) >> SHIFT_11_BITS) * UNIT_INTERVAL_SCALE
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """The compiled functions of a histogram."""
 
-    bin_of: Callable[[float], int]
+    bin_index: Callable[[float], int]
     """(r) → the bin of a residual that is not far out."""
 
-    inliers: Callable[[Counts], int]
+    count_inliers: Callable[[Counts], int]
     """(counts) → how many points the histogram holds."""
 
     rank: Callable[[Counts, int, float], float]
     """(counts, b, u) → (how many are smaller + u·(how many are in the same bin + 1)) / (n + 1), uniform on [0, 1)."""
 
-    alone: Callable[[Counts, int], bool]
+    is_single_bin: Callable[[Counts, int], bool]
     """(counts, b) → whether all points that the histogram holds are in bin b."""
 
-    add: Callable[[Counts, int], None]
+    add_point: Callable[[Counts, int], None]
     """(counts, b): counts a point of bin b. Whoever goes on counting halves the counts when they are `most`."""
 
     halve: Callable[[Counts], None]
@@ -66,56 +70,61 @@ class Histogram:
 
 
 @cache
-def histogram(sizes: Sizes) -> Histogram:
+def make_histogram(profile: MemoryProfile) -> Histogram:
     """With as many bins as there is room for."""
-    n_bins, n_blocks = sizes.bins, sizes.bins // 8
-    bins_at, per_unit = places_of(sizes).bins, n_bins / (2.0 * FAR_OUT)
-    last = BLOCKS + n_blocks - 1
+    n_bins, n_blocks = profile.n_rank_bins, profile.n_rank_bins // 8
+    bins_offset, bins_per_sd = channel_layout(profile).bins_offset, n_bins / (2.0 * EXTREME_THRESHOLD_SD)
+    last_block = BLOCKS_OFFSET + n_blocks - 1
 
     @kernel
-    def bin_of(r: float) -> int:
-        b = int((r + FAR_OUT) * per_unit)
+    def bin_index(r: float) -> int:
+        b = int((r + EXTREME_THRESHOLD_SD) * bins_per_sd)
         return b if b < n_bins else n_bins - 1
 
     @kernel
-    def inliers(counts: Counts) -> int:
-        return int(counts[last])
+    def count_inliers(counts: Counts) -> int:
+        return int(counts[last_block])
 
     @kernel
     def rank(counts: Counts, b: int, u: float) -> float:
         block = b >> 3
-        before, within = int(counts[BLOCKS + block - 1]), int(counts[bins_at + b - 1])  # read first: no branch
+        before, within = (
+            int(counts[BLOCKS_OFFSET + block - 1]),
+            int(counts[bins_offset + b - 1]),
+        )  # read first: no branch
         before, within = before if block > 0 else 0, within if b & 7 else 0
-        here = float(int(counts[bins_at + b]) - within)
-        return (float(before + within) + u * (here + 1.0)) / (float(inliers(counts)) + 1.0)
+        here = float(int(counts[bins_offset + b]) - within)
+        return (float(before + within) + u * (here + 1.0)) / (float(count_inliers(counts)) + 1.0)
 
     @kernel
-    def alone(counts: Counts, b: int) -> bool:
-        within = int(counts[bins_at + b - 1]) if b & 7 else 0
-        return int(counts[bins_at + b]) - within == inliers(counts)
+    def is_single_bin(counts: Counts, b: int) -> bool:
+        within = int(counts[bins_offset + b - 1]) if b & 7 else 0
+        return int(counts[bins_offset + b]) - within == count_inliers(counts)
 
     # What is added to the counts of blocks, and to those of a block's bins: to two at once, as a whole number of twice
     # the bits. None overflows into its neighbour, and none is cut off from it: two take the place of one number.
-    pair = np.int32 if sizes.short else np.int64
-    for_blocks = np.triu(np.ones((n_blocks, n_blocks), sizes.count)).view(pair)
-    for_bins = np.triu(np.ones((8, 8), sizes.count)).view(pair)
+    pair_dtype = np.int32 if profile.is_float32 else np.int64
+    block_increments = np.triu(np.ones((n_blocks, n_blocks), profile.count_dtype)).view(pair_dtype)
+    bin_increments = np.triu(np.ones((8, 8), profile.count_dtype)).view(pair_dtype)
 
     @kernel
-    def add(counts: Counts, b: int) -> None:
-        pairs, block = counts.view(pair), b >> 3
+    def add_point(counts: Counts, b: int) -> None:
+        pairs, block = counts.view(pair_dtype), b >> 3
         for j in range(n_blocks // 2):
-            pairs[BLOCKS // 2 + j] += for_blocks[block, j]
+            pairs[BLOCKS_OFFSET // 2 + j] += block_increments[block, j]
         for j in range(4):
-            pairs[bins_at // 2 + 4 * block + j] += for_bins[b & 7, j]
+            pairs[bins_offset // 2 + 4 * block + j] += bin_increments[b & 7, j]
 
     @kernel
     def halve(counts: Counts) -> None:
-        counts[ABOVE], counts[BELOW] = (counts[ABOVE] + 1) >> 1, (counts[BELOW] + 1) >> 1
+        counts[ABOVE_COUNT], counts[BELOW_COUNT] = (counts[ABOVE_COUNT] + 1) >> 1, (counts[BELOW_COUNT] + 1) >> 1
         before, halved = 0, 0
-        for b in range(len(counts) - bins_at):  # of a length that the compiler does not know: it would unroll the loop
-            counts[bins_at + b] = ((before + int(counts[bins_at + b])) >> 1) - halved
+        for b in range(
+            len(counts) - bins_offset
+        ):  # of a length that the compiler does not know: it would unroll the loop
+            counts[bins_offset + b] = ((before + int(counts[bins_offset + b])) >> 1) - halved
             if b & 7 == 7:
-                before = int(counts[BLOCKS + (b >> 3)])
-                counts[BLOCKS + (b >> 3)] = halved = before >> 1
+                before = int(counts[BLOCKS_OFFSET + (b >> 3)])
+                counts[BLOCKS_OFFSET + (b >> 3)] = halved = before >> 1
 
-    return Histogram(bin_of, inliers, rank, alone, add, halve)
+    return Histogram(bin_index, count_inliers, rank, is_single_bin, add_point, halve)

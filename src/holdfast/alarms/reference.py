@@ -7,204 +7,216 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.alarms.bets import FAR_OUT
+from holdfast.alarms.bets import EXTREME_THRESHOLD_SD
 from holdfast.alarms.layout import (
-    CENTRE,
-    FAR_ABOVE,
-    FAR_BELOW,
-    NEXT_CHECK,
-    OWN_EVIDENCE,
+    CENTER,
+    CHANNEL_EVIDENCE,
+    CLUSTER_ABOVE,
+    CLUSTER_BELOW,
+    MEAN_PRODUCT,
+    MEAN_SQUARE,
+    N_SEEN,
+    NEXT_CHECK_POINTS,
     PHI,
-    PLACE,
-    PRODUCTS,
-    SEEN,
+    RING_INDEX,
     SPREAD,
-    SQUARES,
-    places_of,
+    channel_layout,
 )
 from holdfast.alarms.residual import (
-    LARGEST_PHI,
-    PAIR_LIMIT,
-    begin,
-    in_frame,
-    lag_one,
-    look_for_memory,
-    pair,
-    refill,
-    residual,
-    residuals_of_ring,
+    MAX_PAIR_SD,
+    MAX_PHI,
+    add_pair,
+    compute_residual,
+    compute_ring_residuals,
+    estimate_phi,
+    rebuild_histogram,
+    standardize,
+    start_reference,
+    toggle_prewhitening,
 )
-from holdfast.autopilot.sizes import Sizes
+from holdfast.autopilot.sizes import MemoryProfile
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, step_of
+from holdfast.scheme.elementary import averaging_step, maximum
 from holdfast.scheme.state import Vector
 
-LITTLE = 15.0  # evidence: below, nothing has begun
-SLOWLY = 0.0005  # the least step of the averages
-SWITCH_ON, SWITCH_OFF = 2.5, 1.5  # standard errors, and …
-LEAST_ON, LEAST_OFF = 0.2, 0.1  # … what is worth it: a centre that is not known exactly looks like a little memory
-EVERY = 64  # points between two looks
-LEAST_SQUARES = 1e-6
+QUIET_EVIDENCE_THRESHOLD = 15.0  # evidence: below, nothing has begun
+MIN_MOMENT_STEP = 0.0005  # the least step of the averages
+SWITCH_ON_SE, SWITCH_OFF_SE = 2.5, 1.5  # standard errors, and …
+MIN_PHI_ON, MIN_PHI_OFF = 0.2, 0.1  # … what is worth it: a centre that is not known exactly looks like a little memory
+CHECK_INTERVAL_POINTS = 64  # points between two looks
+MIN_MEAN_SQUARE = 1e-6
 
-Frame = Callable[..., tuple[float, float]]
+LocationScale = Callable[..., tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class ReferenceKernels:
     """The compiled functions; `own` is a channel's part of the memory, `room` scratch."""
 
     warm_up: Callable[..., Any]
     """(state, i, own, room): one more of the first points."""
 
-    begin: Callable[..., Any]
+    start: Callable[..., Any]
     """(state, i, own, room): the end of the warm-up of channel i → whether the reference is made of those points."""
 
-    rest_of: Callable[..., Any]
+    residual_and_switch: Callable[..., Any]
     """(own, z, i) → (residual of a point in units of the frame, whether the memory was switched on or off)."""
 
-    make_anew: Callable[..., Any]
+    rebuild: Callable[..., Any]
     """(own, room): the reference from the ring, after the memory was switched."""
 
-    radii: Callable[..., Any]
+    fill_radii: Callable[..., Any]
     """(state, at, radius, room): the radii of the last points into the ring of the radius → whether there are any."""
 
 
 @kernel
-def no_frame(state: Vector, i: int, work: Vector) -> tuple[float, float]:
+def unit_location_scale(state: Vector, i: int, work: Vector) -> tuple[float, float]:
     """For points that come in units of their spread."""
     return 0.0, 1.0
 
 
-def reference_functions(sizes: Sizes, d: int, whiten: bool, frame: Frame) -> Reference:
+def make_reference_kernels(
+    profile: MemoryProfile, d: int, whiten: bool, location_scale: LocationScale
+) -> ReferenceKernels:
     """For d variables."""
-    return by_ring(sizes, d, whiten) if sizes.whole else by_frame(sizes, d, whiten, frame)
+    return (
+        reference_from_ring(profile, d, whiten)
+        if profile.is_full
+        else reference_from_model(profile, d, whiten, location_scale)
+    )
 
 
-def by_ring(sizes: Sizes, d: int, whiten: bool) -> Reference:
+def reference_from_ring(profile: MemoryProfile, d: int, whiten: bool) -> ReferenceKernels:
     """Everything is the channel's own."""
-    places, warm = places_of(sizes), sizes.warm
-    header, length, ring = places.header, places.channel, places.ring
+    layout, warmup_points = channel_layout(profile), profile.warmup_points
+    header_size, channel_size, ring_offset = layout.header_size, layout.channel_size, layout.ring_offset
 
     @kernel
-    def warm_up(state: Vector, i: int, own: Vector, room: Vector) -> None:
+    def warm_up(state: Vector, i: int, channel: Vector, workspace: Vector) -> None:
         pass
 
     @kernel
-    def begin_channel(state: Vector, i: int, own: Vector, room: Vector) -> bool:
-        return begin(own, room, whiten and i < d)
+    def start_channel(state: Vector, i: int, channel: Vector, workspace: Vector) -> bool:
+        return start_reference(channel, workspace, whiten and i < d)
 
     @kernel
-    def rest_of(own: Vector, z: float, i: int) -> tuple[float, bool]:
+    def residual_and_switch(channel: Vector, z: float, i: int) -> tuple[float, bool]:
         if not whiten or i == d:
             return z, False
-        pair(own, z)
-        if own[PHI] != 0.0:
-            own[PHI] = lag_one(own)
-        r = residual(own, z, own[PHI])
-        return r, own[SEEN] >= own[NEXT_CHECK] and look_for_memory(own)
+        add_pair(channel, z)
+        if channel[PHI] != 0.0:
+            channel[PHI] = estimate_phi(channel)
+        r = compute_residual(channel, z, channel[PHI])
+        return r, channel[N_SEEN] >= channel[NEXT_CHECK_POINTS] and toggle_prewhitening(channel)
 
     @kernel
-    def radii(state: Vector, at: int, radius: Vector, room: Vector) -> bool:
+    def fill_radii(state: Vector, offset: int, radius: Vector, workspace: Vector) -> bool:
         """If every variable has all of the points."""
-        seen = state[at + header + SEEN]
+        seen = state[offset + header_size + N_SEEN]
         for i in range(d):
-            if state[at + header + i * length + SEEN] != seen or seen < warm:
+            if state[offset + header_size + i * channel_size + N_SEEN] != seen or seen < warmup_points:
                 return False
-        for j in range(warm):
-            radius[ring + j] = 0.0
+        for j in range(warmup_points):
+            radius[ring_offset + j] = 0.0
         for i in range(d):
-            base = at + header + i * length
-            residuals_of_ring(state[base : base + length], room)
-            for j in range(warm):
-                radius[ring + j] += room[j] * room[j]
-        for j in range(warm):
-            radius[ring + j] = math.sqrt(radius[ring + j])
-        radius[PLACE] = 0.0
+            base = offset + header_size + i * channel_size
+            compute_ring_residuals(state[base : base + channel_size], workspace)
+            for j in range(warmup_points):
+                radius[ring_offset + j] += workspace[j] * workspace[j]
+        for j in range(warmup_points):
+            radius[ring_offset + j] = math.sqrt(radius[ring_offset + j])
+        radius[RING_INDEX] = 0.0
         return True
 
-    return Reference(warm_up, begin_channel, rest_of, refill, radii)
+    return ReferenceKernels(warm_up, start_channel, residual_and_switch, rebuild_histogram, fill_radii)
 
 
-def by_frame(sizes: Sizes, d: int, whiten: bool, frame: Frame) -> Reference:
+def reference_from_model(
+    profile: MemoryProfile, d: int, whiten: bool, location_scale: LocationScale
+) -> ReferenceKernels:
     """No room for either: centre and spread of a variable are asked for, frame(state, i, work), and φ is the average
     of products over that of squares. It is looked at from time to time, while nothing seems to happen, and the
     reference begins again from nothing when it is switched."""
-    places, count_type = places_of(sizes), sizes.count
-    counts_at, ring, ring_length = places.counts, places.ring, places.ring_length
+    layout, count_dtype = channel_layout(profile), profile.count_dtype
+    counts_offset, ring_offset, ring_length = layout.counts_offset, layout.ring_offset, layout.ring_length
 
     @kernel
-    def coefficient(own: Vector) -> float:
-        phi = own[PRODUCTS] / at_least(own[SQUARES], LEAST_SQUARES)
-        return LARGEST_PHI if phi > LARGEST_PHI else at_least(phi, -LARGEST_PHI)
+    def clipped_phi(channel: Vector) -> float:
+        phi = channel[MEAN_PRODUCT] / maximum(channel[MEAN_SQUARE], MIN_MEAN_SQUARE)
+        return MAX_PHI if phi > MAX_PHI else maximum(phi, -MAX_PHI)
 
     @kernel
-    def before_last(own: Vector) -> float:
+    def previous_value(channel: Vector) -> float:
         """The point before the latest one in the ring, in units of the frame; 0 if it is far out."""
-        place = int(own[PLACE]) - 2
-        z = in_frame(own, own[ring + (place if place >= 0 else place + ring_length)])
-        return z if abs(z) < FAR_OUT else 0.0
+        index = int(channel[RING_INDEX]) - 2
+        z = standardize(channel, channel[ring_offset + (index if index >= 0 else index + ring_length)])
+        return z if abs(z) < EXTREME_THRESHOLD_SD else 0.0
 
     @kernel
-    def learn_pair(own: Vector, z: float, last: float) -> None:
-        if abs(z) < PAIR_LIMIT and abs(last) < PAIR_LIMIT:
-            step = step_of(own[SEEN], SLOWLY)
-            own[PRODUCTS] += step * (z * last - own[PRODUCTS])
-            own[SQUARES] += step * (last * last - own[SQUARES])
+    def update_moments(channel: Vector, z: float, last: float) -> None:
+        if abs(z) < MAX_PAIR_SD and abs(last) < MAX_PAIR_SD:
+            step = averaging_step(channel[N_SEEN], MIN_MOMENT_STEP)
+            channel[MEAN_PRODUCT] += step * (z * last - channel[MEAN_PRODUCT])
+            channel[MEAN_SQUARE] += step * (last * last - channel[MEAN_SQUARE])
 
     @kernel
-    def switch(own: Vector) -> bool:
+    def toggle_phi(channel: Vector) -> bool:
         """Switches φ on or off; whether it was switched."""
-        phi, used = coefficient(own), own[PHI] != 0.0
-        error = 1.0 / math.sqrt(own[SEEN])
-        enough = at_least(SWITCH_OFF * error, LEAST_OFF) if used else at_least(SWITCH_ON * error, LEAST_ON)
-        if used == (abs(phi) > enough):
+        phi, used = clipped_phi(channel), channel[PHI] != 0.0
+        error = 1.0 / math.sqrt(channel[N_SEEN])
+        threshold = maximum(SWITCH_OFF_SE * error, MIN_PHI_OFF) if used else maximum(SWITCH_ON_SE * error, MIN_PHI_ON)
+        if used == (abs(phi) > threshold):
             return False
-        own[PHI] = 0.0 if used else phi
+        channel[PHI] = 0.0 if used else phi
         return True
 
     @kernel
-    def warm_up(state: Vector, i: int, own: Vector, room: Vector) -> None:
+    def warm_up(state: Vector, i: int, channel: Vector, workspace: Vector) -> None:
         if i < d:
-            own[CENTRE], own[SPREAD] = frame(state, i, room)
-            if whiten and own[SEEN] > 1.0:
-                learn_pair(own, in_frame(own, own[ring + latest_place(own)]), before_last(own))
+            channel[CENTER], channel[SPREAD] = location_scale(state, i, workspace)
+            if whiten and channel[N_SEEN] > 1.0:
+                update_moments(
+                    channel, standardize(channel, channel[ring_offset + latest_index(channel)]), previous_value(channel)
+                )
         else:  # the radius of d variables of spread 1
-            own[CENTRE], own[SPREAD] = math.sqrt(d - 0.5), 0.7
+            channel[CENTER], channel[SPREAD] = math.sqrt(d - 0.5), 0.7
 
     @kernel
-    def latest_place(own: Vector) -> int:
-        place = int(own[PLACE]) - 1
-        return place if place >= 0 else place + ring_length
+    def latest_index(channel: Vector) -> int:
+        index = int(channel[RING_INDEX]) - 1
+        return index if index >= 0 else index + ring_length
 
     @kernel
-    def begin_channel(state: Vector, i: int, own: Vector, room: Vector) -> bool:
+    def start_channel(state: Vector, i: int, channel: Vector, workspace: Vector) -> bool:
         if whiten and i < d:
-            switch(own)
+            toggle_phi(channel)
         return False
 
     @kernel
-    def rest_of(own: Vector, z: float, i: int) -> tuple[float, bool]:
+    def residual_and_switch(channel: Vector, z: float, i: int) -> tuple[float, bool]:
         if not whiten or i == d:
             return z, False
-        last = before_last(own)
-        learn_pair(own, z, last)
+        last = previous_value(channel)
+        update_moments(channel, z, last)
         r = z
-        if own[PHI] != 0.0:
-            phi = coefficient(own)
-            own[PHI] = phi if phi != 0.0 else own[PHI]
-            r = (z - own[PHI] * last) / math.sqrt(1.0 - own[PHI] * own[PHI])
-        return r, own[SEEN] % EVERY == 0.0 and own[OWN_EVIDENCE] < LITTLE and switch(own)
+        if channel[PHI] != 0.0:
+            phi = clipped_phi(channel)
+            channel[PHI] = phi if phi != 0.0 else channel[PHI]
+            r = (z - channel[PHI] * last) / math.sqrt(1.0 - channel[PHI] * channel[PHI])
+        return r, channel[N_SEEN] % CHECK_INTERVAL_POINTS == 0.0 and channel[
+            CHANNEL_EVIDENCE
+        ] < QUIET_EVIDENCE_THRESHOLD and toggle_phi(channel)
 
     @kernel
-    def make_anew(own: Vector, room: Vector) -> None:
-        own[FAR_ABOVE] = 0.0
-        own[FAR_BELOW] = 0.0
-        counts = own[counts_at:ring].view(count_type)
+    def rebuild(channel: Vector, workspace: Vector) -> None:
+        channel[CLUSTER_ABOVE] = 0.0
+        channel[CLUSTER_BELOW] = 0.0
+        counts = channel[counts_offset:ring_offset].view(count_dtype)
         for j in range(len(counts)):
             counts[j] = 0
 
     @kernel
-    def radii(state: Vector, at: int, radius: Vector, room: Vector) -> bool:
+    def fill_radii(state: Vector, offset: int, radius: Vector, workspace: Vector) -> bool:
         return False
 
-    return Reference(warm_up, begin_channel, rest_of, make_anew, radii)
+    return ReferenceKernels(warm_up, start_channel, residual_and_switch, rebuild, fill_radii)

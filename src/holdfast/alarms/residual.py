@@ -11,189 +11,193 @@ from __future__ import annotations
 
 import math
 
-from holdfast.alarms.bets import FAR_OUT
-from holdfast.alarms.frame import centre_and_spread
+from holdfast.alarms.bets import EXTREME_THRESHOLD_SD
+from holdfast.alarms.frame import median_mad
 from holdfast.alarms.layout import (
-    ABOVE,
-    BELOW,
-    CENTRE,
-    DEGENERATE,
-    FAR_ABOVE,
-    FAR_BELOW,
-    LAST,
-    NEXT_CHECK,
-    PAIRS,
+    ABOVE_COUNT,
+    BELOW_COUNT,
+    CENTER,
+    CLUSTER_ABOVE,
+    CLUSTER_BELOW,
+    IS_DEGENERATE,
+    LAST_VALUE,
+    N_SEEN,
+    NEXT_CHECK_POINTS,
+    PAIR_SUMS,
     PHI,
-    PLACE,
     PREDICTED_FROM,
-    RESIDUAL_CENTRE,
+    RESIDUAL_CENTER,
     RESIDUAL_SPREAD,
-    SEEN,
+    RING_INDEX,
     SPREAD,
-    WARM,
-    places_of,
+    WARMUP_POINTS,
+    channel_layout,
 )
-from holdfast.alarms.ranks import histogram
+from holdfast.alarms.ranks import make_histogram
 from holdfast.autopilot.sizes import FULL
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.sorting import median_of_sorted, sort
+from holdfast.scheme.sorting import insertion_sort, median_of_sorted
 from holdfast.scheme.state import Vector
 
-COUNTS, RING, COUNT = places_of(FULL).counts, places_of(FULL).ring, FULL.count
-add, bin_of = histogram(FULL).add, histogram(FULL).bin_of
+COUNTS_OFFSET, RING_OFFSET, COUNT_DTYPE = (
+    channel_layout(FULL).counts_offset,
+    channel_layout(FULL).ring_offset,
+    FULL.count_dtype,
+)
+add_point, bin_index = make_histogram(FULL).add_point, make_histogram(FULL).bin_index
 
-PAIR_LIMIT = 3.5  # spreads within which both of a pair must be
-SWITCH_ON, SWITCH_OFF = 3.5, 2.0  # standard errors
-LARGEST_PHI = 0.99
-SUSPECT, UNSETTLED = 0.35, 0.15  # the coefficient from pairs; by how much it is above that from steps
-WAIT, MOST_WAITS = 25, 8.0
-LARGEST_RESIDUAL = 1e15
+MAX_PAIR_SD = 3.5  # spreads within which both of a pair must be
+SWITCH_ON_SE, SWITCH_OFF_SE = 3.5, 2.0  # standard errors
+MAX_PHI = 0.99
+MIN_SUSPECT_PHI, MIN_PHI_DIFFERENCE = 0.35, 0.15  # the coefficient from pairs; by how much it is above that from steps
+SETTLING_POINTS, MAX_WAITS = 25, 8.0
+MAX_RESIDUAL = 1e15
 
 
 @kernel
-def in_frame(own: Vector, x: float) -> float:
+def standardize(channel: Vector, x: float) -> float:
     """z, kept finite."""
-    z = (x - own[CENTRE]) / own[SPREAD]
-    z = z if z < LARGEST_RESIDUAL else LARGEST_RESIDUAL
-    return z if z > -LARGEST_RESIDUAL else -LARGEST_RESIDUAL
+    z = (x - channel[CENTER]) / channel[SPREAD]
+    z = z if z < MAX_RESIDUAL else MAX_RESIDUAL
+    return z if z > -MAX_RESIDUAL else -MAX_RESIDUAL
 
 
 @kernel
-def in_ring(own: Vector, j: int) -> float:
+def ring_value(channel: Vector, j: int) -> float:
     """The j-th oldest of the points in the ring, in units of the frame."""
-    i = int(own[PLACE]) + j
-    return in_frame(own, own[RING + (i if i < WARM else i - WARM)])
+    i = int(channel[RING_INDEX]) + j
+    return standardize(channel, channel[RING_OFFSET + (i if i < WARMUP_POINTS else i - WARMUP_POINTS)])
 
 
 @kernel
-def pair(own: Vector, z: float) -> None:
+def add_pair(channel: Vector, z: float) -> None:
     """Takes the last point and this one as a pair, unless one is far out."""
-    last = own[LAST]
-    if abs(z) < PAIR_LIMIT and abs(last) < PAIR_LIMIT:
-        own[PAIRS] += 1.0
-        own[PAIRS + 1] += last
-        own[PAIRS + 2] += z
-        own[PAIRS + 3] += last * z
-        own[PAIRS + 4] += last * last
-    own[LAST] = z
+    last = channel[LAST_VALUE]
+    if abs(z) < MAX_PAIR_SD and abs(last) < MAX_PAIR_SD:
+        channel[PAIR_SUMS] += 1.0
+        channel[PAIR_SUMS + 1] += last
+        channel[PAIR_SUMS + 2] += z
+        channel[PAIR_SUMS + 3] += last * z
+        channel[PAIR_SUMS + 4] += last * last
+    channel[LAST_VALUE] = z
 
 
 @kernel
-def lag_one(own: Vector) -> float:
+def estimate_phi(channel: Vector) -> float:
     """The coefficient, as the pairs so far have it."""
-    n = own[PAIRS]
+    n = channel[PAIR_SUMS]
     if n < 10.0:
         return 0.0
-    variance = own[PAIRS + 4] - own[PAIRS + 1] * own[PAIRS + 1] / n
-    covariance = own[PAIRS + 3] - own[PAIRS + 1] * own[PAIRS + 2] / n
+    variance = channel[PAIR_SUMS + 4] - channel[PAIR_SUMS + 1] * channel[PAIR_SUMS + 1] / n
+    covariance = channel[PAIR_SUMS + 3] - channel[PAIR_SUMS + 1] * channel[PAIR_SUMS + 2] / n
     phi = covariance / variance if variance > 1e-12 else 0.0
-    phi = phi if phi < LARGEST_PHI else LARGEST_PHI
-    return phi if phi > -LARGEST_PHI else -LARGEST_PHI
+    phi = phi if phi < MAX_PHI else MAX_PHI
+    return phi if phi > -MAX_PHI else -MAX_PHI
 
 
 @kernel
-def residual(own: Vector, z: float, phi: float) -> float:
+def compute_residual(channel: Vector, z: float, phi: float) -> float:
     """r of a point, and what the next one is predicted from."""
-    predicted = phi * own[PREDICTED_FROM]
+    predicted = phi * channel[PREDICTED_FROM]
     r = z - predicted
-    if phi != 0.0 or own[RESIDUAL_CENTRE] != 0.0 or own[RESIDUAL_SPREAD] != 1.0:  # or else all of it comes to r
-        r = (r / math.sqrt(1.0 - phi * phi) - own[RESIDUAL_CENTRE]) / own[RESIDUAL_SPREAD]
-    own[PREDICTED_FROM] = z if abs(r) < FAR_OUT else predicted
+    if phi != 0.0 or channel[RESIDUAL_CENTER] != 0.0 or channel[RESIDUAL_SPREAD] != 1.0:  # or else all of it comes to r
+        r = (r / math.sqrt(1.0 - phi * phi) - channel[RESIDUAL_CENTER]) / channel[RESIDUAL_SPREAD]
+    channel[PREDICTED_FROM] = z if abs(r) < EXTREME_THRESHOLD_SD else predicted
     return r
 
 
 @kernel
-def residuals_of_ring(own: Vector, out: Vector) -> None:
+def compute_ring_residuals(channel: Vector, out: Vector) -> None:
     """Residuals of the points in the ring, oldest first, with the coefficient as it is now."""
-    own[PREDICTED_FROM] = 0.0
-    for j in range(WARM):
-        out[j] = residual(own, in_ring(own, j), own[PHI])
+    channel[PREDICTED_FROM] = 0.0
+    for j in range(WARMUP_POINTS):
+        out[j] = compute_residual(channel, ring_value(channel, j), channel[PHI])
 
 
 @kernel
-def refill(own: Vector, room: Vector) -> None:
+def rebuild_histogram(channel: Vector, workspace: Vector) -> None:
     """Makes the reference anew from the points in the ring."""
-    own[RESIDUAL_CENTRE] = 0.0
-    own[RESIDUAL_SPREAD] = 1.0
-    residuals_of_ring(own, room)
-    if own[PHI] != 0.0:
-        centre, spread, none = centre_and_spread(room, WARM)
-        own[RESIDUAL_CENTRE] = centre
-        own[RESIDUAL_SPREAD] = 1.0 if none else spread
-        residuals_of_ring(own, room)
-    own[FAR_ABOVE] = 0.0  # they were in units of the old residuals
-    own[FAR_BELOW] = 0.0
-    counts = own[COUNTS:RING].view(COUNT)
+    channel[RESIDUAL_CENTER] = 0.0
+    channel[RESIDUAL_SPREAD] = 1.0
+    compute_ring_residuals(channel, workspace)
+    if channel[PHI] != 0.0:
+        center, spread, is_degenerate = median_mad(workspace, WARMUP_POINTS)
+        channel[RESIDUAL_CENTER] = center
+        channel[RESIDUAL_SPREAD] = 1.0 if is_degenerate else spread
+        compute_ring_residuals(channel, workspace)
+    channel[CLUSTER_ABOVE] = 0.0  # they were in units of the old residuals
+    channel[CLUSTER_BELOW] = 0.0
+    counts = channel[COUNTS_OFFSET:RING_OFFSET].view(COUNT_DTYPE)
     for j in range(len(counts)):
         counts[j] = 0
-    for j in range(WARM):
-        r = room[j]
-        if r > FAR_OUT:
-            counts[ABOVE] += 1
-        elif r < -FAR_OUT:
-            counts[BELOW] += 1
+    for j in range(WARMUP_POINTS):
+        r = workspace[j]
+        if r > EXTREME_THRESHOLD_SD:
+            counts[ABOVE_COUNT] += 1
+        elif r < -EXTREME_THRESHOLD_SD:
+            counts[BELOW_COUNT] += 1
         else:
-            add(counts, bin_of(r))
+            add_point(counts, bin_index(r))
 
 
 @kernel
-def look_for_memory(own: Vector) -> bool:
+def toggle_prewhitening(channel: Vector) -> bool:
     """Switches φ on or off; whether it was switched."""
-    own[NEXT_CHECK] = 2.0 * own[SEEN]
-    phi = lag_one(own)
-    error = 1.0 / math.sqrt(own[SEEN])
-    used = own[PHI] != 0.0
-    if used == (abs(phi) > (SWITCH_OFF if used else SWITCH_ON) * error):
+    channel[NEXT_CHECK_POINTS] = 2.0 * channel[N_SEEN]
+    phi = estimate_phi(channel)
+    error = 1.0 / math.sqrt(channel[N_SEEN])
+    used = channel[PHI] != 0.0
+    if used == (abs(phi) > (SWITCH_OFF_SE if used else SWITCH_ON_SE) * error):
         return False
-    own[PHI] = 0.0 if used else phi
+    channel[PHI] = 0.0 if used else phi
     return True
 
 
 @kernel
-def typical_step(own: Vector, lag: int, room: Vector) -> float:
+def median_step(channel: Vector, lag: int, workspace: Vector) -> float:
     """The median of |z_t − z_{t−lag}| in the ring."""
-    n = WARM - lag
+    n = WARMUP_POINTS - lag
     for j in range(n):
-        room[j] = abs(in_ring(own, j + lag) - in_ring(own, j))
-    sort(room, n)
-    return median_of_sorted(room, n)
+        workspace[j] = abs(ring_value(channel, j + lag) - ring_value(channel, j))
+    insertion_sort(workspace, n)
+    return median_of_sorted(workspace, n)
 
 
 @kernel
-def unsettled(own: Vector, room: Vector) -> bool:
+def is_unsettled(channel: Vector, workspace: Vector) -> bool:
     """Whether the level changed within the ring, which pairs of points take for memory.
 
     Steps do not see it: over two points they are √(1 + φ) times those over one.
     """
-    phi = lag_one(own)
-    if phi < SUSPECT:
+    phi = estimate_phi(channel)
+    if phi < MIN_SUSPECT_PHI:
         return False
-    one, two = typical_step(own, 1, room), typical_step(own, 2, room)
-    return two * two < (1.0 + phi - UNSETTLED) * one * one
+    step_1, step_2 = median_step(channel, 1, workspace), median_step(channel, 2, workspace)
+    return step_2 * step_2 < (1.0 + phi - MIN_PHI_DIFFERENCE) * step_1 * step_1
 
 
 @kernel
-def begin(own: Vector, room: Vector, whiten: bool) -> bool:
+def start_reference(channel: Vector, workspace: Vector, whiten: bool) -> bool:
     """The end of the warm-up: the frame, the memory and the reference from the points in the ring.
 
     Where these have not settled it waits for some more points: whether it has begun.
     """
-    for j in range(WARM):
-        room[j] = own[RING + j]
-    centre, spread, degenerate = centre_and_spread(room, WARM)
-    own[CENTRE] = centre
-    own[SPREAD] = spread
-    own[DEGENERATE] = 1.0 if degenerate else 0.0
+    for j in range(WARMUP_POINTS):
+        workspace[j] = channel[RING_OFFSET + j]
+    center, spread, is_degenerate = median_mad(workspace, WARMUP_POINTS)
+    channel[CENTER] = center
+    channel[SPREAD] = spread
+    channel[IS_DEGENERATE] = 1.0 if is_degenerate else 0.0
     if whiten:
         for j in range(5):
-            own[PAIRS + j] = 0.0
-        own[LAST] = in_ring(own, 0)
-        for j in range(1, WARM):
-            pair(own, in_ring(own, j))
-        if own[NEXT_CHECK] < MOST_WAITS and unsettled(own, room):
-            own[NEXT_CHECK] += 1.0
-            own[SEEN] = WARM - WAIT
+            channel[PAIR_SUMS + j] = 0.0
+        channel[LAST_VALUE] = ring_value(channel, 0)
+        for j in range(1, WARMUP_POINTS):
+            add_pair(channel, ring_value(channel, j))
+        if channel[NEXT_CHECK_POINTS] < MAX_WAITS and is_unsettled(channel, workspace):
+            channel[NEXT_CHECK_POINTS] += 1.0
+            channel[N_SEEN] = WARMUP_POINTS - SETTLING_POINTS
             return False
-        look_for_memory(own)
-    refill(own, room)
+        toggle_prewhitening(channel)
+    rebuild_histogram(channel, workspace)
     return True

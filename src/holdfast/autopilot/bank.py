@@ -15,39 +15,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.autopilot.rescue import CONTAMINATION
-from holdfast.autopilot.sizes import Sizes
+from holdfast.autopilot.sizes import MemoryProfile
 from holdfast.models.component import Component
-from holdfast.models.gaussian_full import SMALLEST_VARIANCE
-from holdfast.models.mixture import MixtureFunctions
-from holdfast.scheme.abreast import gathered, lanes_at, put_lanes
+from holdfast.models.gaussian_full import MIN_VARIANCE
+from holdfast.models.mixture import MixtureKernels
+from holdfast.scheme.abreast import load_lanes, load_lanes_unaligned, store_lanes
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, exp, log, step_of
+from holdfast.scheme.elementary import averaging_step, exp, log, maximum
 from holdfast.scheme.lanes import LANES
 from holdfast.scheme.state import Layout, Vector
 
-SLOW = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
-LIMIT = 4.0  # nats by which a single point can tell two experts apart
-SHARE = 0.002  # of the trust, handed round at every point
-LEAD = 16.0  # nats by which the quick one has to be ahead of the slow one …
-STRIDE = 2.0  # … in strides of at most this
-REVIEW, LOST = 64.0, 0.01  # points between two looks at who has lost all trust, and what is left of it then
-FRESH = 16.0  # points that an expert which takes over another's estimate goes by
-LONG = 2.0**22  # points: in 32 bits one is still added to twice as many
+SLOWEST_EXPERT = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
+MAX_POINT_GAIN_NATS = 4.0  # nats by which a single point can tell two experts apart
+FIXED_SHARE = 0.002  # of the trust, handed round at every point
+LEAD_THRESHOLD_NATS = 16.0  # nats by which the quick one has to be ahead of the slow one …
+MAX_LEAD_STEP_NATS = 2.0  # … in strides of at most this
+REVIEW_INTERVAL_POINTS, MIN_TRUST = (
+    64.0,
+    0.01,
+)  # points between two looks at who has lost all trust, and what is left of it then
+TAKEOVER_COUNT_POINTS = 16.0  # points that an expert which takes over another's estimate goes by
+COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice as many
 
-USUAL_TAIL = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
-TAILS_STEP = 0.001
+GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
+TAIL_STEP_SIZE = 0.001
 
-FIELDS = ("experts", "counts", "trust", "lead", "tail")
+ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail")
 
 # What the bank is told, in `settings`: γ²; β if the step is tied to γ by Corollary 1 (else 0); γ² for where outliers
 # are common: a mixture with a wide gate takes some of them in, gets wider, and takes in more.
-GAMMA_SQUARED, BETA, STRICT_SQUARED, SETTINGS = 0, 1, 2, 3
-COMMON = 0.04  # share of rejected points
+GAMMA_SQUARED, BETA, STRICT_GAMMA_SQUARED, N_SETTINGS = 0, 1, 2, 3
+COMMON_REJECTED_SHARE = 0.04  # share of rejected points
 
 
-def bank_fields(mixture: MixtureFunctions, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str, tuple[int, ...]]:
     """What the bank keeps."""
-    n = len(sizes.steps)
+    n = len(profile.step_sizes)
     return {
         "experts": (n, mixture.layout.size),
         "counts": (n,),
@@ -58,12 +61,12 @@ def bank_fields(mixture: MixtureFunctions, sizes: Sizes) -> dict[str, tuple[int,
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
+class ExpertEnsemble:
     """The compiled functions of a bank; `work` is its own area."""
 
     work_size: int
 
-    rejects: Callable[..., Any]
+    check_rejection: Callable[..., Any]
     """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance by trust).
 
     Leaves in `work` what `learn` needs."""
@@ -72,48 +75,64 @@ class Bank:
     """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one:
     shares out trust, and moves every expert."""
 
-    means: Callable[..., Any]
+    compute_means: Callable[..., Any]
     """(theta, out): the means of the statistics averaged over the experts by their trust."""
 
-    best_of: Callable[..., Any]
+    best_expert: Callable[..., Any]
     """(theta) → the expert that is trusted most."""
 
-    frame: Callable[..., Any]
+    location_scale: Callable[..., Any]
     """(theta, i, work) → centre and spread of coordinate i, by the expert that is trusted most."""
 
 
-def bank_functions(
-    component: Component, mixture: MixtureFunctions, layout: Layout, K: int, d: int, sizes: Sizes
-) -> Bank:
+def make_ensemble_kernels(
+    component: Component, mixture: MixtureKernels, layout: Layout, K: int, d: int, profile: MemoryProfile
+) -> ExpertEnsemble:
     """A bank of this (bare) mixture of such components, whose fields lie in theta as `layout` says."""
-    steps, n_experts, quick, short = sizes.steps, len(sizes.steps), sizes.quick, sizes.short
-    expert_size, area = mixture.layout.size, mixture.work_size
-    experts, counts, trust, lead, tail = (layout.at(name) for name in FIELDS)
-    weigh, advance, whitened, log_share = mixture.weigh, mixture.advance, mixture.norms["whitened"], mixture.log_share
-    weights, components = mixture.layout.at("weights"), mixture.layout.at("components")
-    size, spread_of = mixture.layout.fields["components"][1], component.spread
-    contamination = layout.at("rescue") + CONTAMINATION
-    losses = n_experts * area  # one an expert, as many as there are lanes; some are of nobody
+    step_sizes, n_experts, fast_expert, is_float32 = (
+        profile.step_sizes,
+        len(profile.step_sizes),
+        profile.fast_expert,
+        profile.is_float32,
+    )
+    expert_size, expert_work_size = mixture.layout.size, mixture.work_size
+    experts, counts, trust, lead, tail = (layout.offset(name) for name in ENSEMBLE_FIELDS)
+    weigh, advance, whitened, log_share = (
+        mixture.compute_densities,
+        mixture.advance,
+        mixture.norms["whitened"],
+        mixture.log_coefficient,
+    )
+    weights, components = mixture.layout.offset("weights"), mixture.layout.offset("components")
+    size, add_variances = mixture.layout.fields["components"][1], component.add_variances
+    contamination = layout.offset("rescue") + CONTAMINATION
+    losses = n_experts * expert_work_size  # one an expert, as many as there are lanes; some are of nobody
     gains = losses + LANES
     assert n_experts <= LANES
 
     @kernel
-    def rejects(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> tuple[bool, float]:
-        gamma_squared = settings[STRICT_SQUARED if theta[contamination] > COMMON else GAMMA_SQUARED]
-        against, distance = 0.0, 0.0
+    def check_rejection(
+        theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[bool, float]:
+        gamma_squared = settings[
+            STRICT_GAMMA_SQUARED if theta[contamination] > COMMON_REJECTED_SHARE else GAMMA_SQUARED
+        ]
+        rejecting_trust, distance = 0.0, 0.0
         for e in range(n_experts):
-            own, scratch = theta[experts + e * expert_size :], work[e * area :]
-            work[losses + e], work[gains + e] = weigh(own, point, settings, scratch, missing)
-            q = whitened(own, point, settings, scratch, missing)
+            expert, scratch = theta[experts + e * expert_size :], work[e * expert_work_size :]
+            work[losses + e], work[gains + e] = weigh(expert, point, settings, scratch, missing)
+            q = whitened(expert, point, settings, scratch, missing)
             distance += theta[trust + e] * q
-            against += theta[trust + e] if q > gamma_squared else 0.0
-        put_lanes(work, losses, gathered(work, losses) - log_share * log(gathered(work, gains)))
+            rejecting_trust += theta[trust + e] if q > gamma_squared else 0.0
+        store_lanes(
+            work, losses, load_lanes_unaligned(work, losses) - log_share * log(load_lanes_unaligned(work, gains))
+        )
         seen = distance if distance < gamma_squared else gamma_squared
-        theta[tail] += TAILS_STEP * (seen * (2.0 / d) - theta[tail])
-        return against > 0.5, distance
+        theta[tail] += TAIL_STEP_SIZE * (seen * (2.0 / d) - theta[tail])
+        return rejecting_trust > 0.5, distance
 
     @kernel
-    def best_of(theta: Vector) -> int:
+    def best_expert(theta: Vector) -> int:
         """The expert that is trusted most."""
         best = 0
         for e in range(1, n_experts):
@@ -121,18 +140,18 @@ def bank_functions(
         return best
 
     @kernel
-    def copy(theta: Vector, source: int, target: int) -> None:
+    def copy_expert(theta: Vector, source: int, target: int) -> None:
         for i in range(expert_size):
             theta[experts + target * expert_size + i] = theta[experts + source * expert_size + i]
 
     @kernel
-    def renew(theta: Vector) -> None:
+    def replace_lost_experts(theta: Vector) -> None:
         """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick
         mixture left to itself sooner or later has a component on a handful of points."""
-        best = best_of(theta)
+        best = best_expert(theta)
         for e in range(n_experts):
-            if theta[trust + e] < LOST:
-                copy(theta, best, e)
+            if theta[trust + e] < MIN_TRUST:
+                copy_expert(theta, best, e)
 
     @kernel
     def tied_step(theta: Vector, settings: Vector) -> float:
@@ -142,38 +161,38 @@ def bank_functions(
 
     @kernel
     def learn(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> bool:
-        least = work[losses]
+        min_loss = work[losses]
         for e in range(1, n_experts):
-            least = work[losses + e] if work[losses + e] < least else least
-        put_lanes(work, gains, exp(at_least(least - lanes_at(work, losses), -LIMIT)))
+            min_loss = work[losses + e] if work[losses + e] < min_loss else min_loss
+        store_lanes(work, gains, exp(maximum(min_loss - load_lanes(work, losses), -MAX_POINT_GAIN_NATS)))
         total = 0.0
         for e in range(n_experts):
             theta[trust + e] *= work[gains + e]
             total += theta[trust + e]
-        scaling = (1.0 - SHARE) / total
+        scaling = (1.0 - FIXED_SHARE) / total
         for e in range(n_experts):
-            theta[trust + e] = theta[trust + e] * scaling + SHARE / n_experts
+            theta[trust + e] = theta[trust + e] * scaling + FIXED_SHARE / n_experts
             n = theta[counts + e] + 1.0
-            theta[counts + e] = n - LONG if short and n >= 2.0 * LONG else n
-            least_step = tied_step(theta, settings) if settings[BETA] > 0.0 else steps[e]
-            rho = step_of(theta[counts + e], least_step)
-            advance(theta[experts + e * expert_size :], point, settings, work[e * area :], rho, missing)
-        reviews = theta[counts + SLOW] * (1.0 / REVIEW)
-        if reviews == math.floor(reviews):  # whole: a remainder of floats would be a call of the C library
-            renew(theta)
-        ahead = work[losses + SLOW] - work[losses + quick]
-        ahead = STRIDE if ahead > STRIDE else at_least(ahead, -STRIDE)
-        theta[lead] = at_least(theta[lead] + ahead, 0.0)
-        if theta[lead] <= LEAD:
+            theta[counts + e] = n - COUNTER_WRAP_POINTS if is_float32 and n >= 2.0 * COUNTER_WRAP_POINTS else n
+            min_step = tied_step(theta, settings) if settings[BETA] > 0.0 else step_sizes[e]
+            rho = averaging_step(theta[counts + e], min_step)
+            advance(theta[experts + e * expert_size :], point, settings, work[e * expert_work_size :], rho, missing)
+        n_reviews = theta[counts + SLOWEST_EXPERT] * (1.0 / REVIEW_INTERVAL_POINTS)
+        if n_reviews == math.floor(n_reviews):  # whole: a remainder of floats would be a call of the C library
+            replace_lost_experts(theta)
+        lead_gain = work[losses + SLOWEST_EXPERT] - work[losses + fast_expert]
+        lead_gain = MAX_LEAD_STEP_NATS if lead_gain > MAX_LEAD_STEP_NATS else maximum(lead_gain, -MAX_LEAD_STEP_NATS)
+        theta[lead] = maximum(theta[lead] + lead_gain, 0.0)
+        if theta[lead] <= LEAD_THRESHOLD_NATS:
             return False
         theta[lead] = 0.0
-        for e in range(quick):
-            copy(theta, quick, e)
-            theta[counts + e] = FRESH
+        for e in range(fast_expert):
+            copy_expert(theta, fast_expert, e)
+            theta[counts + e] = TAKEOVER_COUNT_POINTS
         return True
 
     @kernel
-    def means(theta: Vector, out: Vector) -> None:
+    def compute_means(theta: Vector, out: Vector) -> None:
         """All in 64 bits, which the ones see to: the same from compiled code and from Python."""
         for k in range(K):
             mass = 0.0
@@ -182,23 +201,23 @@ def bank_functions(
             for i in range(d):
                 mean = 0.0
                 for e in range(n_experts):
-                    own = experts + e * expert_size
-                    share = 1.0 * theta[trust + e] * theta[own + weights + k]
-                    mean += share * theta[own + components + k * size + i]
+                    offset = experts + e * expert_size
+                    share = 1.0 * theta[trust + e] * theta[offset + weights + k]
+                    mean += share * theta[offset + components + k * size + i]
                 out[k * d + i] = mean / mass
 
     @kernel
-    def frame(theta: Vector, i: int, work: Vector) -> tuple[float, float]:
-        own = experts + best_of(theta) * expert_size
-        centre, spread = 0.0, 0.0
+    def location_scale(theta: Vector, i: int, work: Vector) -> tuple[float, float]:
+        offset = experts + best_expert(theta) * expert_size
+        center, spread = 0.0, 0.0
         for k in range(K):
-            centre += theta[own + weights + k] * theta[own + components + k * size + i]
+            center += theta[offset + weights + k] * theta[offset + components + k * size + i]
         for k in range(K):
             for j in range(d):
                 work[j] = 0.0
-            spread_of(theta, own + components + k * size, d, work, 1.0)
-            off = theta[own + components + k * size + i] - centre
-            spread += theta[own + weights + k] * (work[i] + off * off)
-        return centre, math.sqrt(at_least(spread, SMALLEST_VARIANCE))
+            add_variances(theta, offset + components + k * size, d, work, 1.0)
+            deviation = theta[offset + components + k * size + i] - center
+            spread += theta[offset + weights + k] * (work[i] + deviation * deviation)
+        return center, math.sqrt(maximum(spread, MIN_VARIANCE))
 
-    return Bank(gains + LANES, rejects, learn, means, best_of, frame)
+    return ExpertEnsemble(gains + LANES, check_rejection, learn, compute_means, best_expert, location_scale)

@@ -12,73 +12,75 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.autopilot.bank import REVIEW, SLOW, Bank
-from holdfast.autopilot.rescue import missing_in
-from holdfast.autopilot.sizes import Sizes
+from holdfast.autopilot.bank import REVIEW_INTERVAL_POINTS, SLOWEST_EXPERT, ExpertEnsemble
+from holdfast.autopilot.rescue import missing_sentinel
+from holdfast.autopilot.sizes import MemoryProfile
 from holdfast.models.component import Component
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Layout, Vector
 
-FAR = 256.0  # standard deviations from the origin
-LARGEST = 1e15  # scales of the frame: the square of a number further out has no place in 32 bits
+RECENTER_THRESHOLD_SD = 256.0  # standard deviations from the origin
+MAX_FLOAT32_COORDINATE = 1e15  # scales of the frame: the square of a number further out has no place in 32 bits
 
 
 @dataclass(frozen=True, eq=False)
-class Moving:
+class Recentering:
     """The compiled functions."""
 
-    astray: Callable[..., Any]
+    recentering_offset: Callable[..., Any]
     """(theta, i, work) → how far the origin of variable i should go, now; 0 if it is well where it is."""
 
-    move: Callable[..., Any]
+    shift_origin: Callable[..., Any]
     """(theta, i, by): the origin of variable i goes there."""
 
 
 @kernel
-def never_astray(theta: Vector, i: int, work: Vector) -> float:
+def no_offset(theta: Vector, i: int, work: Vector) -> float:
     """For numbers of 64 bits."""
     return 0.0
 
 
 @kernel
-def stay(theta: Vector, i: int, by: float) -> None:
+def noop(theta: Vector, i: int, shift: float) -> None:
     """For numbers of 64 bits."""
 
 
-def moving_functions(bank: Bank, component: Component, layout: Layout, K: int, d: int, sizes: Sizes) -> Moving:
+def make_recentering_kernels(
+    ensemble: ExpertEnsemble, component: Component, layout: Layout, K: int, d: int, profile: MemoryProfile
+) -> Recentering:
     """For a stream whose fields lie in theta as `layout` says."""
-    if not sizes.short:
-        return Moving(never_astray, stay)
+    if not profile.is_float32:
+        return Recentering(no_offset, noop)
     n_experts, expert_size = layout.fields["experts"]
-    reference, scale, experts, value = (layout.at(name) for name in ("reference", "scale", "experts", "value"))
-    exact, size, counts = sizes.places_for_exact(d), component.size(d), layout.at("counts")
-    own_ring = "ring" in layout.fields
-    ring, length = (layout.at("ring"), layout.fields["ring"][0]) if own_ring else (0, 0)
-    missing, frame = missing_in(sizes), bank.frame
+    reference, scale, experts, value = (layout.offset(name) for name in ("reference", "scale", "experts", "value"))
+    float64_slots, size, counts = profile.float64_slots(d), component.n_parameters(d), layout.offset("counts")
+    has_ring = "ring" in layout.fields
+    ring, ring_length = (layout.offset("ring"), layout.fields["ring"][0]) if has_ring else (0, 0)
+    missing_value, location_scale = missing_sentinel(profile), ensemble.location_scale
 
     @kernel
-    def astray(theta: Vector, i: int, work: Vector) -> float:
-        if theta[counts + SLOW] % REVIEW != 0.0:
+    def recentering_offset(theta: Vector, i: int, work: Vector) -> float:
+        if theta[counts + SLOWEST_EXPERT] % REVIEW_INTERVAL_POINTS != 0.0:
             return 0.0
-        centre, spread = frame(theta, i, work)
-        return centre if abs(centre) > FAR * spread else 0.0
+        center, spread = location_scale(theta, i, work)
+        return center if abs(center) > RECENTER_THRESHOLD_SD * spread else 0.0
 
     @kernel
-    def move_mixture(theta: Vector, own: int, components: int, i: int, by: float) -> None:
+    def shift_mixture(theta: Vector, base: int, components: int, i: int, shift: float) -> None:
         for k in range(components):
-            theta[own + components + k * size + i] -= by
+            theta[base + components + k * size + i] -= shift
 
     @kernel
-    def move(theta: Vector, i: int, by: float) -> None:
-        origin = theta[reference : reference + exact].view(np.float64)
-        unit = theta[scale : scale + exact].view(np.float64)
-        origin[i] += unit[i] * by
+    def shift_origin(theta: Vector, i: int, shift: float) -> None:
+        origin = theta[reference : reference + float64_slots].view(np.float64)
+        unit = theta[scale : scale + float64_slots].view(np.float64)
+        origin[i] += unit[i] * shift
         for e in range(n_experts):
-            move_mixture(theta, experts + e * expert_size, K, i, by)
-        move_mixture(theta, value, K, i, by)
-        move_mixture(theta, value + expert_size, 1, i, by)
-        for j in range(length):
-            if theta[ring + j * d + i] != missing:
-                theta[ring + j * d + i] -= by
+            shift_mixture(theta, experts + e * expert_size, K, i, shift)
+        shift_mixture(theta, value, K, i, shift)
+        shift_mixture(theta, value + expert_size, 1, i, shift)
+        for j in range(ring_length):
+            if theta[ring + j * d + i] != missing_value:
+                theta[ring + j * d + i] -= shift
 
-    return Moving(astray, move)
+    return Recentering(recentering_offset, shift_origin)

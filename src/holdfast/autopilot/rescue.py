@@ -14,140 +14,164 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.autopilot.sizes import FULL, Sizes
+from holdfast.autopilot.sizes import FULL, MemoryProfile
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, log, step_of
-from holdfast.scheme.state import MISSING, Layout, Vector
+from holdfast.scheme.elementary import averaging_step, log, maximum
+from holdfast.scheme.state import MISSING_SENTINEL, Layout, Vector
 
-MOSTLY = 0.7  # rejected share of points after a change
-CLEANEST, DIRTIEST = 0.02, 0.3  # between which the contamination is taken to lie
-SLOWLY = 0.002  # the step with which it is followed
-EVIDENCE = 16.0  # nats
-SOME, MANY = 10, 16  # rejected points
-DOUBT = 10.0  # times the contamination: by this share more of them
-EVERY = 8  # points at which a mixture is looked at again
-LARGEST_GAIN = 8.0  # nats that a single point can tell
-OUTLIERS = 0.1  # of the latest points: those that it gains most by are left out
-CLEARLY = 8.0  # nats
-MOST_LOOKS = 5  # at a mixture after a change within reach
-ALIKE = 2.5  # standard deviations within which `SOME` points are in one place
+REJECTED_SHARE_AFTER_CHANGE = 0.7  # rejected share of points after a change
+MIN_CONTAMINATION, MAX_CONTAMINATION = 0.02, 0.3  # between which the contamination is taken to lie
+MIN_CONTAMINATION_STEP = 0.002  # the step with which it is followed
+EVIDENCE_THRESHOLD_NATS = 16.0  # nats
+MIN_REJECTED_POINTS, SUFFICIENT_REJECTED_POINTS = 10, 16  # rejected points
+CONTAMINATION_FACTOR = 10.0  # times the contamination: by this share more of them
+CHECK_INTERVAL_POINTS = 8  # points at which a mixture is looked at again
+MAX_POINT_GAIN_NATS = 8.0  # nats that a single point can tell
+TRIMMED_GAIN_SHARE = 0.1  # of the latest points: those that it gains most by are left out
+GAIN_THRESHOLD_NATS = 8.0  # nats
+MAX_SCHEDULED_CHECKS = 5  # at a mixture after a change within reach
+MAX_CLUSTER_WIDTH_SD = 2.5  # standard deviations within which `SOME` points are in one place
 
 # rescue = [ evidence | points since it was zero | rejected ones among them | contamination | points it was learnt from
 #            | points until a look is taken at all of the ring | looks left | where the next point goes in the ring ]
-RISEN, SINCE, REJECTED, CONTAMINATION, LEARNT, WAIT, LOOKS, NEXT = range(8)
+(
+    REJECTION_EVIDENCE,
+    POINTS_SINCE_ZERO,
+    N_REJECTED,
+    CONTAMINATION,
+    CONTAMINATION_COUNT,
+    POINTS_UNTIL_CHECK,
+    CHECKS_LEFT,
+    NEXT_RING_INDEX,
+) = range(8)
 
 
-def rescue_fields(K: int, d: int, own_ring: bool = True, sizes: Sizes = FULL) -> dict[str, tuple[int, ...]]:
+def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile = FULL) -> dict[str, tuple[int, ...]]:
     """What the rescue keeps; own_ring: the latest points as well, because nobody else does."""
-    if own_ring:
-        return {"rescue": (NEXT + 1,), "ring": (sizes.ring, d)}
-    return {"rescue": (NEXT if K > 1 or sizes.whole else WAIT,)}  # one component never waits
+    if has_ring:
+        return {"rescue": (NEXT_RING_INDEX + 1,), "ring": (profile.ring_points, d)}
+    return {
+        "rescue": (NEXT_RING_INDEX if K > 1 or profile.is_full else POINTS_UNTIL_CHECK,)
+    }  # one component never waits
 
 
 @dataclass(frozen=True, eq=False)
-class Rescue:
+class Reinitializer:
     """The compiled functions of the rescue."""
 
-    count: Callable[..., Any]
+    update_evidence: Callable[..., Any]
     """(theta, point, rejected, taken_over) → whether it is time to look at the ring: `latest` has the points to begin
     anew from. taken_over: the slow experts have taken over from a quick one, a sign of a change within reach."""
 
 
-def rescue_functions(layout: Layout, K: int, d: int, sizes: Sizes) -> Rescue:
+def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) -> Reinitializer:
     """For a stream whose fields lie in theta as `layout` says."""
-    own_ring = "ring" in layout.fields
-    at, ring, length = layout.at("rescue"), layout.at("ring") if own_ring else -1, sizes.ring
-    missing = missing_in(sizes)
+    has_ring = "ring" in layout.fields
+    offset, ring, ring_length = layout.offset("rescue"), layout.offset("ring") if has_ring else -1, profile.ring_points
+    missing_value = missing_sentinel(profile)
 
     @kernel
-    def keep(theta: Vector, point: Vector) -> None:
-        place = ring + int(theta[at + NEXT]) * d
+    def store_point(theta: Vector, point: Vector) -> None:
+        index = ring + int(theta[offset + NEXT_RING_INDEX]) * d
         for i in range(d):
-            theta[place + i] = point[i] if point[i] == point[i] else missing
-        theta[at + NEXT] = theta[at + NEXT] + 1.0 if theta[at + NEXT] < length - 1 else 0.0
+            theta[index + i] = point[i] if point[i] == point[i] else missing_value
+        theta[offset + NEXT_RING_INDEX] = (
+            theta[offset + NEXT_RING_INDEX] + 1.0 if theta[offset + NEXT_RING_INDEX] < ring_length - 1 else 0.0
+        )
 
     @kernel
-    def count(theta: Vector, point: Vector, rejected: bool, taken_over: bool) -> bool:
-        if own_ring:
-            keep(theta, point)
-        usual = theta[at + CONTAMINATION]
-        usual = DIRTIEST if usual > DIRTIEST else at_least(usual, CLEANEST)
-        theta[at + LEARNT] += 1.0
-        step = step_of(theta[at + LEARNT], SLOWLY)
-        due = False
+    def update_evidence(theta: Vector, point: Vector, rejected: bool, takeover: bool) -> bool:
+        if has_ring:
+            store_point(theta, point)
+        contamination = theta[offset + CONTAMINATION]
+        contamination = (
+            MAX_CONTAMINATION if contamination > MAX_CONTAMINATION else maximum(contamination, MIN_CONTAMINATION)
+        )
+        theta[offset + CONTAMINATION_COUNT] += 1.0
+        step = averaging_step(theta[offset + CONTAMINATION_COUNT], MIN_CONTAMINATION_STEP)
+        is_due = False
         if K > 1:
-            if taken_over:
-                theta[at + WAIT], theta[at + LOOKS] = length, MOST_LOOKS
-            elif theta[at + WAIT] > 0.0:
-                theta[at + WAIT] -= 1.0
-                due = theta[at + WAIT] == 0.0
-                if due and theta[at + LOOKS] > 1.0:
-                    theta[at + WAIT], theta[at + LOOKS] = length, theta[at + LOOKS] - 1.0
+            if takeover:
+                theta[offset + POINTS_UNTIL_CHECK], theta[offset + CHECKS_LEFT] = ring_length, MAX_SCHEDULED_CHECKS
+            elif theta[offset + POINTS_UNTIL_CHECK] > 0.0:
+                theta[offset + POINTS_UNTIL_CHECK] -= 1.0
+                is_due = theta[offset + POINTS_UNTIL_CHECK] == 0.0
+                if is_due and theta[offset + CHECKS_LEFT] > 1.0:
+                    theta[offset + POINTS_UNTIL_CHECK], theta[offset + CHECKS_LEFT] = (
+                        ring_length,
+                        theta[offset + CHECKS_LEFT] - 1.0,
+                    )
         if rejected:
-            theta[at + CONTAMINATION] += step * (1.0 - theta[at + CONTAMINATION])
-            theta[at + RISEN] += log(MOSTLY / usual)
-            theta[at + SINCE] += 1.0
-            theta[at + REJECTED] += 1.0
-            in_turn = K == 1 or theta[at + SINCE] % EVERY == 0.0
-            return due or (theta[at + RISEN] > EVIDENCE and theta[at + REJECTED] >= SOME and in_turn)
-        theta[at + CONTAMINATION] -= step * theta[at + CONTAMINATION]
-        if theta[at + RISEN] > 0.0:
-            theta[at + RISEN] += log((1.0 - MOSTLY) / (1.0 - usual))
-            theta[at + SINCE] += 1.0
-            if theta[at + RISEN] <= 0.0:
-                theta[at + RISEN] = theta[at + SINCE] = theta[at + REJECTED] = 0.0
-        return due
+            theta[offset + CONTAMINATION] += step * (1.0 - theta[offset + CONTAMINATION])
+            theta[offset + REJECTION_EVIDENCE] += log(REJECTED_SHARE_AFTER_CHANGE / contamination)
+            theta[offset + POINTS_SINCE_ZERO] += 1.0
+            theta[offset + N_REJECTED] += 1.0
+            is_check_point = K == 1 or theta[offset + POINTS_SINCE_ZERO] % CHECK_INTERVAL_POINTS == 0.0
+            return is_due or (
+                theta[offset + REJECTION_EVIDENCE] > EVIDENCE_THRESHOLD_NATS
+                and theta[offset + N_REJECTED] >= MIN_REJECTED_POINTS
+                and is_check_point
+            )
+        theta[offset + CONTAMINATION] -= step * theta[offset + CONTAMINATION]
+        if theta[offset + REJECTION_EVIDENCE] > 0.0:
+            theta[offset + REJECTION_EVIDENCE] += log((1.0 - REJECTED_SHARE_AFTER_CHANGE) / (1.0 - contamination))
+            theta[offset + POINTS_SINCE_ZERO] += 1.0
+            if theta[offset + REJECTION_EVIDENCE] <= 0.0:
+                theta[offset + REJECTION_EVIDENCE] = theta[offset + POINTS_SINCE_ZERO] = theta[offset + N_REJECTED] = (
+                    0.0
+                )
+        return is_due
 
-    return Rescue(count)
+    return Reinitializer(update_evidence)
 
 
-def missing_in(sizes: Sizes) -> float:
+def missing_sentinel(profile: MemoryProfile) -> float:
     """What stands in the ring for a missing coordinate: no state ever holds a NaN."""
-    return float(np.finfo(np.float32).min) if sizes.short else float(MISSING)
+    return float(np.finfo(np.float32).min) if profile.is_float32 else float(MISSING_SENTINEL)
 
 
-def how_many(layout: Layout, theta: Vector, sizes: Sizes = FULL) -> int:
+def n_recent(layout: Layout, theta: Vector, profile: MemoryProfile = FULL) -> int:
     """Of the latest points, those to look at: since the evidence was zero, or else all that are kept."""
-    return min(int(layout.view(theta, "rescue")[SINCE]), sizes.ring) or sizes.ring
+    return min(int(layout.view(theta, "rescue")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
 
 
-def latest(layout: Layout, theta: Vector, n: int, sizes: Sizes = FULL) -> Vector:
+def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
     """The latest points in the rescue's own ring, oldest first; NaN where one is missing."""
-    points = np.roll(layout.view(theta, "ring"), -int(layout.view(theta, "rescue")[NEXT]), axis=0)[-n:]
-    return np.where(points == missing_in(sizes), np.nan, points.astype(np.float64))
+    points = np.roll(layout.view(theta, "ring"), -int(layout.view(theta, "rescue")[NEXT_RING_INDEX]), axis=0)[-n:]
+    return np.where(points == missing_sentinel(profile), np.nan, points.astype(np.float64))
 
 
-def fill_silent(points: Vector, mean: Vector, deviation: Vector) -> None:
+def impute_missing(points: Vector, mean: Vector, deviation: Vector) -> None:
     """A variable without a single value among the points is taken to be as it was: a deviation above or below."""
-    silent = np.isnan(points).all(axis=0)
-    points[::2, silent] = (mean + deviation)[silent]
-    points[1::2, silent] = (mean - deviation)[silent]
+    unobserved = np.isnan(points).all(axis=0)
+    points[::2, unobserved] = (mean + deviation)[unobserved]
+    points[1::2, unobserved] = (mean - deviation)[unobserved]
 
 
-def settled(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
+def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vector) -> bool:
     """Whether the latest points are many, or in one place as one component would have them (spread: its width).
 
     The more outliers the stream has, the more points it takes to see past them.
     """
-    rescue = layout.view(theta, "rescue")
-    doubt = 1.0 + DOUBT * min(rescue[CONTAMINATION], DIRTIEST)
-    if rescue[REJECTED] >= MANY * doubt:
+    state = layout.view(theta, "rescue")
+    threshold_factor = 1.0 + CONTAMINATION_FACTOR * min(state[CONTAMINATION], MAX_CONTAMINATION)
+    if state[N_REJECTED] >= SUFFICIENT_REJECTED_POINTS * threshold_factor:
         return True
-    if rescue[REJECTED] < SOME * doubt:
+    if state[N_REJECTED] < MIN_REJECTED_POINTS * threshold_factor:
         return False
-    middle = np.nanmedian(points, axis=0)
-    width = 1.4826 * np.nanmedian(np.abs(points - middle), axis=0)
-    return bool(np.all(width <= ALIKE * spread))
+    center = np.nanmedian(points, axis=0)
+    width = 1.4826 * np.nanmedian(np.abs(points - center), axis=0)
+    return bool(np.all(width <= MAX_CLUSTER_WIDTH_SD * spread))
 
 
-def better(old: Vector, new: Vector) -> bool:
+def improves_likelihood(old: Vector, new: Vector) -> bool:
     """Whether the new fit has the latest points clearly more likely, also without those that it gains most by."""
-    gains = np.sort(np.clip(old - new, -LARGEST_GAIN, LARGEST_GAIN))
-    return bool(gains[: int(len(gains) * (1.0 - OUTLIERS))].sum() > CLEARLY)
+    gains = np.sort(np.clip(old - new, -MAX_POINT_GAIN_NATS, MAX_POINT_GAIN_NATS))
+    return bool(gains[: int(len(gains) * (1.0 - TRIMMED_GAIN_SHARE))].sum() > GAIN_THRESHOLD_NATS)
 
 
-def clear(layout: Layout, theta: Vector) -> None:
+def clear_evidence(layout: Layout, theta: Vector) -> None:
     """The evidence has been heard."""
-    rescue = layout.view(theta, "rescue")
-    rescue[[RISEN, SINCE, REJECTED]] = 0.0
-    rescue[WAIT : LOOKS + 1] = 0.0
+    state = layout.view(theta, "rescue")
+    state[[REJECTION_EVIDENCE, POINTS_SINCE_ZERO, N_REJECTED]] = 0.0
+    state[POINTS_UNTIL_CHECK : CHECKS_LEFT + 1] = 0.0

@@ -10,23 +10,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.autopilot.change_score import change_fields, change_functions
-from holdfast.autopilot.memory import lag_fields, lag_memory, no_clock, no_season
-from holdfast.autopilot.regression import regression_fields, regression_memory
-from holdfast.autopilot.sizes import Sizes
-from holdfast.autopilot.view import View, view_functions
-from holdfast.autopilot.whiteness import whiteness_fields, whiteness_functions
+from holdfast.autopilot.change_score import change_score_fields, make_change_score_kernel
+from holdfast.autopilot.memory import ar1_fields, make_ar1, noop_deseason, noop_tick
+from holdfast.autopilot.regression import make_seasonal_ar, seasonal_ar_fields
+from holdfast.autopilot.sizes import MemoryProfile
+from holdfast.autopilot.view import DensityScorer, make_density_scorer
+from holdfast.autopilot.whiteness import diagnostics_fields, make_diagnostics_kernel
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Layout, Vector
 
-RESIDUALS_SHARE = 0.25  # of the score
+RESIDUAL_SCORE_SHARE = 0.25  # of the score
 
 
 @dataclass(frozen=True, eq=False)
-class Rest:
+class ResidualScorer:
     """The compiled functions; `point` and `rest` (its residual) are vectors of d numbers, `work` is their own area."""
 
-    view: View
+    scorer: DensityScorer
     share: float
     """Of the score."""
 
@@ -35,96 +35,117 @@ class Rest:
     deseason: Callable[..., Any]
     """(theta, point): takes out of the point what the time of the season tells; before everything else."""
 
-    look: Callable[..., Any]
+    score_residual: Callable[..., Any]
     """(theta, point, rest, settings, work, gaps, observed) → (score, surprise, squared distance) of the residual."""
 
-    look_alone: Callable[..., Any]
+    score_isolated_residual: Callable[..., Any]
     """The same for a point of which it is not known what came before."""
 
     learn: Callable[..., Any]
     """(theta, point, rest, settings, work, distant, out_of_core, gaps) → the change score. distant: the residual is."""
 
-    pass_by: Callable[..., Any]
+    observe_only: Callable[..., Any]
     """(theta, point, work): right after `look`, for a point that is not learnt from."""
 
     tick: Callable[..., Any]
     """(theta): a point has passed that could not be used."""
 
 
-def rest_fields(covariance: str, d: int, lags: int, season: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+def residual_fields(
+    covariance: str, d: int, lags: int, season: int, profile: MemoryProfile
+) -> dict[str, tuple[int, ...]]:
     """What is kept."""
-    if not sizes.whole:
+    if not profile.is_full:
         return {}
     return {
-        "residual": (view_functions(covariance, 1, d).layout.size,),
-        **(regression_fields(d, lags, season) if lags else lag_fields(d)),
-        **change_fields(d),
-        **whiteness_fields(d),
+        "residual": (make_density_scorer(covariance, 1, d).layout.size,),
+        **(seasonal_ar_fields(d, lags, season) if lags else ar1_fields(d)),
+        **change_score_fields(d),
+        **diagnostics_fields(d),
     }
 
 
-def rest_functions(layout: Layout, covariance: str, d: int, lags: int, season: int, sizes: Sizes) -> Rest:
+def make_residual_scorer(
+    layout: Layout, covariance: str, d: int, lags: int, season: int, profile: MemoryProfile
+) -> ResidualScorer:
     """For a stream whose fields lie in theta as `layout` says."""
-    view = view_functions(covariance, 1, d)
-    return watchful(layout, view, d, lags, season) if sizes.whole else idle(view)
+    scorer = make_density_scorer(covariance, 1, d)
+    return make_full_scorer(layout, scorer, d, lags, season) if profile.is_full else make_null_scorer(scorer)
 
 
-def watchful(layout: Layout, view: View, d: int, lags: int, season: int) -> Rest:
+def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, season: int) -> ResidualScorer:
     """All of it."""
-    memory = regression_memory(layout, d, lags, season) if lags else lag_memory(layout, d)
-    residual, area = layout.at("residual"), view.work_size
-    assess, learn_residual, swap = view.assess, view.learn, view.swap
-    find_residual, learn_memory, pass_memory_by = memory.residual, memory.learn, memory.pass_by
-    find_residual_alone = memory.residual_alone
-    learn_change, learn_whiteness = change_functions(layout, d).learn, whiteness_functions(layout, d).learn
+    residual_model = make_seasonal_ar(layout, d, lags, season) if lags else make_ar1(layout, d)
+    residual_offset, scorer_work_size = layout.offset("residual"), scorer.work_size
+    score_density, learn_residual, swap = scorer.score, scorer.learn, scorer.swap_core
+    compute_residual, learn_residual_model, observe_model_only = (
+        residual_model.compute_residual,
+        residual_model.learn,
+        residual_model.observe_only,
+    )
+    compute_isolated_residual = residual_model.compute_isolated_residual
+    learn_change_score, learn_diagnostics = (
+        make_change_score_kernel(layout, d).learn,
+        make_diagnostics_kernel(layout, d).learn,
+    )
 
     @kernel
-    def look(
-        theta: Vector, point: Vector, rest: Vector, settings: Vector, work: Vector, gaps: bool, observed: int
+    def score_residual(
+        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
     ) -> tuple[float, float, float]:
-        find_residual(theta, point, rest, work[area:])
-        score, surprise, q = assess(theta[residual:], rest, settings, work, gaps, observed)
+        compute_residual(theta, point, residual, work[scorer_work_size:])
+        score, surprise, q = score_density(theta[residual_offset:], residual, settings, work, has_missing, observed)
         return score, surprise, q
 
     @kernel
-    def look_alone(
-        theta: Vector, point: Vector, rest: Vector, settings: Vector, work: Vector, gaps: bool, observed: int
+    def score_isolated_residual(
+        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
     ) -> tuple[float, float, float]:
-        find_residual_alone(theta, point, rest)
-        score, surprise, q = assess(theta[residual:], rest, settings, work, gaps, observed)
+        compute_isolated_residual(theta, point, residual)
+        score, surprise, q = score_density(theta[residual_offset:], residual, settings, work, has_missing, observed)
         return score, surprise, q
 
     @kernel
     def learn(
         theta: Vector,
         point: Vector,
-        rest: Vector,
+        residual: Vector,
         settings: Vector,
         work: Vector,
-        distant: bool,
+        residual_out_of_core: bool,
         out_of_core: bool,
-        gaps: bool,
+        has_missing: bool,
     ) -> float:
-        if learn_residual(theta[residual:], rest, settings, work, distant, gaps):
-            swap(theta[residual:])
-        learn_memory(theta, point, out_of_core, work[area:])
-        learn_whiteness(theta, rest)
-        return learn_change(theta, point)
+        if learn_residual(theta[residual_offset:], residual, settings, work, residual_out_of_core, has_missing):
+            swap(theta[residual_offset:])
+        learn_residual_model(theta, point, out_of_core, work[scorer_work_size:])
+        learn_diagnostics(theta, residual)
+        return learn_change_score(theta, point)
 
     @kernel
-    def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
-        pass_memory_by(theta, point, work[area:])
+    def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
+        observe_model_only(theta, point, work[scorer_work_size:])
 
-    work_size = area + memory.work_size
-    return Rest(view, RESIDUALS_SHARE, work_size, memory.deseason, look, look_alone, learn, pass_by, memory.tick)
+    work_size = scorer_work_size + residual_model.work_size
+    return ResidualScorer(
+        scorer,
+        RESIDUAL_SCORE_SHARE,
+        work_size,
+        residual_model.deseason,
+        score_residual,
+        score_isolated_residual,
+        learn,
+        observe_only,
+        residual_model.tick,
+    )
 
 
-def idle(view: View) -> Rest:
+def make_null_scorer(scorer: DensityScorer) -> ResidualScorer:
     """Nothing of it."""
 
     @kernel
-    def look(
-        theta: Vector, point: Vector, rest: Vector, settings: Vector, work: Vector, gaps: bool, observed: int
+    def score_residual(
+        theta: Vector, point: Vector, residual: Vector, settings: Vector, work: Vector, has_missing: bool, observed: int
     ) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
 
@@ -132,17 +153,17 @@ def idle(view: View) -> Rest:
     def learn(
         theta: Vector,
         point: Vector,
-        rest: Vector,
+        residual: Vector,
         settings: Vector,
         work: Vector,
-        distant: bool,
+        residual_out_of_core: bool,
         out_of_core: bool,
-        gaps: bool,
+        has_missing: bool,
     ) -> float:
         return 0.0
 
     @kernel
-    def pass_by(theta: Vector, point: Vector, work: Vector) -> None:
+    def observe_only(theta: Vector, point: Vector, work: Vector) -> None:
         pass
 
-    return Rest(view, 0.0, 0, no_season, look, look, learn, pass_by, no_clock)
+    return ResidualScorer(scorer, 0.0, 0, noop_deseason, score_residual, score_residual, learn, observe_only, noop_tick)

@@ -10,56 +10,58 @@ from itertools import permutations
 
 import numpy as np
 
-from holdfast.autopilot.pilot import Pilot
+from holdfast.autopilot.pilot import AutoKernels
 from holdfast.models.component import Component
 from holdfast.models.mixture_start import fit_mixtures
-from holdfast.models.trusting import FAR, framed
+from holdfast.models.trusting import MAX_SPREADS, standardize_and_screen
 from holdfast.scheme.state import Vector
 from holdfast.scheme.threshold import gamma_for_rate
 
-TRIMMED = 0.2
-NARROWED = 2.0  # how much wider a Gaussian is than its inner four fifths: the ratio of the variances
-NEAR = 2.5  # spreads from the median; of a single component only
-LARGEST_ORDER = 6  # components whose orders are few enough to look at all
-UNKNOWN = 1e-6  # variance of a variable that has shown one value only: what it is not locks nobody out
-LEFT_OUT = 1e-3  # of the points that belong to the fit, when it is repeated
+TRIMMED_SHARE = 0.2
+TRIMMED_VARIANCE_RATIO = 2.0  # how much wider a Gaussian is than its inner four fifths: the ratio of the variances
+SINGLE_INLIER_THRESHOLD_SD = 2.5  # spreads from the median; of a single component only
+MAX_PERMUTED_COMPONENTS = 6  # components whose orders are few enough to look at all
+UNOBSERVED_VARIANCE = 1e-6  # variance of a variable that has shown one value only: what it is not locks nobody out
+REFIT_EXCLUDED_SHARE = 1e-3  # of the points that belong to the fit, when it is repeated
 
 
-def robust_fit(pilot: Pilot, points: Vector, seed: int) -> Vector:
+def fit_robust_mixture(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
     """[ weights | components ] in the frame's coordinates, in which the points come; NaN where one is missing."""
-    return robust_fits(pilot, points[None], seed)[0]
+    return fit_robust_mixtures(kernels, points[None], seed)[0]
 
 
-def robust_fits(pilot: Pilot, points: Vector, seed: int) -> Vector:
+def fit_robust_mixtures(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
     """(m, …): the same for m streams at once; points (m, n, d)."""
-    K, (_, n, d), component = pilot.K, points.shape, pilot.component
-    own = framed(points, NEAR if K == 1 else FAR, K)
-    trimmed = 0.0 if K == 1 else TRIMMED
-    fits = fit_mixtures(component, points, own.reference, own.trusted, K, trimmed, seed, UNKNOWN)
+    K, (_, n, d), component = kernels.K, points.shape, kernels.component
+    sample = standardize_and_screen(points, SINGLE_INLIER_THRESHOLD_SD if K == 1 else MAX_SPREADS, K)
+    trimmed = 0.0 if K == 1 else TRIMMED_SHARE
+    fits = fit_mixtures(component, points, sample.reference, sample.trusted, K, trimmed, seed, UNOBSERVED_VARIANCE)
     if K == 1:
         return fits
-    gamma = gamma_for_rate(LEFT_OUT, d)
-    near = pilot.judge_all(fits, points)[1] <= NARROWED * gamma * gamma
-    silent = np.any(np.all(np.isnan(points) | ~near[:, :, None], axis=1), axis=1)
-    again = (near.sum(axis=1) > 0.5 * n) & ~silent
-    if again.any():
-        chosen = (points[again], own.reference[again], near[again])
-        fits[again] = fit_mixtures(component, *chosen, K, 0.0, seed, UNKNOWN)
+    gamma = gamma_for_rate(REFIT_EXCLUDED_SHARE, d)
+    is_near = kernels.score_under_fits(fits, points)[1] <= TRIMMED_VARIANCE_RATIO * gamma * gamma
+    has_unobserved = np.any(np.all(np.isnan(points) | ~is_near[:, :, None], axis=1), axis=1)
+    refit = (is_near.sum(axis=1) > 0.5 * n) & ~has_unobserved
+    if refit.any():
+        refit_data = (points[refit], sample.reference[refit], is_near[refit])
+        fits[refit] = fit_mixtures(component, *refit_data, K, 0.0, seed, UNOBSERVED_VARIANCE)
     return fits
 
 
-def in_order_of(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:
+def match_component_order(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:
     """The new fit with its components in the order of the old ones they most likely continue.
 
     What counts is where they lie about their middle, in units of a component's width: a shift of all of them does not
     change who is who.
     """
-    if not 1 < K <= LARGEST_ORDER:
+    if not 1 < K <= MAX_PERMUTED_COMPONENTS:
         return new
     variances = np.zeros(d)
     before, after = (fit[K:].reshape(K, -1) for fit in (old, new))
     for part in before:
-        component.spread(part, 0, d, variances, 1.0 / K)
-    places = [(part[:, :d] - part[:, :d].mean(axis=0)) / np.sqrt(variances) for part in (before, after)]
-    order = min(permutations(range(K)), key=lambda order: float(np.sum((places[0] - places[1][list(order)]) ** 2)))
+        component.add_variances(part, 0, d, variances, 1.0 / K)
+    positions = [(part[:, :d] - part[:, :d].mean(axis=0)) / np.sqrt(variances) for part in (before, after)]
+    order = min(
+        permutations(range(K)), key=lambda order: float(np.sum((positions[0] - positions[1][list(order)]) ** 2))
+    )
     return np.concatenate([new[:K][list(order)], after[list(order)].reshape(-1)])

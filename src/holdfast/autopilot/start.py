@@ -13,131 +13,159 @@ from typing import Any
 import numpy as np
 
 from holdfast.autopilot import memory, rescue, view
-from holdfast.autopilot.bank import USUAL_TAIL
-from holdfast.autopilot.change_score import change_fields, start_change_score
-from holdfast.autopilot.memory import lag_fields, start_lag
-from holdfast.autopilot.pilot import Pilot
-from holdfast.autopilot.regression import start_regression, start_season
-from holdfast.autopilot.robust_fit import UNKNOWN, robust_fits
-from holdfast.models.frame import frame_of, in_frame
-from holdfast.models.mixture_start import AT_ONCE, fit_mixtures
-from holdfast.models.trusting import framed
-from holdfast.scheme.compiling import compiled, fingerprint
+from holdfast.autopilot.bank import GAUSSIAN_TAIL_SCALE_SQUARED
+from holdfast.autopilot.change_score import change_score_fields, init_change_score
+from holdfast.autopilot.memory import ar1_fields, init_ar1
+from holdfast.autopilot.pilot import AutoKernels
+from holdfast.autopilot.regression import init_regression, init_seasonal
+from holdfast.autopilot.robust_fit import UNOBSERVED_VARIANCE, fit_robust_mixtures
+from holdfast.models.frame import fit_location_scale, standardize
+from holdfast.models.mixture_start import INIT_CHUNK_VALUES, fit_mixtures
+from holdfast.models.trusting import standardize_and_screen
+from holdfast.scheme.compiling import jit_entry_point, source_fingerprint
 from holdfast.scheme.state import Vector
 
-WIDE = 8.0  # spreads from the median within which a point shows what is normal: tails belong to it
-PRIOR = 100.0  # variance of the companion that has seen nothing, in units of the core's
-RARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
+INLIER_THRESHOLD_SD = 8.0  # spreads from the median within which a point shows what is normal: tails belong to it
+PRIOR_VARIANCE_FACTOR = 100.0  # variance of the companion that has seen nothing, in units of the core's
+PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
 
 
-def start_pilot(pilot: Pilot, points: Vector, theta: Vector, seed: int) -> None:
+def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) -> None:
     """Fills theta from the first points (n, d), NaN where a coordinate is missing.
 
     A row without any number is there for the season's sake only.
     """
-    if not pilot.lags:
-        start_pilots(pilot, points[None], theta[None], seed)
+    if not kernels.lags:
+        init_auto_batch(kernels, points[None], theta[None], seed)
         return
-    layout = pilot.layout
-    reference, scale = frame_of(points)
+    layout = kernels.layout
+    reference, scale = fit_location_scale(points)
     theta[:] = 0.0
-    put_frame(pilot, theta[None], reference, scale, np.sum(np.log(scale)))
-    rows = in_frame(points, reference, scale)
-    if pilot.season:
-        rows = start_season(layout, theta, rows, pilot.season)
-    there = ~np.isnan(rows).all(axis=1)
-    rests = start_regression(layout, theta, rows, pilot.lags)[there]
-    begin(pilot, theta[None], rows[there][None], seed, rests[None])
+    write_standardization(kernels, theta[None], reference, scale, np.sum(np.log(scale)))
+    rows = standardize(points, reference, scale)
+    if kernels.season:
+        rows = init_seasonal(layout, theta, rows, kernels.season)
+    present = ~np.isnan(rows).all(axis=1)
+    residuals = init_regression(layout, theta, rows, kernels.lags)[present]
+    init_from_standardized(kernels, theta[None], rows[present][None], seed, residuals[None])
 
 
-def start_pilots(pilot: Pilot, points: Vector, thetas: Vector, seed: int) -> None:
+def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
     """Fills each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing."""
     m, n, d = points.shape
-    if pilot.lags:
-        for own, theta in zip(points, thetas, strict=True):
-            start_pilot(pilot, own, theta, seed)
+    if kernels.lags:
+        for sample, theta in zip(points, thetas, strict=True):
+            init_auto(kernels, sample, theta, seed)
         return
-    some = 1 + AT_ONCE // (n * d)
-    for first in range(0, m, some):
-        own, theta = framed(points[first : first + some]), thetas[first : first + some]
+    chunk_streams = 1 + INIT_CHUNK_VALUES // (n * d)
+    for first in range(0, m, chunk_streams):
+        sample, theta = (
+            standardize_and_screen(points[first : first + chunk_streams]),
+            thetas[first : first + chunk_streams],
+        )
         theta[:] = 0.0
-        put_frame(pilot, theta, own.reference, own.scale, own.log_scale)
-        begin(pilot, theta, own.points, seed)
+        write_standardization(kernels, theta, sample.reference, sample.scale, sample.log_scale)
+        init_from_standardized(kernels, theta, sample.points, seed)
 
 
-def part(pilot: Pilot, theta: Vector, name: str) -> Vector:
+def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
     """(m, …): the field `name` of each of m rows of theta, flat."""
-    at = pilot.layout.at(name)
-    return theta[:, at : at + int(np.prod(pilot.layout.fields[name]))]
+    offset = kernels.layout.offset(name)
+    return theta[:, offset : offset + int(np.prod(kernels.layout.fields[name]))]
 
 
-def put_frame(pilot: Pilot, theta: Vector, reference: Vector, scale: Vector, log_scale: Any) -> None:
+def write_standardization(
+    kernels: AutoKernels, theta: Vector, reference: Vector, scale: Vector, log_scale: Any
+) -> None:
     """Writes the frame to its place."""
-    part(pilot, theta, "reference").view(np.float64)[:], part(pilot, theta, "scale").view(np.float64)[:] = (
+    (
+        view_field(kernels, theta, "reference").view(np.float64)[:],
+        view_field(kernels, theta, "scale").view(np.float64)[:],
+    ) = (
         reference,
         scale,
     )
-    if pilot.sizes.whole:
-        part(pilot, theta, "inverse_scale")[:] = 1.0 / scale
-    theta[:, pilot.layout.at("log_scale")] = log_scale
+    if kernels.profile.is_full:
+        view_field(kernels, theta, "inverse_scale")[:] = 1.0 / scale
+    theta[:, kernels.layout.offset("log_scale")] = log_scale
 
 
-def begin(pilot: Pilot, theta: Vector, points: Vector, seed: int, rests: Vector | None = None) -> None:
+def init_from_standardized(
+    kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None = None
+) -> None:
     """Everything but the frame, in whose coordinates the points (m, n, d) come.
 
     rests: what the past does not tell of them, where there is a regression that knows; else that of a lag-1
     autoregression, which is started as well.
     """
-    K, (m, n, d) = pilot.K, points.shape
-    trusted = framed(points, K=K).n_trusted
-    fits = robust_fits(pilot, points, seed)
-    experts, _ = pilot.layout.fields["experts"]
-    part(pilot, theta, "experts")[:] = np.tile(fits, experts)
-    part(pilot, theta, "counts")[:] = trusted[:, None]
-    part(pilot, theta, "trust")[:] = 1.0 / experts
-    part(pilot, theta, "tail")[:] = USUAL_TAIL
-    part(pilot, theta, "rescue")[:, rescue.CONTAMINATION] = 1.0 - trusted / n
-    part(pilot, theta, "rescue")[:, rescue.LEARNT] = n
-    normal = framed(points, WIDE, majority=False)
-    core = fit_mixtures(pilot.component, points, normal.reference, normal.trusted, 1, 0.0, seed, UNKNOWN)
-    start_view(pilot.view, part(pilot, theta, "value"), core if K == 1 else fits, core, normal.n_trusted, d)
-    if not pilot.sizes.whole:
+    K, (m, n, d) = kernels.K, points.shape
+    n_trusted = standardize_and_screen(points, K=K).n_trusted
+    fits = fit_robust_mixtures(kernels, points, seed)
+    experts, _ = kernels.layout.fields["experts"]
+    view_field(kernels, theta, "experts")[:] = np.tile(fits, experts)
+    view_field(kernels, theta, "counts")[:] = n_trusted[:, None]
+    view_field(kernels, theta, "trust")[:] = 1.0 / experts
+    view_field(kernels, theta, "tail")[:] = GAUSSIAN_TAIL_SCALE_SQUARED
+    view_field(kernels, theta, "rescue")[:, rescue.CONTAMINATION] = 1.0 - n_trusted / n
+    view_field(kernels, theta, "rescue")[:, rescue.CONTAMINATION_COUNT] = n
+    inliers = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False)
+    core = fit_mixtures(
+        kernels.component, points, inliers.reference, inliers.trusted, 1, 0.0, seed, UNOBSERVED_VARIANCE
+    )
+    init_scorer(
+        kernels.value_scorer, view_field(kernels, theta, "value"), core if K == 1 else fits, core, inliers.n_trusted, d
+    )
+    if not kernels.profile.is_full:
         return
-    lately, lag = np.zeros((m, *change_fields(d)["lately"])), np.zeros((m, *lag_fields(d)["lag"]))
-    residuals = np.empty((m, n, d))
-    moments_of()(points, normal.trusted, lately, lag, residuals, np.empty(n))
-    part(pilot, theta, "lately")[:] = lately
-    if rests is None:
-        rests = residuals
-        part(pilot, theta, "lag")[:] = lag
-    usual = framed(rests, WIDE, majority=False)
-    core = fit_mixtures(pilot.component, rests, usual.reference, usual.trusted, 1, 0.0, seed, UNKNOWN)
-    start_view(pilot.residual_view, part(pilot, theta, "residual"), core, core, normal.n_trusted, d)
+    change_states, ar1_states = np.zeros((m, *change_score_fields(d)["lately"])), np.zeros((m, *ar1_fields(d)["lag"]))
+    ar1_residuals = np.empty((m, n, d))
+    make_moments_kernel()(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
+    view_field(kernels, theta, "lately")[:] = change_states
+    if residuals is None:
+        residuals = ar1_residuals
+        view_field(kernels, theta, "lag")[:] = ar1_states
+    residual_inliers = standardize_and_screen(residuals, INLIER_THRESHOLD_SD, majority=False)
+    core = fit_mixtures(
+        kernels.component,
+        residuals,
+        residual_inliers.reference,
+        residual_inliers.trusted,
+        1,
+        0.0,
+        seed,
+        UNOBSERVED_VARIANCE,
+    )
+    init_scorer(kernels.residual_scorer, view_field(kernels, theta, "residual"), core, core, inliers.n_trusted, d)
 
 
-def start_view(view_of: view.View, own: Vector, core: Vector, one: Vector, count: Vector, d: int) -> None:
+def init_scorer(
+    scorer: view.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
+) -> None:
     """The cores as fitted, and a wide companion about each (one: the fit of a single component)."""
-    companion, tally = view_of.layout.at("companion"), view_of.layout.at("tally")
-    own[:, :companion], own[:, companion:tally] = core, one
-    own[:, companion + 1 + d : tally] *= PRIOR
-    own[:, tally + view.IN_CORE], own[:, tally + view.IN_COMPANION] = count, 1.0
-    own[:, tally + view.SHARE], own[:, tally + view.COUNTED] = RARE, PRIOR_POINTS
+    outlier_offset, tally_offset = scorer.layout.offset("companion"), scorer.layout.offset("tally")
+    state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
+    state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR
+    state[:, tally_offset + view.CORE_COUNT], state[:, tally_offset + view.OUTLIER_COUNT] = count, 1.0
+    state[:, tally_offset + view.REJECTED_SHARE], state[:, tally_offset + view.SHARE_COUNT] = (
+        PRIOR_REJECTED_SHARE,
+        PRIOR_POINTS,
+    )
 
 
 @cache
-def moments_of() -> Callable[..., Any]:
+def make_moments_kernel() -> Callable[..., Any]:
     """(points (m, n, d), normal (m, n), lately (m, …), lag (m, …), rests (m, n, d), values (n,)): the starts of change
     score and lag-1 autoregression, and the residuals of the latter."""
-    stamp = fingerprint([start_change_score, start_lag])
+    stamp = source_fingerprint([init_change_score, init_ar1])
 
-    def start(points, normal, lately, lag, rests, values):  # type: ignore[no-untyped-def]
+    def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         m, n, d = points.shape
         for s in range(m):
             for i in range(d):
-                start_change_score(lately[s], points[s], i, values)
-                start_lag(lag[s], points[s], normal[s], i, rests[s])
+                init_change_score(change_states[s], points[s], i, values)
+                init_ar1(ar1_states[s], points[s], inliers[s], i, residuals[s])
             for t in range(n):
-                lag[s, memory.PER_VARIABLE * d] += normal[s, t]
+                ar1_states[s, memory.VALUES_PER_VARIABLE * d] += inliers[s, t]
 
-    return compiled(start, releases_gil=True)
+    return jit_entry_point(init_moments, releases_gil=True)

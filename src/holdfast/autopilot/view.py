@@ -17,34 +17,34 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.gaussian_mixture import COMPONENTS, bare_mixture
-from holdfast.scheme.abreast import three_logs
+from holdfast.models.gaussian_mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
+from holdfast.scheme.abreast import log3
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, exp, log, step_of
+from holdfast.scheme.elementary import averaging_step, exp, log, maximum
 from holdfast.scheme.state import Layout, Vector
 
-FREEDOM = 3.0  # degrees of freedom of Student's t
-SLOWLY = 0.0003  # the least step of the core
-COMPANIONS_STEP = 0.02
-UNFORGOTTEN = 0.15  # share of the score that the companion has no say in: forgiven is not forgotten
-RARELY, OFTEN = 0.001, 0.5  # between which the share of rejected points is taken to lie
-LONG = 100.0  # points over which rejected ones have to be the majority
-FRESH = 50.0  # points that a newly installed core goes by
-FEW = 3  # coordinates whose densities cannot overflow
-NARROWEST = 1e-4  # the companion's variance in units of the core's
+STUDENT_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom of Student's t
+MIN_CORE_STEP = 0.0003  # the least step of the core
+MIN_OUTLIER_STEP = 0.02
+CORE_ONLY_SHARE = 0.15  # share of the score that the companion has no say in: forgiven is not forgotten
+MIN_REJECTED_SHARE, MAX_REJECTED_SHARE = 0.001, 0.5  # between which the share of rejected points is taken to lie
+MAJORITY_WINDOW_POINTS = 100.0  # points over which rejected ones have to be the majority
+NEW_CORE_POINTS = 50.0  # points that a newly installed core goes by
+MAX_DIRECT_COORDINATES = 3  # coordinates whose densities cannot overflow
+MIN_OUTLIER_VARIANCE_RATIO = 1e-4  # the companion's variance in units of the core's
 
 # tally = [ points in the core | in the companion | share rejected | points it was learnt from | share rejected lately ]
-IN_CORE, IN_COMPANION, SHARE, COUNTED, LATELY = range(5)
+CORE_COUNT, OUTLIER_COUNT, REJECTED_SHARE, SHARE_COUNT, RECENT_REJECTED_SHARE = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class DensityScorer:
     """The compiled functions of a view; `own` is its part of theta, laid out by `layout`."""
 
     layout: Layout
     work_size: int
 
-    assess: Callable[..., Any]
+    score: Callable[..., Any]
     """(own, point, hyper, work, missing, observed) → (−log density, the same in excess of the core's best, q).
 
     observed: how many coordinates are not missing. Leaves in `work` what `learn` needs."""
@@ -52,144 +52,174 @@ class View:
     learn: Callable[..., Any]
     """(own, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long."""
 
-    swap: Callable[..., Any]
+    swap_core: Callable[..., Any]
     """(own): companion and core change places; for one component."""
 
-    install: Callable[..., Any]
+    replace_core: Callable[..., Any]
     """(own, core): what was the core becomes the companion, all of its components in one; this is the new core."""
 
 
 @cache
-def view_functions(covariance: str, K: int, d: int) -> View:
+def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
     """A view with a core of K components in d dimensions."""
-    component, core, one = COMPONENTS[covariance], bare_mixture(covariance, K, d), bare_mixture(covariance, 1, d)
-    layout = Layout({"core": (core.layout.size,), "companion": (one.layout.size,), "tally": (5,)})
-    companion, tally = layout.at("companion"), layout.at("tally")
-    core_area, areas = core.work_size, core.work_size + one.work_size
+    component, core, outlier_mixture = (
+        COMPONENT_BY_COVARIANCE[covariance],
+        standardized_mixture_kernels(covariance, K, d),
+        standardized_mixture_kernels(covariance, 1, d),
+    )
+    layout = Layout({"core": (core.layout.size,), "companion": (outlier_mixture.layout.size,), "tally": (5,)})
+    outlier_offset, tally_offset = layout.offset("companion"), layout.offset("tally")
+    core_work_size, variances_offset = core.work_size, core.work_size + outlier_mixture.work_size
     evaluate, advance, whitened = core.evaluate, core.advance, core.norms["whitened"]
-    evaluate_one, advance_one = one.evaluate, one.advance
-    spread, widen, advance_component = component.spread, component.widen, component.advance
-    size = component.size(d)
-    precision_at, factor_at, distance_at = core.precision_at, core.factor_at, core.distance_at
-    precision_one, factor_one, distance_one = one.precision_at, one.factor_at, one.distance_at
-    heights = np.array([log_height(o) for o in range(d + 1)])
+    evaluate_outlier, advance_outlier = outlier_mixture.evaluate, outlier_mixture.advance
+    add_variances, regularize, advance_component = component.add_variances, component.regularize, component.advance
+    size = component.n_parameters(d)
+    precision_offset, factor_offset, distance_offset = core.precision_offset, core.factor_offset, core.distance_offset
+    outlier_precision_offset, outlier_factor_offset, outlier_distance_offset = (
+        outlier_mixture.precision_offset,
+        outlier_mixture.factor_offset,
+        outlier_mixture.distance_offset,
+    )
+    log_heights = np.array([log_height(o) for o in range(d + 1)])
 
     @kernel
-    def fall(q: float) -> float:
+    def density_decay(q: float) -> float:
         """How much lower than at its centre Student's t is at the squared distance q, with all coordinates observed."""
-        squared = 1.0 / (1.0 + q * (1.0 / FREEDOM))
+        squared = 1.0 / (1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM))
         result = squared if d % 2 else squared * math.sqrt(squared)
         for _ in range((d + 1) // 2):
             result *= squared
         return result
 
     @kernel
-    def assess_at_once(own: Vector, work: Vector) -> tuple[float, float]:
+    def score_from_densities(state: Vector, work: Vector) -> tuple[float, float]:
         """(surprise, height of the core) from densities as they are: no overflow is in reach with few coordinates."""
         top, inside = 0.0, 0.0
         for k in range(K):
-            height = math.sqrt(work[precision_at + k]) * (own[k] if K > 1 else 1.0)
+            height = math.sqrt(work[precision_offset + k]) * (state[k] if K > 1 else 1.0)
             top += height
-            inside += height * fall(work[distance_at + k])
-        area = work[core_area:]
-        outside = math.sqrt(area[precision_one]) * fall(area[distance_one])
-        share = own[tally + SHARE]
-        both = (1.0 - share) * inside + share * outside
-        log_of_both, log_of_inside, log_of_top = three_logs(both, inside, top)
-        return -(1.0 - UNFORGOTTEN) * log_of_both - UNFORGOTTEN * log_of_inside, log_of_top
+            inside += height * density_decay(work[distance_offset + k])
+        outlier_work = work[core_work_size:]
+        outside = math.sqrt(outlier_work[outlier_precision_offset]) * density_decay(
+            outlier_work[outlier_distance_offset]
+        )
+        share = state[tally_offset + REJECTED_SHARE]
+        mixed = (1.0 - share) * inside + share * outside
+        log_of_both, log_of_inside, log_of_top = log3(mixed, inside, top)
+        return -(1.0 - CORE_ONLY_SHARE) * log_of_both - CORE_ONLY_SHARE * log_of_inside, log_of_top
 
     @kernel
-    def student(height: float, q: float, observed: int) -> float:
+    def student_log_density(height: float, q: float, observed: int) -> float:
         """log density of Student's t: its height, and its fall with the squared distance q."""
-        return height - 0.5 * (FREEDOM + observed) * log(1.0 + q * (1.0 / FREEDOM))
+        return height - 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed) * log(
+            1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM)
+        )
 
     @kernel
-    def assess_by_logarithms(own: Vector, work: Vector, observed: int) -> tuple[float, float]:
+    def score_from_log_densities(state: Vector, work: Vector, observed: int) -> tuple[float, float]:
         """The same for any number of coordinates, some of them missing."""
         top, inside = 0.0, 0.0
         for k in range(K):
-            height = 0.5 * log(work[precision_at + k]) + work[factor_at + k]
+            height = 0.5 * log(work[precision_offset + k]) + work[factor_offset + k]
             if K > 1:
-                height += log(own[k])
-            here = student(height, work[distance_at + k], observed)
-            top, inside = (height, here) if k == 0 else (log_sum(top, height), log_sum(inside, here))
-        area = work[core_area:]
-        height = 0.5 * log(area[precision_one]) + area[factor_one]
-        outside = student(height, area[distance_one], observed)
-        share = own[tally + SHARE]
-        both = log_sum(inside + log(1.0 - share), outside + log(share))
-        return -(1.0 - UNFORGOTTEN) * both - UNFORGOTTEN * inside, top
+                height += log(state[k])
+            log_density = student_log_density(height, work[distance_offset + k], observed)
+            top, inside = (
+                (height, log_density) if k == 0 else (log_add_exp(top, height), log_add_exp(inside, log_density))
+            )
+        outlier_work = work[core_work_size:]
+        height = 0.5 * log(outlier_work[outlier_precision_offset]) + outlier_work[outlier_factor_offset]
+        outside = student_log_density(height, outlier_work[outlier_distance_offset], observed)
+        share = state[tally_offset + REJECTED_SHARE]
+        mixed = log_add_exp(inside + log(1.0 - share), outside + log(share))
+        return -(1.0 - CORE_ONLY_SHARE) * mixed - CORE_ONLY_SHARE * inside, top
 
     @kernel
-    def assess(
-        own: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool, observed: int
+    def score(
+        state: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool, observed: int
     ) -> tuple[float, float, float]:
-        evaluate(own, point, hyper, work, missing)
-        evaluate_one(own[companion:], point, hyper, work[core_area:], missing)
-        q = whitened(own, point, hyper, work, missing)
-        if d == 1 or (d <= FEW and not missing):  # a point without its only coordinate cannot be used
-            surprise, top = assess_at_once(own, work)
+        evaluate(state, point, hyper, work, missing)
+        evaluate_outlier(state[outlier_offset:], point, hyper, work[core_work_size:], missing)
+        q = whitened(state, point, hyper, work, missing)
+        if d == 1 or (
+            d <= MAX_DIRECT_COORDINATES and not missing
+        ):  # a point without its only coordinate cannot be used
+            surprise, top = score_from_densities(state, work)
         else:
-            surprise, top = assess_by_logarithms(own, work, observed)
-        return surprise - heights[observed], surprise + top, q
+            surprise, top = score_from_log_densities(state, work, observed)
+        return surprise - log_heights[observed], surprise + top, q
 
     @kernel
-    def learn(own: Vector, point: Vector, hyper: Vector, work: Vector, rejected: bool, missing: bool) -> bool:
-        own[tally + COUNTED] += 1.0
-        step = step_of(own[tally + COUNTED], SLOWLY)
+    def learn(state: Vector, point: Vector, hyper: Vector, work: Vector, rejected: bool, missing: bool) -> bool:
+        state[tally_offset + SHARE_COUNT] += 1.0
+        step = averaging_step(state[tally_offset + SHARE_COUNT], MIN_CORE_STEP)
         flag = 1.0 if rejected else 0.0
-        share = own[tally + SHARE] + step * (flag - own[tally + SHARE])
-        own[tally + SHARE] = OFTEN if share > OFTEN else at_least(share, RARELY)
-        own[tally + LATELY] += (flag - own[tally + LATELY]) * (1.0 / LONG)
+        share = state[tally_offset + REJECTED_SHARE] + step * (flag - state[tally_offset + REJECTED_SHARE])
+        state[tally_offset + REJECTED_SHARE] = (
+            MAX_REJECTED_SHARE if share > MAX_REJECTED_SHARE else maximum(share, MIN_REJECTED_SHARE)
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] += (flag - state[tally_offset + RECENT_REJECTED_SHARE]) * (
+            1.0 / MAJORITY_WINDOW_POINTS
+        )
         if not rejected:
-            own[tally + IN_CORE] += 1.0
-            advance(own, point, hyper, work, step_of(own[tally + IN_CORE], SLOWLY), missing)
+            state[tally_offset + CORE_COUNT] += 1.0
+            advance(state, point, hyper, work, averaging_step(state[tally_offset + CORE_COUNT], MIN_CORE_STEP), missing)
             return False
-        own[tally + IN_COMPANION] += 1.0
-        step = step_of(own[tally + IN_COMPANION], COMPANIONS_STEP)
-        variances = work[areas:]
+        state[tally_offset + OUTLIER_COUNT] += 1.0
+        step = averaging_step(state[tally_offset + OUTLIER_COUNT], MIN_OUTLIER_STEP)
+        variances = work[variances_offset:]
         for i in range(d):
             variances[i] = 0.0
         for k in range(K):
-            spread(own, K + k * size, d, variances, own[k])
-        advance_one(own[companion:], point, hyper, work[core_area:], step, missing)
-        widen(own, companion + 1, d, variances, step * NARROWEST)
-        return own[tally + LATELY] > 0.5
+            add_variances(state, K + k * size, d, variances, state[k])
+        advance_outlier(state[outlier_offset:], point, hyper, work[core_work_size:], step, missing)
+        regularize(state, outlier_offset + 1, d, variances, step * MIN_OUTLIER_VARIANCE_RATIO)
+        return state[tally_offset + RECENT_REJECTED_SHARE] > 0.5
 
     @kernel
-    def swap(own: Vector) -> None:
+    def swap_core(state: Vector) -> None:
         for i in range(1 + size):
-            own[i], own[companion + i] = own[companion + i], own[i]
-        new, old = own[tally + IN_COMPANION], own[tally + IN_CORE]
-        own[tally + IN_CORE], own[tally + IN_COMPANION] = (new if new < LONG else LONG), old
-        own[tally + LATELY] = 0.0
+            state[i], state[outlier_offset + i] = state[outlier_offset + i], state[i]
+        new, old = state[tally_offset + OUTLIER_COUNT], state[tally_offset + CORE_COUNT]
+        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
+            (new if new < MAJORITY_WINDOW_POINTS else MAJORITY_WINDOW_POINTS),
+            old,
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
 
     @kernel
-    def install(own: Vector, new: Vector) -> None:
+    def replace_core(state: Vector, new: Vector) -> None:
         mass = 0.0
         for k in range(K):
-            mass += own[k]
+            mass += state[k]
             if k == 0:
                 for i in range(size):
-                    own[companion + 1 + i] = own[K + i]
+                    state[outlier_offset + 1 + i] = state[K + i]
             else:
-                advance_component(own, companion + 1, own, K + k * size, d, own[k] / mass, True)
-        for i in range(companion):
-            own[i] = new[i]
-        own[tally + IN_CORE], own[tally + IN_COMPANION] = FRESH, own[tally + IN_CORE]
-        own[tally + LATELY] = 0.0
+                advance_component(state, outlier_offset + 1, state, K + k * size, d, state[k] / mass, True)
+        for i in range(outlier_offset):
+            state[i] = new[i]
+        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
+            NEW_CORE_POINTS,
+            state[tally_offset + CORE_COUNT],
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
 
-    return View(layout, areas + d, assess, learn, swap, install)
+    return DensityScorer(layout, variances_offset + d, score, learn, swap_core, replace_core)
 
 
 def log_height(observed: int) -> float:
     """log of the density of Student's t at its centre, for a unit scale in so many dimensions."""
-    half = 0.5 * (FREEDOM + observed)
-    return math.lgamma(half) - math.lgamma(0.5 * FREEDOM) - 0.5 * observed * math.log(FREEDOM * math.pi)
+    half = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
+    return (
+        math.lgamma(half)
+        - math.lgamma(0.5 * STUDENT_DEGREES_OF_FREEDOM)
+        - 0.5 * observed * math.log(STUDENT_DEGREES_OF_FREEDOM * math.pi)
+    )
 
 
 @kernel
-def log_sum(a: float, b: float) -> float:
+def log_add_exp(a: float, b: float) -> float:
     """log(e^a + e^b)."""
     high, low = (a, b) if a > b else (b, a)
     return high + log(1.0 + exp(low - high))

@@ -13,40 +13,40 @@ from typing import Any
 import numpy as np
 
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import step_of
+from holdfast.scheme.elementary import averaging_step
 from holdfast.scheme.state import Layout, Vector
 
-LONG = 8
-SLOWLY = 0.0005
-CUT = 3.0  # standard deviations
-SURE = 1000.0  # points before anything is said
-UNSETTLED = 200.0  # points after a change that are not looked at
-MUCH = 0.1  # an autocorrelation that breaks the promise
+LONG_LAG = 8
+MIN_STEP = 0.0005
+MAX_RESIDUAL_SD = 3.0  # standard deviations
+MIN_REPORT_POINTS = 1000.0  # points before anything is said
+SETTLING_POINTS = 200.0  # points after a change that are not looked at
+AUTOCORRELATION_THRESHOLD = 0.1  # an autocorrelation that breaks the promise
 
 # for each coordinate: variance, covariances at lag 1 and at LONG, then of sizes: mean, variance, covariance at lag 1;
 # then the last residuals, the latest first. Last of all the points to be passed over, and the points counted.
-VARIANCE, NEXT, LATER, SIZE, SIZES_VARIANCE, SIZES_NEXT, LAST = range(7)
-PER_VARIABLE = LAST + LONG
-PAUSE, COUNT = -2, -1
+VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, MEAN_ABS, ABS_VARIANCE, ABS_COVARIANCE_LAG_1, LAST_RESIDUALS = range(7)
+VALUES_PER_VARIABLE = LAST_RESIDUALS + LONG_LAG
+PAUSE_POINTS, COUNT = -2, -1
 
 
-def whiteness_fields(d: int) -> dict[str, tuple[int, ...]]:
+def diagnostics_fields(d: int) -> dict[str, tuple[int, ...]]:
     """What is kept."""
-    return {"whiteness": (PER_VARIABLE * d + 2,)}
+    return {"whiteness": (VALUES_PER_VARIABLE * d + 2,)}
 
 
 @dataclass(frozen=True, eq=False)
-class Whiteness:
+class ResidualDiagnostics:
     """The compiled function."""
 
     learn: Callable[..., Any]
     """(theta, residual): one more residual, NaN where a coordinate is missing."""
 
 
-def whiteness_functions(layout: Layout, d: int) -> Whiteness:
+def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
     """For a stream whose fields lie in theta as `layout` says."""
-    at = layout.at("whiteness")
-    pause, count = at + PER_VARIABLE * d, at + PER_VARIABLE * d + 1
+    offset = layout.offset("whiteness")
+    pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
 
     @kernel
     def learn(theta: Vector, residual: Vector) -> None:
@@ -54,46 +54,53 @@ def whiteness_functions(layout: Layout, d: int) -> Whiteness:
             theta[pause] -= 1.0
             return
         theta[count] += 1.0
-        step = step_of(theta[count] + 1.0, SLOWLY)
+        step = averaging_step(theta[count] + 1.0, MIN_STEP)
         for i in range(d):
-            own, x = at + PER_VARIABLE * i, residual[i]
+            base, x = offset + VALUES_PER_VARIABLE * i, residual[i]
             if x == x:
-                square = theta[own + VARIANCE]
-                if x * x > CUT * CUT * square and theta[count] > 10.0:
-                    x = CUT * square**0.5 * (1.0 if x > 0.0 else -1.0)
-                size, before = abs(x) - theta[own + SIZE], abs(theta[own + LAST]) - theta[own + SIZE]
-                theta[own + VARIANCE] += step * (x * x - square)
-                theta[own + NEXT] += step * (x * theta[own + LAST] - theta[own + NEXT])
-                theta[own + LATER] += step * (x * theta[own + LAST + LONG - 1] - theta[own + LATER])
-                theta[own + SIZE] += step * size
-                theta[own + SIZES_VARIANCE] += step * (size * size - theta[own + SIZES_VARIANCE])
-                theta[own + SIZES_NEXT] += step * (size * before - theta[own + SIZES_NEXT])
-            for j in range(LONG - 1, 0, -1):
-                theta[own + LAST + j] = theta[own + LAST + j - 1]
-            theta[own + LAST] = x if x == x else 0.0
+                square = theta[base + VARIANCE]
+                if x * x > MAX_RESIDUAL_SD * MAX_RESIDUAL_SD * square and theta[count] > 10.0:
+                    x = MAX_RESIDUAL_SD * square**0.5 * (1.0 if x > 0.0 else -1.0)
+                size, before = (
+                    abs(x) - theta[base + MEAN_ABS],
+                    abs(theta[base + LAST_RESIDUALS]) - theta[base + MEAN_ABS],
+                )
+                theta[base + VARIANCE] += step * (x * x - square)
+                theta[base + COVARIANCE_LAG_1] += step * (
+                    x * theta[base + LAST_RESIDUALS] - theta[base + COVARIANCE_LAG_1]
+                )
+                theta[base + COVARIANCE_LONG_LAG] += step * (
+                    x * theta[base + LAST_RESIDUALS + LONG_LAG - 1] - theta[base + COVARIANCE_LONG_LAG]
+                )
+                theta[base + MEAN_ABS] += step * size
+                theta[base + ABS_VARIANCE] += step * (size * size - theta[base + ABS_VARIANCE])
+                theta[base + ABS_COVARIANCE_LAG_1] += step * (size * before - theta[base + ABS_COVARIANCE_LAG_1])
+            for j in range(LONG_LAG - 1, 0, -1):
+                theta[base + LAST_RESIDUALS + j] = theta[base + LAST_RESIDUALS + j - 1]
+            theta[base + LAST_RESIDUALS] = x if x == x else 0.0
 
-    return Whiteness(learn)
+    return ResidualDiagnostics(learn)
 
 
-def pause_whiteness(whiteness: Vector, variable: int, ratio: float) -> None:
+def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
     """After a change: residuals are not looked at until everything has settled.
 
     ratio: of the new spread of a variable to the old one, by which what is known of it is told anew.
     """
-    whiteness[PAUSE] = UNSETTLED
-    own = whiteness[:PAUSE].reshape(-1, PER_VARIABLE)[variable]
-    own[[VARIANCE, NEXT, LATER, SIZES_VARIANCE, SIZES_NEXT]] *= ratio * ratio
-    own[SIZE] *= ratio
-    own[LAST:] *= ratio
+    state[PAUSE_POINTS] = SETTLING_POINTS
+    moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)[variable]
+    moments[[VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, ABS_VARIANCE, ABS_COVARIANCE_LAG_1]] *= ratio * ratio
+    moments[MEAN_ABS] *= ratio
+    moments[LAST_RESIDUALS:] *= ratio
 
 
 @dataclass(frozen=True)
-class Remembers:
+class AutocorrelationReport:
     """The autocorrelations of one coordinate's residuals: at lag 1, at lag `LONG`, and of their sizes at lag 1."""
 
-    next: float
-    later: float
-    size: float
+    lag_1: float
+    long_lag: float
+    abs_lag_1: float
 
     def advice(self, lags: int = 0, season: int = 0) -> str | None:
         """What to do about it, in words; None if nothing has to be done. lags, season: what it has been told.
@@ -104,27 +111,31 @@ class Remembers:
         depends on more than the last value (autocorrelation -0.20 is left at lag 1): give lags=2 or more, or its season
         """
         more = f"lags={max(lags + 1, 2)} or more"
-        if abs(self.later) > MUCH:
-            lag = f"autocorrelation {self.later:.2f} is left at lag {LONG}"
+        if abs(self.long_lag) > AUTOCORRELATION_THRESHOLD:
+            lag = f"autocorrelation {self.long_lag:.2f} is left at lag {LONG_LAG}"
             if season:
                 return f"has a memory beyond its season ({lag}): give {more}, or watch differences"
             return f"has a season or a long memory ({lag}): give season=…, or {more}"
-        if abs(self.next) > MUCH:
-            lag = f"autocorrelation {self.next:.2f} is left at lag 1"
+        if abs(self.lag_1) > AUTOCORRELATION_THRESHOLD:
+            lag = f"autocorrelation {self.lag_1:.2f} is left at lag 1"
             past = f"the last {lags} values" if lags > 1 else "the last value"
             return f"depends on more than {past} ({lag}): give {more}" + (", or its season" if not season else "")
-        if self.size > MUCH:
-            sizes = f"autocorrelation {self.size:.2f} of sizes"
+        if self.abs_lag_1 > AUTOCORRELATION_THRESHOLD:
+            sizes = f"autocorrelation {self.abs_lag_1:.2f} of sizes"
             return f"has a spread that comes in clusters ({sizes}): expect more alarms than promised"
         return None
 
 
-def remembers(whiteness: Vector) -> list[Remembers] | None:
+def autocorrelation_report(state: Vector) -> list[AutocorrelationReport] | None:
     """For each coordinate; None while too few points have come."""
-    if whiteness[COUNT] < SURE:
+    if state[COUNT] < MIN_REPORT_POINTS:
         return None
-    parts = whiteness[:PAUSE].reshape(-1, PER_VARIABLE)
-    variance = np.maximum(parts[:, VARIANCE], 1e-300)
-    sizes = np.maximum(parts[:, SIZES_VARIANCE], 1e-300)
-    ratios = (parts[:, NEXT] / variance, parts[:, LATER] / variance, parts[:, SIZES_NEXT] / sizes)
-    return [Remembers(*map(float, three)) for three in zip(*ratios, strict=True)]
+    moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)
+    variance = np.maximum(moments[:, VARIANCE], 1e-300)
+    sizes = np.maximum(moments[:, ABS_VARIANCE], 1e-300)
+    ratios = (
+        moments[:, COVARIANCE_LAG_1] / variance,
+        moments[:, COVARIANCE_LONG_LAG] / variance,
+        moments[:, ABS_COVARIANCE_LAG_1] / sizes,
+    )
+    return [AutocorrelationReport(*map(float, three)) for three in zip(*ratios, strict=True)]

@@ -18,7 +18,7 @@ LONG = {
     "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
     "promise": "alarms on stable streams against the promised rate; an hour",
     "delays": "points until a change alarm, against CUSUM and rivals",
-    "lean": 'SRA(memory="lean") beside SRA(): bytes, times, alarms, delays',
+    "compact": 'SRA(memory="compact") beside SRA(): bytes, times, alarms, delays',
     "fleet": "many streams: updates a second, bytes, dataframes, files; 4 GB",
     "detect": "`holdfast detect` on 10^7 rows: rows a second, memory",
     "crash": "kill -9 at 50 moments of a watch, from a file and JetStream",

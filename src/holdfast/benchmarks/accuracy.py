@@ -52,7 +52,7 @@ def rows(
         assert stream.means is not None
         assert isinstance(stream.change_points, list)
         errors.append(segment_mse(means, stream.means, stream.change_points[0]))
-        dropped.append(model.n_dropped / model.n_seen)
+        dropped.append(model.n_rejected / model.n_seen)
     table = np.array(errors)
     title = f"{name}, {dim}-D {make.__name__.removeprefix('make_')}"
     figures = [

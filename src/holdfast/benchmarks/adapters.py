@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.benchmarks.errors import drifts_of_errors
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import Job, best_times
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.learners import SRA
 from holdfast.models import LinearRegression, LogisticRegression
 
@@ -44,7 +44,7 @@ def measure(quick: bool) -> list[Figure]:
 
 def of_river(rows: Any) -> dict[str, Pair]:
     """One dict after another, and one number after another."""
-    with needed_for("this benchmark", "river"):
+    with optional_import("this benchmark", "river"):
         from holdfast.adapters.river import AnomalyDetector, DriftDetector
     detector, drift, core, level = AnomalyDetector(), DriftDetector(), SRA(), SRA()
     points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
@@ -69,7 +69,7 @@ def of_river(rows: Any) -> dict[str, Pair]:
 
 def of_sklearn(rows: Any) -> dict[str, Pair]:
     """One batch after another."""
-    with needed_for("this benchmark", "sklearn"):
+    with optional_import("this benchmark", "sklearn"):
         from holdfast.adapters.sklearn import (
             OnlineGaussianMixture,
             OutlierDetector,
@@ -88,7 +88,7 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
     )
     scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
     core, other = SRA(), SRA()
-    linear, logistic = regressor._learner(LinearRegression), classifier._learner(LogisticRegression)
+    linear, logistic = regressor._make_learner(LinearRegression), classifier._make_learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
             lambda: each(detector.partial_fit, batches),
@@ -96,11 +96,11 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
         ),
         "scikit-learn OutlierDetector, predict": (
             lambda: each(detector.predict, batches),
-            lambda: each(lambda batch: core.assess(batch, alone=True), batches),
+            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn StreamScores, transform": (
             lambda: each(scores.transform, batches),
-            lambda: each(lambda batch: core.assess(batch, alone=True), batches),
+            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
         ),
         "scikit-learn OnlineGaussianMixture, partial_fit": (
             lambda: each(mixture.partial_fit, batches),
@@ -119,7 +119,7 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
 
 def of_sktime(values: Any) -> dict[str, Pair]:
     """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
-    with needed_for("this benchmark", "sktime"):
+    with optional_import("this benchmark", "sktime"):
         import pandas as pd
 
         from holdfast.adapters.sktime import AnomalyDetector, ChangePointDetector

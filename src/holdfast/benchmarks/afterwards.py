@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from holdfast.benchmarks.stubborn import Client, Rows
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.learners import SRA
-from holdfast.server.live.desk import Desk
+from holdfast.server.live.desk import GroupProcessor
 from holdfast.server.store import Store
 from holdfast.server.store.alarms import find_alarms
-from holdfast.server.store.blocks import TIMED, Block
-from holdfast.server.store.points import points_between
-from holdfast.server.store.tables import CONDENSED
+from holdfast.server.store.blocks import TIME_GIVEN_BIT, PointBlock
+from holdfast.server.store.points import read_points
+from holdfast.server.store.tables import BUCKETS_TABLE
 
-with needed_for("this benchmark", "server"):
+with optional_import("this benchmark", "server"):
     from sqlalchemy import Connection, func, select
 
 ALL = 2**53  # more than there are
@@ -48,8 +48,8 @@ def look(place: str, clients: Sequence[Client]) -> Aftermath:
     """At a store that no server has open."""
     found, store = Aftermath(), Store(place)
     try:
-        desk = Desk(store, SRA(), ALL)
-        with store.reading() as connection:
+        desk = GroupProcessor(store, SRA(), ALL)
+        with store.read_connection() as connection:
             for client in clients:
                 _look_at(found, client, desk, connection)
     finally:
@@ -57,28 +57,28 @@ def look(place: str, clients: Sequence[Client]) -> Aftermath:
     return found
 
 
-def _look_at(found: Aftermath, client: Client, desk: Desk, connection: Connection) -> None:
-    expected, stream = client.rows(), desk.board.get(client.key)
+def _look_at(found: Aftermath, client: Client, desk: GroupProcessor, connection: Connection) -> None:
+    expected, stream = client.rows(), desk.registry.get(client.key)
     if stream is None:
         found.lost += len(expected)
         return
-    number, width, first = stream.entry.number, client.width, stream.first_row
-    points = points_between(connection, number, first, ALL, width)
+    number, width, first = stream.entry.id, client.width, stream.first_row
+    points = read_points(connection, number, first, ALL, width)
     _count(found, points.values, expected[first:])
-    own = select(func.sum(CONDENSED.c.n)).where(CONDENSED.c.stream == number)
+    own = select(func.sum(BUCKETS_TABLE.c.n)).where(BUCKETS_TABLE.c.stream == number)
     in_buckets = int(connection.execute(own).scalar() or 0)
     found.lost += max(0, first - in_buckets)
     found.doubled += max(0, in_buckets - first)
-    found.hold("points, in order", points.first == first and _same(points.values, expected[first:]))
+    found.hold("points, in order", points.first_row == first and _same(points.values, expected[first:]))
 
     alone = SRA()
     trace = alone.process(expected)
     untimed = np.zeros(len(expected), bool)
-    whole = Block.of(0, [""] * len(expected), untimed, expected, trace)
+    whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace)
     found.hold("scores", _came_to(points) == _came_to(whole[first:]))
-    ours = desk.fleets.of(width, number)
+    ours = desk.models.get(width, number)
     found.hold("states", ours is not None and ours.to_bytes() == alone.to_bytes())
-    _, alarms = find_alarms(connection, stream=number, is_open=None, before=None, limit=ALL)
+    _, alarms = find_alarms(connection, stream_id=number, is_open=None, before=None, limit=ALL)
     raised = [(alarm.kind, alarm.row, alarm.onset) for alarm in trace.alarms]
     found.hold("alarms", [_in_short(alarm) for alarm in reversed(alarms)] == raised)
     found.hold("alarms", {_in_short(alarm) for alarm in client.alarms} <= set(raised))
@@ -97,9 +97,9 @@ def _same(one: Rows, other: Rows) -> bool:
     return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
-def _came_to(points: Block) -> bytes:
+def _came_to(points: PointBlock) -> bytes:
     """What the points of a block came to."""
-    columns = (points.score, points.change_score, points.p_value, points.fates & ~TIMED)
+    columns = (points.score, points.change_score, points.p_value, points.outcomes & ~TIME_GIVEN_BIT)
     return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
 
 

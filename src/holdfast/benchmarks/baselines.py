@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.extras import needed_for
-from holdfast.scheme.compiling import compiled
+from holdfast.extras import optional_import
+from holdfast.scheme.compiling import jit_entry_point
 
 FloatArray = npt.NDArray[np.float64]
 PIVOT = 1e-6  # of a variance: the least that may be left of it when the variables before it are known
@@ -46,7 +46,7 @@ def half_space_trees(
     y: FloatArray, n_trees: int = 25, height: int = 8, window_size: int = 250, seed: int = 0
 ) -> FloatArray:
     """Score points (T, d) by river's HalfSpaceTrees, each variable scaled to its range so far."""
-    with needed_for("this benchmark", "bench"):
+    with optional_import("this benchmark", "bench"):
         from river.anomaly import HalfSpaceTrees
         from river.preprocessing import MinMaxScaler
     scaler = MinMaxScaler()
@@ -103,5 +103,5 @@ def _window_gaussian_loop(y: Any, rows: int) -> Any:
     return scores
 
 
-_exponential_gaussian = compiled(_exponential_gaussian_loop, allocates=True)
-_window_gaussian = compiled(_window_gaussian_loop, allocates=True)
+_exponential_gaussian = jit_entry_point(_exponential_gaussian_loop, allocates=True)
+_window_gaussian = jit_entry_point(_window_gaussian_loop, allocates=True)

@@ -12,7 +12,7 @@ from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.scenarios import FloatArray, places
 from holdfast.benchmarks.timing import best_times
 from holdfast.errors import HoldfastWarning
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.learners import SRA, StochasticApproximation
 
 TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's ADWIN.update in the same run"
@@ -24,7 +24,7 @@ LEARNT = 2000  # rows learnt before the clock starts
 
 def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> list[Figure]:
     """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
-    with needed_for("this benchmark", "bench"):
+    with optional_import("this benchmark", "bench"):
         from river.drift import ADWIN
     n, rounds = (5_000, 3) if quick else (100_000, 5)
     numbers = calm(n, 1, 1)[:, 0].tolist()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.learners.checkpoint import unsealed
+from holdfast.learners.checkpoint import unpack_container
 
 STARTING = 0.2  # share of the kills that come while it is still starting
 STARTS_IN = 2.0  # seconds, about
@@ -91,7 +91,7 @@ class Watch:
 
     def newest(self) -> tuple[Any, Any, bytes]:
         """Its last checkpoint: counts but for those of checkpoints, position of the source, and state."""
-        header, body = unsealed(max((self.folder / "state").glob("checkpoint-*.hf")).read_bytes())
+        header, body = unpack_container(max((self.folder / "state").glob("checkpoint-*.hf")).read_bytes())
         header["tally"].pop("checkpoints")
         return header["tally"], header["position"], bytes(body)
 

@@ -14,7 +14,7 @@ from holdfast.benchmarks.scenarios import APART, FloatArray
 from holdfast.benchmarks.timing import Job
 from holdfast.errors import HoldfastWarning
 from holdfast.fleet import Fleet
-from holdfast.fleet.roster import Streams
+from holdfast.fleet.roster import StreamSnapshot
 from holdfast.learners import SRA, StochasticApproximation
 
 IN_TRUTH = 64  # streams that learn; a million starts would take minutes
@@ -58,13 +58,13 @@ class Kind:
         return learner
 
     @cached_property
-    def learnt(self) -> Streams:
+    def learnt(self) -> StreamSnapshot:
         """Streams that have started, each from points of its own."""
         rng, rows = np.random.default_rng(0), self.points(50 * LEARNT)
         fleet = Fleet(self.model())
         for _ in range(LEARNT):
             fleet.update(np.arange(IN_TRUTH), rows[rng.integers(len(rows), size=IN_TRUTH)])
-        return fleet._roster.all_streams()
+        return fleet._membership.all_streams()
 
     @property
     def bytes(self) -> int:
@@ -79,8 +79,8 @@ class Kind:
             own = states[first : first + IN_TRUTH]
             own[:] = learnt.states[: len(own)]
         fleet = Fleet(self.model())
-        fleet._calls.open(self.dim, None)
-        fleet._roster.fill(Streams(list(keys), states, learnt.starts, learnt.seen))
+        fleet._executor.set_width(self.dim, None)
+        fleet._membership.restore(StreamSnapshot(list(keys), states, learnt.start_buffers, learnt.last_seen))
         return fleet
 
     def ticks(self, n_streams: int) -> tuple[Job, int]:
@@ -121,4 +121,4 @@ def autopilot(components: int = 1, **settings: Any) -> Kind:
 def autopilots() -> dict[str, Kind]:
     """The autopilot for one and two components, and the lean one."""
     kinds = {f"autopilot, K={K}, d=1": autopilot(K) for K in (1, 2)}
-    return kinds | {"lean autopilot, K=1, d=1": autopilot(memory="lean")}
+    return kinds | {"lean autopilot, K=1, d=1": autopilot(memory="compact")}

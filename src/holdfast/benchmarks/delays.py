@@ -19,8 +19,8 @@ from holdfast.benchmarks.promise import REACH
 from holdfast.benchmarks.promise import ours as alarms_of_ours
 from holdfast.checks import FloatArray
 from holdfast.detectors import KSWIN, RiverPageHinkley
-from holdfast.extras import needed_for
-from holdfast.scheme.compiling import compiled
+from holdfast.extras import optional_import
+from holdfast.scheme.compiling import jit_entry_point
 
 TITLE = "points until a change alarm, one variable, median; every method with as many false alarms"
 
@@ -82,7 +82,7 @@ def cusum(ratios: FloatArray, scores: FloatArray) -> None:
         scores[t] = total
 
 
-compiled_cusum = compiled(cusum, releases_gil=True)
+compiled_cusum = jit_entry_point(cusum, releases_gil=True)
 
 
 def optimal(kind: Kind, share: float) -> Scores:
@@ -103,7 +103,7 @@ def optimal(kind: Kind, share: float) -> Scores:
 
 def focus(clip: float = math.inf) -> Scores:
     """FOCuS for a mean that is not known and a variance that is, on data clipped as told."""
-    with needed_for("FOCuS", "rivals"):
+    with optional_import("FOCuS", "rivals"):
         from changepoint_online import Focus, Gaussian
 
     def scores(y: FloatArray) -> FloatArray:
@@ -119,7 +119,7 @@ def focus(clip: float = math.inf) -> Scores:
 
 def adwin(delta: float) -> Scores:
     """River's ADWIN, looking at every point: 1 where it detects a change."""
-    with needed_for("this benchmark", "bench"):
+    with optional_import("this benchmark", "bench"):
         from river.drift import ADWIN
 
     def scores(y: FloatArray) -> FloatArray:

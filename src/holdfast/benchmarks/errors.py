@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.benchmarks.figure import Figure
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
 RISES = ((0.05, 0.2), (0.1, 0.2), (0.2, 0.35), (0.1, 0.9))
 CALM, AFTER = 2_000, 2_000  # errors before the rise, and after it
@@ -17,7 +17,7 @@ UNSEEN = 1_000  # the first seed: the size of a block was chosen on streams of s
 
 def drifts_of_errors(quick: bool) -> list[Figure]:
     """Of each rise: how many of the streams it was found in, the median delay, and false alarms before it."""
-    with needed_for("this benchmark", "river"):
+    with optional_import("this benchmark", "river"):
         from river import drift
 
         from holdfast.adapters.river import DriftDetector

@@ -17,13 +17,13 @@ from holdfast.benchmarks.crowd import SPARE, Kind, autopilots, in_turn, plain
 from holdfast.benchmarks.figure import Figure, power_of_ten
 from holdfast.benchmarks.timing import Job, best_times
 from holdfast.fleet import Fleet
-from holdfast.fleet.crew import Answers
-from holdfast.fleet.plain_crew import PlainCrew
-from holdfast.fleet.turns import Turns
+from holdfast.fleet.crew import ResultBuffer
+from holdfast.fleet.plain_crew import SRABackend
+from holdfast.fleet.turns import PointSchedule
 from holdfast.scheme.lanes import LANES
-from holdfast.threads import cores, share
+from holdfast.threads import n_threads, parallel_for
 
-TITLE = f"{cores()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
+TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
 OUTLIERS = 0.01
 MEMORY = 3e9  # bytes, the most that the states of one fleet take here
 GOALS = {"autopilot": 3000, "lean autopilot": 512}  # bytes a stream
@@ -73,20 +73,22 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
     And what no code can be quicker than: the states come from memory and go there.
     """
-    crew, states, n = fleet._calls.crew, fleet._roster.store.states, len(fleet)
-    assert isinstance(crew, PlainCrew)
-    assert crew.many.run is not None
-    turns, answers = Turns.of(np.arange(n), n), Answers.to(n, crew.n_results)
+    crew, states, n = fleet._executor.backend, fleet._membership.state_matrix.states, len(fleet)
+    assert isinstance(crew, SRABackend)
+    assert crew.kernels.run_lanes is not None
+    turns, answers = PointSchedule.from_rows(np.arange(n), n), ResultBuffer.allocate(n, crew.n_results)
     points = np.ascontiguousarray(rows[:n])
-    given = (states, turns.streams, turns.begins, turns.counts, turns.order, points, crew.settings)
-    room, told = np.empty(crew.many.block_size), (answers.results[:, 0], answers.fates)
-    on_lanes = (*given, room, np.empty(LANES, np.int64), turns.in_order, *told)
+    given = (states, turns.streams, turns.starts, turns.counts, turns.order, points, crew.settings)
+    room, told = np.empty(crew.kernels.block_size), (answers.values[:, 0], answers.outcomes)
+    on_lanes = (*given, room, np.empty(LANES, np.int64), turns.is_in_order, *told)
     jobs: dict[str, Job] = {
-        "lanes, one core": partial(crew.many.run, *on_lanes),
-        "lanes, all cores": partial(crew.run_side_by_side, states, turns, points, answers),
-        "scalar, one core": partial(crew.many.run_in_turn, *given, np.empty(crew.many.work_size), *told),
-        "scalar, all cores": partial(crew.run_in_turn, states, turns, points, answers),
-        "memory": partial(share, lambda part: np.multiply(part, 1.0, out=part), np.array_split(states, cores())),
+        "lanes, one core": partial(crew.kernels.run_lanes, *on_lanes),
+        "lanes, all cores": partial(crew.run_in_lanes, states, turns, points, answers),
+        "scalar, one core": partial(crew.kernels.run_sequential, *given, np.empty(crew.kernels.work_size), *told),
+        "scalar, all cores": partial(crew.run_sequential, states, turns, points, answers),
+        "memory": partial(
+            parallel_for, lambda part: np.multiply(part, 1.0, out=part), np.array_split(states, n_threads())
+        ),
     }
     for job in jobs.values():  # compiled
         job()

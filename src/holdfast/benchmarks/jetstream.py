@@ -43,11 +43,11 @@ def backlog(together: int, messages: int) -> list[Figure]:
             began.append(time.perf_counter())
 
         import holdfast as hf
-        from holdfast.streams import source_at
+        from holdfast.streams import open_source
 
-        source = source_at(f"{url}/{SUBJECT}", follow=False)
+        source = open_source(f"{url}/{SUBJECT}", follow=False)
         outcome = hf.run(source, hf.SRA(), [told, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop)
-        rate = (outcome.tally.points - together) / (began[-1] - began[0])
+        rate = (outcome.stats.points - together) / (began[-1] - began[0])
     goal = 20_000.0 if together > 1 else None
     return [Figure(f"backlog, {together} a message: points", rate, "a second", at_least=goal)]
 
@@ -88,13 +88,13 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
 def latency(a_second: float, seconds: float) -> list[Figure]:
     """Single points: from being published until the result is told."""
     import holdfast as hf
-    from holdfast.streams import source_at
-    from holdfast.streams.results import Results
+    from holdfast.streams import open_source
+    from holdfast.streams.results import BatchResult
 
     delays: list[float] = []
     stop = threading.Event()
 
-    def told(results: Results) -> None:
+    def told(results: BatchResult) -> None:
         now = time.time()
         assert results.batch.times is not None
         delays.extend((now - results.batch.times).tolist())
@@ -102,7 +102,7 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
         flow = _start(publish_in_pace, url, a_second, seconds, _stamped)
         watch = threading.Thread(
-            target=lambda: hf.run(source_at(f"{url}/{SUBJECT}"), hf.SRA(), told, Path(name) / "state", stop=stop)
+            target=lambda: hf.run(open_source(f"{url}/{SUBJECT}"), hf.SRA(), told, Path(name) / "state", stop=stop)
         )
         watch.start()
         flow.join()

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.autopilot.sizes import SIZES
+from holdfast.autopilot.sizes import MEMORY_PROFILES
 from holdfast.benchmarks.cost import LEARNT, calm
 from holdfast.benchmarks.delays import BEFORE, FAR, Kind, changed
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.promise import alarms_of, observed
 from holdfast.benchmarks.timing import best_times
 from holdfast.learners import SRA
-from holdfast.learners.watching import make_watch
-from holdfast.scheme.state import HEADER, places_of
+from holdfast.learners.watching import make_auto_stream_kernels
+from holdfast.scheme.state import HEADER_SIZE, n_float64_slots
 
-TITLE = "SRA(memory='lean') beside SRA(): bytes a stream, time a point, alarms, delays; one variable"
+TITLE = "SRA(memory='compact') beside SRA(): bytes a stream, time a point, alarms, delays; one variable"
 
-MEMORIES = ("full", "lean")
-MOST_BYTES = {("full", 1): 3000.0, ("full", 2): 3000.0, ("lean", 1): 512.0}
+MEMORIES = ("full", "compact")
+MOST_BYTES = {("full", 1): 3000.0, ("full", 2): 3000.0, ("compact", 1): 512.0}
 MOST_TIME = 500.0  # ns a point
 KINDS = (
     Kind(".5 sd", 0.5, 1.0),
@@ -36,8 +36,8 @@ STREAMS = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd", "AR(1) 
 
 def bytes_of(memory: str, K: int, d: int = 1) -> int:
     """Of a stream that has started: header and theta."""
-    watch = make_watch("full", K, d, sizes=SIZES[memory])
-    return 8 * (HEADER + places_of(watch.layout.size, watch.sizes.number))
+    watch = make_auto_stream_kernels("full", K, d, sizes=MEMORY_PROFILES[memory])
+    return 8 * (HEADER_SIZE + n_float64_slots(watch.layout.size, watch.profile.dtype))
 
 
 class Noticed(NamedTuple):
@@ -68,12 +68,12 @@ def delays(quick: bool) -> Iterator[Figure]:
             for memory, each in found.items():
                 yield Figure(f"{label}: {memory}", each.delay, "points")
                 yield Figure(f"{label}: {memory}, noticed", 100.0 * each.share, "%")
-            yield Figure(f"{label}: lean over full", found["lean"].delay / found["full"].delay, "×")
+            yield Figure(f"{label}: lean over full", found["compact"].delay / found["full"].delay, "×")
 
 
 def promise(quick: bool) -> Iterator[Figure]:
     """Of the lean one."""
-    alarms, points = alarms_of(memory="lean"), 100_000 if quick else 5_000_000
+    alarms, points = alarms_of(memory="compact"), 100_000 if quick else 5_000_000
     for name in STREAMS:
         for far in (1e-3, 1e-4):
             for share in (0.0, 0.05):
@@ -95,7 +95,7 @@ def times(quick: bool) -> Iterator[Figure]:
             learners[memory, K] = lambda learner=learner, rows=rows: learner.process(rows)
     jobs = {f"process, {memory}, K={K}": job for (memory, K), job in learners.items()}
     for name, seconds in best_times(jobs, rounds).items():
-        yield Figure(name, seconds / n * 1e9, "ns a point", MOST_TIME if "lean" in name else None)
+        yield Figure(name, seconds / n * 1e9, "ns a point", MOST_TIME if "compact" in name else None)
 
 
 def measure(quick: bool) -> list[Figure]:

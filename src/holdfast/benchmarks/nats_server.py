@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import MissingExtraError
-from holdfast.extras import require
+from holdfast.extras import require_installed
 
 SUBJECT = "points"
 
@@ -58,7 +58,7 @@ class Server:
 
 def require_client() -> None:
     """Says so where it is missing."""
-    require("this benchmark", "nats", "nats")
+    require_installed("this benchmark", "nats", "nats")
 
 
 def nats_server(folder: Path, *options: str) -> Server:

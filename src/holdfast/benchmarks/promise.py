@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.alarms import change_detector, threshold_for
+from holdfast.alarms import change_detector, log_threshold
 from holdfast.benchmarks.figure import Figure
 from holdfast.checks import FloatArray
 from holdfast.learners import SRA
-from holdfast.scheme.compiling import compiled
+from holdfast.scheme.compiling import jit_entry_point
 
 TITLE = "alarms on stable streams, observed rate / promised rate"
 
@@ -58,8 +58,8 @@ def without_lock(rows: FloatArray, far: float) -> Raised:
     """The detector of changes with the promise of exchangeable points alone."""
     detector = change_detector(rows.shape[1], lock=False)
     flags = np.zeros(len(rows))
-    memory, work = np.zeros(detector.size), np.zeros(detector.work_size)
-    detector.run(memory, rows, threshold_for(far), work, flags, np.zeros(0))
+    memory, work = np.zeros(detector.state_size), np.zeros(detector.work_size)
+    detector.run(memory, rows, log_threshold(far), work, flags, np.zeros(0))
     return Raised(flags > 0.0, np.zeros(len(rows), bool))
 
 
@@ -79,7 +79,10 @@ def clustered(rows: FloatArray) -> None:
             variance = 0.05 + 0.85 * variance + 0.1 * rows[t, i] * rows[t, i]
 
 
-compiled_filtered, compiled_clustered = compiled(filtered, releases_gil=True), compiled(clustered, releases_gil=True)
+compiled_filtered, compiled_clustered = (
+    jit_entry_point(filtered, releases_gil=True),
+    jit_entry_point(clustered, releases_gil=True),
+)
 
 
 def mixture(rng: np.random.Generator, n: int, d: int) -> FloatArray:

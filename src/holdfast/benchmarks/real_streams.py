@@ -17,10 +17,10 @@ from holdfast.benchmarks.baselines import (
 )
 from holdfast.benchmarks.figure import Figure
 from holdfast.datasets import Stream, load_nab, load_skab, load_smtp, load_thyroid
-from holdfast.datasets.skab import GROUPS
+from holdfast.datasets.skab import SKAB_GROUPS
 from holdfast.errors import HoldfastWarning
 from holdfast.learners import SRA
-from holdfast.metrics import hit_area, nab_score, rank_onset, roc_auc, running_rank, without_warm_up
+from holdfast.metrics import detection_auc, drop_probation, nab_score, rank_onset, roc_auc, running_rank
 
 TITLE = "labelled windows of NAB with one threshold for all series, on the rank of the score; rows ranked by AUC"
 OURS = "SRA()"
@@ -74,7 +74,7 @@ def figures_of_windows(title: str, streams: Sequence[Stream], scores: dict[str, 
 
 def windows_found(streams: Sequence[Stream], scores: dict[str, FloatArray], warm_up: int) -> dict[str, float]:
     """NAB's score of the rank onset, and the share of windows hit against false alarms in 1000 rows."""
-    settled = [without_warm_up(scores[stream.name], warm_up) for stream in streams]
+    settled = [drop_probation(scores[stream.name], warm_up) for stream in streams]
     onset, rank = [rank_onset(each) for each in settled], [running_rank(each) for each in settled]
     labels, firsts = [], []
     for stream in streams:
@@ -84,9 +84,9 @@ def windows_found(streams: Sequence[Stream], scores: dict[str, FloatArray], warm
         firsts.append(stream.split)
     return {
         "NAB score": nab_score(onset, labels, firsts),
-        "windows hit, alarms ≤ 2": hit_area(onset, labels, firsts, 2.0),
-        "windows hit, alarms ≤ 5": hit_area(onset, labels, firsts, 5.0),
-        "windows hit, rows ≤ 20": hit_area(rank, labels, firsts, 20.0),
+        "windows hit, alarms ≤ 2": detection_auc(onset, labels, firsts, 2.0),
+        "windows hit, alarms ≤ 5": detection_auc(onset, labels, firsts, 5.0),
+        "windows hit, rows ≤ 20": detection_auc(rank, labels, firsts, 20.0),
     }
 
 
@@ -98,7 +98,7 @@ def warm_up_of(name: str) -> int:
 def figures_of_rows(methods: dict[str, Scorer]) -> list[Figure]:
     """The AUC of the rows of THYROID, SMTP and SKAB."""
     thyroid, smtp = load_thyroid(), load_smtp()
-    skab = [stream for group in GROUPS for stream in load_skab(group)]
+    skab = [stream for group in SKAB_GROUPS for stream in load_skab(group)]
     figures = []
     for title, streams, goal in (
         ("THYROID, AUC of rows from 2000 on", [thyroid], 0.982),

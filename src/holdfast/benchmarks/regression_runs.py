@@ -17,7 +17,7 @@ from holdfast.benchmarks.pairs import Kind, Pairs, linear_pairs, logistic_pairs
 from holdfast.benchmarks.regressors import Follow, Method, linear_methods, logistic_methods
 from holdfast.checks import FloatArray
 from holdfast.errors import HoldfastWarning
-from holdfast.threads import cores
+from holdfast.threads import n_threads
 
 Setting = tuple[float, float]
 Entries = dict[str, tuple[str, Setting | None]]
@@ -124,7 +124,7 @@ def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
     """All of them, in order; several: on all cores, in processes of their own."""
     if not several:
         return [outcome(run) for run in runs]
-    with ProcessPoolExecutor(cores(), multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(n_threads(), multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(outcome, runs, chunksize=4))
 
 

@@ -19,7 +19,7 @@ from holdfast.checks import FloatArray
 from holdfast.errors import MissingExtraError
 from holdfast.learners import SRA
 from holdfast.models import LinearRegression, LogisticRegression
-from holdfast.models.frame import frame_of
+from holdfast.models.frame import fit_location_scale
 
 FIRST = 50  # rows that a frame is made of
 PATIENCE = 20  # rows dropped in a row, after which the threshold is lifted
@@ -121,7 +121,7 @@ def in_units(follow: Follow) -> Follow:
     """Follows the target in units of the median and spread of its first rows."""
 
     def in_own_units(X: FloatArray, y: FloatArray) -> FloatArray:
-        reference, scale = frame_of(y[:FIRST, None])
+        reference, scale = fit_location_scale(y[:FIRST, None])
         return np.asarray(reference + scale * follow(X, (y - reference) / scale))
 
     return in_own_units

@@ -12,7 +12,7 @@ from holdfast.benchmarks.crowd import SHIFT, SPARE, in_turn, plain, points_of
 from holdfast.benchmarks.online_em import OnlineEM
 from holdfast.benchmarks.scenarios import FloatArray
 from holdfast.benchmarks.timing import Job
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
 Learn = Callable[[Any], object]
 IN_A_DICT = 1000
@@ -91,7 +91,7 @@ def dicts(rows: FloatArray) -> list[dict[str, float]]:
 
 def all_rivals() -> list[Rival]:
     """River's detectors, trees and Gaussian; PySAD's LODA; online EM in numpy; and our own learner in a dict."""
-    with needed_for("this benchmark", "bench"):
+    with optional_import("this benchmark", "bench"):
         from pysad.models import LODA
         from river import anomaly, drift, proba
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.benchmarks import NAMES, USUAL
 from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.layout import lines
-from holdfast.errors import BadInputError
-from holdfast.threads import cores
+from holdfast.errors import InvalidInputError
+from holdfast.threads import n_threads
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +29,9 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
     """
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise BadInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+        raise InvalidInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
     if path is not None and not path.absolute().parent.is_dir():
-        raise BadInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
+        raise InvalidInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
     figures: dict[str, list[Figure]] = {}
     for name in names or USUAL:
         module = import_module(f"holdfast.benchmarks.{name}")
@@ -61,6 +61,6 @@ def machine() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         "processor": platform.processor() or platform.machine(),
-        "cores": str(cores()),
+        "cores": str(n_threads()),
         **versions,
     }

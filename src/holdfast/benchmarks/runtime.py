@@ -12,9 +12,11 @@ from holdfast.benchmarks.growing import growth
 from holdfast.benchmarks.rivals import Rival, all_rivals, loop, numpy_ticks
 from holdfast.benchmarks.timing import Job, times_a_point
 from holdfast.errors import HoldfastWarning
-from holdfast.threads import cores
+from holdfast.threads import n_threads
 
-TITLE = f"update and process on one core, fleets on {cores()}; calm Gaussian streams, after the start; best of several"
+TITLE = (
+    f"update and process on one core, fleets on {n_threads()}; calm Gaussian streams, after the start; best of several"
+)
 CASES = ((1, 1), (2, 1), (5, 1), (2, 3), (2, 8), (5, 8))  # components, coordinates
 SIZES = (1_000, 100_000, 1_000_000)
 MEMORY = 4e9  # bytes, the most that the states of one fleet take here

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.checks import FloatArray
-from holdfast.scheme.compiling import compiled
+from holdfast.scheme.compiling import jit_entry_point
 
 HUBER, LOG, MODIFIED_HUBER = range(3)
 LOSSES = {"huber": HUBER, "log_loss": LOG, "modified_huber": MODIFIED_HUBER}
@@ -90,4 +90,4 @@ def _descend_loop(
         intercept -= eta * slope
 
 
-_descend = compiled(_descend_loop, allocates=True)
+_descend = jit_entry_point(_descend_loop, allocates=True)

@@ -17,10 +17,10 @@ from holdfast.benchmarks.spark_session import peak_bytes, spark_session
 from holdfast.benchmarks.spark_tasks import ANSWERED, ONE_STATE, OneByOne, PassThrough
 from holdfast.benchmarks.timing import best_times
 from holdfast.engines import spark as engine
-from holdfast.engines.spark.generations import begun
-from holdfast.engines.spark.plan import BUCKETS
-from holdfast.engines.spark.scoring import plan_of, streaming
-from holdfast.engines.spark.tasks import LearnWithState
+from holdfast.engines.spark.generations import open_checkpoint
+from holdfast.engines.spark.plan import DEFAULT_BUCKETS
+from holdfast.engines.spark.scoring import make_job_spec, process_stream
+from holdfast.engines.spark.tasks import StatefulTask
 from holdfast.fleet import Fleet
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 CORES = 2
 TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
-PLAIN, LEAN, AUTOPILOT = "SRA(gamma=4, rho=0.01)", 'SRA(memory="lean")', "SRA()"
-KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), LEAN: Kind(1, 1, memory="lean"), AUTOPILOT: Kind(1, 1)}
+PLAIN, LEAN, AUTOPILOT = "SRA(gamma=4, rho=0.01)", 'SRA(memory="compact")', "SRA()"
+KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), LEAN: Kind(1, 1, memory="compact"), AUTOPILOT: Kind(1, 1)}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
 ROWS = 1_000_000  # of a micro-batch
 KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
 ASKED = 100_000  # keys of which something is claimed
-PLANS: dict[str, type[LearnWithState]] = {"learns": LearnWithState, "passes": PassThrough}
+PLANS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
 SPEED, RATIO = "rows", "over a pass-through"
 LONG, SHORT = "a micro-batch", "a micro-batch of a tenth of the rows"
 WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
@@ -56,7 +56,7 @@ class Sizes:
     memory: str
 
 
-WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
+WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, DEFAULT_BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
 TASTE = Sizes(20_000, (1000,), (4,), (1000, 4), (LEAN,), 100, 1, "2g")
 
 
@@ -77,7 +77,7 @@ def measure(quick: bool) -> list[Figure]:
         return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
 
 
-def called(model: str, keys: int, buckets: int = BUCKETS) -> str:
+def called(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
     """What figures of the streaming plan are told under."""
     return f"{model}, {power_of_ten(keys)} keys, {buckets} buckets"
 
@@ -172,10 +172,10 @@ class Bench:
         return [Figure(f"{name}: rows", len(files) * rows / seconds, "a second")]
 
 
-def _streamed(fleet: Fleet, buckets: int, learn: type[LearnWithState], rows: DataFrame, checkpoint: str) -> DataFrame:
+def _streamed(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
     """The streaming plan, whose states are at first those of a fleet."""
-    plan = plan_of(rows, *COLUMNS, fleet.model, buckets=buckets)
-    return streaming(rows, begun(rows.sparkSession, checkpoint, plan, fleet), learn)
+    plan = make_job_spec(rows, *COLUMNS, fleet.learner, buckets=buckets)
+    return process_stream(rows, open_checkpoint(rows.sparkSession, checkpoint, plan, fleet), learn)
 
 
 def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:

@@ -16,13 +16,13 @@ from holdfast.benchmarks.spark_job import CORES
 from holdfast.benchmarks.spark_killing import BETWEEN, STARTING, WITHIN, Job
 from holdfast.benchmarks.spark_session import spark_session
 from holdfast.engines import spark as engine
-from holdfast.engines.spark.session import require_spark
+from holdfast.engines.spark.session import check_spark_installed
 from holdfast.errors import CheckpointError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TITLE = "from Parquet to Parquet, SRA(memory='lean') on text keys; 1 is equal to the last bit"
+TITLE = "from Parquet to Parquet, SRA(memory='compact') on text keys; 1 is equal to the last bit"
 BATCHES, ROWS, KEYS = 40, 20_000, 500
 KILLS, KILLS_EACH_SIDE = 10, 2
 OTHER_BUCKETS = 23
@@ -30,7 +30,7 @@ OTHER_BUCKETS = 23
 
 def measure(quick: bool) -> list[Figure]:
     """Killed again and again; and with another number of buckets between two kills."""
-    require_spark()
+    check_spark_installed()
     with tempfile.TemporaryDirectory() as name:
         folder, rng = Path(name), random.Random(0)
         write(folder / "in", *((6, ROWS // 10, KEYS // 10) if quick else (BATCHES, ROWS, KEYS)))
@@ -56,7 +56,7 @@ def rebucketed(job: Job) -> bool:
     """Moves the states of a job; False if a batch is learnt and not committed, at which that is refused."""
     with spark_session(CORES, "2g") as spark:
         try:
-            engine.rebucket(spark, job.checkpoint, OTHER_BUCKETS)
+            engine.repartition(spark, job.checkpoint, OTHER_BUCKETS)
         except CheckpointError:
             return False
         return True
@@ -93,7 +93,7 @@ class Leftover:
     def of(cls, spark: SparkSession, job: Job) -> Leftover:
         """Reads it."""
         table = spark.read.parquet(str(job.out)).toArrow().sort_by("id").combine_chunks()
-        fleet = engine.export(spark, job.checkpoint)
+        fleet = engine.export_fleet(spark, job.checkpoint)
         return cls(table["id"].to_numpy(), table, {key: np.array(fleet[key].state).tobytes() for key in fleet})
 
     def n_alarms(self) -> int:

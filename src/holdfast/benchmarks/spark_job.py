@@ -29,7 +29,7 @@ def run(spark: SparkSession, folder: str, out: str, checkpoint: str) -> None:
     """Streams the files of a folder, one a micro-batch, until there are no more."""
     schema = spark.read.parquet(folder).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    scored = engine.score(rows, "sensor", ["a", "b"], "ts", SRA(memory="lean"), checkpoint=checkpoint)
+    scored = engine.score(rows, "sensor", ["a", "b"], "ts", SRA(memory="compact"), checkpoint=checkpoint)
     writer = scored.writeStream.format("parquet").option("checkpointLocation", checkpoint).outputMode("append")
     writer.trigger(availableNow=True).start(out).awaitTermination()
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 @contextmanager
 def spark_session(cores: int, memory: str) -> Iterator[SparkSession]:
     """The session that is there already, or one that is stopped at the end, its Java too."""
-    from holdfast.engines.spark.session import require_spark, session
+    from holdfast.engines.spark.session import check_spark_installed, session
 
-    require_spark()
+    check_spark_installed()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 

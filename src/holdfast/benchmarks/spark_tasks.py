@@ -9,34 +9,36 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.spark.columns import ALARMS, alarm_type, answer_names
-from holdfast.engines.spark.plan import Plan
-from holdfast.engines.spark.schema import TYPES
-from holdfast.engines.spark.state import Value, value_of
-from holdfast.engines.spark.tasks import LearnWithState
+from holdfast.engines.spark.columns import ALARMS_COLUMN, alarm_type, output_columns
+from holdfast.engines.spark.plan import JobSpec
+from holdfast.engines.spark.schema import OUTPUT_TYPES
+from holdfast.engines.spark.state import StateValue, to_state_value
+from holdfast.engines.spark.tasks import StatefulTask
 
 ANSWERED = "sensor bigint, ts timestamp, value double, score double, dropped boolean"
 ONE_STATE = "learner binary"
 
 
-class PassThrough(LearnWithState):
+class PassThrough(StatefulTask):
     """Learns nothing: the same rows come and go, and the same states are read and written."""
 
-    def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, Value]:
+    def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
         """The rows of a bucket with constants beside them, and its state as it was."""
-        plan = self.opened()
-        kept: Value = tuple(state.get) if state.exists else value_of(self.bucket(plan, number, state))
+        plan = self.load_spec()
+        kept: StateValue = (
+            tuple(state.get) if state.exists else to_state_value(self.load_partition(plan, number, state))
+        )
         return with_constants(table, plan), kept
 
 
-def with_constants(table: Any, plan: Plan) -> Any:
+def with_constants(table: Any, plan: JobSpec) -> Any:
     """The table with columns like those of the answers."""
     import pyarrow
 
     n = len(table)
     constants = {"double": pyarrow.array(np.zeros(n)), "boolean": pyarrow.array(np.zeros(n, np.bool_))}
-    for name in answer_names(plan.on_autopilot, plan.time is not None):
-        column = pyarrow.nulls(n, alarm_type()) if name == ALARMS else constants[TYPES[name]]
+    for name in output_columns(plan.is_auto, plan.time is not None):
+        column = pyarrow.nulls(n, alarm_type()) if name == ALARMS_COLUMN else constants[OUTPUT_TYPES[name]]
         table = table.append_column(plan.prefix + name, column)
     return table
 

@@ -10,7 +10,7 @@ from holdfast.benchmarks.figure import Figure
 from holdfast.benchmarks.timing import best_times
 from holdfast.datasets import make_abrupt
 from holdfast.errors import HoldfastWarning
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.learners import SRA
 
 TITLE = "one core, two components, after the warm-up; a loop of river's ADWIN.update over the same numbers is 1"
@@ -19,7 +19,7 @@ NS_GOAL = 45.0  # a point, of `process` for one variable
 
 def measure(quick: bool) -> list[Figure]:
     """`process` and `update` for one variable, `process` for three."""
-    with needed_for("this benchmark", "bench"):
+    with optional_import("this benchmark", "bench"):
         from river.drift import ADWIN
     n, rounds = (20_000, 3) if quick else (100_000, 7)
     y = make_abrupt(n=n, seed=0).y.copy()  # an array like a user's own; a stream's is read-only

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.benchmarks import LONG, USUAL, listed
-from holdfast.cli.flags import with_settings
-from holdfast.cli.settings import DETECT, SERVE, WATCH
+from holdfast.cli.flags import options_command
+from holdfast.cli.settings import DETECT_COMMAND, SERVE_COMMAND, WATCH_COMMAND
 from holdfast.cli.spark import app as spark
 
-BROKEN_PIPE = 141  # as shells have it
+BROKEN_PIPE_EXIT_CODE = 141  # as shells have it
 
 app = typer.Typer(
     help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
@@ -61,7 +61,7 @@ Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 something is wrong with inp
 
 
 @app.command(help=DETECT_HELP)
-@with_settings(DETECT, "The file to look at.", "FILE")
+@options_command(DETECT_COMMAND, "The file to look at.", "FILE")
 def detect(source: str, values: dict[str, Any]) -> None:
     """See DETECT_HELP."""
     from rich.console import Console
@@ -90,7 +90,7 @@ SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something 
 
 
 @app.command(help=WATCH_HELP)
-@with_settings(WATCH, "What to watch.", "SOURCE")
+@options_command(WATCH_COMMAND, "What to watch.", "SOURCE")
 def watch(source: str, values: dict[str, Any]) -> None:
     """See WATCH_HELP."""
     from holdfast.cli.watch import run_watch
@@ -116,7 +116,7 @@ SIGTERM and Ctrl-C end it in order. Exit codes: 0 stopped, 2 something is wrong 
 
 
 @app.command(help=SERVE_HELP)
-@with_settings(SERVE, "What to watch besides.", "SOURCE", needed=False)
+@options_command(SERVE_COMMAND, "What to watch besides.", "SOURCE", is_required=False)
 def serve(source: str, values: dict[str, Any]) -> None:
     """See SERVE_HELP."""
     from holdfast.cli.serve import run_serve
@@ -146,15 +146,15 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
 ) -> None:
     """Write a configuration file with every setting of `detect`, `watch`, `serve` and `spark score`, in comments."""
-    from holdfast.cli.settings import template
-    from holdfast.errors import BadInputError
+    from holdfast.cli.settings import make_config_template
+    from holdfast.errors import InvalidInputError
 
     if path.exists() and not force:
-        raise BadInputError(f"{path} is there already: give another name, or --force")
+        raise InvalidInputError(f"{path} is there already: give another name, or --force")
     try:
-        path.write_text(template(), encoding="utf-8")
+        path.write_text(make_config_template(), encoding="utf-8")
     except OSError as error:
-        raise BadInputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise InvalidInputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
     typer.echo(f"Written: {path}. Then: holdfast watch --config {path}")
 
 
@@ -274,16 +274,16 @@ def main() -> None:
         app()
         sys.stdout.flush()
     except HoldfastError as error:
-        _leave(f"holdfast: {error}", getattr(error, "exit_code", 2))
+        _exit_with_message(f"holdfast: {error}", getattr(error, "exit_code", 2))
     except BrokenPipeError:  # of those who read: `holdfast … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(BROKEN_PIPE)
+        sys.exit(BROKEN_PIPE_EXIT_CODE)
     except OSError as error:
         name = f" ({error.filename})" if error.filename else ""
-        _leave(f"holdfast: {(error.strerror or str(error)).lower()}{name}")
+        _exit_with_message(f"holdfast: {(error.strerror or str(error)).lower()}{name}")
 
 
-def _leave(message: str, code: int = 2) -> None:
+def _exit_with_message(message: str, code: int = 2) -> None:
     """Ends with an exit code, although standard output may be full."""
     sys.stderr.write(" ".join(message.splitlines()) + "\n")
     try:

@@ -5,37 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.fleet import Fleet
 from holdfast.learners import SRA
-from holdfast.streams.columns import Columns, listed
+from holdfast.streams.columns import Schema, join_names
 from holdfast.streams.saving import Model
-from holdfast.streams.separate import TOGETHER, Separate
+from holdfast.streams.separate import MAX_JOINT_COLUMNS, SplitColumns
 from holdfast.streams.source import Source
 
-REFERENCE = 100  # points that a change is seen against
+REFERENCE_POINTS = 100  # points that a change is seen against
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class MonitorPlan:
     """separate: whether each column is a stream of its own. learner: of one stream, before it has seen anything.
     model: what learns, which is such a learner or a fleet of them."""
 
-    columns: Columns
+    columns: Schema
     separate: bool
     learner: SRA
     model: Model
 
     @classmethod
-    def of(cls, columns: Columns, values: dict[str, Any]) -> Arrangement:
+    def from_columns(cls, columns: Schema, values: dict[str, Any]) -> MonitorPlan:
         """How these columns are watched with these settings."""
         joint = values["joint"]
-        separate = len(columns.values) > TOGETHER if joint is None else not joint
+        separate = len(columns.values) > MAX_JOINT_COLUMNS if joint is None else not joint
         separate = separate and len(columns.values) > 1
-        learner = learner_of(values)
+        learner = make_learner(values)
         if not separate and columns.key is None:
             if values["max_keys"] is not None:
-                raise BadInputError("--max-keys is for many streams: there is one only. Is there a --key?")
+                raise InvalidInputError("--max-keys is for many streams: there is one only. Is there a --key?")
             return cls(columns, separate, learner, learner.clone())
         return cls(columns, separate, learner, Fleet(learner, max_keys=values["max_keys"]))
 
@@ -47,32 +47,32 @@ class Arrangement:
     @property
     def raises_alarms(self) -> bool:
         """Whether the learner decides anything: the paper's algorithm, set by hand, only learns and rejects."""
-        return self.learner._on_autopilot
+        return self.learner._is_auto
 
     @property
-    def n_young(self) -> int:
+    def n_warming_up(self) -> int:
         """Streams with too few points to raise every kind of alarm."""
         seen = self.model.counts()["n_seen"] if isinstance(self.model, Fleet) else [self.model.n_seen]
-        return sum(int(n) <= self.learner.n_init + REFERENCE for n in seen)
+        return sum(int(n) <= self.learner.n_init + REFERENCE_POINTS for n in seen)
 
-    def source(self, source: Source) -> Source:
+    def wrap_source(self, source: Source) -> Source:
         """The source as it is learnt from."""
-        return Separate(source) if self.separate else source
+        return SplitColumns(source) if self.separate else source
 
-    def told(self) -> list[tuple[str, str]]:
+    def describe(self) -> list[tuple[str, str]]:
         """What was understood, in pairs of words."""
         columns, n = self.columns, len(self.columns.values)
-        how = "" if n == 1 else ", each by itself" if self.separate else ", together"
-        pairs = [("watching", f"{listed(columns.values)}{how}")]
+        mode = "" if n == 1 else ", each by itself" if self.separate else ", together"
+        pairs = [("watching", f"{join_names(columns.values)}{mode}")]
         time = "none found" if columns.time is None else f"{columns.time} ({columns.time_kind})"
         pairs.append(("time", time))
         pairs.append(("key", "none: one stream" if columns.key is None else f"{columns.key}: one stream for each"))
-        if columns.left_out:
-            pairs.append(("left out", listed([f"{name} ({why})" for name, why in columns.left_out.items()], 12)))
+        if columns.ignored:
+            pairs.append(("left out", join_names([f"{name} ({why})" for name, why in columns.ignored.items()], 12)))
         return pairs
 
 
-def learner_of(values: dict[str, Any]) -> SRA:
+def make_learner(values: dict[str, Any]) -> SRA:
     """The learner of one stream."""
     components = values["components"]
     return SRA(

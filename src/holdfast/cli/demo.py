@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from holdfast.cli.demo_findings import Study
-    from holdfast.plots.report import Facts, Picture, Section, Table
+    from holdfast.plots.report import KeyFigures, Picture, Section, Table
 
-TITLE = "One stream, one pass"
+REPORT_TITLE = "One stream, one pass"
 
 
 def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, picture: Path | None = None) -> None:
@@ -24,30 +24,30 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
     Without matplotlib the report has no picture, and the console says how to get one.
     """
     from holdfast import __version__
-    from holdfast.cli.demo_findings import describe, study_stream
-    from holdfast.errors import BadInputError, MissingExtraError
+    from holdfast.cli.demo_findings import describe_study, run_study
+    from holdfast.errors import InvalidInputError, MissingExtraError
     from holdfast.plots.report import Section, require_writable, write_report
 
     if picture is not None and picture.suffix.lower() not in (".png", ".svg"):
-        raise BadInputError(f"picture: expected a name that ends in .png or .svg, got {str(picture)!r}")
+        raise InvalidInputError(f"picture: expected a name that ends in .png or .svg, got {str(picture)!r}")
     for path in (out, picture):
         if path is not None:
             require_writable(path)
     with console.status("learning …"):
-        study = study_stream(seed)
-    lead, facts, sections = describe(study)
-    _show(console, lead, sections)
-    top: list[str | Facts | Table | Picture] = [facts]
+        study = run_study(seed)
+    lead, facts, sections = describe_study(study)
+    _print_sections(console, lead, sections)
+    top: list[str | KeyFigures | Table | Picture] = [facts]
     try:
         with console.status("drawing …"):
-            top.append(_picture(study))
+            top.append(_make_picture(study))
             if picture is not None:
-                picture.write_bytes(_draw(study, file_format=picture.suffix.lower()[1:]))
+                picture.write_bytes(_render_stream(study, file_format=picture.suffix.lower()[1:]))
     except MissingExtraError as error:
         top.append(f"No picture: {error}")
         console.print(f"No picture: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
     footer = f"holdfast {__version__} · seed {seed} · {study.learner!r}"
-    write_report(out, TITLE, lead, [Section("", top), *sections], footer)
+    write_report(out, REPORT_TITLE, lead, [Section("", top), *sections], footer)
     console.print(f"Report: {out}", markup=False, highlight=False, soft_wrap=True)
     if open_report:
         import webbrowser
@@ -55,7 +55,7 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
         webbrowser.open(out.resolve().as_uri())
 
 
-def _show(console: Console, lead: str, sections: Sequence[Section]) -> None:
+def _print_sections(console: Console, lead: str, sections: Sequence[Section]) -> None:
     """Print the text and the tables of a report."""
     from rich.padding import Padding
     from rich.text import Text
@@ -67,47 +67,47 @@ def _show(console: Console, lead: str, sections: Sequence[Section]) -> None:
         console.print(Text(f"\n{section.title}", style="bold"))
         for part in section.parts:
             if isinstance(part, Table | str):
-                shown = _as_rich(part) if isinstance(part, Table) else Text(part)
-                console.print(Padding(shown, (0, 0, 0, 2), expand=False))
+                renderable = _to_rich_table(part) if isinstance(part, Table) else Text(part)
+                console.print(Padding(renderable, (0, 0, 0, 2), expand=False))
     console.print()
 
 
-def _as_rich(table: Table) -> RichTable:
+def _to_rich_table(table: Table) -> RichTable:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
-    drawn = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
+    rich_table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for i, word in enumerate(table.heading):
-        drawn.add_column(word, justify="right" if i else "left")
+        rich_table.add_column(word, justify="right" if i else "left")
     for row in table.rows:
-        drawn.add_row(*row)
-    return drawn
+        rich_table.add_row(*row)
+    return rich_table
 
 
-def _picture(study: Study) -> Picture:
+def _make_picture(study: Study) -> Picture:
     from holdfast.plots.report import Picture
 
     return Picture(
-        _draw(study),
+        _render_stream(study),
         "Three panels: the stream with the points that were dropped and the estimated means, "
         "the same near the change, and the score of every point.",
         "The stream: crosses were dropped; the blue lines are the means as SRA estimated them, the orange "
         "ones as sEM did, which learns every outlier. Then the rows near the change, where triangles stand "
         "for points beyond the edge, and the score −log f(y) that each point had when it came.",
-        narrow=_draw(study, narrow=True),
+        narrow=_render_stream(study, narrow=True),
     )
 
 
-def _draw(study: Study, narrow: bool = False, file_format: str = "png") -> bytes:
+def _render_stream(study: Study, narrow: bool = False, file_format: str = "png") -> bytes:
     from holdfast.plots.stream import draw_stream
 
     return draw_stream(
         study.stream.y,
         study.trace,
-        study.movement.row,
+        study.mean_shift.row,
         change_point=study.change,
         true_means=study.stream.means,
-        rival=("means without the threshold", study.rival_trace.means),
+        rival=("means without the threshold", study.baseline_trace.means),
         narrow=narrow,
         file_format=file_format,
     )

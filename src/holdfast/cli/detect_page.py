@@ -13,107 +13,122 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.cli.arrangement import Arrangement
+from holdfast.cli.arrangement import MonitorPlan
 from holdfast.fleet import Fleet
-from holdfast.fleet.keys import Texts
-from holdfast.learners.reading import NamedRows
+from holdfast.fleet.keys import StrKeys
+from holdfast.learners.reading import LabelledArray
 from holdfast.plots.alarm_map import STRIPS
-from holdfast.plots.detection import Detection, Shown, TimedAlarm, write_detection
+from holdfast.plots.detection import DetectionReport, StreamReport, TimedAlarm, write_detection
 from holdfast.streams.batch import Integers
-from holdfast.streams.lateness import Lateness
-from holdfast.streams.places import shown
-from holdfast.streams.separate import stream_keys
-from holdfast.streams.sketch import Sketch, estimate_of
+from holdfast.streams.lateness import EventTimeFilter
+from holdfast.streams.places import redact
+from holdfast.streams.separate import composite_keys
+from holdfast.streams.sketch import MinMaxSummary, last_estimate
 from holdfast.streams.source import Source
-from holdfast.streams.tally import BEYOND, NO_VALUE
+from holdfast.streams.tally import NO_VALUE, OUT_OF_RANGE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from holdfast.cli.detect import Found
+    from holdfast.cli.detect import DetectionRun
 
 
-def write_page(
-    path: Path, found: Found, values: dict[str, Any], again: Callable[[], Source], console: Console, quiet: bool
+def write_report(
+    path: Path,
+    detection_run: DetectionRun,
+    values: dict[str, Any],
+    reopen: Callable[[], Source],
+    console: Console,
+    quiet: bool,
 ) -> None:
     """Writes the page. again: opens the file anew, for the pictures of some of many streams."""
     with nullcontext() if quiet else console.status("drawing …"):
-        arrangement, tally = found.arrangement, found.tally
-        several = isinstance(arrangement.model, Fleet)
-        alarms = [one.alarm for one in found.raised]
-        streams = _streams(found, values["late"], again) if several else [Shown("", found.sketch, alarms)]
-        detection = Detection(
-            title=found.path.name,
-            columns=arrangement.columns,
+        plan, stats = detection_run.plan, detection_run.stats
+        is_fleet = isinstance(plan.model, Fleet)
+        alarms = [raised.alarm for raised in detection_run.raised]
+        streams = (
+            _list_streams(detection_run, values["late"], reopen)
+            if is_fleet
+            else [StreamReport("", detection_run.summary, alarms)]
+        )
+        detection = DetectionReport(
+            title=detection_run.path.name,
+            columns=plan.columns,
             streams=streams,
             alarms=[
-                TimedAlarm(one.alarm, "" if one.row["time"] is None else str(one.row["time"]), str(one.stream or ""))
-                for one in found.raised
+                TimedAlarm(
+                    raised.alarm,
+                    "" if raised.record["time"] is None else str(raised.record["time"]),
+                    str(raised.stream or ""),
+                )
+                for raised in detection_run.raised
             ],
-            n_points=tally.points,
-            n_dropped=tally.dropped,
-            n_bad=tally.refused.counts[NO_VALUE] + tally.refused.counts[BEYOND],
-            n_records=tally.records,
-            late=tally.late + tally.repeated,
-            refused=tally.refused,
-            far=arrangement.learner.far if arrangement.raises_alarms else None,
-            joint=not arrangement.separate,
-            hints=arrangement.columns.hints,
-            settings=repr(arrangement.learner),
-            command=shlex.join(["holdfast", *map(shown, sys.argv[1:])]),
-            n_streams=arrangement.n_streams,
-            n_changes=tally.alarms["change"],
-            n_anomalies=tally.alarms["anomaly"],
+            n_points=stats.points,
+            n_rejected=stats.dropped,
+            n_invalid=stats.rejects.counts[NO_VALUE] + stats.rejects.counts[OUT_OF_RANGE],
+            n_records=stats.records,
+            late=stats.late + stats.repeated,
+            refused=stats.rejects,
+            far=plan.learner.far if plan.raises_alarms else None,
+            joint=not plan.separate,
+            hints=plan.columns.hints,
+            settings=repr(plan.learner),
+            command=shlex.join(["holdfast", *map(redact, sys.argv[1:])]),
+            n_streams=plan.n_streams,
+            n_changes=stats.alarms["change"],
+            n_anomalies=stats.alarms["anomaly"],
         )
-        trouble = write_detection(path, detection)
-    if trouble and not quiet:
-        console.print(trouble, markup=False, style="yellow")
+        problem = write_detection(path, detection)
+    if problem and not quiet:
+        console.print(problem, markup=False, style="yellow")
 
 
-def _streams(found: Found, late: str, again: Callable[[], Source]) -> list[Shown]:
+def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], Source]) -> list[StreamReport]:
     """The streams of a fleet, those with most alarms first; the first of them with a sketch."""
-    fleet = found.arrangement.model
+    fleet = detection_run.plan.model
     assert isinstance(fleet, Fleet)
     alarms: dict[Any, list[Alarm]] = defaultdict(list)
-    for one in found.raised:
-        alarms[one.stream].append(one.alarm)
+    for raised in detection_run.raised:
+        alarms[raised.stream].append(raised.alarm)
     counts = fleet.counts()
     order = sorted(range(len(counts["key"])), key=lambda i: (-len(alarms[counts["key"][i]]), i))
     names = [str(counts["key"][i]) for i in order]
-    sketches = _sketches(found.arrangement, names[:STRIPS], late, again())
+    summaries = _make_summaries(detection_run.plan, names[:STRIPS], late, reopen())
     return [
-        Shown(name, sketches.get(name), alarms[name], int(counts["n_seen"][i]), int(counts["n_dropped"][i]))
+        StreamReport(name, summaries.get(name), alarms[name], int(counts["n_seen"][i]), int(counts["n_rejected"][i]))
         for name, i in zip(names, order, strict=True)
     ]
 
 
-def _sketches(arrangement: Arrangement, names: Sequence[str], late: str, source: Source) -> dict[str, Sketch]:
+def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: Source) -> dict[str, MinMaxSummary]:
     """Sketches of some streams, with estimates: each is learnt once more by itself, which gives the same."""
-    learners = {name: arrangement.learner.clone() for name in names}
+    learners = {name: plan.learner.clone() for name in names}
     for learner in learners.values():
-        learner._is_told_elsewhere("bad")
-    sketches: dict[str, Sketch] = {}
-    sieve = Lateness(late)
-    for batch in arrangement.source(source).read(None):
-        taken, _, _ = sieve.sift(batch)
-        keys = stream_keys(taken)
-        if keys is None or not len(taken) or taken.names is None:
+        learner._suppress_warning("invalid")
+    summaries: dict[str, MinMaxSummary] = {}
+    time_filter = EventTimeFilter(late)
+    for batch in plan.wrap_source(source).read(None):
+        accepted, _, _ = time_filter.filter(batch)
+        keys = composite_keys(accepted)
+        if keys is None or not len(accepted) or accepted.names is None:
             continue
-        for name, own in _rows_of(keys, names):
-            points = taken.values[own]
-            trace = learners[name].process(NamedRows(points, taken.names), record="means")
-            sketch = sketches.setdefault(name, Sketch(taken.names))
-            sketch.add(points, trace, estimate_of(trace), None if taken.times is None else taken.times[own])
-    return sketches
+        for name, rows in _group_rows_by_stream(keys, names):
+            points = accepted.values[rows]
+            trace = learners[name].process(LabelledArray(points, accepted.names), record="means")
+            summary = summaries.setdefault(name, MinMaxSummary(accepted.names))
+            summary.add(points, trace, last_estimate(trace), None if accepted.times is None else accepted.times[rows])
+    return summaries
 
 
-def _rows_of(keys: Texts, names: Sequence[str]) -> Iterator[tuple[str, Integers]]:
+def _group_rows_by_stream(keys: StrKeys, names: Sequence[str]) -> Iterator[tuple[str, Integers]]:
     """Which points are those of each of these streams, for those that have some."""
-    number = {name: place for place, name in enumerate(names)}
-    of_code = np.array([number.get(name, len(names)) for name in (*keys.values, None)], np.int16)  # −1 is the last one
-    of_point = of_code[:-1] if keys.codes is None else of_code[keys.codes]
-    order = np.argsort(of_point, kind="stable")
-    edges = np.searchsorted(of_point[order], np.arange(len(names) + 1))
-    for name, begin, end in zip(names, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        if end > begin:
-            yield name, order[begin:end]
+    index_by_name = {name: index for index, name in enumerate(names)}
+    index_by_code = np.array(
+        [index_by_name.get(name, len(names)) for name in (*keys.values, None)], np.int16
+    )  # −1 is the last one
+    index_by_point = index_by_code[:-1] if keys.codes is None else index_by_code[keys.codes]
+    order = np.argsort(index_by_point, kind="stable")
+    edges = np.searchsorted(index_by_point[order], np.arange(len(names) + 1))
+    for name, start, end in zip(names, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if end > start:
+            yield name, order[start:end]

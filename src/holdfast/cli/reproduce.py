@@ -11,7 +11,7 @@ from rich.console import Console
 from holdfast.experiments.plan import QUICK_TRIALS, TRIALS, Plan
 from holdfast.experiments.running import reproduce, titles
 
-INTERRUPTED = 130  # as shells have it
+INTERRUPTED_EXIT_CODE = 130  # as shells have it
 
 
 def run_reproduce(
@@ -29,7 +29,7 @@ def run_reproduce(
     try:
         complete = reproduce(names, folder, plan, console, resume)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     for label, name in (("Report", "report.html"), ("Numbers", "results.json")):
         console.print(f"{label}: {folder / name}", markup=False, highlight=False, soft_wrap=True)
     if not complete:
@@ -38,7 +38,7 @@ def run_reproduce(
 
 def list_results() -> None:
     """The names of all results, and what they are."""
-    listed = titles()
-    width = max(map(len, listed))
-    for name, title in listed.items():
+    title_by_name = titles()
+    width = max(map(len, title_by_name))
+    for name, title in title_by_name.items():
         typer.echo(f"{name:{width}}  {title}")

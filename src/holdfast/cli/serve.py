@@ -12,68 +12,70 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.arrangement import learner_of
-from holdfast.cli.logs import set_up_logs
-from holdfast.errors import BadInputError
-from holdfast.streams.places import path_at, shown, source_at
+from holdfast.cli.arrangement import make_learner
+from holdfast.cli.logs import configure_logging
+from holdfast.errors import InvalidInputError
+from holdfast.streams.places import local_path, open_source, redact
 
 if TYPE_CHECKING:
-    from holdfast.server.live.watching import Watching
+    from holdfast.server.live.watching import Monitor
 
 log = logging.getLogger("holdfast.server")
-SHORTEST_TOKEN = 16  # characters
+MIN_TOKEN_CHARS = 16  # characters
 
 
-def run_serve(place: str, values: dict[str, Any]) -> None:
+def run_serve(uri: str, values: dict[str, Any]) -> None:
     """Serves until SIGTERM or Ctrl-C."""
-    set_up_logs(values["log_format"])
-    from holdfast.server.api.door import Rules, is_loopback
+    configure_logging(values["log_format"])
+    from holdfast.server.api.door import SecurityConfig, is_loopback
     from holdfast.server.app import make_app
-    from holdfast.server.live.keeper import EVERY
-    from holdfast.server.live.watching import Settings
-    from holdfast.server.serving import listen, serve
+    from holdfast.server.live.keeper import CHECKPOINT_INTERVAL_S
+    from holdfast.server.live.watching import MonitorConfig
+    from holdfast.server.serving import bind_socket, serve
 
-    token = token_of(values["token_file"])
+    token = load_token(values["token_file"])
     if token is None and not is_loopback(values["host"]):
-        raise BadInputError(
+        raise InvalidInputError(
             f"--host {values['host']}: others could reach it, so a token is needed: set HOLDFAST_TOKEN, or --token-file"
         )
-    learner = learner_of(values)
-    every = EVERY if values["every"] is None else values["every"]
-    with closing(listen(values["host"], values["port"])) as own:
-        host, port = own.getsockname()[:2]
+    learner = make_learner(values)
+    checkpoint_interval_s = CHECKPOINT_INTERVAL_S if values["every"] is None else values["every"]
+    with closing(bind_socket(values["host"], values["port"])) as listener:
+        host, port = listener.getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        settings = Settings(values["store"], learner, values["keep"], values["max_streams"], every)
-        rules = Rules(token, values["rate"], values["max_body"])
-        app = make_app(settings, rules, lambda live: _feeds(live, place, values))
+        settings = MonitorConfig(values["store"], learner, values["keep"], values["max_streams"], checkpoint_interval_s)
+        rules = SecurityConfig(token, values["rate"], values["max_body"])
+        app = make_app(settings, rules, lambda live: _run_feeds(live, uri, values))
 
         def on_ready() -> None:
-            log.info("serving at %s, kept in %s", url, _shown_store(values["store"]))
-            if wants_browser(values["open"]):
+            log.info("serving at %s, kept in %s", url, _redact_store(values["store"]))
+            if should_open_browser(values["open"]):
                 threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
-        serve(app, own, on_ready)
+        serve(app, listener, on_ready)
     log.info("stopped")
 
 
-def token_of(path: Path | None) -> str | None:
+def load_token(path: Path | None) -> str | None:
     """The token, from a file or from the environment; not from the command line, which others can see."""
     token = os.environ.get("HOLDFAST_TOKEN")
     if path is not None:
         try:
             token = path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInputError(f"--token-file: {path} cannot be read: {getattr(error, 'strerror', error)}") from None
+            raise InvalidInputError(
+                f"--token-file: {path} cannot be read: {getattr(error, 'strerror', error)}"
+            ) from None
     if token is None:
         return None
-    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
-        raise BadInputError(
-            f"the token needs at least {SHORTEST_TOKEN} printable ASCII characters, such as `openssl rand -hex 24`"
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable():
+        raise InvalidInputError(
+            f"the token needs at least {MIN_TOKEN_CHARS} printable ASCII characters, such as `openssl rand -hex 24`"
         )
     return token
 
 
-def wants_browser(wanted: bool | None) -> bool:
+def should_open_browser(wanted: bool | None) -> bool:
     """Whether to open the page: if it is said, or if somebody sits here with a screen."""
     if wanted is not None:
         return wanted
@@ -82,24 +84,24 @@ def wants_browser(wanted: bool | None) -> bool:
 
 
 @contextmanager
-def _feeds(watching: Watching, place: str, values: dict[str, Any]) -> Iterator[None]:
+def _run_feeds(watching: Monitor, uri: str, values: dict[str, Any]) -> Iterator[None]:
     """What brings points in, besides HTTP."""
-    with ExitStack() as open_ones:
-        if place:
-            from holdfast.server.live.feed import feeding
+    with ExitStack() as resources:
+        if uri:
+            from holdfast.server.live.feed import run_reader
 
-            wanted = {name: values[name] for name in ("key", "time", "form")}
-            source = source_at(place, columns=values["columns"] or None, follow=True, **wanted)
-            path = path_at(place)
-            name, stream = (shown(place), shown(place)) if path is None else (str(path.resolve()), path.stem)
-            log.info("watching %s", shown(place))
-            open_ones.enter_context(feeding(watching, source, name, stream, values["joint"]))
+            column_options = {name: values[name] for name in ("key", "time", "form")}
+            source = open_source(uri, columns=values["columns"] or None, follow=True, **column_options)
+            path = local_path(uri)
+            name, stream = (redact(uri), redact(uri)) if path is None else (str(path.resolve()), path.stem)
+            log.info("watching %s", redact(uri))
+            resources.enter_context(run_reader(watching, source, name, stream, values["joint"]))
         if values["demo"]:
-            from holdfast.server.demo import demonstrating
+            from holdfast.server.demo import run_demo
 
-            open_ones.enter_context(demonstrating(watching))
+            resources.enter_context(run_demo(watching))
         yield
 
 
-def _shown_store(place: str) -> str:
-    return shown(place) if "://" in place else place
+def _redact_store(store_uri: str) -> str:
+    return redact(store_uri) if "://" in store_uri else store_uri

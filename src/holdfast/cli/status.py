@@ -12,69 +12,72 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.detect_words import alarm_table, show_troubles
+from holdfast.cli.detect_words import make_alarm_table, print_rejects
 from holdfast.streams.status import read_status
-from holdfast.streams.tally import Tally
+from holdfast.streams.tally import RunStats
 
 
 def run_status(folder: Path, form: str, console: Console) -> None:
     """Prints how a run is doing."""
-    told = read_status(folder)
+    status = read_status(folder)
     if form == "json":
-        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.write(json.dumps(status) + "\n")
         return
-    tally = Tally.of_json(told)
+    stats = RunStats.from_dict(status)
     grid = Table.grid(padding=(0, 2))
-    for word, meaning in pairs_of(told, tally):
-        grid.add_row(Text(word, style="dim"), Text(meaning))
+    for label, value in make_status_rows(status, stats):
+        grid.add_row(Text(label, style="dim"), Text(value))
     console.print(grid)
-    if tally.latest:
+    if stats.latest:
         console.print(Text("\nLatest alarms", style="bold"))
-        console.print(alarm_table(tally.latest))
-    show_troubles(console, tally)
+        console.print(make_alarm_table(stats.latest))
+    print_rejects(console, stats)
 
 
-def pairs_of(told: dict[str, Any], tally: Tally) -> list[tuple[str, str]]:
+def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str, str]]:
     """What there is to say, in pairs of words."""
     now = time.time()
-    behind = "not known" if told["behind"] is None else "{:,} {}".format(*told["behind"])
-    checkpoint = told["last_checkpoint"]
-    alarms = ", ".join(f"{count:,} {kind}" for kind, count in tally.alarms.items()) or "none"
+    lag = "not known" if status["behind"] is None else "{:,} {}".format(*status["behind"])
+    checkpoint = status["last_checkpoint"]
+    alarms = ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"
     return [
-        ("source", told["source"]),
-        ("state", f"{told['state']}, process {told['pid']}, last heard of {ago(now - told['updated'])}"),
-        ("running for", for_how_long(told["updated"] - told["began"])),
-        ("rate", f"{told['rate']:,.0f} points/s"),
-        ("lag", behind),
-        ("records", f"{tally.records:,}"),
-        ("points", f"{tally.points:,}"),
-        ("dropped", f"{tally.dropped:,} as outliers, {tally.late:,} late, {tally.repeated:,} repeated"),
-        ("not usable", f"{tally.refused.total:,}"),
+        ("source", status["source"]),
+        ("state", f"{status['state']}, process {status['pid']}, last heard of {format_age(now - status['updated'])}"),
+        ("running for", format_duration(status["updated"] - status["began"])),
+        ("rate", f"{status['rate']:,.0f} points/s"),
+        ("lag", lag),
+        ("records", f"{stats.records:,}"),
+        ("points", f"{stats.points:,}"),
+        ("rejected", f"{stats.dropped:,} as outliers, {stats.late:,} late, {stats.repeated:,} repeated"),
+        ("not usable", f"{stats.rejects.total:,}"),
         ("alarms", alarms),
-        ("checkpoint", "none yet" if checkpoint is None else f"number {tally.checkpoints:,}, {ago(now - checkpoint)}"),
+        (
+            "checkpoint",
+            "none yet" if checkpoint is None else f"number {stats.checkpoints:,}, {format_age(now - checkpoint)}",
+        ),
     ]
 
 
-def ago(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """How long ago.
 
     >>> ago(0.2), ago(75.0)
     ('just now', '1 min 15 s ago')
     """
-    return "just now" if seconds < 2.0 else f"{for_how_long(seconds)} ago"
+    return "just now" if seconds < 2.0 else f"{format_duration(seconds)} ago"
 
 
-def for_how_long(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time in words.
 
     >>> for_how_long(3700.0), for_how_long(200_000.0)
     ('1 h 1 min', '2 d 7 h')
     """
-    whole = int(seconds)
+    remaining_s = int(seconds)
     units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")]
     parts: list[str] = []
     for size, name in units:
-        if whole >= size or (name == "s" and not parts):
-            parts.append(f"{whole // size} {name}")
-            whole %= size
+        if remaining_s >= size or (name == "s" and not parts):
+            parts.append(f"{remaining_s // size} {name}")
+            remaining_s %= size
     return " ".join(parts[:2])

@@ -7,41 +7,41 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast.cli.arrangement import Arrangement, learner_of
-from holdfast.cli.logs import set_up_logs
-from holdfast.cli.outputs import refuse_own_input, sinks_of
+from holdfast.cli.arrangement import MonitorPlan, make_learner
+from holdfast.cli.logs import configure_logging
+from holdfast.cli.outputs import check_not_input, open_sinks
 from holdfast.cli.signals import stop_on_signals
-from holdfast.streams.checkpoints import Checkpoints
-from holdfast.streams.metrics import metrics_of
-from holdfast.streams.peeked import Peeked
-from holdfast.streams.places import path_at, shown, source_at
-from holdfast.streams.prometheus import exposition, serve
-from holdfast.streams.runner import EVERY, Runner
+from holdfast.streams.checkpoints import CheckpointStore
+from holdfast.streams.metrics import collect_metrics
+from holdfast.streams.peeked import ProbedSource
+from holdfast.streams.places import local_path, open_source, redact
+from holdfast.streams.prometheus import format_metrics, serve_metrics
+from holdfast.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from holdfast.streams.sink import Sink
-from holdfast.streams.sinks import Several
-from holdfast.streams.standard_output import StandardOutput
+from holdfast.streams.sinks import MultiSink
+from holdfast.streams.standard_output import StdoutSink
 from holdfast.streams.status import StatusFile
 
 log = logging.getLogger("holdfast.watch")
 
 
-def run_watch(place: str, values: dict[str, Any]) -> None:
+def run_watch(uri: str, values: dict[str, Any]) -> None:
     """Watches until the source ends, or somebody says stop."""
-    set_up_logs(values["log_format"])
-    results = {name: values[name] for name in ("alarms", "points")}
-    places = [one for listed in results.values() for one in listed or ()]
-    refuse_own_input(place, *places)
-    learner_of(values)  # which says what is wrong with the settings before anything is waited for
+    configure_logging(values["log_format"])
+    uris_by_table = {name: values[name] for name in ("alarms", "points")}
+    sink_uris = [sink_uri for uris in uris_by_table.values() for sink_uri in uris or ()]
+    check_not_input(uri, *sink_uris)
+    make_learner(values)  # which says what is wrong with the settings before anything is waited for
     stop = threading.Event()
-    with ExitStack() as open_ones:
+    with ExitStack() as resources:
         stop_on_signals(stop)
         checkpoints = None
         if values["checkpoint"] is not None:
-            checkpoints = Checkpoints(values["checkpoint"])
-            open_ones.callback(checkpoints.close)
-        found = None if checkpoints is None else checkpoints.newest()
-        source = source_at(
-            place,
+            checkpoints = CheckpointStore(values["checkpoint"])
+            resources.callback(checkpoints.close)
+        checkpoint = None if checkpoints is None else checkpoints.latest()
+        source = open_source(
+            uri,
             columns=values["columns"] or None,
             key=values["key"],
             time=values["time"],
@@ -50,53 +50,55 @@ def run_watch(place: str, values: dict[str, Any]) -> None:
         )
         runners: list[Runner] = []
         if values["metrics"]:
-            server = serve(values["metrics"], lambda: exposition(metrics_of(runners[0]) if runners else {}))
-            open_ones.callback(server.close)
+            server = serve_metrics(
+                values["metrics"], lambda: format_metrics(collect_metrics(runners[0]) if runners else {})
+            )
+            resources.callback(server.close)
             log.info("metrics at http://%s/metrics", values["metrics"])
-        status = None if checkpoints is None else StatusFile(checkpoints.folder, shown(place))
-        sink = Several(_sinks(results, values["format"]))
-        log.info("watching %s", shown(place))
-        peeked = Peeked(source, None if found is None else found[0]["position"])
-        if peeked.columns is None:  # else they are those of the checkpoint
-            peeked.look(stop)
-        if peeked.columns is None:
+        status = None if checkpoints is None else StatusFile(checkpoints.folder, redact(uri))
+        sink = MultiSink(_open_sinks(uris_by_table, values["format"]))
+        log.info("watching %s", redact(uri))
+        probed = ProbedSource(source, None if checkpoint is None else checkpoint[0]["position"])
+        if probed.columns is None:  # else they are those of the checkpoint
+            probed.wait_for_schema(stop)
+        if probed.columns is None:
             log.info("stopped before anything had come" if stop.is_set() else "ended: not one record could be read")
             return
-        arrangement = Arrangement.of(peeked.columns, values)
-        for word, meaning in arrangement.told():
-            log.info("%s: %s", word, meaning)
-        if not arrangement.raises_alarms:
+        plan = MonitorPlan.from_columns(probed.columns, values)
+        for label, value in plan.describe():
+            log.info("%s: %s", label, value)
+        if not plan.raises_alarms:
             log.warning("set by hand: the paper's algorithm raises no alarms; --points tells what became of each point")
-        wanted = {name: values[name] for name in ("columns", "key", "time", "form")}
+        column_options = {name: values[name] for name in ("columns", "key", "time", "form")}
         runner = Runner(
-            arrangement.source(peeked),
-            arrangement.model,
+            plan.wrap_source(probed),
+            plan.model,
             sink,
             checkpoints,
-            every=EVERY if values["every"] is None else values["every"],
+            checkpoint_interval=CHECKPOINT_INTERVAL_S if values["every"] is None else values["every"],
             late=values["late"],
             stop=stop,
-            about={"source": _as_known(place), "separate": arrangement.separate, **wanted},
+            run_id_fields={"source": _to_canonical_uri(uri), "separate": plan.separate, **column_options},
         )
         runners.append(runner)
         if status is not None:
-            runner.ticks.append(status.tick)
-        tally = runner.run()
-    log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", tally.records, tally.n_alarms)
-    if tally.late > tally.points:
-        log.warning("%d of %d points came late and were skipped: is a time wrong?", tally.late, tally.records)
-    runner.require_delivered()
+            runner.on_tick.append(status.tick)
+        stats = runner.run()
+    log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", stats.records, stats.n_alarms)
+    if stats.late > stats.points:
+        log.warning("%d of %d points came late and were skipped: is a time wrong?", stats.late, stats.records)
+    runner.raise_if_undelivered()
 
 
-def _sinks(results: dict[str, Any], form: str) -> list[Sink]:
+def _open_sinks(uris_by_table: dict[str, Any], form: str) -> list[Sink]:
     """Those that are named, and standard output where alarms would go nowhere."""
-    sinks = sinks_of(results, anew=False)
-    if not results["alarms"] and not (results["points"] and "-" in results["points"]):
-        sinks.append(StandardOutput("alarms", form))
+    sinks = open_sinks(uris_by_table, overwrite=False)
+    if not uris_by_table["alarms"] and not (uris_by_table["points"] and "-" in uris_by_table["points"]):
+        sinks.append(StdoutSink("alarms", form))
     return sinks
 
 
-def _as_known(place: str) -> str:
+def _to_canonical_uri(uri: str) -> str:
     """A source as a checkpoint knows it again: files by their whole paths."""
-    path = path_at(place)
-    return shown(place) if path is None else str(path.resolve())
+    path = local_path(uri)
+    return redact(uri) if path is None else str(path.resolve())

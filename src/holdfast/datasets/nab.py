@@ -10,7 +10,7 @@ from holdfast.datasets.fetching import read_files
 from holdfast.datasets.stream import Stream
 
 # First and last row of each window, of which labels/combined_windows.json has the timestamps.
-WINDOWS: dict[str, list[tuple[int, int]]] = {
+ANOMALY_WINDOW_ROWS: dict[str, list[tuple[int, int]]] = {
     "artificialNoAnomaly/art_daily_no_noise": [],
     "artificialNoAnomaly/art_daily_perfect_square_wave": [],
     "artificialNoAnomaly/art_daily_small_noise": [],
@@ -36,7 +36,7 @@ WINDOWS: dict[str, list[tuple[int, int]]] = {
     "realKnownCause/rogue_agent_key_hold": [(669, 763), (1240, 1334)],
     "realKnownCause/rogue_agent_key_updown": [(2243, 2507), (2877, 3141)],
 }
-PROBATION, LONGEST_PROBATION = 0.15, 750  # share of a series, and rows, that the benchmark does not score
+PROBATION_SHARE, MAX_PROBATION_ROWS = 0.15, 750  # share of a series, and rows, that the benchmark does not score
 
 
 def load_nab() -> list[Stream]:
@@ -65,13 +65,13 @@ def load_nab() -> list[Stream]:
     >>> load_nab()[21]  # doctest: +SKIP
     Stream('NAB realKnownCause/nyc_taxi', 10320 rows x 1, 1035 anomalies, test from row 750)
     """
-    contents = read_files([f"nab_part/{name}.csv" for name in WINDOWS])
-    return [_stream(name, content) for name, content in zip(WINDOWS, contents, strict=True)]
+    contents = read_files([f"nab_part/{name}.csv" for name in ANOMALY_WINDOW_ROWS])
+    return [_make_stream(name, content) for name, content in zip(ANOMALY_WINDOW_ROWS, contents, strict=True)]
 
 
-def _stream(name: str, content: bytes) -> Stream:
+def _make_stream(name: str, content: bytes) -> Stream:
     y = np.loadtxt(io.BytesIO(content), delimiter=",", skiprows=1, usecols=1)
     labels = np.zeros(len(y), dtype=np.int64)
-    for first, last in WINDOWS[name]:
+    for first, last in ANOMALY_WINDOW_ROWS[name]:
         labels[first : last + 1] = 1
-    return Stream(y, labels=labels, name=f"NAB {name}", split=min(int(PROBATION * len(y)), LONGEST_PROBATION))
+    return Stream(y, labels=labels, name=f"NAB {name}", split=min(int(PROBATION_SHARE * len(y)), MAX_PROBATION_ROWS))

@@ -25,7 +25,7 @@ class Regimes(NamedTuple):
     covariance: FloatArray
 
 
-def covariance_drawn_by_numpy(matrix: FloatArray) -> FloatArray:
+def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
     """Return the covariance with which `numpy.random.multivariate_normal` really draws, given any matrix A.
 
     It takes A = U S Vᵀ and multiplies standard normals by S^½ Vᵀ, hence the covariance is V S Vᵀ = (AᵀA)^½.
@@ -37,11 +37,11 @@ def covariance_drawn_by_numpy(matrix: FloatArray) -> FloatArray:
            [ 0.181,  1.25 ,  0.382],
            [-0.409,  0.382,  1.013]])
     """
-    _, singular_values, right = np.linalg.svd(matrix)
-    return np.asarray((right.T * singular_values) @ right)
+    _, singular_values, right_vectors = np.linalg.svd(matrix)
+    return np.asarray((right_vectors.T * singular_values) @ right_vectors)
 
 
-def regimes(dim: int, variant: str, gradual: bool) -> Regimes:
+def get_regimes(dim: int, variant: str, gradual: bool) -> Regimes:
     """Return the means and covariance of one of the paper's synthetic streams.
 
     In one dimension the printed 0.1 is read as a standard deviation. The two printed 3-D streams
@@ -57,7 +57,7 @@ def regimes(dim: int, variant: str, gradual: bool) -> Regimes:
         return Regimes(means, 2 * means, np.array([[0.1**2]]))
     if variant == "notebook":
         means = np.array([[0.5, 0.5, 0.5], [-0.5, -0.5, -0.5]])
-        return Regimes(means, 2 * means, covariance_drawn_by_numpy(NOTEBOOK_MATRIX))
+        return Regimes(means, 2 * means, effective_numpy_covariance(NOTEBOOK_MATRIX))
     if gradual:
         means = np.array([[3.0, 4.0, 1.0], [-2.0, 3.0, -2.0]])
         return Regimes(means, 2 * means, PRINTED_COVARIANCE)

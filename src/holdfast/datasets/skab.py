@@ -7,18 +7,18 @@ import io
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checks import require_whole
+from holdfast.checks import check_int
 from holdfast.datasets.fetching import read_files
-from holdfast.datasets.sources import SOURCES
+from holdfast.datasets.sources import REMOTE_FILES
 from holdfast.datasets.stream import Stream
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
-GROUPS = ("valve1", "valve2", "other")
-SENSORS = 8
+SKAB_GROUPS = ("valve1", "valve2", "other")
+N_SENSORS = 8
 FloatArray = npt.NDArray[np.float64]
 
 
-def load_skab(group: str = "valve1", standardise: int | None = None, annotations: str = "paper") -> list[Stream]:
+def load_skab(group: str = "valve1", standardize: int | None = None, annotations: str = "paper") -> list[Stream]:
     """Load a group of the Skoltech Anomaly Benchmark [1]_: streams of 8 sensors, about 1100 rows each.
 
     The streams come in the order of their file numbers, which are in their names: "SKAB valve1/3". The paper uses
@@ -63,20 +63,20 @@ def load_skab(group: str = "valve1", standardise: int | None = None, annotations
     >>> streams[3].change_points  # doctest: +SKIP
     [574, 919]
     """
-    if group not in GROUPS:
-        raise BadInputError(f"group: expected 'valve1', 'valve2' or 'other', got {group!r}")
+    if group not in SKAB_GROUPS:
+        raise InvalidInputError(f"group: expected 'valve1', 'valve2' or 'other', got {group!r}")
     if annotations not in ("paper", "all"):
-        raise BadInputError(f"annotations: expected 'paper' or 'all', got {annotations!r}")
-    if standardise is not None:
-        require_whole("standardise", standardise, 2)
-    names = sorted((name for name in SOURCES if name.startswith(f"skab/{group}/")), key=_number)
+        raise InvalidInputError(f"annotations: expected 'paper' or 'all', got {annotations!r}")
+    if standardize is not None:
+        check_int("standardise", standardize, 2)
+    names = sorted((name for name in REMOTE_FILES if name.startswith(f"skab/{group}/")), key=_file_number)
     return [
-        _stream(f"SKAB {group}/{_number(name)}", content, standardise, annotations)
+        _make_stream(f"SKAB {group}/{_file_number(name)}", content, standardize, annotations)
         for name, content in zip(names, read_files(names), strict=True)
     ]
 
 
-def standardise_by_start(y: FloatArray, n: int) -> FloatArray:
+def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
     """Return each column less the mean of its first n rows, over their deviation unless they are all equal.
 
     >>> standardise_by_start(np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 8.0]]), 2)
@@ -85,14 +85,14 @@ def standardise_by_start(y: FloatArray, n: int) -> FloatArray:
            [ 4.,  3.]])
     """
     if n > len(y):
-        raise BadInputError(f"standardise: expected at most {len(y)} (the rows there are), got {n}")
+        raise InvalidInputError(f"standardise: expected at most {len(y)} (the rows there are), got {n}")
     start = y[:n]
     constant = (start == start[0]).all(axis=0)  # and not a deviation of 0: the mean of equal numbers may be rounded
     mean = np.where(constant, start[0], start.mean(axis=0))
     return np.asarray((y - mean) / np.where(constant, 1.0, start.std(axis=0)))
 
 
-def transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> list[int]:
+def find_transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> list[int]:
     """Return the first mark of the way into the anomalous regime and the first of the way back.
 
     >>> labels = np.zeros(100)
@@ -102,20 +102,20 @@ def transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> list[i
     """
     anomalous = np.flatnonzero(labels)
     middle = (anomalous[0] + anomalous[-1]) / 2
-    ways = marks[marks <= middle], marks[marks > middle]
-    return [int(way[0]) for way in ways if len(way)]
+    marks_by_direction = marks[marks <= middle], marks[marks > middle]
+    return [int(direction_marks[0]) for direction_marks in marks_by_direction if len(direction_marks)]
 
 
-def _stream(name: str, content: bytes, standardise: int | None, annotations: str) -> Stream:
+def _make_stream(name: str, content: bytes, standardize: int | None, annotations: str) -> Stream:
     # The first column is the time of day; the lines are of one version whose sha256 is known, so nothing is missing.
-    table = np.loadtxt(io.BytesIO(content), delimiter=";", skiprows=1, usecols=range(1, SENSORS + 3), ndmin=2)
-    y, labels, marked = table[:, :SENSORS], table[:, SENSORS], table[:, SENSORS + 1]
-    if standardise is not None:
-        y = standardise_by_start(y, standardise)
-    marks = np.flatnonzero(marked)
-    changes = transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
+    table = np.loadtxt(io.BytesIO(content), delimiter=";", skiprows=1, usecols=range(1, N_SENSORS + 3), ndmin=2)
+    y, labels, is_marked = table[:, :N_SENSORS], table[:, N_SENSORS], table[:, N_SENSORS + 1]
+    if standardize is not None:
+        y = standardize_by_first_rows(y, standardize)
+    marks = np.flatnonzero(is_marked)
+    changes = find_transition_starts(marks, labels) if annotations == "paper" else marks.tolist()
     return Stream(y, labels=labels.astype(np.int64), change_points=changes, name=name)
 
 
-def _number(name: str) -> int:
+def _file_number(name: str) -> int:
     return int(name.rsplit("/", 1)[1].removesuffix(".csv"))

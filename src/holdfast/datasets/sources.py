@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Source(NamedTuple):
+class RemoteFile(NamedTuple):
     """The address of a file and the sha256 of its bytes."""
 
     url: str
     sha256: str
 
 
-_GITHUB = "https://raw.githubusercontent.com"
-_TCPD = f"{_GITHUB}/alan-turing-institute/TCPD/7c6c2e09e3ad1d41f26869cb7b9f9882175c8a6e"
+_GITHUB_URL = "https://raw.githubusercontent.com"
+_TCPD_URL = f"{_GITHUB_URL}/alan-turing-institute/TCPD/7c6c2e09e3ad1d41f26869cb7b9f9882175c8a6e"
 # Before the repair of February 2022, which took the outliers out; newer versions are other data.
-_SKAB = f"{_GITHUB}/waico/SKAB/48b5fee8e94c467e2367c302e2afa98054b73335"
-_ADBENCH = f"{_GITHUB}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965"
-_PYOD = f"{_GITHUB}/yzhao062/pyod/ef6d5e8dc828615f498286c1d6a22cbd02fd4cd2"
-_NAB = f"{_GITHUB}/numenta/NAB/ea702d75cc2258d9d7dd35ca8e5e2539d71f3140"
+_SKAB_URL = f"{_GITHUB_URL}/waico/SKAB/48b5fee8e94c467e2367c302e2afa98054b73335"
+_ADBENCH_URL = f"{_GITHUB_URL}/Minqi824/ADBench/3dac8221081e190f157d78e93bfa8867f90d0965"
+_PYOD_URL = f"{_GITHUB_URL}/yzhao062/pyod/ef6d5e8dc828615f498286c1d6a22cbd02fd4cd2"
+_NAB_URL = f"{_GITHUB_URL}/numenta/NAB/ea702d75cc2258d9d7dd35ca8e5e2539d71f3140"
 
 _SKAB_SHA256 = {
     "valve1/0.csv": "90f70a75cf359e5e7b0fffa0644fdbac6733a71510e7891b6d0427effd750cb6",
@@ -95,22 +95,22 @@ _NAB_SHA256 = {
     },
 }
 
-SOURCES: dict[str, Source] = {
-    "well_log/well.txt": Source(
-        f"{_TCPD}/datasets/well_log/well_log.txt",
+REMOTE_FILES: dict[str, RemoteFile] = {
+    "well_log/well.txt": RemoteFile(
+        f"{_TCPD_URL}/datasets/well_log/well_log.txt",
         "cd2a1be7dd895e92e28f00cc522d8c2721b67208ecb6ef942547b797d6dccb7a",
     ),
-    "smtp/smtp_adbench.npz": Source(
-        f"{_ADBENCH}/adbench/datasets/Classical/34_smtp.npz",
+    "smtp/smtp_adbench.npz": RemoteFile(
+        f"{_ADBENCH_URL}/adbench/datasets/Classical/34_smtp.npz",
         "d2569fc9bc12115419e3f5b37d19921e10e6c26e5ad1e61064cfb0fbc402dfdd",
     ),
-    "thyroid/thyroid.mat": Source(
-        f"{_PYOD}/notebooks/data/thyroid.mat",
+    "thyroid/thyroid.mat": RemoteFile(
+        f"{_PYOD_URL}/notebooks/data/thyroid.mat",
         "49155d7861b977e90808faf68343ff67a67f63090c2744d514dbb67ac68e7e33",
     ),
-} | {f"skab/{name}": Source(f"{_SKAB}/data/{name}", sha256) for name, sha256 in _SKAB_SHA256.items()}
-SOURCES |= {
-    f"nab_part/{group}/{name}.csv": Source(f"{_NAB}/data/{group}/{name}.csv", sha256)
+} | {f"skab/{name}": RemoteFile(f"{_SKAB_URL}/data/{name}", sha256) for name, sha256 in _SKAB_SHA256.items()}
+REMOTE_FILES |= {
+    f"nab_part/{group}/{name}.csv": RemoteFile(f"{_NAB_URL}/data/{group}/{name}.csv", sha256)
     for group, sums in _NAB_SHA256.items()
     for name, sha256 in sums.items()
 }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.datasets.reading import frozen_array, frozen_points, row_numbers, zeros_and_ones
+from holdfast.datasets.reading import to_flags, to_frozen_array, to_frozen_points, to_row_list
 
 ChangePoints = list[int] | dict[int | str, list[int]]
 
@@ -58,28 +58,28 @@ class Stream:
     covariances: npt.NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        y = frozen_points("y", self.y)
+        y = to_frozen_points("y", self.y)
         n_rows, dim = y.shape
         checked: dict[str, Any] = {"y": y}
         n_components = None
         if self.means is not None:
-            checked["means"] = frozen_array("means", self.means, np.float64, (n_rows, None, dim))
+            checked["means"] = to_frozen_array("means", self.means, np.float64, (n_rows, None, dim))
             n_components = checked["means"].shape[1]
         if self.covariances is not None:
             shape = (n_components, dim, dim)
-            checked["covariances"] = frozen_array("covariances", self.covariances, np.float64, shape)
+            checked["covariances"] = to_frozen_array("covariances", self.covariances, np.float64, shape)
         if self.outliers is not None:
-            checked["outliers"] = frozen_array("outliers", zeros_and_ones("outliers", self.outliers), bool, (n_rows,))
+            checked["outliers"] = to_frozen_array("outliers", to_flags("outliers", self.outliers), bool, (n_rows,))
         if self.labels is not None:
-            checked["labels"] = frozen_array("labels", zeros_and_ones("labels", self.labels), np.int64, (n_rows,))
+            checked["labels"] = to_frozen_array("labels", to_flags("labels", self.labels), np.int64, (n_rows,))
         if isinstance(self.change_points, dict):
             checked["change_points"] = {
-                who: row_numbers("change_points", rows, n_rows) for who, rows in self.change_points.items()
+                annotator: to_row_list("change_points", rows, n_rows) for annotator, rows in self.change_points.items()
             }
         else:
-            checked["change_points"] = row_numbers("change_points", self.change_points, n_rows)
+            checked["change_points"] = to_row_list("change_points", self.change_points, n_rows)
         if self.split is not None:
-            checked["split"] = row_numbers("split", [self.split], n_rows)[0]
+            checked["split"] = to_row_list("split", [self.split], n_rows)[0]
         for attribute, value in checked.items():
             object.__setattr__(self, attribute, value)  # the only door into a frozen dataclass
 

@@ -8,11 +8,11 @@ from numbers import Integral, Real
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.datasets.regimes import FloatArray, regimes
+from holdfast.datasets.regimes import FloatArray, get_regimes
 from holdfast.datasets.stream import Stream
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
-RAMP_LENGTH = 300
+RAMP_ROWS = 300
 
 
 def make_abrupt(
@@ -54,7 +54,7 @@ def make_abrupt(
     array([[ 0.5, -0.5],
            [ 1. , -1. ]])
     """
-    return _make(n, dim, alpha, U, seed, variant, gradual=False)
+    return _make_stream(n, dim, alpha, U, seed, variant, gradual=False)
 
 
 def make_gradual(
@@ -86,35 +86,35 @@ def make_gradual(
            [4.5, 6. , 1.5],
            [6. , 8. , 2. ]])
     """
-    return _make(n, dim, alpha, U, seed, variant, gradual=True)
+    return _make_stream(n, dim, alpha, U, seed, variant, gradual=True)
 
 
-def _make(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:
-    _check(n, dim, alpha, U, seed, variant)
+def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:
+    _check_arguments(n, dim, alpha, U, seed, variant)
     change = n // 2
-    before, after, covariance = regimes(dim, variant, gradual)
+    before, after, covariance = get_regimes(dim, variant, gradual)
     steps = np.arange(n) - change + 1.0  # the paper's t - 10000: 1 at the change row
-    progress = np.clip(steps / RAMP_LENGTH, 0.0, 1.0) if gradual else (steps > 0).astype(np.float64)
+    progress = np.clip(steps / RAMP_ROWS, 0.0, 1.0) if gradual else (steps > 0).astype(np.float64)
     means = before + progress[:, None, None] * (after - before)
-    y, outliers = _draw(means, covariance, alpha, U, seed)
+    y, outliers = _draw_points(means, covariance, alpha, U, seed)
     suffix = " notebook" if variant == "notebook" else ""
     name = f"{'gradual' if gradual else 'abrupt'} {dim}-D{suffix}"
     covariances = np.broadcast_to(covariance, (len(before), dim, dim))
     return Stream(y, means, outliers, None, [change], name, None, np.asarray(covariances))
 
 
-def _draw(
+def _draw_points(
     means: FloatArray, covariance: FloatArray, alpha: float, U: float, seed: int
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Draw a point per row: one generator per purpose, so that no choice shifts the numbers of another."""
     n, n_components, dim = means.shape
-    which, whether, noise, anywhere = np.random.default_rng(seed).spawn(4)
-    component = which.integers(n_components, size=n)
-    outliers = np.asarray(whether.random(n) >= alpha)
+    component_rng, outlier_rng, noise_rng, uniform_rng = np.random.default_rng(seed).spawn(4)
+    component = component_rng.integers(n_components, size=n)
+    outliers = np.asarray(outlier_rng.random(n) >= alpha)
     # A sum of products and not `@`: BLAS may round a row differently in a matrix of another length.
-    coloured = (noise.standard_normal((n, dim))[:, :, None] * _square_root(covariance)).sum(axis=1)
-    inlier_points = means[np.arange(n), component] + coloured
-    outlier_points = U * (2.0 * anywhere.random((n, dim)) - 1.0)
+    colored_noise = (noise_rng.standard_normal((n, dim))[:, :, None] * _square_root(covariance)).sum(axis=1)
+    inlier_points = means[np.arange(n), component] + colored_noise
+    outlier_points = U * (2.0 * uniform_rng.random((n, dim)) - 1.0)
     return np.where(outliers[:, None], outlier_points, inlier_points), outliers
 
 
@@ -124,18 +124,18 @@ def _square_root(covariance: FloatArray) -> FloatArray:
     return np.asarray((eigenvectors * np.sqrt(eigenvalues)) @ eigenvectors.T)
 
 
-def _check(n: int, dim: int, alpha: float, U: float, seed: int, variant: str) -> None:
+def _check_arguments(n: int, dim: int, alpha: float, U: float, seed: int, variant: str) -> None:
     if not isinstance(n, Integral) or n < 2:
-        raise BadInputError(f"n: expected a whole number of at least 2, got {n!r}")
+        raise InvalidInputError(f"n: expected a whole number of at least 2, got {n!r}")
     if dim not in (1, 3):
-        raise BadInputError(f"dim: expected 1 or 3 (the paper's streams), got {dim!r}")
+        raise InvalidInputError(f"dim: expected 1 or 3 (the paper's streams), got {dim!r}")
     if not isinstance(alpha, Real) or not 0 < alpha <= 1:
-        raise BadInputError(f"alpha: expected a number in (0, 1], got {alpha!r}")
+        raise InvalidInputError(f"alpha: expected a number in (0, 1], got {alpha!r}")
     if not isinstance(U, Real) or not 0 < U < math.inf:
-        raise BadInputError(f"U: expected a positive finite number, got {U!r}")
+        raise InvalidInputError(f"U: expected a positive finite number, got {U!r}")
     if not isinstance(seed, Integral) or seed < 0:
-        raise BadInputError(f"seed: expected a whole number of at least 0, got {seed!r}")
+        raise InvalidInputError(f"seed: expected a whole number of at least 0, got {seed!r}")
     if variant not in ("printed", "notebook"):
-        raise BadInputError(f"variant: expected 'printed' or 'notebook', got {variant!r}")
+        raise InvalidInputError(f"variant: expected 'printed' or 'notebook', got {variant!r}")
     if variant == "notebook" and dim != 3:
-        raise BadInputError(f"variant: expected 'printed' (only dim=3 has a 'notebook'), got {variant!r}")
+        raise InvalidInputError(f"variant: expected 'printed' (only dim=3 has a 'notebook'), got {variant!r}")

@@ -6,7 +6,7 @@ import io
 
 from holdfast.datasets.fetching import read_files
 from holdfast.datasets.stream import Stream
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
 
 def load_thyroid() -> Stream:
@@ -26,7 +26,7 @@ def load_thyroid() -> Stream:
     >>> load_thyroid()  # doctest: +SKIP
     Stream('THYROID', 3772 rows x 6, 93 anomalies, test from row 2000)
     """
-    with needed_for("reading THYROID, a MATLAB file,", "data"):
+    with optional_import("reading THYROID, a MATLAB file,", "data"):
         from scipy.io import loadmat
     (content,) = read_files(["thyroid/thyroid.mat"])
     arrays = loadmat(io.BytesIO(content), variable_names=["X", "y"])

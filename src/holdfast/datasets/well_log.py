@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.datasets.fetching import read_files
 from holdfast.datasets.stream import Stream
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 # The paper's annotations 1 to 5 are TCPD's annotators 6, 7, 8, 12 and 13. An index i counts from 0 in TCPD's
 # series, which is every sixth point of the full one.
@@ -19,19 +19,22 @@ TCPD_INDICES: dict[int, list[int]] = {
     4: [177, 467],
     5: [4, 179, 255, 281, 311, 344, 402, 412, 422, 432, 462, 464, 521, 526, 620, 643, 661],
 }
-EVERY = 6
+ANNOTATION_STRIDE_ROWS = 6
 
 
-def change_rows(annotations: str) -> dict[int | str, list[int]]:
+def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
     """Return the change points of each annotator as rows of the full series.
 
     >>> change_rows("paper")[4], change_rows("tcpd")[4]
     ([1056, 2796], [1062, 2802])
     """
     if annotations not in ("paper", "tcpd"):
-        raise BadInputError(f"annotations: expected 'paper' or 'tcpd', got {annotations!r}")
+        raise InvalidInputError(f"annotations: expected 'paper' or 'tcpd', got {annotations!r}")
     offset = 1 if annotations == "paper" else 0  # the paper reads the indices as if they counted from 1
-    return {who: [EVERY * (index - offset) for index in indices] for who, indices in TCPD_INDICES.items()}
+    return {
+        annotator: [ANNOTATION_STRIDE_ROWS * (index - offset) for index in indices]
+        for annotator, indices in TCPD_INDICES.items()
+    }
 
 
 def load_well_log(annotations: str = "paper") -> Stream:
@@ -67,7 +70,7 @@ def load_well_log(annotations: str = "paper") -> Stream:
     >>> stream.change_points[4]  # doctest: +SKIP
     [1056, 2796]
     """
-    changes = change_rows(annotations)
+    changes = get_change_rows(annotations)
     (content,) = read_files(["well_log/well.txt"])
     y = np.loadtxt(io.BytesIO(content), ndmin=2)
     return Stream(y, change_points=changes, name="Well-log", split=1550)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checks import FloatArray, require
-from holdfast.detectors.base import LARGEST, Detector
-from holdfast.extras import needed_for
+from holdfast.checks import FloatArray, check_positive
+from holdfast.detectors.base import MAX_ABS_VALUE, Detector
+from holdfast.extras import optional_import
 
 
 class ADWIN(Detector):
@@ -39,24 +39,24 @@ class ADWIN(Detector):
     """
 
     def __init__(self, delta: float = 0.002) -> None:
-        with needed_for("ADWIN", "detectors"):
+        with optional_import("ADWIN", "detectors"):
             from river.drift import ADWIN as RiverADWIN
-        self.delta = require("delta", delta, high=1.0)
+        self.delta = check_positive("delta", delta, maximum=1.0)
         super().__init__(delta=self.delta)
-        self._make = RiverADWIN
+        self._window_class = RiverADWIN
 
-    def _start(self, width: int) -> None:
-        self._windows = [self._make(delta=self.delta) for _ in range(width)]
+    def _init_state(self, width: int) -> None:
+        self._windows = [self._window_class(delta=self.delta) for _ in range(width)]
 
-    def _advance(self, rows: FloatArray, scores: FloatArray) -> None:
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
         scores[:] = np.nan
         for i, window in enumerate(self._windows):
-            usable = np.abs(rows[:, i]) <= LARGEST
-            widths = widths_after(window, rows[usable, i].tolist())
+            usable = np.abs(rows[:, i]) <= MAX_ABS_VALUE
+            widths = measure_widths(window, rows[usable, i].tolist())
             scores[usable, i] = -np.diff(np.array(widths, np.float64))
 
-    def _score_of(self, x: float) -> float:
-        if not abs(x) <= LARGEST:
+    def _score_point(self, x: float) -> float:
+        if not abs(x) <= MAX_ABS_VALUE:
             return math.nan
         window = self._windows[0]
         before = window.width
@@ -64,11 +64,11 @@ class ADWIN(Detector):
         return float(before - window.width)
 
 
-def widths_after(window: Any, values: list[float]) -> list[int]:
+def measure_widths(window: Any, values: list[float]) -> list[int]:
     """The width of a window of river's before the first of the values, and after each of them."""
     widths = [window.width]
-    update, keep = window.update, widths.append
+    update, append = window.update, widths.append
     for value in values:
         update(value)
-        keep(window.width)
+        append(window.width)
     return widths

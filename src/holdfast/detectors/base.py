@@ -10,12 +10,12 @@ import numpy as np
 
 from holdfast.checks import FloatArray
 from holdfast.learners.reading import Names, read_point, read_rows
-from holdfast.scheme.algorithm import LARGEST
-from holdfast.scheme.compiling import announced
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
+from holdfast.scheme.compiling import announce_compilation
 
-Same = TypeVar("Same", bound="Detector")
+DetectorT = TypeVar("DetectorT", bound="Detector")
 
-__all__ = ["LARGEST", "Detector"]
+__all__ = ["MAX_ABS_VALUE", "Detector"]
 
 
 class Detector(ABC):
@@ -34,9 +34,9 @@ class Detector(ABC):
     def update(self, x: Any) -> float | FloatArray:
         """Takes one point, returns its score: a number for a number, a vector of d for a vector (or dict) of d."""
         if x.__class__ is float and self._width == 1:  # the usual point, without the questions below
-            return self._score_of(x)
+            return self._score_point(x)
         point, self._names = read_point(x, self._width, self._names)
-        scores = self._scores_of(point.reshape(1, -1))
+        scores = self._score_rows(point.reshape(1, -1))
         return scores[0] if isinstance(x, Mapping) or np.ndim(x) else float(scores[0, 0])
 
     def process(self, X: Any) -> FloatArray:
@@ -45,36 +45,36 @@ class Detector(ABC):
         if not len(rows):
             return np.empty(rows.shape if np.ndim(X) > 1 else 0)
         self._names = names
-        scores = self._scores_of(rows)
+        scores = self._score_rows(rows)
         return scores[:, 0] if rows.shape[1] == 1 and np.ndim(X) == 1 else scores
 
-    def fresh(self: Same) -> Same:
+    def clone(self: DetectorT) -> DetectorT:
         """A detector with the same settings that has seen nothing."""
         return type(self)(**self._settings)
 
-    def _scores_of(self, rows: FloatArray) -> FloatArray:
+    def _score_rows(self, rows: FloatArray) -> FloatArray:
         if self._width is None:
             self._width = rows.shape[1]
             self._row, self._row_scores = np.empty((1, self._width)), np.empty((1, self._width))
-            self._start(self._width)
-            with announced(type(self).__name__):  # costs more than a point does: only this once
-                self._advance(rows[:0], np.empty((0, self._width)))
+            self._init_state(self._width)
+            with announce_compilation(type(self).__name__):  # costs more than a point does: only this once
+                self._write_scores(rows[:0], np.empty((0, self._width)))
         scores = np.empty(rows.shape)
-        self._advance(rows, scores)
+        self._write_scores(rows, scores)
         return scores
 
-    def _score_of(self, x: float) -> float:
+    def _score_point(self, x: float) -> float:
         """The score of one point of one variable."""
         self._row[0, 0] = x
-        self._advance(self._row, self._row_scores)
+        self._write_scores(self._row, self._row_scores)
         return self._row_scores.item()
 
     @abstractmethod
-    def _start(self, width: int) -> None:
+    def _init_state(self, width: int) -> None:
         """Makes the state of `width` variables, none of which has been seen."""
 
     @abstractmethod
-    def _advance(self, rows: FloatArray, scores: FloatArray) -> None:
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
         """Writes the scores of rows (T, d), contiguous, and moves the state on."""
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.checks import FloatArray
 
-LARGEST_SAMPLE = 10_000  # beyond, the usual implementations no longer compute the exact value
+MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations no longer compute the exact value
 
 
 @lru_cache(maxsize=32)
@@ -28,9 +28,9 @@ def exact_p_values(size: int) -> FloatArray:
     paths = [1] * (size + 1)  # C(2n, n − j) at j
     for j in range(size - 1, -1, -1):
         paths[j] = paths[j + 1] * (size + j + 1) // (size - j)
-    beyond = [paths[0]]
+    tail_counts = [paths[0]]
     for h in range(1, size + 1):
-        beyond.append(2 * (sum(paths[h :: 2 * h]) - sum(paths[2 * h :: 2 * h])))
-    table = np.array([count / paths[0] for count in beyond])
+        tail_counts.append(2 * (sum(paths[h :: 2 * h]) - sum(paths[2 * h :: 2 * h])))
+    table = np.array([count / paths[0] for count in tail_counts])
     table.flags.writeable = False
     return table

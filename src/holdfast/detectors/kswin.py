@@ -9,58 +9,58 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checks import FloatArray, require, require_whole
-from holdfast.detectors.base import LARGEST, Detector
-from holdfast.detectors.kolmogorov_smirnov import LARGEST_SAMPLE, exact_p_values
-from holdfast.detectors.sampling import Wholes, by_pool, sample, seeded
-from holdfast.detectors.sorted_window import HELD, distance, put, restart, room
-from holdfast.errors import BadInputError
-from holdfast.scheme.compiling import compiled, fingerprint
+from holdfast.checks import FloatArray, check_int, check_positive
+from holdfast.detectors.base import MAX_ABS_VALUE, Detector
+from holdfast.detectors.kolmogorov_smirnov import MAX_SAMPLE_POINTS, exact_p_values
+from holdfast.detectors.sampling import IntArray, make_generator, sample, uses_pool
+from holdfast.detectors.sorted_window import COUNT_INDEX, clear_window, insert_point, make_windows, max_cdf_gap
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.compiling import jit_entry_point, source_fingerprint
 
-LEAST_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, be it as significant as it may
+MIN_DETECTION_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, be it as significant as it may
 
 
 @cache
-def bind() -> Callable[..., Any]:
+def make_kswin_kernel() -> Callable[..., Any]:
     """The compiled loop over the rows."""
-    stamp = fingerprint([sample, put, distance, restart])
+    stamp = source_fingerprint([sample, insert_point, max_cdf_gap, clear_window])
 
-    def advance(
+    def write_kswin_scores(
         rows: FloatArray,
         scores: FloatArray,
         values: FloatArray,
-        places: Wholes,
-        generators: Wholes,
-        fresh: Wholes,
-        left: Wholes,
-        drawn: Wholes,
-        table: FloatArray,
-        critical: int,
-        pool: bool,
-        largest: float,
+        bookkeeping: IntArray,
+        generators: IntArray,
+        initial_generator: IntArray,
+        workspace: IntArray,
+        drawn: IntArray,
+        score_table: FloatArray,
+        critical_gap: int,
+        use_pool: bool,
+        max_abs_value: float,
     ) -> None:
         stamp  # noqa: B018  (part of what Numba's cache looks at)
-        older, recent = len(left), len(drawn)
-        window = older + recent
+        n_older, n_recent = len(workspace), len(drawn)
+        window = n_older + n_recent
         for i in range(rows.shape[1]):
-            own, at, generator = values[i], places[i], generators[i]
+            column_values, column_bookkeeping, generator = values[i], bookkeeping[i], generators[i]
             for t in range(len(rows)):
                 y = rows[t, i]
                 scores[t, i] = math.nan
-                if not abs(y) <= largest:
+                if not abs(y) <= max_abs_value:
                     continue
-                put(own, at, window, recent, y)
-                if at[HELD] < window:
+                insert_point(column_values, column_bookkeeping, window, n_recent, y)
+                if column_bookkeeping[COUNT_INDEX] < window:
                     continue
-                sample(generator, older, recent, pool, left, drawn)
-                gap = distance(own, at, window, drawn)
-                scores[t, i] = table[gap]
-                if gap >= critical:
-                    restart(at)
-                    for k in range(len(fresh)):
-                        generator[k] = fresh[k]
+                sample(generator, n_older, n_recent, use_pool, workspace, drawn)
+                gap = max_cdf_gap(column_values, column_bookkeeping, window, drawn)
+                scores[t, i] = score_table[gap]
+                if gap >= critical_gap:
+                    clear_window(column_bookkeeping)
+                    for k in range(len(initial_generator)):
+                        generator[k] = initial_generator[k]
 
-    return compiled(advance, releases_gil=True)
+    return jit_entry_point(write_kswin_scores, releases_gil=True)
 
 
 class KSWIN(Detector):
@@ -90,13 +90,15 @@ class KSWIN(Detector):
     """
 
     def __init__(self, alpha: float = 0.005, window: int = 100, stat: int = 30, seed: int = 0) -> None:
-        self.alpha = require("alpha", alpha, zero=True, high=1.0)
-        self.window = require_whole("window", window, 2)
-        self.stat = require_whole("stat", stat, 1)
-        self.seed = require_whole("seed", seed, 0)
+        self.alpha = check_positive("alpha", alpha, allow_zero=True, maximum=1.0)
+        self.window = check_int("window", window, 2)
+        self.stat = check_int("stat", stat, 1)
+        self.seed = check_int("seed", seed, 0)
         if not self.can_run(window, stat):
-            limit = f"stat must be at most half of window (and at most {LARGEST_SAMPLE})"
-            raise BadInputError(f"{limit}: that many are drawn from the older points, got window={window}, stat={stat}")
+            limit = f"stat must be at most half of window (and at most {MAX_SAMPLE_POINTS})"
+            raise InvalidInputError(
+                f"{limit}: that many are drawn from the older points, got window={window}, stat={stat}"
+            )
         super().__init__(alpha=self.alpha, window=self.window, stat=self.stat, seed=self.seed)
 
     @staticmethod
@@ -106,20 +108,22 @@ class KSWIN(Detector):
         >>> KSWIN.can_run(20, 10), KSWIN.can_run(20, 15)
         (True, False)
         """
-        return 2 * stat <= window and stat <= LARGEST_SAMPLE
+        return 2 * stat <= window and stat <= MAX_SAMPLE_POINTS
 
-    def _start(self, width: int) -> None:
+    def _init_state(self, width: int) -> None:
         p_values = exact_p_values(self.stat)
-        detected = (p_values <= self.alpha) & (np.arange(self.stat + 1) / self.stat > LEAST_DISTANCE)
-        self._critical = int(detected.argmax()) if detected.any() else self.stat + 1
-        self._table = 1.0 - p_values
-        self._fresh = seeded(self.seed).copy()
-        self._generators = np.tile(self._fresh, (width, 1))
-        self._values, self._places = room(width, self.window)
-        self._left, self._drawn = np.empty(self.window - self.stat, np.int64), np.empty(self.stat, np.int64)
-        self._pool = by_pool(self.window - self.stat, self.stat)
+        detected = (p_values <= self.alpha) & (np.arange(self.stat + 1) / self.stat > MIN_DETECTION_DISTANCE)
+        self._critical_gap = int(detected.argmax()) if detected.any() else self.stat + 1
+        self._score_table = 1.0 - p_values
+        self._initial_generator = make_generator(self.seed).copy()
+        self._generators = np.tile(self._initial_generator, (width, 1))
+        self._values, self._bookkeeping = make_windows(width, self.window)
+        self._workspace, self._drawn = np.empty(self.window - self.stat, np.int64), np.empty(self.stat, np.int64)
+        self._use_pool = uses_pool(self.window - self.stat, self.stat)
 
-    def _advance(self, rows: FloatArray, scores: FloatArray) -> None:
-        state = (self._values, self._places, self._generators)
-        work = (self._fresh, self._left, self._drawn)
-        bind()(rows, scores, *state, *work, self._table, self._critical, self._pool, LARGEST)
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
+        state = (self._values, self._bookkeeping, self._generators)
+        work = (self._initial_generator, self._workspace, self._drawn)
+        make_kswin_kernel()(
+            rows, scores, *state, *work, self._score_table, self._critical_gap, self._use_pool, MAX_ABS_VALUE
+        )

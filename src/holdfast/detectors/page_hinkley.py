@@ -6,30 +6,32 @@ import math
 
 import numpy as np
 
-from holdfast.checks import FloatArray, as_floats
-from holdfast.detectors.base import LARGEST, Detector
-from holdfast.errors import BadInputError
-from holdfast.scheme.compiling import compiled
+from holdfast.checks import FloatArray, check_floats
+from holdfast.detectors.base import MAX_ABS_VALUE, Detector
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.compiling import jit_entry_point
 
-SUM, LEAST, STATE = 0, 1, 2  # g, G, and how many numbers that is
+CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and how many numbers that is
 
 
-def advance(rows: FloatArray, scores: FloatArray, state: FloatArray, delta: float, largest: float) -> None:
+def write_page_hinkley_scores(
+    rows: FloatArray, scores: FloatArray, state: FloatArray, delta: float, max_abs_value: float
+) -> None:
     """g ← g + y − δ, G ← min(g, G), the score g − G; one variable after the other."""
     for i in range(rows.shape[1]):
-        total, least = state[i, SUM], state[i, LEAST]
+        total, min_total = state[i, CUMULATIVE_SUM], state[i, MIN_CUMULATIVE_SUM]
         for t in range(len(rows)):
             y = rows[t, i]
-            if abs(y) <= largest:
+            if abs(y) <= max_abs_value:
                 total = total + y - delta
-                least = min(total, least)
-                scores[t, i] = total - least
+                min_total = min(total, min_total)
+                scores[t, i] = total - min_total
             else:
                 scores[t, i] = math.nan
-        state[i, SUM], state[i, LEAST] = total, least
+        state[i, CUMULATIVE_SUM], state[i, MIN_CUMULATIVE_SUM] = total, min_total
 
 
-compiled_advance = compiled(advance, releases_gil=True)
+compiled_page_hinkley = jit_entry_point(write_page_hinkley_scores, releases_gil=True)
 
 
 class PageHinkley(Detector):
@@ -54,14 +56,14 @@ class PageHinkley(Detector):
     """
 
     def __init__(self, delta: float = 0.005) -> None:
-        number = as_floats("delta", delta)
+        number = check_floats("delta", delta)
         if number.ndim or not np.isfinite(number):
-            raise BadInputError(f"delta must be one finite number, got {delta!r}")
+            raise InvalidInputError(f"delta must be one finite number, got {delta!r}")
         self.delta = float(number)
         super().__init__(delta=self.delta)
 
-    def _start(self, width: int) -> None:
-        self._state = np.zeros((width, STATE))
+    def _init_state(self, width: int) -> None:
+        self._state = np.zeros((width, STATE_SIZE))
 
-    def _advance(self, rows: FloatArray, scores: FloatArray) -> None:
-        compiled_advance(rows, scores, self._state, self.delta, LARGEST)
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
+        compiled_page_hinkley(rows, scores, self._state, self.delta, MAX_ABS_VALUE)

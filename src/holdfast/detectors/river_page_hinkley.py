@@ -6,56 +6,66 @@ import math
 
 import numpy as np
 
-from holdfast.checks import FloatArray, require, require_whole
-from holdfast.detectors.base import LARGEST, Detector
-from holdfast.errors import BadInputError
-from holdfast.scheme.compiling import compiled
+from holdfast.checks import FloatArray, check_int, check_positive
+from holdfast.detectors.base import MAX_ABS_VALUE, Detector
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.compiling import jit_entry_point
 
-COUNT, MEAN, UP, DOWN, LEAST_UP, MOST_DOWN = range(6)
-FRESH = (0.0, 0.0, 0.0, 0.0, math.inf, -1.0)  # −1 is river's: at the start a fall counts up to 1 more than it was
-MODES = {"both": 0, "up": 1, "down": 2}
+N_POINTS, RUNNING_MEAN, UPWARD_SUM, DOWNWARD_SUM, MIN_UPWARD_SUM, MAX_DOWNWARD_SUM = range(6)
+INITIAL_STATE = (
+    0.0,
+    0.0,
+    0.0,
+    0.0,
+    math.inf,
+    -1.0,
+)  # −1 is river's: at the start a fall counts up to 1 more than it was
+MODE_CODES = {"both": 0, "up": 1, "down": 2}
 
 
-def advance(
+def write_river_page_hinkley_scores(
     rows: FloatArray,
     scores: FloatArray,
     state: FloatArray,
-    fresh: FloatArray,
+    initial_state: FloatArray,
     min_instances: int,
     delta: float,
     threshold: float,
     forgetting: float,
     mode: int,
-    largest: float,
+    max_abs_value: float,
 ) -> None:
     """The sums of the deviations from the running mean, and how far each is from its extreme; reset above a threshold.
 
     The operations are river's, in its order, so that the bits are the same too.
     """
     for i in range(rows.shape[1]):
-        own = state[i]
+        column_state = state[i]
         for t in range(len(rows)):
             y = rows[t, i]
             scores[t, i] = math.nan
-            if not abs(y) <= largest:
+            if not abs(y) <= max_abs_value:
                 continue
-            own[COUNT] += 1.0
-            own[MEAN] += (1.0 / own[COUNT]) * (y - own[MEAN])
-            deviation = y - own[MEAN]
-            own[UP] = forgetting * own[UP] + deviation - delta
-            own[DOWN] = forgetting * own[DOWN] + deviation + delta
-            own[LEAST_UP] = min(own[UP], own[LEAST_UP])
-            own[MOST_DOWN] = max(own[DOWN], own[MOST_DOWN])
-            if own[COUNT] >= min_instances:
-                rise, fall = own[UP] - own[LEAST_UP], own[MOST_DOWN] - own[DOWN]
+            column_state[N_POINTS] += 1.0
+            column_state[RUNNING_MEAN] += (1.0 / column_state[N_POINTS]) * (y - column_state[RUNNING_MEAN])
+            deviation = y - column_state[RUNNING_MEAN]
+            column_state[UPWARD_SUM] = forgetting * column_state[UPWARD_SUM] + deviation - delta
+            column_state[DOWNWARD_SUM] = forgetting * column_state[DOWNWARD_SUM] + deviation + delta
+            column_state[MIN_UPWARD_SUM] = min(column_state[UPWARD_SUM], column_state[MIN_UPWARD_SUM])
+            column_state[MAX_DOWNWARD_SUM] = max(column_state[DOWNWARD_SUM], column_state[MAX_DOWNWARD_SUM])
+            if column_state[N_POINTS] >= min_instances:
+                rise, fall = (
+                    column_state[UPWARD_SUM] - column_state[MIN_UPWARD_SUM],
+                    column_state[MAX_DOWNWARD_SUM] - column_state[DOWNWARD_SUM],
+                )
                 score = rise if mode == 1 else fall if mode == 2 else max(rise, fall)
                 scores[t, i] = score
                 if score > threshold:
-                    for k in range(len(fresh)):
-                        own[k] = fresh[k]
+                    for k in range(len(initial_state)):
+                        column_state[k] = initial_state[k]
 
 
-compiled_advance = compiled(advance, releases_gil=True)
+compiled_river_page_hinkley = jit_entry_point(write_river_page_hinkley_scores, releases_gil=True)
 
 
 class RiverPageHinkley(Detector):
@@ -89,21 +99,21 @@ class RiverPageHinkley(Detector):
         alpha: float = 1 - 0.0001,
         mode: str = "both",
     ) -> None:
-        self.min_instances = require_whole("min_instances", min_instances, 0)
-        self.delta = require("delta", delta, zero=True)
-        self.threshold = require("threshold", threshold, zero=True, infinite=True)
-        self.alpha = require("alpha", alpha, zero=True, high=1.0)
-        if mode not in MODES:
-            raise BadInputError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
+        self.min_instances = check_int("min_instances", min_instances, 0)
+        self.delta = check_positive("delta", delta, allow_zero=True)
+        self.threshold = check_positive("threshold", threshold, allow_zero=True, allow_infinite=True)
+        self.alpha = check_positive("alpha", alpha, allow_zero=True, maximum=1.0)
+        if mode not in MODE_CODES:
+            raise InvalidInputError(f"mode must be one of {', '.join(map(repr, MODE_CODES))}, got {mode!r}")
         self.mode = mode
         super().__init__(
             min_instances=self.min_instances, delta=self.delta, threshold=self.threshold, alpha=self.alpha, mode=mode
         )
 
-    def _start(self, width: int) -> None:
-        self._fresh = np.array(FRESH)
-        self._state = np.tile(self._fresh, (width, 1))
+    def _init_state(self, width: int) -> None:
+        self._initial_state = np.array(INITIAL_STATE)
+        self._state = np.tile(self._initial_state, (width, 1))
 
-    def _advance(self, rows: FloatArray, scores: FloatArray) -> None:
-        settings = (self.min_instances, self.delta, self.threshold, self.alpha, MODES[self.mode])
-        compiled_advance(rows, scores, self._state, self._fresh, *settings, LARGEST)
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
+        settings = (self.min_instances, self.delta, self.threshold, self.alpha, MODE_CODES[self.mode])
+        compiled_river_page_hinkley(rows, scores, self._state, self._initial_state, *settings, MAX_ABS_VALUE)

@@ -17,20 +17,20 @@ import numpy.typing as npt
 
 from holdfast.scheme.compiling import kernel
 
-Wholes = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.int64]
 
-WORDS, OFFSET = 624, 397
+STATE_WORDS, SHIFT_WORDS = 624, 397
 
 
 @lru_cache(maxsize=32)
-def seeded(seed: int) -> Wholes:
+def make_generator(seed: int) -> IntArray:
     """The generator of `random.Random(seed)` before its first draw."""
     generator = np.array(random.Random(seed).getstate()[1], np.int64)
     generator.flags.writeable = False
     return generator
 
 
-def by_pool(n: int, k: int) -> bool:
+def uses_pool(n: int, k: int) -> bool:
     """Whether the standard library draws k out of n from a list of those left, rather than again if drawn before.
 
     It takes what needs less memory; the draws differ.
@@ -39,25 +39,25 @@ def by_pool(n: int, k: int) -> bool:
 
 
 @kernel
-def refill(generator: Wholes) -> None:
+def refill(generator: IntArray) -> None:
     """The next 624 words."""
-    for i in range(WORDS):
-        following = i + 1 if i + 1 < WORDS else 0
-        distant = i + OFFSET if i + OFFSET < WORDS else i + OFFSET - WORDS
+    for i in range(STATE_WORDS):
+        following = i + 1 if i + 1 < STATE_WORDS else 0
+        distant = i + SHIFT_WORDS if i + SHIFT_WORDS < STATE_WORDS else i + SHIFT_WORDS - STATE_WORDS
         mixed = (generator[i] & 0x80000000) | (generator[following] & 0x7FFFFFFF)
         generator[i] = generator[distant] ^ (mixed >> 1) ^ (0x9908B0DF if mixed & 1 else 0)
-    generator[WORDS] = 0
+    generator[STATE_WORDS] = 0
 
 
 @kernel
-def below(generator: Wholes, n: int, bits: int) -> int:
+def draw_below(generator: IntArray, n: int, bits: int) -> int:
     """A number from 0 to n − 1, where n has this many bits: words are cut to as many until one is small enough."""
     drawn = n
     while drawn >= n:
-        if generator[WORDS] >= WORDS:
+        if generator[STATE_WORDS] >= STATE_WORDS:
             refill(generator)
-        word = generator[generator[WORDS]]
-        generator[WORDS] += 1
+        word = generator[generator[STATE_WORDS]]
+        generator[STATE_WORDS] += 1
         word ^= word >> 11
         word ^= (word << 7) & 0x9D2C5680
         word ^= (word << 15) & 0xEFC60000
@@ -67,23 +67,23 @@ def below(generator: Wholes, n: int, bits: int) -> int:
 
 
 @kernel
-def sample(generator: Wholes, n: int, k: int, pool: bool, left: Wholes, drawn: Wholes) -> None:
+def sample(generator: IntArray, n: int, k: int, use_pool: bool, workspace: IntArray, drawn: IntArray) -> None:
     """k of the numbers 0 … n − 1 into `drawn`; `left` is room for n numbers; `pool` as `by_pool` says."""
     bits = 0
     while n >> bits:
         bits += 1
     for i in range(n):
-        left[i] = i
+        workspace[i] = i
     for i in range(k):
-        if pool:
+        if use_pool:
             remaining = n - i
             bits -= remaining >> (bits - 1) == 0
-            j = below(generator, remaining, bits)
-            drawn[i] = left[j]
-            left[j] = left[remaining - 1]
+            j = draw_below(generator, remaining, bits)
+            drawn[i] = workspace[j]
+            workspace[j] = workspace[remaining - 1]
         else:
-            j = below(generator, n, bits)
-            while left[j] < 0:
-                j = below(generator, n, bits)
+            j = draw_below(generator, n, bits)
+            while workspace[j] < 0:
+                j = draw_below(generator, n, bits)
             drawn[i] = j
-            left[j] = -1
+            workspace[j] = -1

@@ -12,32 +12,32 @@ from __future__ import annotations
 import numpy as np
 
 from holdfast.checks import FloatArray
-from holdfast.detectors.sampling import Wholes
+from holdfast.detectors.sampling import IntArray
 from holdfast.scheme.compiling import kernel
 
-HELD, OLDEST, HEADER = 0, 1, 2
+COUNT_INDEX, OLDEST_INDEX, HEADER_SIZE = 0, 1, 2
 
 
-def room(width: int, window: int) -> tuple[FloatArray, Wholes]:
+def make_windows(width: int, window: int) -> tuple[FloatArray, IntArray]:
     """The values and places of `width` empty windows."""
-    return np.zeros((width, 2 * window)), np.zeros((width, HEADER + 2 * window), np.int64)
+    return np.zeros((width, 2 * window)), np.zeros((width, HEADER_SIZE + 2 * window), np.int64)
 
 
 @kernel
-def restart(places: Wholes) -> None:
+def clear_window(bookkeeping: IntArray) -> None:
     """Empties the window. Signs stay: a slot is given its own again before it counts."""
-    places[HELD] = 0
-    places[OLDEST] = 0
+    bookkeeping[COUNT_INDEX] = 0
+    bookkeeping[OLDEST_INDEX] = 0
 
 
 @kernel
-def how_many_below(ordered: FloatArray, held: int, y: float, and_equal: bool) -> int:
+def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -> int:
     """How many of the first `held` are less than y, or not above it."""
-    low, high = 0, held
+    low, high = 0, n_points
     while low < high:
         middle = (low + high) // 2
         value = ordered[middle]
-        if value < y or (and_equal and value == y):
+        if value < y or (inclusive and value == y):
             low = middle + 1
         else:
             high = middle
@@ -45,22 +45,22 @@ def how_many_below(ordered: FloatArray, held: int, y: float, and_equal: bool) ->
 
 
 @kernel
-def put(values: FloatArray, places: Wholes, window: int, recent: int, y: float) -> None:
+def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recent: int, y: float) -> None:
     """Adds a point, in place of the oldest if the window is full; the newest `recent` slots have the sign −1.
 
     Among equals the oldest comes first, so that the one to be replaced is found by its value.
     """
     ring, ordered = values[:window], values[window:]
-    slots, signs = places[HEADER : HEADER + window], places[HEADER + window :]
-    held = places[HELD]
-    if held < window:
-        slot, hole = held, held
-        places[HELD] = held + 1
+    slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
+    n_points = bookkeeping[COUNT_INDEX]
+    if n_points < window:
+        slot, hole = n_points, n_points
+        bookkeeping[COUNT_INDEX] = n_points + 1
     else:
-        slot = places[OLDEST]
-        hole = how_many_below(ordered, held, ring[slot], False)
-        places[OLDEST] = slot + 1 if slot + 1 < window else 0
-    target = how_many_below(ordered, held, y, True)
+        slot = bookkeeping[OLDEST_INDEX]
+        hole = count_below(ordered, n_points, ring[slot], False)
+        bookkeeping[OLDEST_INDEX] = slot + 1 if slot + 1 < window else 0
+    target = count_below(ordered, n_points, y, True)
     if target > hole:
         target -= 1
         for k in range(hole, target):
@@ -69,27 +69,27 @@ def put(values: FloatArray, places: Wholes, window: int, recent: int, y: float) 
         for k in range(hole, target, -1):
             ordered[k], slots[k] = ordered[k - 1], slots[k - 1]
     ordered[target], slots[target], ring[slot], signs[slot] = y, slot, y, -1
-    signs[slot - recent if slot >= recent else slot - recent + window] = 0
+    signs[slot - n_recent if slot >= n_recent else slot - n_recent + window] = 0
 
 
 @kernel
-def distance(values: FloatArray, places: Wholes, window: int, drawn: Wholes) -> int:
+def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: IntArray) -> int:
     """By how many points the distributions of the newest points and of those drawn are apart, at most; w must be full.
 
     `drawn` counts from the oldest. Between equal values there is no gap: only after the last of them is it looked at.
     """
     ordered = values[window:]
-    slots, signs = places[HEADER : HEADER + window], places[HEADER + window :]
-    oldest = places[OLDEST]
+    slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
+    oldest = bookkeeping[OLDEST_INDEX]
     for k in range(len(drawn)):
         slot = oldest + drawn[k]
         signs[slot if slot < window else slot - window] = 1
-    gap, widest = 0, 0
+    gap, max_gap = 0, 0
     for k in range(window - 1):  # after the last one there is no gap
         gap += signs[slots[k]]
         size = abs(gap) if ordered[k] != ordered[k + 1] else 0
-        widest = size if size > widest else widest
+        max_gap = size if size > max_gap else max_gap
     for k in range(len(drawn)):
         slot = oldest + drawn[k]
         signs[slot if slot < window else slot - window] = 0
-    return widest
+    return max_gap

@@ -22,7 +22,7 @@ from holdfast.experiments.auc_well_log import well_log_methods
 from holdfast.experiments.lab import synthetic_methods
 from holdfast.experiments.methods import AUTO, Method
 from holdfast.experiments.plan import Plan
-from holdfast.threads import cores
+from holdfast.threads import n_threads
 
 Needed = Callable[[bool], list[tuple[list[Method], int]]]
 
@@ -42,7 +42,7 @@ NEEDED: dict[str, Needed] = {
 def compiling_ahead(names: Sequence[str], plan: Plan) -> Iterator[None]:
     """Within this block another process compiles, if several of the results need it and there is a core for it."""
     later = [name for name in names[1:] if name in NEEDED]
-    if not later or cores() < 2 or not sys.executable:
+    if not later or n_threads() < 2 or not sys.executable:
         yield
         return
     command = [sys.executable, "-m", __name__, *later, *(["--quick"] if plan.quick else [])]

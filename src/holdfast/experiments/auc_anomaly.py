@@ -18,9 +18,9 @@ from holdfast.experiments.real_tables import RealTable, picture_of_tuning
 from holdfast.experiments.result import Result, cell
 from holdfast.experiments.starts import FloatArray
 from holdfast.experiments.verdicts import SHORT
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.metrics import roc_auc, roc_auc_interval
-from holdfast.metrics.ranking import runs
+from holdfast.metrics.ranking import number_runs
 from holdfast.plots.report import Table
 from holdfast.tuning import Setting, grid
 
@@ -76,7 +76,7 @@ def run(lab: Lab) -> Result:
         for name, scores in test_scores.items():
             replicates = 200 if lab.plan.quick else 2000
             for kind, together in (("rows", False), ("events", True)):
-                interval = roc_auc_interval(scores, labels, replicates=replicates, together=together)
+                interval = roc_auc_interval(scores, labels, replicates=replicates, by_event=together)
                 intervals[column].setdefault(name, {})[kind] = list(interval)
     result = table.result(
         TITLE,
@@ -90,7 +90,7 @@ def run(lab: Lab) -> Result:
             low, high = record["interval"] = intervals[record["cell"]][name]["events"]
             record["paper_inside_interval"] = low <= record["paper"] <= high
     counts = [
-        f"{int(labels_on_test(stream).sum())} anomalies in {runs(labels_on_test(stream))[-1] + 1} runs in {column}"
+        f"{int(labels_on_test(stream).sum())} anomalies in {number_runs(labels_on_test(stream))[-1] + 1} runs in {column}"
         for column, stream in streams.items()
     ]
     result.parts = [
@@ -166,7 +166,7 @@ def _why_thyroid(record: Mapping[str, Any], restarts: FloatArray) -> list[str]:
 
 def isolation_forest(stream: Stream, restarts: int) -> FloatArray:
     """Scores (restarts, test rows) of scikit-learn's forest, fitted on the training span in one batch."""
-    with needed_for("Isolation Forest", "reproduce"):
+    with optional_import("Isolation Forest", "reproduce"):
         from sklearn.ensemble import IsolationForest
     train, test = stream.y[: stream.split], stream.y[stream.split :]
     forests = (IsolationForest(random_state=restart).fit(train) for restart in range(restarts))

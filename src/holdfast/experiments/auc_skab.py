@@ -40,7 +40,7 @@ def skab_methods(quick: bool = False) -> list[Method]:
 
 def run(lab: Lab) -> Result:
     """Settings, and for a detector the sensor, chosen on the training streams; scored on the test streams."""
-    streams = load_skab("valve1", standardise=STANDARDISED_ON)
+    streams = load_skab("valve1", standardize=STANDARDISED_ON)
     table = RealTable(KEY, COLUMNS)
     restarts = lab.plan.restarts_on_skab
     for method in skab_methods(lab.plan.quick):

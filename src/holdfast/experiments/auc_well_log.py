@@ -17,7 +17,7 @@ from holdfast.experiments.starts import FloatArray
 from holdfast.metrics import benefit_auc, benefit_roc
 from holdfast.plots.curves import draw_curves
 from holdfast.plots.report import Picture
-from holdfast.tuning import Setting, Sweep
+from holdfast.tuning import Setting, SweepResult
 
 TITLE = "Well-log: AUC for five annotations"
 KEY = "auc_well_log"
@@ -45,7 +45,7 @@ def run(lab: Lab) -> Result:
     stream = load_well_log()
     methods = well_log_methods()
     table = RealTable(KEY, COLUMNS)
-    sweeps: dict[str, Sweep] = {}
+    sweeps: dict[str, SweepResult] = {}
     curves: dict[str, dict[str, tuple[FloatArray, FloatArray]]] = {column: {} for column in COLUMNS}
     for method in methods:
         sweep = sweeps[method.name] = lab.sweep(method, [stream], partial(measure, method), lab.plan.restarts)
@@ -102,7 +102,7 @@ def measure(method: Method, setting: Setting, stream: Stream, restart: int) -> F
     )
 
 
-def _why(sweep: Sweep, ours: Method) -> str:
+def _why(sweep: SweepResult, ours: Method) -> str:
     """In words, what the training span could tell: the setting chosen, and the one the paper names."""
     averages = sweep.values[:, 0, :, 0, 0].mean(axis=1)  # settings, train or test; annotation 1
     best = int(np.argmax(averages[:, TRAIN]))
@@ -121,7 +121,7 @@ def _why(sweep: Sweep, ours: Method) -> str:
     )
 
 
-def _picture_of_tuning(sweeps: dict[str, Sweep], methods: list[Method]) -> Picture:
+def _picture_of_tuning(sweeps: dict[str, SweepResult], methods: list[Method]) -> Picture:
     """Training AUC against test AUC for every setting of the learners."""
     panels = {
         column: {

@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.experiments.methods import Drift, Method
 from holdfast.experiments.starts import FloatArray
-from holdfast.tuning import Setting, Sweep, choose
+from holdfast.tuning import Setting, SweepResult, select_best
 
 
 class Choice(NamedTuple):
@@ -22,11 +22,11 @@ class Choice(NamedTuple):
     written: Setting
 
 
-def choose_setting(method: Method, sweep: Sweep, training: FloatArray, largest: bool = True) -> Choice:
+def choose_setting(method: Method, sweep: SweepResult, training: FloatArray, largest: bool = True) -> Choice:
     """The best setting and variable by training values (settings, …, variables), averaged over all in between."""
     by_variable = np.moveaxis(training, -1, 1)
     n_variables = by_variable.shape[1]
-    best = choose(by_variable.reshape(len(training) * n_variables, -1), largest)
+    best = select_best(by_variable.reshape(len(training) * n_variables, -1), largest)
     place, variable = divmod(best, n_variables)
     setting = sweep.settings[place]
     return Choice(place, variable, setting, written(method, setting, variable, n_variables))
@@ -58,7 +58,7 @@ def told_what_cannot_run(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def reasons(sweep: Sweep) -> list[str]:
+def reasons(sweep: SweepResult) -> list[str]:
     """The settings that cannot run, in words."""
     return [
         ", ".join(f"{name}={value:g}" for name, value in sweep.settings[place].items()) + f": {why}"

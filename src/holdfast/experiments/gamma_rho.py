@@ -9,7 +9,7 @@ from holdfast.experiments.lab import KINDS, S_EVAL, Lab, synthetic_learners
 from holdfast.experiments.result import Result
 from holdfast.plots.panels import draw_panels
 from holdfast.plots.report import Part, Picture, Table
-from holdfast.tuning import choose
+from holdfast.tuning import select_best
 
 TITLE = "The trade-off between γ and ρ"
 METRICS = ["S_eval", "S_bc", "S_ac", "S_tot"]
@@ -27,7 +27,7 @@ def run(lab: Lab) -> Result:
         table[kind] = []
         for gamma in gammas:
             places = [i for i, setting in enumerate(method.settings) if setting["gamma"] == gamma]
-            place = places[choose(errors[places, :, 0], largest=False)]
+            place = places[select_best(errors[places, :, 0], largest=False)]
             averages = errors[place].mean(axis=0)
             record = {**written(method, method.settings[place]), **dict(zip(METRICS, averages.tolist(), strict=True))}
             table[kind].append(record)

@@ -13,7 +13,7 @@ from holdfast.experiments.methods import Learner, Method, detectors, iem, sdem, 
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.starts import FloatArray
 from holdfast.metrics import benefit_auc, segment_mse
-from holdfast.tuning import Setting, Sweep, sweep
+from holdfast.tuning import Setting, SweepResult, sweep
 
 KINDS = ("abrupt", "gradual")
 TOLERANCE = 100  # T_b of the synthetic streams and of Well-log
@@ -27,7 +27,7 @@ class Lab:
 
     def __init__(self, plan: Plan, progress: Progress | None = None) -> None:
         self.plan, self.progress = plan, progress
-        self._kept: dict[tuple[object, ...], Sweep] = {}
+        self._kept: dict[tuple[object, ...], SweepResult] = {}
 
     def sweep(
         self,
@@ -35,7 +35,7 @@ class Lab:
         streams: list[Stream],
         evaluate: Callable[[Setting, Stream, int], FloatArray],
         restarts: int = 1,
-    ) -> Sweep:
+    ) -> SweepResult:
         """All settings of a method on some streams."""
         return sweep(
             method.settings,
@@ -46,7 +46,7 @@ class Lab:
             progress=self.progress,
         )
 
-    def synthetic(self, method: Method, kind: str, dim: int, variant: str, held_out: bool = False) -> Sweep:
+    def synthetic(self, method: Method, kind: str, dim: int, variant: str, held_out: bool = False) -> SweepResult:
         """All settings of a method on the synthetic streams: values (settings, streams, 1, variables, measures)."""
         key = (method.name, repr(method.settings), kind, dim, variant, held_out)
         if key not in self._kept:

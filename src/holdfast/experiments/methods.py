@@ -11,7 +11,7 @@ import numpy as np
 
 from holdfast.datasets import Stream
 from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.experiments.grids import THRESHOLDS_OF_RIVERS_PH
 from holdfast.experiments.starts import DRAWN_POINTS, FIRST_POINTS, FloatArray, drawn_start
 from holdfast.learners import IEM, SDEM, SRA, StochasticApproximation
@@ -90,7 +90,7 @@ class Drift:
         """Scores every row."""
         try:
             detector = self.make(**setting)
-        except BadInputError as error:
+        except InvalidInputError as error:
             raise CannotRunError(str(error)) from None
         return Run(detector.process(stream.y).reshape(stream.y.shape))
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from holdfast.experiments.plan import Plan
 from holdfast.experiments.result import Result
-from holdfast.plots.report import Facts, Part, Picture, Table, Terms
+from holdfast.plots.report import DefinitionList, KeyFigures, Part, Picture, Table
 
-PLAIN = {"facts": Facts, "table": Table, "terms": Terms}  # parts that are words and numbers only
+PLAIN = {"facts": KeyFigures, "table": Table, "terms": DefinitionList}  # parts that are words and numbers only
 
 
 def parts_folder(out: Path, plan: Plan) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.checks import require_whole
+from holdfast.checks import check_int
 
 TRIALS, QUICK_TRIALS = 10, 1
 FEW = 5  # with fewer trials no cell is held against the paper's
@@ -20,7 +20,7 @@ class Plan:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        require_whole("trials", self.trials, 1)
+        check_int("trials", self.trials, 1)
 
     @property
     def seeds(self) -> list[int]:

@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from holdfast.datasets.fetching import VARIABLE
-from holdfast.extras import require
+from holdfast.datasets.fetching import DATA_FOLDER_VARIABLE
+from holdfast.extras import require_installed
 
 PACKAGES = ("numpy", "numba", "river", "scikit-learn", "scipy")
 NEEDED = ("matplotlib", "river", "scipy", "sklearn")
@@ -18,8 +18,8 @@ NEEDED = ("matplotlib", "river", "scipy", "sklearn")
 
 def require_packages() -> None:
     """Says at once which packages are missing, before any work is done; pooch only if data may be downloaded."""
-    fetching = () if os.environ.get(VARIABLE) else ("pooch",)
-    require("reproducing the paper", "reproduce", *NEEDED, *fetching)
+    fetching = () if os.environ.get(DATA_FOLDER_VARIABLE) else ("pooch",)
+    require_installed("reproducing the paper", "reproduce", *NEEDED, *fetching)
 
 
 def versions() -> dict[str, str]:

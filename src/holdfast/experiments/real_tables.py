@@ -17,7 +17,7 @@ from holdfast.experiments.untuned import auto_verdicts, told_auto
 from holdfast.experiments.verdicts import told, verdicts
 from holdfast.plots.report import Part, Picture
 from holdfast.plots.train_test import draw_train_against_test
-from holdfast.tuning import Setting, Sweep
+from holdfast.tuning import Setting, SweepResult
 
 
 class RealTable:
@@ -29,7 +29,7 @@ class RealTable:
         self.choices: dict[str, dict[str, Choice]] = {column: {} for column in columns}
         self.cannot_run: dict[str, list[str]] = {}
 
-    def add(self, column: str, method: Method, sweep: Sweep, training: FloatArray, testing: FloatArray) -> Choice:
+    def add(self, column: str, method: Method, sweep: SweepResult, training: FloatArray, testing: FloatArray) -> Choice:
         """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
         values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
         best = choose_setting(method, sweep, training)

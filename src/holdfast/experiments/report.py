@@ -11,7 +11,7 @@ from holdfast.experiments.plan import Plan
 from holdfast.experiments.provenance import versions
 from holdfast.experiments.untuned import AUTO_HEADING, auto_cell_row, auto_tally
 from holdfast.experiments.verdicts import CELL_HEADING, EQUAL, REACHED, SHORT, cell_row, remark, tally
-from holdfast.plots.report import Facts, Part, Section, Table, Terms, write_report
+from holdfast.plots.report import DefinitionList, KeyFigures, Part, Section, Table, write_report
 
 HOW_TO_READ_CELLS = (
     "Errors (mse) are better when smaller, areas (auc) when larger. Reached: as good as the paper’s at its three "
@@ -19,7 +19,7 @@ HOW_TO_READ_CELLS = (
     "lies in our 95 % bootstrap interval."
 )
 SYMBOLS = {"gamma": "γ", "beta": "β", "rho": "ρ", "alpha": "α", "delta": "δ", "n_components": "components"}
-TERMS = Terms(
+TERMS = DefinitionList(
     [
         ("S_bc, S_ac, S_tot", "Mean squared error of the means before the change, after it, and over both."),
         ("S_eval", "The same at times 500 to 999, by which settings are chosen."),
@@ -80,7 +80,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
         counted = [record["verdict"] for record in records]
         as_good = [record["verdict"] for record in untuned].count(REACHED)
         parts.append(
-            Facts(
+            KeyFigures(
                 [
                     (str(counted.count(REACHED)), "cells of SRA as good as the paper’s, or better"),
                     (str(counted.count(EQUAL)), "short by less than the paper’s standard deviation"),

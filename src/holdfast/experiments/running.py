@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.errors import BadInputError, DataError, HoldfastWarning
+from holdfast.errors import DatasetError, HoldfastWarning, InvalidInputError
 from holdfast.experiments.ahead import compiling_ahead
 from holdfast.experiments.lab import Lab
 from holdfast.experiments.outcome import write_results
@@ -74,7 +74,7 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
                 began = time.perf_counter()
                 try:
                     result: Result = import_module(f"holdfast.experiments.{name}").run(lab)
-                except DataError as error:
+                except DatasetError as error:
                     why = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
                     failed[name] = str(error)
                     bar.tell(f"{name}: not run. {why}", style="yellow")
@@ -113,7 +113,7 @@ def _resolve(names: Sequence[str]) -> list[str]:
     if unknown:
         near = get_close_matches(unknown[0], NAMES, n=3)
         advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(NAMES)}"
-        raise BadInputError(f"no result is called {', '.join(unknown)}; {advice}")
+        raise InvalidInputError(f"no result is called {', '.join(unknown)}; {advice}")
     return [name for name in NAMES if not asked or name in asked]
 
 
@@ -125,7 +125,7 @@ def _folders(out: Path, plan: Plan) -> Path:
     try:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInputError(
+        raise InvalidInputError(
             f"the folder {str(kept)!r} cannot be made: {(error.strerror or str(error)).lower()}"
         ) from None
     for path in (out / "report.html", out / "results.json", kept / "writable"):

@@ -26,7 +26,7 @@ OUTLIERS = {2: [337, 494], 6: [494]}  # Current and Voltage exchanged
 
 def run(lab: Lab) -> Result:
     """Eight sensors, the two transitions, the abnormal span between them, and the outliers."""
-    stream = load_skab("valve1", standardise=STANDARDISED_ON, annotations="all")[FILE]
+    stream = load_skab("valve1", standardize=STANDARDISED_ON, annotations="all")[FILE]
     assert isinstance(stream.change_points, list)
     first, second, third, fourth = stream.change_points
     picture = draw_channels(

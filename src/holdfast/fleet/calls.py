@@ -10,149 +10,163 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
-from holdfast.fleet.crew import Answers, Crew
-from holdfast.fleet.crews import crew_of
-from holdfast.fleet.found import NOBODY, Integers
-from holdfast.fleet.keys import Numbers, Texts
-from holdfast.fleet.latest import Latest
+from holdfast.errors import InvalidInputError
+from holdfast.fleet.crew import FleetBackend, ResultBuffer
+from holdfast.fleet.crews import backend_for
+from holdfast.fleet.found import NO_ROW, Integers
+from holdfast.fleet.keys import IntKeys, StrKeys
+from holdfast.fleet.latest import KeyCache
 from holdfast.fleet.reading import read_keys, read_points
-from holdfast.fleet.roster import Roster
-from holdfast.fleet.store import Store
-from holdfast.fleet.telling import FleetTeller
-from holdfast.fleet.turns import Turns
+from holdfast.fleet.roster import Membership
+from holdfast.fleet.store import StateMatrix
+from holdfast.fleet.telling import FleetWarnings
+from holdfast.fleet.turns import PointSchedule
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
 from holdfast.scheme.state import Vector
 
-AT_ONCE = 1 << 20  # points that are sorted by stream at a time: they and their answers stay near the processor
+SORT_CHUNK_POINTS = (
+    1 << 20
+)  # points that are sorted by stream at a time: they and their answers stay near the processor
 
 
-class Calls:
+class FleetExecutor:
     """What learns the points of a fleet, one call after another.
 
     model: whose settings all streams have. roster: who they are.
     """
 
-    def __init__(self, model: StochasticApproximation, roster: Roster) -> None:
+    def __init__(self, learner: StochasticApproximation, membership: Membership) -> None:
         self.lock = threading.RLock()
-        self.crew: Crew | None = None
-        self.names: tuple[str, ...] | None = None
-        self.n_keyless = 0
-        self._model, self._roster = model, roster
-        self.teller = FleetTeller()
-        self._latest: Latest | None = None
-        if roster.spill is not None and (width := roster.spill.width) is not None:
-            self.open(width, None)
-            self._keep_to_kind()
+        self.backend: FleetBackend | None = None
+        self.feature_names: tuple[str, ...] | None = None
+        self.n_missing_keys = 0
+        self._learner, self._membership = learner, membership
+        self.warnings = FleetWarnings()
+        self._key_cache: KeyCache | None = None
+        if membership.spill is not None and (width := membership.spill.width) is not None:
+            self.set_width(width, None)
+            self._set_spill_dimensions()
 
     def update(self, keys: Any, X: Any) -> Trace:
         """See `Fleet.update`."""
-        with self.one():
-            latest = self._latest if self._latest and self._latest.is_for(keys, self._roster.version) else None
-            asked = latest.asked if latest else read_keys(keys)
-            points, names = read_points(X, len(asked), self.width, self.names)
-            self.open(points.shape[1], names)
-            if not latest:
-                return self.learn(asked, points, keys)
-            answers = self._answers(asked, points)
-            answers.refuse(latest.keyless)
-            self.n_keyless += len(latest.keyless)
-            self._run(latest.turns, points, answers)
-            self._roster.note(latest.rows)
-            return self._told(answers)
+        with self.exclusive_call():
+            cached = (
+                self._key_cache if self._key_cache and self._key_cache.matches(keys, self._membership.version) else None
+            )
+            parsed_keys = cached.parsed_keys if cached else read_keys(keys)
+            points, names = read_points(X, len(parsed_keys), self.width, self.feature_names)
+            self.set_width(points.shape[1], names)
+            if not cached:
+                return self.learn(parsed_keys, points, keys)
+            results = self._allocate_results(parsed_keys, points)
+            results.mark_invalid(cached.missing_points)
+            self.n_missing_keys += len(cached.missing_points)
+            self._run(cached.schedule, points, results)
+            self._membership.mark_seen(cached.rows)
+            return self._to_trace(results)
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def exclusive_call(self) -> Iterator[None]:
         """One call after another. The first stream to join decides how many variables there are, and what keys are."""
         with self.lock:
-            undecided = self.crew is None
+            was_unset = self.backend is None
             try:
                 yield
             finally:
-                if undecided and self.crew is not None:
-                    if len(self._roster.keys):
-                        self._keep_to_kind()
+                if was_unset and self.backend is not None:
+                    if len(self._membership.key_index):
+                        self._set_spill_dimensions()
                     else:
-                        self.crew, self.names, self._latest = None, None, None
-                        self._roster.begin_anew()
+                        self.backend, self.feature_names, self._key_cache = None, None, None
+                        self._membership.reset()
 
-    def _keep_to_kind(self) -> None:
+    def _set_spill_dimensions(self) -> None:
         """What is spilled has states of this fleet's kind."""
-        if self._roster.spill is not None and self.crew is not None:
-            self._roster.spill.keep_to(self.crew.width, self.crew.state_size)
+        if self._membership.spill is not None and self.backend is not None:
+            self._membership.spill.set_dimensions(self.backend.width, self.backend.state_size)
 
-    def learn(self, asked: Numbers | Texts, points: Vector, keys: Any = None, order: Integers | None = None) -> Trace:
+    def learn(
+        self, parsed_keys: IntKeys | StrKeys, points: Vector, keys: Any = None, order: Integers | None = None
+    ) -> Trace:
         """Learns all points of a call, in this order; what is told is in the order in which they came."""
-        answers = self._answers(asked, points)
+        results = self._allocate_results(parsed_keys, points)
         if order is not None:
-            asked, points = asked.take(order), points[order]
-        for piece, rows in self._roster.segments(asked):
-            if (keyless := rows == NOBODY).any():
-                self.n_keyless += int(np.count_nonzero(keyless))
-                answers.of(piece).refuse(keyless)
-            for first in range(0, len(rows), AT_ONCE):
-                own = slice(piece.start + first, min(piece.start + first + AT_ONCE, piece.stop))
-                turns = Turns.of(rows[first : first + AT_ONCE], self._roster.keys.n_rows)
-                self._run(turns, points[own], answers.of(own))
-        if keys is not None and 0 < len(points) <= AT_ONCE and len(rows) == len(points):
-            self._latest = Latest.of(keys, asked, rows, np.flatnonzero(rows == NOBODY), turns, self._roster.version)
+            parsed_keys, points = parsed_keys.take(order), points[order]
+        for span, rows in self._membership.admit_in_chunks(parsed_keys):
+            if (missing := rows == NO_ROW).any():
+                self.n_missing_keys += int(np.count_nonzero(missing))
+                results.view(span).mark_invalid(missing)
+            for start in range(0, len(rows), SORT_CHUNK_POINTS):
+                part = slice(span.start + start, min(span.start + start + SORT_CHUNK_POINTS, span.stop))
+                schedule = PointSchedule.from_rows(
+                    rows[start : start + SORT_CHUNK_POINTS], self._membership.key_index.n_rows
+                )
+                self._run(schedule, points[part], results.view(part))
+        if keys is not None and 0 < len(points) <= SORT_CHUNK_POINTS and len(rows) == len(points):
+            self._key_cache = KeyCache.from_keys(
+                keys, parsed_keys, rows, np.flatnonzero(rows == NO_ROW), schedule, self._membership.version
+            )
         if order is None:
-            return self._told(answers)
-        trace = self._told(answers.put_back(order))
-        return replace(trace, points_of_alarms=[int(order[point]) for point in trace.raised_at])
+            return self._to_trace(results)
+        trace = self._to_trace(results.restore_order(order))
+        return replace(trace, explicit_alarm_index=[int(order[point]) for point in trace.alarm_index])
 
-    def _run(self, turns: Turns, points: Vector, answers: Answers) -> None:
+    def _run(self, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
         """Holds the first points of streams, starts those that can start, and runs the others."""
-        assert self.crew is not None
-        crew, store = self.crew, self._roster.store
-        assert not len(turns) or turns.streams[-1] < len(store.states)  # they are in order; compiled code does not ask
-        if store.n_waiting:
-            waiting = store.waiting(turns.streams)
-            young, turns = turns.some(waiting), turns.some(~waiting)
-            slots = store.slots(young.streams)
-            taken, due = crew.hold(store.states, store.starts, slots, young, points, answers)
-            if due.any():
-                crew.start(store.states, young.streams[due], store.starts[slots[due]])
-                store.have_started(slots[due])
-                turns = turns.and_also(young.after(taken))
-        told = len(answers.alarms)
-        crew.run(store.states, turns, points, answers)
-        for i in range(told, len(answers.alarms)):
-            at, alarm = answers.alarms[i]
-            answers.alarms[i] = at, replace(alarm, key=self._roster.keys.of_row(int(alarm.key or 0)))
+        assert self.backend is not None
+        backend, matrix = self.backend, self._membership.state_matrix
+        assert not len(schedule) or schedule.streams[-1] < len(
+            matrix.states
+        )  # they are in order; compiled code does not ask
+        if matrix.n_not_started:
+            not_started = matrix.not_started(schedule.streams)
+            pending, schedule = schedule.select(not_started), schedule.select(~not_started)
+            slots = matrix.start_slots(pending.streams)
+            n_consumed, ready = backend.buffer_points(
+                matrix.states, matrix.start_buffers, slots, pending, points, results
+            )
+            if ready.any():
+                backend.start(matrix.states, pending.streams[ready], matrix.start_buffers[slots[ready]])
+                matrix.release_start_slots(slots[ready])
+                schedule = schedule.merge(pending.remaining(n_consumed))
+        n_alarms_before = len(results.alarms)
+        backend.run(matrix.states, schedule, points, results)
+        for i in range(n_alarms_before, len(results.alarms)):
+            point, alarm = results.alarms[i]
+            results.alarms[i] = point, replace(alarm, key=self._membership.key_index.get_key(int(alarm.key or 0)))
 
-    def _answers(self, asked: Numbers | Texts, points: Vector) -> Answers:
+    def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
         """Room for the answers to these points, if they are all to be learnt from."""
-        assert self.crew is not None
-        if self._model.on_bad == "raise":
-            self.crew.engine.refuse_bad(points)
-            if (first := asked.first_missing()) >= 0:
-                raise BadInputError(f"row {first} has no key; nothing of this call was learnt")
-        return Answers.to(len(points), self.crew.n_results)
+        assert self.backend is not None
+        if self._learner.on_invalid == "raise":
+            self.backend.engine.raise_on_invalid(points)
+            if (first_missing := parsed_keys.first_missing()) >= 0:
+                raise InvalidInputError(f"row {first_missing} has no key; nothing of this call was learnt")
+        return ResultBuffer.allocate(len(points), self.backend.n_results)
 
-    def _told(self, answers: Answers) -> Trace:
-        assert self.crew is not None
-        trace = self.crew.trace(answers)
-        self.teller.look_at(answers.fates, self.crew.engine.rescues, self._roster)
+    def _to_trace(self, results: ResultBuffer) -> Trace:
+        assert self.backend is not None
+        trace = self.backend.to_trace(results)
+        self.warnings.check_outcomes(results.outcomes, self.backend.engine.self_recovering, self._membership)
         return trace
 
-    def open(self, width: int, names: tuple[str, ...] | None) -> None:
+    def set_width(self, width: int, names: tuple[str, ...] | None) -> None:
         """The first points show how many variables there are."""
-        if self.crew is None:
-            self.crew = crew_of(self._model._make_engine(width))
-            self._roster.store = Store(self.crew.state_size, self.crew.n_init, width)
-        elif width != self.crew.width:
-            raise BadInputError(f"the streams of this fleet have {self.crew.width} variables, got {width}")
-        self.names = self.names or names
-        self.crew.engine.names = self.names
+        if self.backend is None:
+            self.backend = backend_for(self._learner._make_engine(width))
+            self._membership.state_matrix = StateMatrix(self.backend.state_size, self.backend.n_init, width)
+        elif width != self.backend.width:
+            raise InvalidInputError(f"the streams of this fleet have {self.backend.width} variables, got {width}")
+        self.feature_names = self.feature_names or names
+        self.backend.engine.names = self.feature_names
 
     @property
-    def on_autopilot(self) -> bool:
+    def is_auto(self) -> bool:
         """Whether the streams run on autopilot."""
-        return getattr(self._model, "_on_autopilot", False)
+        return getattr(self._learner, "_is_auto", False)
 
     @property
     def width(self) -> int | None:
         """How many variables there are, None if that is open."""
-        return None if self.crew is None else self.crew.width
+        return None if self.backend is None else self.backend.width

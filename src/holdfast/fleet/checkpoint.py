@@ -15,61 +15,69 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, CheckpointError
-from holdfast.fleet.roster import Streams
-from holdfast.learners.checkpoint import Bytes, opened, sealed
-from holdfast.learners.restoring import described
+from holdfast.errors import CheckpointError, InvalidInputError
+from holdfast.fleet.roster import StreamSnapshot
+from holdfast.learners.checkpoint import BytesLike, pack_container, read_header
+from holdfast.learners.restoring import learner_from_config
 
 if TYPE_CHECKING:
     from holdfast.fleet.fleet import Fleet
 
 
-def parts_of(fleet: Fleet) -> Iterator[Bytes]:
+def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
     """The pieces to be written one after another."""
-    streams = fleet._roster.all_streams()
-    texts = any(isinstance(key, str) for key in streams.keys[:1])
-    keys = json.dumps(streams.keys).encode() if texts else np.array(streams.keys, "<i8").tobytes()
-    header: dict[str, Any] = fleet.model._description(fleet._calls.width, fleet._calls.names)
+    streams = fleet._membership.all_streams()
+    has_str_keys = any(isinstance(key, str) for key in streams.keys[:1])
+    keys = json.dumps(streams.keys).encode() if has_str_keys else np.array(streams.keys, "<i8").tobytes()
+    header: dict[str, Any] = fleet.learner._config(fleet._executor.width, fleet._executor.feature_names)
     header["fleet"] = {
         "streams": len(streams.keys),
         "state_size": streams.states.shape[1],
-        "waiting": len(streams.starts),
-        "texts": texts,
+        "waiting": len(streams.start_buffers),
+        "texts": has_str_keys,
         "max_keys": fleet.max_keys,
-        "spills": fleet._roster.spill is not None,
-        "n_keyless": fleet.n_keyless,
+        "spills": fleet._membership.spill is not None,
+        "n_missing_keys": fleet.n_missing_keys,
     }
-    arrays = (streams.states, streams.starts, streams.seen)
-    yield from sealed(header, (*(np.ascontiguousarray(a).data.cast("B") for a in arrays if a.size), keys))
+    arrays = (streams.states, streams.start_buffers, streams.last_seen)
+    yield from pack_container(
+        header, (*(np.ascontiguousarray(array).data.cast("B") for array in arrays if array.size), keys)
+    )
 
 
-def fleet_from(header: dict[str, Any], body: memoryview, spill: str | os.PathLike[str] | None) -> Fleet:
+def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLike[str] | None) -> Fleet:
     """The fleet that header and body tell of."""
     from holdfast.fleet.fleet import Fleet
 
-    told = header["fleet"]
-    n, max_keys = told["streams"], told["max_keys"]
-    if told["spills"] and spill is None:
-        raise BadInputError(f"this fleet keeps {max_keys} streams and spills the others: say where to, with spill=…")
-    fleet = Fleet(described(header), max_keys=max_keys, spill=spill)
-    fleet._calls.n_keyless = told["n_keyless"]
+    section = header["fleet"]
+    n, max_keys = section["streams"], section["max_keys"]
+    if section["spills"] and spill is None:
+        raise InvalidInputError(
+            f"this fleet keeps {max_keys} streams and spills the others: say where to, with spill=…"
+        )
+    fleet = Fleet(learner_from_config(header), max_keys=max_keys, spill=spill)
+    fleet._executor.n_missing_keys = section["n_missing_keys"]
     if header["width"] is None:
         return fleet
-    fleet._calls.open(header["width"], tuple(header["names"]) if header["names"] else None)
-    store = fleet._roster.store
-    if store.states.shape[1] != told["state_size"]:
-        raise CheckpointError(f"expected states of {store.states.shape[1]} numbers, got {told['state_size']}")
-    shapes = ((n, told["state_size"]), (told["waiting"], *store.starts.shape[1:]), (n if max_keys is not None else 0,))
-    arrays, at = [], 0
-    for shape, kind in zip(shapes, ("<f8", "<f8", "<i8"), strict=True):
+    fleet._executor.set_width(header["width"], tuple(header["names"]) if header["names"] else None)
+    matrix = fleet._membership.state_matrix
+    if matrix.states.shape[1] != section["state_size"]:
+        raise CheckpointError(f"expected states of {matrix.states.shape[1]} numbers, got {section['state_size']}")
+    shapes = (
+        (n, section["state_size"]),
+        (section["waiting"], *matrix.start_buffers.shape[1:]),
+        (n if max_keys is not None else 0,),
+    )
+    arrays, offset = [], 0
+    for shape, dtype in zip(shapes, ("<f8", "<f8", "<i8"), strict=True):
         count = math.prod(shape)
-        arrays.append(np.frombuffer(body, kind, count, at).reshape(shape))
-        at += 8 * count
-    keys = json.loads(bytes(body[at:])) if told["texts"] else np.frombuffer(body[at:], "<i8").tolist()
-    fleet._roster.fill(Streams(keys, *arrays))
+        arrays.append(np.frombuffer(body, dtype, count, offset).reshape(shape))
+        offset += 8 * count
+    keys = json.loads(bytes(body[offset:])) if section["texts"] else np.frombuffer(body[offset:], "<i8").tolist()
+    fleet._membership.restore(StreamSnapshot(keys, *arrays))
     return fleet
 
 
-def fleet_of(data: bytes) -> Fleet:
+def fleet_from_bytes(data: bytes) -> Fleet:
     """The fleet that `to_bytes` was called on."""
-    return fleet_from(*opened(bytearray(data)), None)
+    return read_fleet(*read_header(bytearray(data)), None)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.fleet.crew import Crew
+from holdfast.fleet.crew import FleetBackend
 from holdfast.learners.engine import Engine
 from holdfast.learners.plain_engine import PlainEngine
 
 
-def crew_of(engine: Engine) -> Crew:
+def backend_for(engine: Engine) -> FleetBackend:
     """The crew for streams like that of this engine."""
     if isinstance(engine, PlainEngine):
-        from holdfast.fleet.plain_crew import PlainCrew
+        from holdfast.fleet.plain_crew import SRABackend
 
-        return PlainCrew(engine)
-    from holdfast.fleet.pilot_crew import PilotCrew
+        return SRABackend(engine)
+    from holdfast.fleet.pilot_crew import AutoBackend
 
-    return PilotCrew(engine)  # type: ignore[arg-type]
+    return AutoBackend(engine)  # type: ignore[arg-type]

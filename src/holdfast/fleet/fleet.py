@@ -9,32 +9,38 @@ from typing import Any
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.checks import require_whole
-from holdfast.errors import BadInputError
+from holdfast.checks import check_int
+from holdfast.errors import InvalidInputError
 from holdfast.fleet import checkpoint
-from holdfast.fleet.calls import Calls
-from holdfast.fleet.found import NOBODY, Integers
-from holdfast.fleet.frames import is_several, process_frame
-from holdfast.fleet.keys import Key, as_key
+from holdfast.fleet.calls import FleetExecutor
+from holdfast.fleet.found import NO_ROW, Integers
+from holdfast.fleet.frames import is_frame_iterable, process_frame
+from holdfast.fleet.keys import Key, normalize_key
 from holdfast.fleet.reading import read_keys
-from holdfast.fleet.roster import Roster
+from holdfast.fleet.roster import Membership
 from holdfast.fleet.spill import Spill
-from holdfast.learners.checkpoint import write
+from holdfast.learners.checkpoint import atomic_write
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.learners.trace import Trace
-from holdfast.scheme.state import BAD, DROPPED, RUN, SEEN, Vector
+from holdfast.scheme.state import CONSECUTIVE_REJECTIONS, N_INVALID, N_REJECTED, N_SEEN, Vector
 
 
-def check_model(model: Any) -> None:
+def check_learner(learner: Any) -> None:
     """Refuses what cannot be the model of many streams."""
-    if not isinstance(model, StochasticApproximation):
-        raise BadInputError(f"model: expected a learner such as SRA(), got {model!r}")
-    if model.n_seen:
-        raise BadInputError("model: expected a learner that has seen nothing: every stream starts from its own points")
-    if getattr(model, "n_components", 1) == "auto":
-        raise BadInputError("a fleet needs to know the number of components: n_components='auto' is for single streams")
-    if model.model.supervised:
-        raise BadInputError(f"a fleet learns from points alone; {type(model.model).__name__} learns from pairs (x, y)")
+    if not isinstance(learner, StochasticApproximation):
+        raise InvalidInputError(f"model: expected a learner such as SRA(), got {learner!r}")
+    if learner.n_seen:
+        raise InvalidInputError(
+            "model: expected a learner that has seen nothing: every stream starts from its own points"
+        )
+    if getattr(learner, "n_components", 1) == "auto":
+        raise InvalidInputError(
+            "a fleet needs to know the number of components: n_components='auto' is for single streams"
+        )
+    if learner.model.supervised:
+        raise InvalidInputError(
+            f"a fleet learns from points alone; {type(learner.model).__name__} learns from pairs (x, y)"
+        )
 
 
 class Fleet:
@@ -63,18 +69,18 @@ class Fleet:
 
     def __init__(
         self,
-        model: StochasticApproximation,
+        learner: StochasticApproximation,
         *,
         max_keys: int | None = None,
         spill: str | os.PathLike[str] | None = None,
     ) -> None:
-        check_model(model)
-        self.model = model.clone()
-        self.max_keys = None if max_keys is None else require_whole("max_keys", max_keys, 1)
+        check_learner(learner)
+        self.learner = learner.clone()
+        self.max_keys = None if max_keys is None else check_int("max_keys", max_keys, 1)
         if spill is not None and max_keys is None:
-            raise BadInputError("spill says where streams go that have to leave: give max_keys as well")
-        self._roster = Roster(self.max_keys, None if spill is None else Spill(spill, repr(self.model)))
-        self._calls = Calls(self.model, self._roster)
+            raise InvalidInputError("spill says where streams go that have to leave: give max_keys as well")
+        self._membership = Membership(self.max_keys, None if spill is None else Spill(spill, repr(self.learner)))
+        self._executor = FleetExecutor(self.learner, self._membership)
         self.alarms: list[Alarm] = []
         """What the last call raised, in the order of its rows."""
 
@@ -84,10 +90,10 @@ class Fleet:
         """Learns one point for each of many keys, in order; a key may come several times.
 
         keys: texts or whole numbers. X: (n,), (n, d), a dataframe or a list of dicts. Returns one entry a point. A
-        point that cannot be used or has no key is skipped and counted (`counts()`, `n_keyless`); the others are not
+        point that cannot be used or has no key is skipped and counted (`counts()`, `n_missing_keys`); the others are not
         touched by it. A call with the keys of the call before does not look them up again.
         """
-        trace = self._calls.update(keys, X)
+        trace = self._executor.update(keys, X)
         self.alarms = trace.alarms
         return trace
 
@@ -101,81 +107,91 @@ class Fleet:
         prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value,
             anomaly and change. `alarms` has what was raised.
         """
-        if is_several(frame):
-            return (self.process(one, key, values, time, prefix) for one in frame)
-        with self._calls.one():
-            result, self.alarms = process_frame(self._calls, frame, key, values, time, prefix)
+        if is_frame_iterable(frame):
+            return (self.process(part, key, values, time, prefix) for part in frame)
+        with self._executor.exclusive_call():
+            result, self.alarms = process_frame(self._executor, frame, key, values, time, prefix)
             return result
 
-    def _rows_of(self, keys: Any) -> Integers:
+    def row_indices(self, keys: Any) -> Integers:
         """The row of each key's stream, which it keeps while it is here; −1 where there is none."""
-        with self._calls.lock:
-            found = self._roster.keys.look_up(read_keys(keys))
-            self._roster.keys.forget(found.unknown)
-            return np.maximum(found.rows, NOBODY)
+        with self._executor.lock:
+            lookup = self._membership.key_index.look_up(read_keys(keys))
+            self._membership.key_index.discard_pending(lookup.unknown_keys)
+            return np.maximum(lookup.rows, NO_ROW)
 
-    def _is_told_elsewhere(self, topic: str) -> None:
+    def _suppress_warning(self, topic: str) -> None:
         """No warning on this topic: the caller tells of it himself."""
-        self._calls.teller.is_told_elsewhere(topic)
+        self._executor.warnings.suppress(topic)
 
     # The streams
 
     def __len__(self) -> int:
-        return len(self._roster.keys)
+        return len(self._membership.key_index)
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._roster.keys)
+        return iter(self._membership.key_index)
 
     def keys(self) -> list[Key]:
         """The keys of all streams that are there."""
-        return list(self._roster.keys)
+        return list(self._membership.key_index)
 
     def __contains__(self, key: object) -> bool:
-        spill, asked = self._roster.spill, as_key(key)
-        here = self._roster.keys.row_of(asked) is not None
-        return here or (spill is not None and asked is not None and asked in spill)
+        spill, normalized = self._membership.spill, normalize_key(key)
+        in_memory = self._membership.key_index.get_row(normalized) is not None
+        return in_memory or (spill is not None and normalized is not None and normalized in spill)
 
     def __getitem__(self, key: Key) -> StochasticApproximation:
         """The learner of one stream: what it learns, the fleet has learnt, and the other way round.
 
         To ask for it is to see the stream. When the stream has to leave, or is dropped, the learner goes on by itself.
         """
-        asked = as_key(key)
-        with self._calls.lock:
-            if asked is None or asked not in self:
+        normalized = normalize_key(key)
+        with self._executor.lock:
+            if normalized is None or normalized not in self:
                 raise KeyError(key)
-            ((_, rows),) = self._roster.segments(read_keys([asked]))  # which fetches it, if it had to leave
-            return self._member(int(rows[0]))
+            ((_, rows),) = self._membership.admit_in_chunks(
+                read_keys([normalized])
+            )  # which fetches it, if it had to leave
+            return self._learner_at_row(int(rows[0]))
 
     def drop(self, key: Key) -> None:
         """Forgets a stream. A learner of it that someone still holds goes on by itself."""
-        asked = as_key(key)
-        with self._calls.lock:
-            row = self._roster.keys.row_of(asked)
+        normalized = normalize_key(key)
+        with self._executor.lock:
+            row = self._membership.key_index.get_row(normalized)
             if row is not None:
-                self._roster.remove(row)
-            elif asked is None or self._roster.spill is None or not self._roster.spill.drop(asked):
+                self._membership.remove(row)
+            elif normalized is None or self._membership.spill is None or not self._membership.spill.remove(normalized):
                 raise KeyError(key)
 
     __delitem__ = drop
 
-    def _member(self, row: int) -> StochasticApproximation:
-        crew = self._calls.crew
-        assert crew is not None
-        learner = self.model.clone()
-        engine = learner._make_engine(crew.width)
-        engine.cell = self._roster.store.cell(row, crew.cell)
-        learner._open(engine)
-        learner._names = engine.names = self._calls.names
+    def _learner_at_row(self, row: int) -> StochasticApproximation:
+        backend = self._executor.backend
+        assert backend is not None
+        learner = self.learner.clone()
+        engine = learner._make_engine(backend.width)
+        engine.buffer = self._membership.state_matrix.get_buffer_view(row, backend.make_buffer_view)
+        learner._set_engine(engine)
+        learner._names = engine.names = self._executor.feature_names
         return learner
 
     def counts(self) -> dict[str, Any]:
         """For each stream its key, how many points it has seen, dropped and could not use, and how many it has dropped
         in a row by now: columns of a table. Streams that had to leave are not in it."""
-        entries = {"n_seen": SEEN, "n_dropped": DROPPED, "n_bad": BAD, "dropped_in_a_row": RUN}
-        with self._calls.lock:
-            rows, count = self._roster.keys.rows, self._roster.store.count
-            return {"key": self.keys(), **{name: np.maximum(count(entry, rows), 0) for name, entry in entries.items()}}
+        entries = {
+            "n_seen": N_SEEN,
+            "n_rejected": N_REJECTED,
+            "n_invalid": N_INVALID,
+            "consecutive_rejections": CONSECUTIVE_REJECTIONS,
+        }
+        with self._executor.lock:
+            rows, read_counter = self._membership.key_index.rows, self._membership.state_matrix.read_counter
+            return {
+                "key": self.keys(),
+                **{name: np.maximum(read_counter(entry, rows), 0) for name, entry in entries.items()},
+            }
 
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
         """The same estimate, such as "means", of each of these streams; None for those that have not started.
@@ -189,28 +205,28 @@ class Fleet:
         >>> oil.round(), water
         (array([[90.]]), None)
         """
-        with self._calls.lock:
-            rows = [self._roster.keys.row_of(as_key(key)) for key in keys]
+        with self._executor.lock:
+            rows = [self._membership.key_index.get_row(normalize_key(key)) for key in keys]
             if None in rows:
                 raise KeyError(list(keys)[rows.index(None)])
-            crew, states = self._calls.crew, self._roster.store.states
-            assert crew is not None or not rows
-            return [crew.estimate(states[row], name) for row in rows]  # type: ignore[union-attr]
+            backend, states = self._executor.backend, self._membership.state_matrix.states
+            assert backend is not None or not rows
+            return [backend.estimate(states[row], name) for row in rows]  # type: ignore[union-attr]
 
     @property
-    def variables(self) -> tuple[str, ...] | None:
+    def feature_names(self) -> tuple[str, ...] | None:
         """The names of the variables, if the data had any."""
-        return self._calls.names
+        return self._executor.feature_names
 
     @property
-    def on_autopilot(self) -> bool:
+    def is_auto(self) -> bool:
         """Whether the streams run on autopilot."""
-        return self._calls.on_autopilot
+        return self._executor.is_auto
 
     @property
-    def n_keyless(self) -> int:
+    def n_missing_keys(self) -> int:
         """Points that came without a key."""
-        return self._calls.n_keyless
+        return self._executor.n_missing_keys
 
     @property
     def n_seen(self) -> int:
@@ -218,37 +234,39 @@ class Fleet:
         return int(self.counts()["n_seen"].sum())
 
     @property
-    def n_dropped(self) -> int:
+    def n_rejected(self) -> int:
         """How many of them the threshold rejected."""
-        return int(self.counts()["n_dropped"].sum())
+        return int(self.counts()["n_rejected"].sum())
 
     @property
-    def n_bad(self) -> int:
+    def n_invalid(self) -> int:
         """How many of them could not be used."""
-        return int(self.counts()["n_bad"].sum())
+        return int(self.counts()["n_invalid"].sum())
 
     # Keeping
 
     def to_bytes(self) -> bytes:
         """The fleet with all it has learnt, as bytes; `holdfast.from_bytes` makes it again."""
-        with self._calls.lock:
-            return b"".join(checkpoint.parts_of(self))
+        with self._executor.lock:
+            return b"".join(checkpoint.iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fleet to one file, whole or not at all; `holdfast.load` reads it. Spilled streams are in it."""
-        with self._calls.lock:
-            write(path, checkpoint.parts_of(self))
+        with self._executor.lock:
+            atomic_write(path, checkpoint.iter_chunks(self))
 
     def close(self) -> None:
         """Lets go of the file of spilled streams, for another fleet to use; there is nothing else to close."""
-        if self._roster.spill is not None:
-            self._roster.spill.close()
+        if self._membership.spill is not None:
+            self._membership.spill.close()
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        if self._roster.spill is not None:
-            raise BadInputError("a fleet that spills cannot be copied: save it, and load it with a spill of its own")
-        return checkpoint.fleet_of, (self.to_bytes(),)
+        if self._membership.spill is not None:
+            raise InvalidInputError(
+                "a fleet that spills cannot be copied: save it, and load it with a spill of its own"
+            )
+        return checkpoint.fleet_from_bytes, (self.to_bytes(),)
 
     def __repr__(self) -> str:
-        room = f", max_keys={self.max_keys}" if self.max_keys else ""
-        return f"Fleet({self.model!r}{room}): {len(self)} streams"
+        limit = f", max_keys={self.max_keys}" if self.max_keys else ""
+        return f"Fleet({self.learner!r}{limit}): {len(self)} streams"

@@ -11,16 +11,16 @@ import numpy.typing as npt
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-NONE_MISSING: Flags = np.zeros(0, np.bool_)
-NOBODY, UNKNOWN = -1, -2  # a row that is none, and what marks a key not seen before: UNKNOWN − its number
+NO_MISSING_FLAGS: Flags = np.zeros(0, np.bool_)
+NO_ROW, UNKNOWN_ROW = -1, -2  # a row that is none, and what marks a key not seen before: UNKNOWN − its number
 
 
-class Found(NamedTuple):
+class Lookup(NamedTuple):
     """The row of each key; a missing key has NOBODY, one not seen before UNKNOWN − its number.
 
     unknown: the keys not seen before, numbered in the order they come. first: where in the call each came first.
     """
 
     rows: Integers
-    unknown: Sequence[Any]
-    first: Integers
+    unknown_keys: Sequence[Any]
+    first_index: Integers

@@ -7,121 +7,129 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.fleet.found import NOBODY, UNKNOWN, Flags, Found, Integers
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
+from holdfast.fleet.found import NO_ROW, UNKNOWN_ROW, Flags, Integers, Lookup
+from holdfast.scheme.compiling import jit_entry_point, kernel, source_fingerprint
 
-KEY, ROW = 0, 1  # what a place holds
-EMPTY, LEFT = np.int64(-1), np.int64(-2)  # places without a key: never had one, or no longer
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
-SMALLEST, AT_ONCE = 1 << 13, 1 << 12  # places; keys looked up before it is seen to that there are places left
+KEY_COLUMN, ROW_COLUMN = 0, 1  # what a place holds
+EMPTY_SLOT, REMOVED_SLOT = np.int64(-1), np.int64(-2)  # places without a key: never had one, or no longer
+HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
+MIN_TABLE_SLOTS, LOOKUP_CHUNK_KEYS = (
+    1 << 13,
+    1 << 12,
+)  # places; keys looked up before it is seen to that there are places left
 
 
 @kernel
-def place_of(key: int, n_places: int) -> int:
+def first_slot(key: int, n_slots: int) -> int:
     """Where to look first; the number of places is a power of two."""
-    mixed = (np.uint64(key) ^ (np.uint64(key) >> np.uint64(32))) * MULTIPLIER
-    return np.int64(mixed ^ (mixed >> np.uint64(32))) & (n_places - 1)  # type: ignore[return-value]
+    hash_ = (np.uint64(key) ^ (np.uint64(key) >> np.uint64(32))) * HASH_MULTIPLIER
+    return np.int64(hash_ ^ (hash_ >> np.uint64(32))) & (n_slots - 1)  # type: ignore[return-value]
 
 
 @kernel
-def find(places: Integers, key: int) -> int:
+def find_slot(slots: Integers, key: int) -> int:
     """The place of a key; −1 − the place where it may be put, if it is not there."""
-    at, free = place_of(key, len(places)), -1
-    while places[at, ROW] != EMPTY:
-        if places[at, ROW] == LEFT:
-            free = at if free < 0 else free
-        elif places[at, KEY] == key:
-            return at
-        at = (at + 1) & (len(places) - 1)
-    return -1 - (at if free < 0 else free)
+    slot, free_slot = first_slot(key, len(slots)), -1
+    while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
+        if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
+            free_slot = slot if free_slot < 0 else free_slot
+        elif slots[slot, KEY_COLUMN] == key:
+            return slot
+        slot = (slot + 1) & (len(slots) - 1)
+    return -1 - (slot if free_slot < 0 else free_slot)
 
 
-def _look_up(places, asked, missing, begin, end, found, unknown, first, n_unknown):  # type: ignore[no-untyped-def]
+def _look_up(slots, keys, missing, start, stop, rows, unknown_keys, first_index, n_unknown):  # type: ignore[no-untyped-def]
     stamp  # noqa: B018  (part of what Numba's cache looks at)
-    for i in range(begin, end):
+    for i in range(start, stop):
         if len(missing) > 0 and missing[i]:
-            found[i] = NOBODY
+            rows[i] = NO_ROW
             continue
-        at = find(places, asked[i])
-        if at < 0:
-            at = -1 - at
-            places[at, KEY], places[at, ROW] = asked[i], UNKNOWN - 1 - n_unknown
-            unknown[n_unknown], first[n_unknown] = asked[i], i
+        slot = find_slot(slots, keys[i])
+        if slot < 0:
+            slot = -1 - slot
+            slots[slot, KEY_COLUMN], slots[slot, ROW_COLUMN] = keys[i], UNKNOWN_ROW - 1 - n_unknown
+            unknown_keys[n_unknown], first_index[n_unknown] = keys[i], i
             n_unknown += 1
-        found[i] = places[at, ROW] if places[at, ROW] >= 0 else places[at, ROW] + 1
+        rows[i] = slots[slot, ROW_COLUMN] if slots[slot, ROW_COLUMN] >= 0 else slots[slot, ROW_COLUMN] + 1
     return n_unknown
 
 
-def _put(places, new, values):  # type: ignore[no-untyped-def]
+def _put(slots, keys, rows):  # type: ignore[no-untyped-def]
     stamp  # noqa: B018
     added = 0
-    for i in range(len(new)):
-        at = find(places, new[i])
-        if at < 0:
-            at = -1 - at
-            added += places[at, ROW] == EMPTY
-        places[at, KEY], places[at, ROW] = new[i], values[i]
+    for i in range(len(keys)):
+        slot = find_slot(slots, keys[i])
+        if slot < 0:
+            slot = -1 - slot
+            added += slots[slot, ROW_COLUMN] == EMPTY_SLOT
+        slots[slot, KEY_COLUMN], slots[slot, ROW_COLUMN] = keys[i], rows[i]
     return added
 
 
-def _row_of(places, key):  # type: ignore[no-untyped-def]
+def _get_row(slots, key):  # type: ignore[no-untyped-def]
     stamp  # noqa: B018
-    at = find(places, key)
-    return places[at, ROW] if at >= 0 else NOBODY
+    slot = find_slot(slots, key)
+    return slots[slot, ROW_COLUMN] if slot >= 0 else NO_ROW
 
 
-stamp = fingerprint([find])
-_compiled_look_up, _compiled_put = compiled(_look_up, releases_gil=True), compiled(_put, releases_gil=True)
-_compiled_row_of = compiled(_row_of)
+stamp = source_fingerprint([find_slot])
+_compiled_look_up, _compiled_put = (
+    jit_entry_point(_look_up, releases_gil=True),
+    jit_entry_point(_put, releases_gil=True),
+)
+_compiled_get_row = jit_entry_point(_get_row)
 
 
-class IntegerTable:
+class IntHashTable:
     """Which row each key has."""
 
     def __init__(self) -> None:
-        self._clear(SMALLEST)
+        self._clear(MIN_TABLE_SLOTS)
 
-    def _clear(self, n_places: int) -> None:
-        self.places = np.zeros((n_places, 2), np.int64)
-        self.places[:, ROW] = EMPTY
-        self.taken = 0  # places that are not empty
+    def _clear(self, n_slots: int) -> None:
+        self.slots = np.zeros((n_slots, 2), np.int64)
+        self.slots[:, ROW_COLUMN] = EMPTY_SLOT
+        self.n_used_slots = 0  # places that are not empty
 
-    def row_of(self, key: Any) -> int | None:
+    def get_row(self, key: Any) -> int | None:
         """The row of a key, None if it has none."""
         if not isinstance(key, int) or isinstance(key, bool):
             return None
-        row = int(_compiled_row_of(self.places, key))
+        row = int(_compiled_get_row(self.slots, key))
         return row if row >= 0 else None
 
-    def look_up(self, asked: Integers, missing: Flags) -> Found:
+    def look_up(self, keys: Integers, missing: Flags) -> Lookup:
         """The rows of keys; `missing` marks those that are none, and may be empty.
 
         The unknown ones are in the table from now on, and must be given their rows by `put`, or be taken out.
         """
-        found, unknown, first = (np.empty(len(asked), np.int64) for _ in range(3))
-        n = 0
-        for begin in range(0, len(asked), AT_ONCE):
-            self._make_room(AT_ONCE)
-            end, before = min(begin + AT_ONCE, len(asked)), n
-            n = _compiled_look_up(self.places, asked, missing, begin, end, found, unknown, first, before)
-            self.taken += n - before
-        return Found(found, unknown[:n].tolist(), first[:n].copy())
+        rows, unknown_keys, first_index = (np.empty(len(keys), np.int64) for _ in range(3))
+        n_unknown = 0
+        for start in range(0, len(keys), LOOKUP_CHUNK_KEYS):
+            self._reserve(LOOKUP_CHUNK_KEYS)
+            stop, n_before = min(start + LOOKUP_CHUNK_KEYS, len(keys)), n_unknown
+            n_unknown = _compiled_look_up(
+                self.slots, keys, missing, start, stop, rows, unknown_keys, first_index, n_before
+            )
+            self.n_used_slots += n_unknown - n_before
+        return Lookup(rows, unknown_keys[:n_unknown].tolist(), first_index[:n_unknown].copy())
 
     def put(self, keys: Sequence[int] | Integers, rows: Integers) -> None:
         """Gives rows to keys."""
-        self._make_room(len(keys))
-        self.taken += _compiled_put(self.places, np.asarray(keys, np.int64), rows)
+        self._reserve(len(keys))
+        self.n_used_slots += _compiled_put(self.slots, np.asarray(keys, np.int64), rows)
 
-    def take_out(self, keys: Sequence[int]) -> None:
+    def remove(self, keys: Sequence[int]) -> None:
         """Forgets keys."""
-        _compiled_put(self.places, np.array(keys, np.int64), np.full(len(keys), LEFT))
+        _compiled_put(self.slots, np.array(keys, np.int64), np.full(len(keys), REMOVED_SLOT))
 
-    def _make_room(self, n: int) -> None:
-        if 2 * (self.taken + n) > len(self.places):
-            there = (self.places[:, ROW] != EMPTY) & (self.places[:, ROW] != LEFT)
-            keys, rows = self.places[there].T.copy()
-            n_places = len(self.places)
-            while 2 * (len(keys) + n) > n_places:
-                n_places *= 2
-            self._clear(n_places)
-            self.taken = _compiled_put(self.places, keys, rows)
+    def _reserve(self, n_new: int) -> None:
+        if 2 * (self.n_used_slots + n_new) > len(self.slots):
+            occupied = (self.slots[:, ROW_COLUMN] != EMPTY_SLOT) & (self.slots[:, ROW_COLUMN] != REMOVED_SLOT)
+            keys, rows = self.slots[occupied].T.copy()
+            n_slots = len(self.slots)
+            while 2 * (len(keys) + n_new) > n_slots:
+                n_slots *= 2
+            self._clear(n_slots)
+            self.n_used_slots = _compiled_put(self.slots, keys, rows)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-STAND_INS = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})  # by name, so that nothing is imported
+NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})  # by name, so that nothing is imported
 
 
-def stands_for_nothing(kind: type) -> bool:
+def is_null_type(key_type: type) -> bool:
     """Whether all there is of this type is missing: None, pandas' NA and NaT, numpy's masked."""
-    return kind.__name__ in STAND_INS
+    return key_type.__name__ in NULL_TYPE_NAMES
 
 
 def is_missing(key: Any) -> bool:
@@ -20,4 +20,4 @@ def is_missing(key: Any) -> bool:
     >>> is_missing(None), is_missing(float("nan")), is_missing("")
     (True, True, False)
     """
-    return stands_for_nothing(type(key)) or (isinstance(key, float | np.floating) and bool(key != key))
+    return is_null_type(type(key)) or (isinstance(key, float | np.floating) and bool(key != key))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.fleet.fleet import Fleet
 from holdfast.fleet.found import Integers
-from holdfast.fleet.roster import Streams
-from holdfast.scheme.state import HELD
+from holdfast.fleet.roster import StreamSnapshot
+from holdfast.scheme.state import N_BUFFERED
 
 
 def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
@@ -26,25 +26,27 @@ def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
     """
     if not len(owners):
         return {}
-    streams = fleet._roster.all_streams()
-    waiting = streams.states[:, HELD] >= 0.0
-    slots = np.cumsum(waiting) - 1
+    streams = fleet._membership.all_streams()
+    not_started = streams.states[:, N_BUFFERED] >= 0.0
+    slots = np.cumsum(not_started) - 1
     parts: dict[int, Fleet] = {}
     for owner in np.unique(owners).tolist():
-        own = np.flatnonzero(owners == owner)
-        keys = [streams.keys[i] for i in own.tolist()]
-        starts = streams.starts[slots[own[waiting[own]]]]
-        parts[owner] = _fleet_like(fleet, Streams(keys, streams.states[own], starts, np.zeros(0, np.int64)))
-    next(iter(parts.values()))._calls.n_keyless = fleet.n_keyless
+        indices = np.flatnonzero(owners == owner)
+        keys = [streams.keys[i] for i in indices.tolist()]
+        start_buffers = streams.start_buffers[slots[indices[not_started[indices]]]]
+        parts[owner] = _build_similar_fleet(
+            fleet, StreamSnapshot(keys, streams.states[indices], start_buffers, np.zeros(0, np.int64))
+        )
+    next(iter(parts.values()))._executor.n_missing_keys = fleet.n_missing_keys
     return parts
 
 
-def keys_of(fleet: Fleet) -> list[str | int]:
+def all_keys(fleet: Fleet) -> list[str | int]:
     """All keys, also of streams that were spilled, in the order of `split`."""
-    return list(fleet._roster.all_streams().keys)
+    return list(fleet._membership.all_streams().keys)
 
 
-def joined(fleets: Sequence[Fleet]) -> Fleet:
+def concat(fleets: Sequence[Fleet]) -> Fleet:
     """One fleet with the streams of several of the same model; a key may be in one of them only.
 
     >>> from holdfast import SRA
@@ -53,29 +55,29 @@ def joined(fleets: Sequence[Fleet]) -> Fleet:
     >>> joined([one, other]).counts()["key"]
     ['oil', 'water']
     """
-    parts = [fleet for fleet in fleets if fleet._calls.width is not None]
-    n_keyless = sum(fleet.n_keyless for fleet in fleets)
+    parts = [fleet for fleet in fleets if fleet._executor.width is not None]
+    n_missing_keys = sum(fleet.n_missing_keys for fleet in fleets)
     if not parts:
-        whole = Fleet(fleets[0].model)
-        whole._calls.n_keyless = n_keyless
-        return whole
-    kinds = {(repr(fleet.model), fleet._calls.width, fleet.variables) for fleet in parts}
-    if len(kinds) > 1:
-        raise BadInputError(f"expected fleets of one kind, got {' and '.join(map(str, sorted(kinds, key=str)))}")
-    streams = [fleet._roster.all_streams() for fleet in parts]
-    keys = [key for one in streams for key in one.keys]
+        merged = Fleet(fleets[0].learner)
+        merged._executor.n_missing_keys = n_missing_keys
+        return merged
+    configs = {(repr(fleet.learner), fleet._executor.width, fleet.feature_names) for fleet in parts}
+    if len(configs) > 1:
+        raise InvalidInputError(f"expected fleets of one kind, got {' and '.join(map(str, sorted(configs, key=str)))}")
+    streams = [fleet._membership.all_streams() for fleet in parts]
+    keys = [key for snapshot in streams for key in snapshot.keys]
     if len(set(keys)) < len(keys):
-        raise BadInputError("a key is in several of these fleets")
-    states, starts = (np.concatenate([one[i] for one in streams]) for i in (1, 2))
-    whole = _fleet_like(parts[0], Streams(keys, states, starts, np.zeros(0, np.int64)))
-    whole._calls.n_keyless = n_keyless
-    return whole
+        raise InvalidInputError("a key is in several of these fleets")
+    states, start_buffers = (np.concatenate([snapshot[i] for snapshot in streams]) for i in (1, 2))
+    merged = _build_similar_fleet(parts[0], StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64)))
+    merged._executor.n_missing_keys = n_missing_keys
+    return merged
 
 
-def _fleet_like(fleet: Fleet, streams: Streams) -> Fleet:
+def _build_similar_fleet(fleet: Fleet, streams: StreamSnapshot) -> Fleet:
     """A fleet of the same kind with these streams."""
-    part = Fleet(fleet.model)
-    assert fleet._calls.width is not None
-    part._calls.open(fleet._calls.width, fleet.variables)
-    part._roster.fill(streams)
+    part = Fleet(fleet.learner)
+    assert fleet._executor.width is not None
+    part._executor.set_width(fleet._executor.width, fleet.feature_names)
+    part._membership.restore(streams)
     return part

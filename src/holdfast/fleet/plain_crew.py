@@ -6,79 +6,97 @@ import math
 
 import numpy as np
 
-from holdfast.fleet.crew import Answers, Crew
-from holdfast.fleet.turns import Turns
+from holdfast.fleet.crew import FleetBackend, ResultBuffer
+from holdfast.fleet.turns import PointSchedule
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.trace import Trace
-from holdfast.scheme.compiling import announced
+from holdfast.scheme.compiling import announce_compilation
 from holdfast.scheme.lanes import LANES
-from holdfast.scheme.many import bind_many
-from holdfast.scheme.state import MISSING, Vector
+from holdfast.scheme.many import make_batched_kernels
+from holdfast.scheme.state import MISSING_SENTINEL, Vector
 
-WORTH_SHARING = 8192  # points, below which a second core does not pay
+SRA_PARALLEL_THRESHOLD_POINTS = 8192  # points, below which a second core does not pay
 
 
-class PlainCrew(Crew):
+class SRABackend(FleetBackend):
     """Streams of the plain scheme."""
 
     engine: PlainEngine
 
     def __init__(self, engine: PlainEngine) -> None:
         super().__init__(engine)
-        self.many = bind_many(engine.functions, engine.norm, engine.rule)
-        self.hold_points = self.many.hold
+        self.kernels = make_batched_kernels(engine.functions, engine.norm, engine.rule)
+        self.buffer_kernel = self.kernels.buffer_points
 
-    def start_thetas(self, held: Vector, thetas: Vector) -> None:
+    def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
         """As the model starts: all at once where it can."""
-        functions, points = self.engine.functions, np.where(held == MISSING, math.nan, held)
-        if functions.start_many is not None:
-            functions.start_many(points, thetas, self.engine.hyper, self.engine.seed)
+        functions, points = self.engine.functions, np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
+        if functions.init_batch is not None:
+            functions.init_batch(points, thetas, self.engine.hyper, self.engine.seed)
             return
-        for own, theta in zip(points, thetas, strict=True):
-            functions.start(own, theta, self.engine.hyper, self.engine.seed)
+        for stream_points, theta in zip(points, thetas, strict=True):
+            functions.init(stream_points, theta, self.engine.hyper, self.engine.seed)
 
-    def run(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+    def run(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
         """Side by side where all points of a stream are whole, else one after another."""
-        with announced(f"{self.engine.title}, many streams"):
-            if self.many.run is None:
-                self.run_in_turn(states, turns, points, answers)
+        with announce_compilation(f"{self.engine.title}, many streams"):
+            if self.kernels.run_lanes is None:
+                self.run_sequential(states, schedule, points, results)
                 return
-            if self._any_special(points):
-                special = np.zeros(len(turns), np.bool_)
-                self.many.are_special(turns.begins, turns.counts, turns.order, points, special)
-                self.run_in_turn(states, turns.some(special), points, answers)
-                turns = turns.some(~special)
-            together, later = turns.side_by_side()
-            self.run_side_by_side(states, together, points, answers)
-            self.run_in_turn(states, later, points, answers)
+            if self._has_incomplete(points):
+                incomplete = np.zeros(len(schedule), np.bool_)
+                self.kernels.mark_incomplete(schedule.starts, schedule.counts, schedule.order, points, incomplete)
+                self.run_sequential(states, schedule.select(incomplete), points, results)
+                schedule = schedule.select(~incomplete)
+            in_lanes, leftover = schedule.split_for_lanes()
+            self.run_in_lanes(states, in_lanes, points, results)
+            self.run_sequential(states, leftover, points, results)
 
-    def _any_special(self, points: Vector) -> bool:
+    def _has_incomplete(self, points: Vector) -> bool:
         """Whether a point cannot be used or misses something."""
-        found: list[bool] = []
-        self._share(lambda part: found.append(self.many.first_special(points[part]) >= 0), len(points), WORTH_SHARING)
-        return any(found)
+        flags: list[bool] = []
+        self._run_parallel(
+            lambda part: flags.append(self.kernels.first_incomplete(points[part]) >= 0),
+            len(points),
+            SRA_PARALLEL_THRESHOLD_POINTS,
+        )
+        return any(flags)
 
-    def run_side_by_side(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+    def run_in_lanes(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
         """Streams that have started, whose points are whole."""
-        assert self.many.run is not None
-        run, in_order = self.many.run, turns.in_order
+        assert self.kernels.run_lanes is not None
+        run, in_order = self.kernels.run_lanes, schedule.is_in_order
 
-        def work(own: Turns, part: slice) -> None:
-            room = (np.empty(self.many.block_size), np.empty(LANES, np.int64))
-            whose = (own.streams, own.begins, own.counts, own.order)
-            run(states, *whose, points, self.settings, *room, in_order, answers.results[:, 0], answers.fates)
+        def work(subset: PointSchedule, part: slice) -> None:
+            workspace = (np.empty(self.kernels.block_size), np.empty(LANES, np.int64))
+            schedule_arrays = (subset.streams, subset.starts, subset.counts, subset.order)
+            run(
+                states,
+                *schedule_arrays,
+                points,
+                self.settings,
+                *workspace,
+                in_order,
+                results.values[:, 0],
+                results.outcomes,
+            )
 
-        self._share_turns(work, turns, WORTH_SHARING)
+        self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
-    def run_in_turn(self, states: Vector, turns: Turns, points: Vector, answers: Answers) -> None:
+    def run_sequential(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
         """Streams that have started, one after another."""
 
-        def work(own: Turns, part: slice) -> None:
-            room, whose = np.empty(self.many.work_size), (own.streams, own.begins, own.counts, own.order)
-            self.many.run_in_turn(states, *whose, points, self.settings, room, answers.results[:, 0], answers.fates)
+        def work(subset: PointSchedule, part: slice) -> None:
+            workspace, schedule_arrays = (
+                np.empty(self.kernels.work_size),
+                (subset.streams, subset.starts, subset.counts, subset.order),
+            )
+            self.kernels.run_sequential(
+                states, *schedule_arrays, points, self.settings, workspace, results.values[:, 0], results.outcomes
+            )
 
-        self._share_turns(work, turns, WORTH_SHARING)
+        self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
-    def trace(self, answers: Answers) -> Trace:
+    def to_trace(self, results: ResultBuffer) -> Trace:
         """Scores and fates."""
-        return Trace(answers.results[:, 0], answers.fates)
+        return Trace(results.values[:, 0], results.outcomes)

@@ -7,28 +7,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from holdfast.fleet.found import UNKNOWN, Found, Integers
-from holdfast.fleet.keys import Key, Keys, Numbers, Texts
-from holdfast.fleet.recency import Recency
+from holdfast.fleet.found import UNKNOWN_ROW, Integers, Lookup
+from holdfast.fleet.keys import IntKeys, Key, KeyIndex, StrKeys
+from holdfast.fleet.recency import LRUClock
 from holdfast.fleet.spill import Spill
-from holdfast.fleet.store import SLOT, Store
-from holdfast.scheme.state import HELD, Vector
+from holdfast.fleet.store import START_SLOT_INDEX, StateMatrix
+from holdfast.scheme.state import N_BUFFERED, Vector
 
 
-class Streams(NamedTuple):
+class StreamSnapshot(NamedTuple):
     """Streams taken out of a roster: keys, states (n, …), first points of those that have not started, in the order of
     their states, and when each was seen last (empty where nobody has to leave)."""
 
     keys: Sequence[Key]
     states: Vector
-    starts: Vector
-    seen: Integers
+    start_buffers: Vector
+    last_seen: Integers
 
 
-AT_ONCE = 4096  # keys that are looked up at once, or four for each that is kept, where some may have to leave
+LOOKUP_CHUNK_KEYS = 4096  # keys that are looked up at once, or four for each that is kept, where some may have to leave
 
 
-class Roster:
+class Membership:
     """The streams of a fleet.
 
     max_keys: how many there may be. spill: where those go that have to leave, if they are not to be forgotten.
@@ -36,144 +36,169 @@ class Roster:
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
-        self.keys = Keys()
-        self.store = Store(0, 0, 0)
+        self.key_index = KeyIndex()
+        self.state_matrix = StateMatrix(0, 0, 0)
         self.version = 0  # grows whenever a key gets or loses its row
-        self._recency = Recency()
+        self._lru_clock = LRUClock()
 
-    def segments(self, asked: Numbers | Texts) -> Iterator[tuple[slice, Integers]]:
+    def admit_in_chunks(self, keys: IntKeys | StrKeys) -> Iterator[tuple[slice, Integers]]:
         """The points of a call in pieces, each with the rows of its keys; in one where nobody has to leave."""
-        begin, at_once = 0, len(asked) if self.max_keys is None else max(4 * self.max_keys, AT_ONCE)
-        while begin < len(asked):
-            whole = begin == 0 and at_once >= len(asked)
-            found = self.keys.look_up(asked if whole else asked.piece(begin, begin + at_once))
+        start, chunk_size = 0, len(keys) if self.max_keys is None else max(4 * self.max_keys, LOOKUP_CHUNK_KEYS)
+        while start < len(keys):
+            is_single_chunk = start == 0 and chunk_size >= len(keys)
+            lookup = self.key_index.look_up(keys if is_single_chunk else keys.slice(start, start + chunk_size))
             try:
-                end, fresh = self._admit(found)
+                n_points, new_rows = self._admit(lookup)
             except BaseException:
-                self.keys.forget([key for key in found.unknown if self.keys.row_of(key) is None])
-                self._recency.look_again()
+                self.key_index.discard_pending(
+                    [key for key in lookup.unknown_keys if self.key_index.get_row(key) is None]
+                )
+                self._lru_clock.invalidate()
                 raise
-            rows = found.rows[:end]
-            if len(fresh):
-                rows = np.where(rows <= UNKNOWN, fresh[np.maximum(UNKNOWN - rows, 0)], rows)
-            yield slice(begin, begin + end), rows
-            self.note(rows)
-            begin += end
+            rows = lookup.rows[:n_points]
+            if len(new_rows):
+                rows = np.where(rows <= UNKNOWN_ROW, new_rows[np.maximum(UNKNOWN_ROW - rows, 0)], rows)
+            yield slice(start, start + n_points), rows
+            self.mark_seen(rows)
+            start += n_points
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forgets of what kind keys and states are, where there are none."""
-        self.keys, self.store = Keys(), Store(0, 0, 0)
+        self.key_index, self.state_matrix = KeyIndex(), StateMatrix(0, 0, 0)
         self.version += 1
 
-    def note(self, rows: Integers) -> None:
+    def mark_seen(self, rows: Integers) -> None:
         """These have been seen, in this order; a negative one is nobody."""
         if self.max_keys is not None:
-            self._recency.note(rows)
+            self._lru_clock.mark_seen(rows)
 
-    def _admit(self, found: Found) -> tuple[int, Integers]:
+    def _admit(self, lookup: Lookup) -> tuple[int, Integers]:
         """Gives rows to unknown keys; how many points can be learnt before someone has to leave who has just come."""
-        n, unknown = len(found.rows), found.unknown
-        room = len(unknown) if self.max_keys is None else self.max_keys - len(self.keys)
-        if room >= len(unknown):
-            return n, self._exchange([], unknown)
-        needed = first_places(found.rows)
-        candidates = iter(self._recency.oldest(len(unknown) - room + len(needed)).tolist())
-        cut, leaving, joined = n, [], max(room, 0)
-        while joined < len(unknown) and found.first[joined] < cut:
-            at = found.first[joined]
-            victim = next((row for row in candidates if needed.get(row, n) >= at), None)
+        n_points, unknown_keys = len(lookup.rows), lookup.unknown_keys
+        capacity = len(unknown_keys) if self.max_keys is None else self.max_keys - len(self.key_index)
+        if capacity >= len(unknown_keys):
+            return n_points, self._exchange([], unknown_keys)
+        first_use = first_index_by_row(lookup.rows)
+        candidates = iter(self._lru_clock.oldest(len(unknown_keys) - capacity + len(first_use)).tolist())
+        stop, evicted, n_admitted = n_points, [], max(capacity, 0)
+        while n_admitted < len(unknown_keys) and lookup.first_index[n_admitted] < stop:
+            index = lookup.first_index[n_admitted]
+            victim = next((row for row in candidates if first_use.get(row, n_points) >= index), None)
             if victim is None:  # all have been seen in this call
-                cut = at
+                stop = index
                 break
-            cut = min(cut, needed.get(victim, n))  # it comes again: by then it will be looked up again
-            leaving.append(victim)
-            joined += 1
-        fresh = self._exchange(leaving, unknown[:joined])
-        self.keys.forget(unknown[joined:])
-        return int(cut), fresh
+            stop = min(stop, first_use.get(victim, n_points))  # it comes again: by then it will be looked up again
+            evicted.append(victim)
+            n_admitted += 1
+        new_rows = self._exchange(evicted, unknown_keys[:n_admitted])
+        self.key_index.discard_pending(unknown_keys[n_admitted:])
+        return int(stop), new_rows
 
-    def _exchange(self, leaving: Sequence[int], joining: Sequence[Key]) -> Integers:
+    def _exchange(self, evicted: Sequence[int], admitted: Sequence[Key]) -> Integers:
         """Rows for new keys: their states as they were when they left, if that was kept, or empty ones.
 
         leaving: rows of streams that make room for them. What can fail is done first; then all has happened.
         """
-        if not len(joining):
+        if not len(admitted):
             return np.zeros(0, np.int64)
-        n_rows = len(self.keys) + len(joining) - len(leaving)  # those that are free are used first
-        self.store.reserve(max(self.keys.n_rows, n_rows), len(joining))
-        kept: dict[Key, tuple[Vector, Vector]] = {}
+        n_rows = len(self.key_index) + len(admitted) - len(evicted)  # those that are free are used first
+        self.state_matrix.reserve(max(self.key_index.n_rows, n_rows), len(admitted))
+        restored: dict[Key, tuple[Vector, Vector]] = {}
         if self.spill is not None:
-            kept = self.spill.exchange([(self.keys.of_row(row), *self.store.take(row)) for row in leaving], joining)
-        for row in leaving:
+            restored = self.spill.exchange(
+                [(self.key_index.get_key(row), *self.state_matrix.copy_row(row)) for row in evicted], admitted
+            )
+        for row in evicted:
             self.remove(row)
         self.version += 1
-        rows = self.keys.add(joining)
-        comes_back = np.array([key in kept for key in joining]) if kept else np.zeros(len(rows), np.bool_)
-        self.store.begin(rows[~comes_back])
-        for i in np.flatnonzero(comes_back).tolist():
-            self.store.put(int(rows[i]), *kept[joining[i]])
-        self.note(rows)
+        rows = self.key_index.add(admitted)
+        was_spilled = np.array([key in restored for key in admitted]) if restored else np.zeros(len(rows), np.bool_)
+        self.state_matrix.init_rows(rows[~was_spilled])
+        for i in np.flatnonzero(was_spilled).tolist():
+            self.state_matrix.write_row(int(rows[i]), *restored[admitted[i]])
+        self.mark_seen(rows)
         return rows
 
     def remove(self, row: int) -> None:
         """A stream is forgotten."""
         self.version += 1
-        self.store.free(row)
-        self.keys.drop(row)
+        self.state_matrix.release_row(row)
+        self.key_index.release_row(row)
         if self.max_keys is not None:
-            self._recency.forget(row)
+            self._lru_clock.release(row)
 
-    def all_streams(self) -> Streams:
+    def all_streams(self) -> StreamSnapshot:
         """All streams, also those that were spilled; states are views where they can be."""
-        rows, keys = self.keys.rows, list(self.keys)
-        states = self.store.states[: len(rows)] if len(rows) == self.keys.n_rows else self.store.states[rows]
-        seen = self._recency.of(rows) if self.max_keys is not None else np.zeros(0, np.int64)
-        waiting = self.store.waiting(rows) if len(rows) else np.zeros(0, np.bool_)
-        starts = self.store.starts[self.store.slots(rows[waiting])] if len(rows) else self.store.starts[:0]
-        if waiting.any():
+        rows, keys = self.key_index.rows, list(self.key_index)
+        states = (
+            self.state_matrix.states[: len(rows)]
+            if len(rows) == self.key_index.n_rows
+            else self.state_matrix.states[rows]
+        )
+        last_seen = self._lru_clock.get_last_seen(rows) if self.max_keys is not None else np.zeros(0, np.int64)
+        not_started = self.state_matrix.not_started(rows) if len(rows) else np.zeros(0, np.bool_)
+        start_buffers = (
+            self.state_matrix.start_buffers[self.state_matrix.start_slots(rows[not_started])]
+            if len(rows)
+            else self.state_matrix.start_buffers[:0]
+        )
+        if not_started.any():
             states = states.copy()
-            states[waiting, SLOT] = 0.0
+            states[not_started, START_SLOT_INDEX] = 0.0
         if self.spill is None or not len(self.spill):
-            return Streams(keys, states, starts, seen)
-        spilled, their_states, their_starts = zip(*self.spill.items(), strict=True)
-        states = np.vstack([states, their_states])
-        held = [start for state, start in zip(their_states, their_starts, strict=True) if state[HELD] >= 0.0]
-        starts = np.concatenate([starts, np.reshape(held, (-1, *starts.shape[1:]))])
-        return Streams([*keys, *spilled], states, starts, np.append(seen, np.full(len(spilled), -1)))
+            return StreamSnapshot(keys, states, start_buffers, last_seen)
+        spilled_keys, spilled_states, spilled_buffers = zip(*self.spill.items(), strict=True)
+        states = np.vstack([states, spilled_states])
+        buffered = [
+            start_buffer
+            for state, start_buffer in zip(spilled_states, spilled_buffers, strict=True)
+            if state[N_BUFFERED] >= 0.0
+        ]
+        start_buffers = np.concatenate([start_buffers, np.reshape(buffered, (-1, *start_buffers.shape[1:]))])
+        return StreamSnapshot(
+            [*keys, *spilled_keys], states, start_buffers, np.append(last_seen, np.full(len(spilled_keys), -1))
+        )
 
-    def fill(self, streams: Streams) -> None:
+    def restore(self, streams: StreamSnapshot) -> None:
         """Takes in streams as `all_streams` gave them; those seen last stay, where there are too many.
 
         They are all there are: what has been spilled before is forgotten.
         """
         n = len(streams.keys)
-        self.keys.begin(streams.keys)
-        stays = np.arange(n)
+        self.key_index.set_key_type(streams.keys)
+        retained = np.arange(n)
         if self.max_keys is not None:
-            stays = np.sort(np.argsort(streams.seen, kind="stable")[max(n - self.max_keys, 0) :])
-        waiting = streams.states[:, HELD] >= 0.0
-        slot_of = np.cumsum(waiting) - 1
+            retained = np.sort(np.argsort(streams.last_seen, kind="stable")[max(n - self.max_keys, 0) :])
+        not_started = streams.states[:, N_BUFFERED] >= 0.0
+        slots = np.cumsum(not_started) - 1
         if self.spill is not None:
-            leave = np.setdiff1d(np.arange(n), stays).tolist()
-            nothing = np.zeros(self.store.starts.shape[1:])
-            starts = (streams.starts[slot_of[i]] if waiting[i] else nothing for i in leave)
-            self.spill.fill(
-                [(streams.keys[i], streams.states[i], start) for i, start in zip(leave, starts, strict=True)]
+            evicted = np.setdiff1d(np.arange(n), retained).tolist()
+            empty_buffer = np.zeros(self.state_matrix.start_buffers.shape[1:])
+            start_buffers = (streams.start_buffers[slots[i]] if not_started[i] else empty_buffer for i in evicted)
+            self.spill.replace_all(
+                [
+                    (streams.keys[i], streams.states[i], start_buffer)
+                    for i, start_buffer in zip(evicted, start_buffers, strict=True)
+                ]
             )
-        if len(stays) < n:
-            here = waiting[stays]
-            self.keys.add([streams.keys[i] for i in stays.tolist()])
-            self.store.fill(streams.states[stays], here, streams.starts[slot_of[stays[here]]])
+        if len(retained) < n:
+            retained_not_started = not_started[retained]
+            self.key_index.add([streams.keys[i] for i in retained.tolist()])
+            self.state_matrix.restore(
+                streams.states[retained],
+                retained_not_started,
+                streams.start_buffers[slots[retained[retained_not_started]]],
+            )
         elif n:
-            self.keys.add(streams.keys)
-            self.store.fill(streams.states, waiting, streams.starts)
+            self.key_index.add(streams.keys)
+            self.state_matrix.restore(streams.states, not_started, streams.start_buffers)
         if self.max_keys is not None:
-            self._recency.fill(streams.seen[stays])
+            self._lru_clock.restore(streams.last_seen[retained])
         self.version += 1
 
 
-def first_places(rows: Integers) -> dict[int, int]:
+def first_index_by_row(rows: Integers) -> dict[int, int]:
     """Where in a call each row that is there comes first."""
-    there = np.flatnonzero(rows >= 0)
-    known, first = np.unique(rows[there], return_index=True)
-    return dict(zip(known.tolist(), there[first].tolist(), strict=True))
+    present = np.flatnonzero(rows >= 0)
+    known, first = np.unique(rows[present], return_index=True)
+    return dict(zip(known.tolist(), present[first].tolist(), strict=True))

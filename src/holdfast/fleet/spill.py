@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.fleet.keys import Key
 from holdfast.scheme.state import Vector
-from holdfast.transactions import at_once
+from holdfast.transactions import transaction
 
-FORMAT = 1
-TABLES = (
+FORMAT_VERSION = 1
+CREATE_TABLES_SQL = (
     "create table if not exists fleet (format integer, model text, width integer, state_size integer)",
     "create table if not exists streams "
     "(key primary key, state blob not null, start blob not null, sum integer not null) without rowid",
 )
 
-Kept = tuple[Key, Vector, Vector]
+SpilledState = tuple[Key, Vector, Vector]
 
 
 class Spill:
@@ -34,107 +34,109 @@ class Spill:
 
     def __init__(self, path: str | os.PathLike[str], model: str) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise BadInputError(f"spill: expected the name of a file, got {path!r}")
+            raise InvalidInputError(f"spill: expected the name of a file, got {path!r}")
         self.path = Path(path)
         if not self.path.absolute().parent.is_dir():
-            raise BadInputError(f"spill: there is no folder {self.path.absolute().parent}")
+            raise InvalidInputError(f"spill: there is no folder {self.path.absolute().parent}")
         if self.path.is_dir():
-            raise BadInputError(f"spill: {self.path} is a folder")
-        with self._told("cannot be used"):
+            raise InvalidInputError(f"spill: {self.path} is a folder")
+        with self._translate_errors("cannot be used"):
             self._database = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma locking_mode = exclusive")
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            with at_once(self._database):
-                for table in TABLES:
+            with transaction(self._database):
+                for table in CREATE_TABLES_SQL:
                     self._database.execute(table)
-                found = self._database.execute("select format, model from fleet").fetchone()
-                if found is None:
-                    self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT, model))
-        if found is not None and found != (FORMAT, model):
-            raise CheckpointError(f"spill: {self.path} holds the states of another fleet: {found[1]}")
+                header = self._database.execute("select format, model from fleet").fetchone()
+                if header is None:
+                    self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT_VERSION, model))
+        if header is not None and header != (FORMAT_VERSION, model):
+            raise CheckpointError(f"spill: {self.path} holds the states of another fleet: {header[1]}")
 
     @property
     def width(self) -> int | None:
         """How many variables the streams have that are here, None if that is open."""
-        with self._told():
+        with self._translate_errors():
             width: int | None = self._database.execute("select width from fleet").fetchone()[0]
         return width
 
-    def keep_to(self, width: int, state_size: int) -> None:
+    def set_dimensions(self, width: int, state_size: int) -> None:
         """All states are of this kind from now on."""
-        with self._told(), at_once(self._database):
-            found = self._database.execute("select width, state_size from fleet").fetchone()
-            if found == (None, None):
+        with self._translate_errors(), transaction(self._database):
+            dimensions = self._database.execute("select width, state_size from fleet").fetchone()
+            if dimensions == (None, None):
                 self._database.execute("update fleet set width = ?, state_size = ?", (width, state_size))
-            elif found != (width, state_size):
+            elif dimensions != (width, state_size):
                 raise CheckpointError(
-                    f"spill: {self.path} holds states of {found[1]} numbers for {found[0]} variables, "
+                    f"spill: {self.path} holds states of {dimensions[1]} numbers for {dimensions[0]} variables, "
                     f"not of {state_size} for {width}"
                 )
 
-    def exchange(self, leaving: Iterable[Kept], joining: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
+    def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
         """Keeps the states of some keys, and gives back those of others that are here; both or nothing."""
-        with self._told(), at_once(self._database):
-            kept = {}
-            empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
-            for key in () if empty else joining:
-                found = self._database.execute("select state, start, sum from streams where key = ?", (key,)).fetchone()
-                if found is not None:
-                    kept[key] = self._read(key, *found)
-            self._database.executemany("delete from streams where key = ?", ((key,) for key in kept))
-            self._put(leaving)
-        return kept
+        with self._translate_errors(), transaction(self._database):
+            restored = {}
+            is_empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
+            for key in () if is_empty else admitted:
+                record = self._database.execute(
+                    "select state, start, sum from streams where key = ?", (key,)
+                ).fetchone()
+                if record is not None:
+                    restored[key] = self._read(key, *record)
+            self._database.executemany("delete from streams where key = ?", ((key,) for key in restored))
+            self._put(evicted)
+        return restored
 
-    def fill(self, streams: Iterable[Kept]) -> None:
+    def replace_all(self, streams: Iterable[SpilledState]) -> None:
         """These and no others are here."""
-        with self._told(), at_once(self._database):
+        with self._translate_errors(), transaction(self._database):
             self._database.execute("delete from streams")
             self._put(streams)
 
-    def drop(self, key: Key) -> bool:
+    def remove(self, key: Key) -> bool:
         """Forgets a key; whether it was there."""
-        with self._told():
+        with self._translate_errors():
             return self._database.execute("delete from streams where key = ?", (key,)).rowcount > 0
 
     def __contains__(self, key: Key) -> bool:
-        with self._told():
+        with self._translate_errors():
             return self._database.execute("select 1 from streams where key = ?", (key,)).fetchone() is not None
 
     def __len__(self) -> int:
-        with self._told():
+        with self._translate_errors():
             return int(self._database.execute("select count(*) from streams").fetchone()[0])
 
-    def items(self) -> Iterator[Kept]:
+    def items(self) -> Iterator[SpilledState]:
         """Everything that is kept."""
-        with self._told():
-            for key, *found in self._database.execute("select key, state, start, sum from streams"):
-                yield key, *self._read(key, *found)
+        with self._translate_errors():
+            for key, *record in self._database.execute("select key, state, start, sum from streams"):
+                yield key, *self._read(key, *record)
 
     def close(self) -> None:
         """Closes the file."""
         self._database.close()
 
-    def _put(self, streams: Iterable[Kept]) -> None:
+    def _put(self, streams: Iterable[SpilledState]) -> None:
         rows = ((key, state.tobytes(), start.tobytes()) for key, state, start in streams)
         self._database.executemany(
-            "insert or replace into streams values (?, ?, ?, ?)", ((*row, _sum(*row[1:])) for row in rows)
+            "insert or replace into streams values (?, ?, ?, ?)", ((*row, _checksum(*row[1:])) for row in rows)
         )
 
-    def _read(self, key: Key, state: bytes, start: bytes, told: int) -> tuple[Vector, Vector]:
-        if _sum(state, start) != told:
+    def _read(self, key: Key, state: bytes, start: bytes, checksum: int) -> tuple[Vector, Vector]:
+        if _checksum(state, start) != checksum:
             raise CheckpointError(f"spill: what {self.path} holds of {key!r} is damaged")
         return np.frombuffer(state).copy(), np.frombuffer(start).copy()
 
     @contextmanager
-    def _told(self, what: str = "could not be read or written") -> Iterator[None]:
+    def _translate_errors(self, failure: str = "could not be read or written") -> Iterator[None]:
         """Errors of SQLite in words."""
         try:
             yield
         except (sqlite3.Error, UnicodeEncodeError) as error:
-            why = "another fleet has it open" if "locked" in str(error) else error
-            raise CheckpointError(f"spill: {self.path} {what}: {why}") from None
+            reason = "another fleet has it open" if "locked" in str(error) else error
+            raise CheckpointError(f"spill: {self.path} {failure}: {reason}") from None
 
 
-def _sum(state: bytes, start: bytes) -> int:
+def _checksum(state: bytes, start: bytes) -> int:
     return zlib.crc32(start, zlib.crc32(state))

@@ -7,53 +7,57 @@ import sys
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.fleet.roster import Roster
-from holdfast.learners.warnings import LOCKED_OUT, Teller
-from holdfast.scheme.algorithm import REJECTED, UNUSABLE
-from holdfast.scheme.state import RUN
+from holdfast.fleet.roster import Membership
+from holdfast.learners.warnings import LOCK_OUT_POINTS, WarningOnce
+from holdfast.scheme.algorithm import OUTCOME_INVALID, OUTCOME_REJECTED
+from holdfast.scheme.state import CONSECUTIVE_REJECTIONS
 
 
-class FleetTeller:
+class FleetWarnings:
     """Remembers what has been told."""
 
     def __init__(self) -> None:
-        self._teller = Teller()
-        self._dropped = 0  # points, since the streams were looked at
+        self._warnings = WarningOnce()
+        self._n_rejected = 0  # points, since the streams were looked at
 
-    def is_told_elsewhere(self, topic: str) -> None:
+    def suppress(self, topic: str) -> None:
         """No warning on this topic."""
-        self._teller.told.add(topic)
+        self._warnings.issued_topics.add(topic)
 
-    def look_at(self, fates: npt.NDArray[np.int8], rescues: bool, roster: Roster) -> None:
+    def check_outcomes(self, outcomes: npt.NDArray[np.int8], self_recovering: bool, membership: Membership) -> None:
         """What there is to say about a call, and about the streams. rescues: whether they get out of a lock-out."""
-        n_bad = int(np.count_nonzero(fates == UNUSABLE))
-        if n_bad:
-            first = int((fates == UNUSABLE).argmax())
-            self._tell(
-                "bad",
-                f"{n_bad} of {len(fates)} points could not be used or had no key, the first of them row {first}: "
-                "they were skipped; further ones are only counted, in counts() and n_keyless",
+        n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
+        if n_invalid:
+            first = int((outcomes == OUTCOME_INVALID).argmax())
+            self._warn(
+                "invalid",
+                f"{n_invalid} of {len(outcomes)} points could not be used or had no key, the first of them row {first}: "
+                "they were skipped; further ones are only counted, in counts() and n_missing_keys",
             )
-        if not rescues and "locked out" not in self._teller.told:
-            self._dropped += int(np.count_nonzero(fates == REJECTED))
-            if self._dropped >= max(len(roster.keys), LOCKED_OUT):  # so that looking costs little for each point
-                self._dropped = 0
-                self._look_for_lock_outs(roster)
+        if not self_recovering and "locked out" not in self._warnings.issued_topics:
+            self._n_rejected += int(np.count_nonzero(outcomes == OUTCOME_REJECTED))
+            if self._n_rejected >= max(
+                len(membership.key_index), LOCK_OUT_POINTS
+            ):  # so that looking costs little for each point
+                self._n_rejected = 0
+                self._check_lock_outs(membership)
 
-    def _look_for_lock_outs(self, roster: Roster) -> None:
-        locked = np.flatnonzero(roster.store.states[: roster.keys.n_rows, RUN] >= LOCKED_OUT)
-        if len(locked):
-            self._tell(
+    def _check_lock_outs(self, membership: Membership) -> None:
+        locked_out = np.flatnonzero(
+            membership.state_matrix.states[: membership.key_index.n_rows, CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS
+        )
+        if len(locked_out):
+            self._warn(
                 "locked out",
-                f"{len(locked)} of {len(roster.keys)} streams, such as {roster.keys.of_row(int(locked[0]))!r}, have "
-                f"dropped their last {LOCKED_OUT} points and more: they have moved beyond the threshold, and no longer "
+                f"{len(locked_out)} of {len(membership.key_index)} streams, such as {membership.key_index.get_key(int(locked_out[0]))!r}, have "
+                f"dropped their last {LOCK_OUT_POINTS} points and more: they have moved beyond the threshold, and no longer "
                 "learn. A larger gamma would follow them; the autopilot, SRA() without gamma and rho, gets out by "
                 "itself. counts() has how many points each has dropped in a row",
             )
 
-    def _tell(self, topic: str, message: str) -> None:
+    def _warn(self, topic: str, message: str) -> None:
         """A warning, placed at the line that called the fleet."""
         depth = 1
         while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("holdfast."):
             depth += 1
-        self._teller.tell(topic, message, depth + 2)
+        self._warnings.warn_once(topic, message, depth + 2)

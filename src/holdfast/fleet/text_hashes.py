@@ -7,34 +7,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from holdfast.scheme.compiling import compiled
+from holdfast.scheme.compiling import jit_entry_point
 
-PRIME, BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)  # FNV-1a
+FNV_PRIME, FNV_OFFSET_BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)  # FNV-1a
 
 
-def _hashes(data, edges, out):  # type: ignore[no-untyped-def]
+def _hash_strings(data, offsets, out):  # type: ignore[no-untyped-def]
     for i in range(len(out)):
-        mixed = BASIS
-        for k in range(edges[i], edges[i + 1]):
-            mixed = (mixed ^ np.uint64(data[k])) * PRIME
-        out[i] = np.int64(mixed)
+        hash_ = FNV_OFFSET_BASIS
+        for k in range(offsets[i], offsets[i + 1]):
+            hash_ = (hash_ ^ np.uint64(data[k])) * FNV_PRIME
+        out[i] = np.int64(hash_)
 
 
-def _agree(data, edges, codes, kinds, kinds_edges):  # type: ignore[no-untyped-def]
+def _codes_match_strings(data, offsets, codes, categories, category_offsets):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         if codes[i] >= 0:
-            begin, other = edges[i], kinds_edges[codes[i]]
-            length = edges[i + 1] - begin
-            if kinds_edges[codes[i] + 1] - other != length:
+            start, category_start = offsets[i], category_offsets[codes[i]]
+            length = offsets[i + 1] - start
+            if category_offsets[codes[i] + 1] - category_start != length:
                 return False
             for k in range(length):
-                if data[begin + k] != kinds[other + k]:
+                if data[start + k] != categories[category_start + k]:
                     return False
     return True
 
 
-hash_texts = compiled(_hashes, releases_gil=True)
+hash_strings = jit_entry_point(_hash_strings, releases_gil=True)
 """(data, edges, out): a number of 64 bits for each text."""
 
-texts_agree = compiled(_agree, releases_gil=True)
+codes_match_strings = jit_entry_point(_codes_match_strings, releases_gil=True)
 """(data, edges, codes, kinds, kinds' edges): whether every text is the one that its code names; −1 names none."""

@@ -10,36 +10,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.scheme.compiling import compiled
+from holdfast.scheme.compiling import jit_entry_point
 from holdfast.scheme.lanes import LANES
 
 Integers = npt.NDArray[np.int64]
 
-FEW_OF = 16  # streams a point, from which on points are sorted rather than counted
-FEW = 2  # streams left side by side, from which on it is quicker to run them one after another
+SORT_THRESHOLD_STREAMS_PER_POINT = 16  # streams a point, from which on points are sorted rather than counted
+MAX_SEQUENTIAL_TAIL_STREAMS = 2  # streams left side by side, from which on it is quicker to run them one after another
 
 
 @dataclass(frozen=True, eq=False)
-class Turns:
+class PointSchedule:
     """Stream s of these has the points order[begins[s]] … order[begins[s] + counts[s] − 1]. See `scheme.many.Many`.
 
     streams: rows of the matrix of states, each of them once.
     """
 
     streams: Integers
-    begins: Integers
+    starts: Integers
     counts: Integers
     order: Integers
 
     @classmethod
-    def of(cls, rows: Integers, n_rows: int) -> Turns:
+    def from_rows(cls, rows: Integers, n_rows: int) -> PointSchedule:
         """The points at rows[i] = stream, in order; a negative one is nobody's. n_rows: of the matrix of states."""
-        if FEW_OF * len(rows) > n_rows:
-            return cls(*_sort(rows, n_rows))
+        if SORT_THRESHOLD_STREAMS_PER_POINT * len(rows) > n_rows:
+            return cls(*_compiled_sort_by_stream(rows, n_rows))
         order = np.argsort(rows, kind="stable")  # few points among many streams: these are not gone through
         order = order[np.searchsorted(rows[order], 0) :]
-        streams, begins, counts = np.unique(rows[order], return_index=True, return_counts=True)
-        return cls(streams, begins, counts, order)
+        streams, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        return cls(streams, starts, counts, order)
 
     def __len__(self) -> int:
         return len(self.streams)
@@ -50,93 +50,97 @@ class Turns:
         return int(self.counts.sum())
 
     @cached_property
-    def even(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all streams have as many points."""
         return not len(self) or bool(self.counts.min() == self.counts.max())
 
     @cached_property
-    def in_order(self) -> bool:
+    def is_in_order(self) -> bool:
         """Whether each stream has one point, and they come in the order of the streams."""
         n = len(self)
-        return self.even and n == len(self.order) and bool((self.order[self.begins] == np.arange(n)).all())
+        return self.is_uniform and n == len(self.order) and bool((self.order[self.starts] == np.arange(n)).all())
 
-    def places_of(self, marked: npt.NDArray[np.integer[Any]]) -> tuple[list[int], list[int]]:
+    def find_marked(self, marked: npt.NDArray[np.integer[Any]]) -> tuple[list[int], list[int]]:
         """The places in `order` of the points that are marked, and which of the streams each belongs to."""
-        if self.in_order:
-            owners = np.flatnonzero(marked)
-            return self.begins[owners].tolist(), owners.tolist()
-        places = np.flatnonzero(marked[self.order])
-        by_begin = np.argsort(self.begins) if len(places) else places
-        owners = by_begin[np.searchsorted(self.begins[by_begin], places, side="right") - 1]
-        return places.tolist(), owners.tolist()
+        if self.is_in_order:
+            stream_indices = np.flatnonzero(marked)
+            return self.starts[stream_indices].tolist(), stream_indices.tolist()
+        positions = np.flatnonzero(marked[self.order])
+        by_start = np.argsort(self.starts) if len(positions) else positions
+        stream_indices = by_start[np.searchsorted(self.starts[by_start], positions, side="right") - 1]
+        return positions.tolist(), stream_indices.tolist()
 
-    def some(self, which: npt.NDArray[np.bool_] | Integers | slice) -> Turns:
+    def select(self, selection: npt.NDArray[np.bool_] | Integers | slice) -> PointSchedule:
         """Those of some of the streams."""
-        return Turns(self.streams[which], self.begins[which], self.counts[which], self.order)
+        return PointSchedule(self.streams[selection], self.starts[selection], self.counts[selection], self.order)
 
-    def after(self, taken: Integers) -> Turns:
+    def remaining(self, n_consumed: Integers) -> PointSchedule:
         """What is left when stream s has had taken[s] of its points."""
-        left = Turns(self.streams, self.begins + taken, self.counts - taken, self.order)
-        return left.some(left.counts > 0)
+        advanced = PointSchedule(self.streams, self.starts + n_consumed, self.counts - n_consumed, self.order)
+        return advanced.select(advanced.counts > 0)
 
-    def and_also(self, others: Turns) -> Turns:
+    def merge(self, others: PointSchedule) -> PointSchedule:
         """Together with other streams of the same call."""
-        streams, begins = np.append(self.streams, others.streams), np.append(self.begins, others.begins)
-        return Turns(streams, begins, np.append(self.counts, others.counts), self.order)
+        streams, starts = np.append(self.streams, others.streams), np.append(self.starts, others.starts)
+        return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
 
-    def longest_first(self) -> Turns:
+    def sort_by_length(self) -> PointSchedule:
         """Streams with most points first: those that stand side by side then finish at about the same time."""
-        if self.even:
+        if self.is_uniform:
             return self
         by_count = np.argsort(-self.counts, kind="stable")
-        return Turns(self.streams[by_count], self.begins[by_count], self.counts[by_count], self.order)
+        return PointSchedule(self.streams[by_count], self.starts[by_count], self.counts[by_count], self.order)
 
-    def side_by_side(self) -> tuple[Turns, Turns]:
+    def split_for_lanes(self) -> tuple[PointSchedule, PointSchedule]:
         """What is to be run side by side, and what is left over for later: where few of them go on much longer."""
-        if self.even and not 0 < len(self) % LANES <= FEW:
-            return self, self.some(slice(0))
-        turns = self.longest_first()
-        firsts = np.arange(0, len(turns), LANES)
-        alone = np.minimum(firsts + FEW, len(turns) - 1)
-        rounds = np.where(firsts + FEW < len(turns), turns.counts[alone], 0) if len(turns) else firsts
-        together = np.minimum(turns.counts, np.repeat(rounds, LANES)[: len(turns)])
-        both = Turns(turns.streams, turns.begins, together, turns.order)
-        return both.some(together > 0), turns.after(together)
+        if self.is_uniform and not 0 < len(self) % LANES <= MAX_SEQUENTIAL_TAIL_STREAMS:
+            return self, self.select(slice(0))
+        schedule = self.sort_by_length()
+        group_starts = np.arange(0, len(schedule), LANES)
+        tail_streams = np.minimum(group_starts + MAX_SEQUENTIAL_TAIL_STREAMS, len(schedule) - 1)
+        n_rounds = (
+            np.where(group_starts + MAX_SEQUENTIAL_TAIL_STREAMS < len(schedule), schedule.counts[tail_streams], 0)
+            if len(schedule)
+            else group_starts
+        )
+        lane_counts = np.minimum(schedule.counts, np.repeat(n_rounds, LANES)[: len(schedule)])
+        in_lanes = PointSchedule(schedule.streams, schedule.starts, lane_counts, schedule.order)
+        return in_lanes.select(lane_counts > 0), schedule.remaining(lane_counts)
 
-    def parts(self, n: int) -> list[slice]:
+    def partition(self, n: int) -> list[slice]:
         """The streams in n parts with about as many points each."""
         shares = np.arange(1, n) / n
-        if self.even:
+        if self.is_uniform:
             edges = (shares * len(self)).astype(np.int64)
         else:
-            done = np.cumsum(self.counts)
-            edges = np.searchsorted(done, shares * done[-1])
+            n_points_through = np.cumsum(self.counts)
+            edges = np.searchsorted(n_points_through, shares * n_points_through[-1])
         edges = np.concatenate([[0], -(-edges // LANES) * LANES, [len(self)]])
         return [slice(first, last) for first, last in pairwise(edges.tolist()) if first < last]
 
 
 def _sort_by_stream(rows, n_rows):  # type: ignore[no-untyped-def]
-    counts_of, n_streams = np.zeros(n_rows, np.int64), 0
+    counts_by_row, n_streams = np.zeros(n_rows, np.int64), 0
     for i in range(len(rows)):
         if rows[i] >= 0:
-            n_streams += counts_of[rows[i]] == 0
-            counts_of[rows[i]] += 1
-    streams, begins, counts = (
+            n_streams += counts_by_row[rows[i]] == 0
+            counts_by_row[rows[i]] += 1
+    streams, starts, counts = (
         np.empty(n_streams, np.int64),
         np.empty(n_streams, np.int64),
         np.empty(n_streams, np.int64),
     )
     s, n = 0, 0
     for row in range(n_rows):
-        if counts_of[row] > 0:
-            streams[s], begins[s], counts[s] = row, n, counts_of[row]
-            counts_of[row], n, s = n, n + counts_of[row], s + 1
+        if counts_by_row[row] > 0:
+            streams[s], starts[s], counts[s] = row, n, counts_by_row[row]
+            counts_by_row[row], n, s = n, n + counts_by_row[row], s + 1
     order = np.empty(n, np.int64)
     for i in range(len(rows)):
         if rows[i] >= 0:
-            order[counts_of[rows[i]]] = i
-            counts_of[rows[i]] += 1
-    return streams, begins, counts, order
+            order[counts_by_row[rows[i]]] = i
+            counts_by_row[rows[i]] += 1
+    return streams, starts, counts, order
 
 
-_sort = compiled(_sort_by_stream, allocates=True, releases_gil=True)
+_compiled_sort_by_stream = jit_entry_point(_sort_by_stream, allocates=True, releases_gil=True)

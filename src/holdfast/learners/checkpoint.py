@@ -19,62 +19,64 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.scheme.state import Vector
 
 MAGIC = b"HOLDFAST"
 VERSION = 1
-PREFIX = struct.Struct("<8sII")
-CHECKSUM = struct.Struct("<I")
-ALIGNED = 64  # bytes
+PREFIX_STRUCT = struct.Struct("<8sII")
+CHECKSUM_STRUCT = struct.Struct("<I")
+BODY_ALIGNMENT_BYTES = 64  # bytes
 
 
-Bytes = bytes | bytearray | memoryview
+BytesLike = bytes | bytearray | memoryview
 
 
-def sealed(header: dict[str, Any], body: Iterable[Bytes]) -> Iterator[Bytes]:
+def pack_container(header: dict[str, Any], body: Iterable[BytesLike]) -> Iterator[BytesLike]:
     """Header and body with all that goes around them, piece by piece."""
     text = json.dumps(header, sort_keys=True).encode()
-    text += b" " * (-(PREFIX.size + len(text)) % ALIGNED)  # so that the body can be used where it lies
+    text += b" " * (
+        -(PREFIX_STRUCT.size + len(text)) % BODY_ALIGNMENT_BYTES
+    )  # so that the body can be used where it lies
     checksum = 0
-    for piece in (PREFIX.pack(MAGIC, VERSION, len(text)), text, *body):
+    for piece in (PREFIX_STRUCT.pack(MAGIC, VERSION, len(text)), text, *body):
         checksum = zlib.crc32(piece, checksum)
         yield piece
-    yield CHECKSUM.pack(checksum)
+    yield CHECKSUM_STRUCT.pack(checksum)
 
 
-def unsealed(data: Bytes) -> tuple[dict[str, Any], memoryview]:
+def unpack_container(data: BytesLike) -> tuple[dict[str, Any], memoryview]:
     """Header and body of what `sealed` gave; an error that says what is wrong with them, if anything is."""
     view = memoryview(data)
-    if len(view) < PREFIX.size or view[:8] != MAGIC:
+    if len(view) < PREFIX_STRUCT.size or view[:8] != MAGIC:
         raise CheckpointError("this is not a holdfast checkpoint: it does not begin with the bytes 'HOLDFAST'")
-    _, version, length = PREFIX.unpack_from(view)
+    _, version, length = PREFIX_STRUCT.unpack_from(view)
     if version != VERSION:
         raise CheckpointError(f"this checkpoint has format {version}; this holdfast reads format {VERSION}")
-    whole, end = view[: -CHECKSUM.size], PREFIX.size + length
-    if len(whole) < end or CHECKSUM.unpack(view[-CHECKSUM.size :])[0] != zlib.crc32(whole):
+    content, end = view[: -CHECKSUM_STRUCT.size], PREFIX_STRUCT.size + length
+    if len(content) < end or CHECKSUM_STRUCT.unpack(view[-CHECKSUM_STRUCT.size :])[0] != zlib.crc32(content):
         raise CheckpointError("this checkpoint is truncated or altered: its checksum does not agree")
-    header: dict[str, Any] = json.loads(bytes(whole[PREFIX.size : end]))
-    return header, whole[end:]
+    header: dict[str, Any] = json.loads(bytes(content[PREFIX_STRUCT.size : end]))
+    return header, content[end:]
 
 
-def opened(data: Bytes) -> tuple[dict[str, Any], memoryview]:
+def read_header(data: BytesLike) -> tuple[dict[str, Any], memoryview]:
     """Header and body of a learner or a fleet."""
-    header, body = unsealed(data)
-    lacking = [name for name in ("learner", "settings", "width", "names") if name not in header]
-    if lacking:
-        raise CheckpointError(f"this checkpoint's header lacks {', '.join(lacking)}")
+    header, body = unpack_container(data)
+    missing = [name for name in ("learner", "settings", "width", "names") if name not in header]
+    if missing:
+        raise CheckpointError(f"this checkpoint's header lacks {', '.join(missing)}")
     return header, body
 
 
 def pack(header: dict[str, Any], state: Vector) -> bytes:
     """Header and state as bytes."""
-    return b"".join(sealed(header, [state.astype("<f8").tobytes()]))
+    return b"".join(pack_container(header, [state.astype("<f8").tobytes()]))
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
     """Header and state from bytes."""
-    header, body = opened(data)
+    header, body = read_header(data)
     if "fleet" in header:
         raise CheckpointError(
             "these are the bytes of a fleet, not of a learner: holdfast.load and from_bytes read both"
@@ -84,17 +86,17 @@ def unpack(data: bytes) -> tuple[dict[str, Any], Vector]:
     return header, np.frombuffer(body, "<f8").astype(np.float64)
 
 
-def write(path: str | os.PathLike[str], pieces: Iterable[Bytes]) -> None:
+def atomic_write(path: str | os.PathLike[str], pieces: Iterable[BytesLike]) -> None:
     """Writes a file so that it is there whole or not at all, also after a crash."""
     target = Path(path)
     if target.is_dir():
-        raise BadInputError(f"{target} is a folder; give the name of a file")
+        raise InvalidInputError(f"{target} is a folder; give the name of a file")
     if not target.parent.is_dir():
-        raise BadInputError(f"{target} cannot be written: there is no folder {target.parent}")
+        raise InvalidInputError(f"{target} cannot be written: there is no folder {target.parent}")
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    file_descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with os.fdopen(file_descriptor, "wb") as file:
             for piece in pieces:
                 file.write(piece)
             file.flush()
@@ -104,8 +106,8 @@ def write(path: str | os.PathLike[str], pieces: Iterable[Bytes]) -> None:
         temporary.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the new name itself, where folders can be flushed
-        folder = os.open(target.parent, os.O_DIRECTORY)
+        directory = os.open(target.parent, os.O_DIRECTORY)
         try:
-            os.fsync(folder)
+            os.fsync(directory)
         finally:
-            os.close(folder)
+            os.close(directory)

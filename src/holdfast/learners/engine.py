@@ -9,35 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, NotStartedError
-from holdfast.learners.in_place import InPlace
+from holdfast.errors import InvalidInputError, NotFittedError
+from holdfast.learners.in_place import FastPath
 from holdfast.learners.step import Step
 from holdfast.learners.trace import Trace
 from holdfast.models.base import Model
-from holdfast.scheme.algorithm import HELD_FOR_START, UNUSABLE
-from holdfast.scheme.compiling import announced
-from holdfast.scheme.holding import hold, mark_of_start, values_held, values_needed
-from holdfast.scheme.state import BAD, HEADER, HELD, MISSING, SEEN, Cell, Vector
+from holdfast.scheme.algorithm import OUTCOME_BUFFERED, OUTCOME_INVALID
+from holdfast.scheme.compiling import announce_compilation
+from holdfast.scheme.holding import buffer_point, n_values_buffered, n_values_required, started_marker
+from holdfast.scheme.state import HEADER_SIZE, MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, StreamBuffer, Vector
 
 
 class Engine(ABC):
     """One model on one stream of points of `width` numbers."""
 
-    missing_coordinates: Callable[[Vector], int]
-    first_unusable: Callable[[Vector], int]
+    count_missing: Callable[[Vector], int]
+    first_invalid: Callable[[Vector], int]
 
-    rescues: bool = False
+    self_recovering: bool = False
     """Whether it gets out of a lock-out by itself."""
 
-    undecided: bool = False
+    needs_model_selection: bool = False
     """Whether the number of components is still to be chosen."""
 
-    holds_gaps: bool = False
+    buffers_missing: bool = False
     """Whether a row that cannot be used is held as well: time passes with it."""
 
-    def __init__(self, model: Model, width: int, title: str, cell: Cell, seed: int) -> None:
-        self.model, self.width, self.title, self.cell, self.seed = model, width, title, cell, seed
-        self.n_init = len(cell.start)
+    def __init__(self, model: Model, width: int, title: str, buffer: StreamBuffer, seed: int) -> None:
+        self.model, self.width, self.title, self.buffer, self.seed = model, width, title, buffer, seed
+        self.n_init = len(buffer.start)
         self.names: tuple[str, ...] | None = None
         """Of the variables, where the data had any."""
 
@@ -46,11 +46,11 @@ class Engine(ABC):
         """Learns row after row; `record` is the name under which the estimate after each row is kept."""
 
     @abstractmethod
-    def _start(self, held: Vector, theta: Vector) -> None:
+    def _init_theta(self, buffered: Vector, theta: Vector) -> None:
         """Fills theta from the points held."""
 
     @abstractmethod
-    def assess(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
         """What `process` would say of each row if it came next, learning nothing; nothing is said of changes.
 
         far: another rate of false alarms, where there are any. alone: the rows do not come next; it is not known what
@@ -61,14 +61,14 @@ class Engine(ABC):
         """The score of each row, learning nothing."""
 
     @abstractmethod
-    def in_place(self) -> InPlace:
+    def fast_path(self) -> FastPath:
         """The shortest way for one point after another; for a model that has started."""
 
     @abstractmethod
     def estimate(self, name: str) -> Any:
         """The estimate of this name, in the units of the data."""
 
-    def trouble(self) -> str | None:
+    def health_message(self) -> str | None:
         """Something about the state that its user should be told, in words; None if all is well."""
         return None
 
@@ -77,64 +77,64 @@ class Engine(ABC):
         """The short way for one point: (cell, number or vector) → score, NaN where `answer` has more to say."""
 
     @abstractmethod
-    def answer(self) -> tuple[int, Step]:
+    def result_of_last_update(self) -> tuple[int, Step]:
         """What became of the point that the compiled update has just had, and the step to tell."""
 
     @property
     def started(self) -> bool:
         """Whether enough points have come for the model to start."""
-        return bool(self.cell.header[HELD] < 0.0)
+        return bool(self.buffer.header[N_BUFFERED] < 0.0)
 
-    def _hold(self, row: Vector) -> int:
+    def _buffer_point(self, row: Vector) -> int:
         """Keeps one of the first points; starts the model once there are enough of them."""
-        missing = self.missing_coordinates(row)
-        if hold(self.cell.header, self.cell.start, row, missing, self.holds_gaps):
-            self._begin()
-        return UNUSABLE if missing < 0 else HELD_FOR_START
+        n_missing = self.count_missing(row)
+        if buffer_point(self.buffer.header, self.buffer.start, row, n_missing, self.buffers_missing):
+            self._start_model()
+        return OUTCOME_INVALID if n_missing < 0 else OUTCOME_BUFFERED
 
-    def _begin(self) -> None:
+    def _start_model(self) -> None:
         """The start is there."""
-        self._start(self.cell.start, self.cell.theta)
-        header = self.cell.header
-        header[HELD] = mark_of_start(header[SEEN], header[BAD], self.n_init)
-        self.cell.let_go_of_start()
+        self._init_theta(self.buffer.start, self.buffer.theta)
+        header = self.buffer.header
+        header[N_BUFFERED] = started_marker(header[N_SEEN], header[N_INVALID], self.n_init)
+        self.buffer.release_start_buffer()
 
-    def _held_points(self, held: Vector) -> Vector:
+    def _buffered_points(self, buffered: Vector) -> Vector:
         """The points held, NaN where a coordinate is missing."""
-        return np.where(held == MISSING, math.nan, held)
+        return np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
 
     def theta(self) -> Vector:
         """What has been learnt; before the start, what it would start with from the points it has."""
         if self.started:
-            return self.cell.theta
-        theta = np.zeros_like(self.cell.theta)
-        self._start(self._held_so_far(), theta)
+            return self.buffer.theta
+        theta = np.zeros_like(self.buffer.theta)
+        self._init_theta(self._buffered_so_far(), theta)
         return theta
 
-    def _held_so_far(self) -> Vector:
+    def _buffered_so_far(self) -> Vector:
         """The points to start with if there were no more; a variable that has shown no value is at 0."""
-        held = self.cell.start[: int(self.cell.header[HELD])]
-        if (held == MISSING).all():
-            raise NotStartedError("there is no estimate yet: not one usable point has come")
-        return np.where((held == MISSING).all(axis=0), 0.0, held)
+        buffered = self.buffer.start[: int(self.buffer.header[N_BUFFERED])]
+        if (buffered == MISSING_SENTINEL).all():
+            raise NotFittedError("there is no estimate yet: not one usable point has come")
+        return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
 
-    def _state_to_score_with(self) -> Vector:
+    def _scoring_state(self) -> Vector:
         """A copy of the state, with what it would start with before the start."""
-        state = self.cell.state.copy()
+        state = self.buffer.state.copy()
         theta = self.theta().view(np.float64)
-        state[HEADER : HEADER + len(theta)] = theta
+        state[HEADER_SIZE : HEADER_SIZE + len(theta)] = theta
         return state
 
-    def refuse_bad(self, rows: Vector) -> None:
+    def raise_on_invalid(self, rows: Vector) -> None:
         """Raises if a row cannot be used."""
-        with announced(self.title):
-            first = self.first_unusable(rows)
+        with announce_compilation(self.title):
+            first = self.first_invalid(rows)
         if first >= 0:
-            raise BadInputError(
-                f"row {first} cannot be used: {rows[first]} ({self.model.support}); nothing of this call was learnt"
+            raise InvalidInputError(
+                f"row {first} cannot be used: {rows[first]} ({self.model.support_description}); nothing of this call was learnt"
             )
 
-    def silent_variables(self) -> list[int]:
+    def unobserved_variables(self) -> list[int]:
         """The variables that have shown too few values among the points held; after a while one will do."""
-        held, needed = int(self.cell.header[HELD]), values_needed(self.cell.header, self.n_init)
-        return [j for j in range(self.width) if values_held(self.cell.start, held, j) < needed]
+        buffered, required = int(self.buffer.header[N_BUFFERED]), n_values_required(self.buffer.header, self.n_init)
+        return [j for j in range(self.width) if n_values_buffered(self.buffer.start, buffered, j) < required]

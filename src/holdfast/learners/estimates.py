@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.scheme.state import Vector
 
 
-class Estimates(ABC):
+class EstimatesMixin(ABC):
     """Mixtures have weights, means and covariances; regressions have coef and intercept."""
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.models.penalty import Penalty
-from holdfast.scheme.step_sizes import OneOverT
+from holdfast.models.penalty import ConjugatePrior
+from holdfast.scheme.step_sizes import InverseTime
 
 
 class IEM(StochasticApproximation):
@@ -30,12 +30,12 @@ class IEM(StochasticApproximation):
         *,
         alpha: float = 1.0,
         covariance: str = "full",
-        penalty: Penalty | None = None,
+        penalty: ConjugatePrior | None = None,
         n_init: int = 10,
         seed: int = 0,
-        on_bad: str = "skip",
+        on_invalid: str = "skip",
     ) -> None:
         self.n_components, self.alpha = n_components, alpha
         self.covariance, self.penalty = covariance, penalty
         model = GaussianMixture(n_components, penalty, alpha, covariance)
-        super().__init__(model, OneOverT(), n_init=n_init, seed=seed, on_bad=on_bad)
+        super().__init__(model, InverseTime(), n_init=n_init, seed=seed, on_invalid=on_invalid)

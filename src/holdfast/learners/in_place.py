@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.scheme.compiling import direct
+from holdfast.scheme.compiling import unchecked_entry_point
 from holdfast.scheme.state import Vector
 
-Call = tuple[Callable[..., Any], tuple[Any, ...]]
+BoundCall = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-class InPlace:
+class FastPath:
     """Where a point is put, what is done with it, and where the answer is.
 
     put(*numbers): the point, as many numbers as there are variables; not a number is an error of `struct`.
@@ -30,24 +30,26 @@ class InPlace:
     certainty(): on autopilot, how near to an alarm of a change the last point has come; see `SRA.certainty`.
     """
 
-    __slots__ = ("assess", "certainty", "fate", "learn", "put", "score")
+    __slots__ = ("learn", "log_evidence_margin", "outcome", "score", "score_only", "write_point")
 
     def __init__(
         self,
         row: Vector,
         score: Vector,
-        fate: npt.NDArray[np.int8],
-        learn: Call,
-        assess: Call,
-        certainty: Call | None = None,
+        outcome: npt.NDArray[np.int8],
+        learn: BoundCall,
+        score_only: BoundCall,
+        log_evidence_margin: BoundCall | None = None,
     ) -> None:
-        self.put: Callable[..., None] = partial(Struct(f"={row.size}d").pack_into, row.data.cast("B"), 0)
-        self.score, self.fate = score.data, fate.data
-        self.learn, self.assess = bound(learn), bound(assess)
-        self.certainty: Callable[[], float] = (lambda: -math.inf) if certainty is None else bound(certainty)
+        self.write_point: Callable[..., None] = partial(Struct(f"={row.size}d").pack_into, row.data.cast("B"), 0)
+        self.score, self.outcome = score.data, outcome.data
+        self.learn, self.score_only = bind_entry_point(learn), bind_entry_point(score_only)
+        self.log_evidence_margin: Callable[[], float] = (
+            (lambda: -math.inf) if log_evidence_margin is None else bind_entry_point(log_evidence_margin)
+        )
 
 
-def bound(call: Call) -> Callable[[], Any]:
+def bind_entry_point(call: BoundCall) -> Callable[[], Any]:
     """An entry point with its arguments, compiled for them."""
     entry, arguments = call
-    return partial(direct(entry, *arguments), *arguments)
+    return partial(unchecked_entry_point(entry, *arguments), *arguments)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.learners import checkpoint
 from holdfast.learners.settings import from_json
 from holdfast.learners.stochastic_approximation import StochasticApproximation
@@ -15,19 +15,21 @@ from holdfast.learners.stochastic_approximation import StochasticApproximation
 def from_bytes(data: bytes) -> StochasticApproximation:
     """The learner that `to_bytes` was called on, ready to go on where it was."""
     header, state = checkpoint.unpack(bytes(data))
-    learner = described(header)
+    learner = learner_from_config(header)
     if header["width"] is not None:
         learner._restore(header, state)
     return learner
 
 
-def described(header: dict[str, Any]) -> StochasticApproximation:
+def learner_from_config(header: dict[str, Any]) -> StochasticApproximation:
     """A learner with the settings that the header of a checkpoint tells, which has seen nothing."""
-    kind = StochasticApproximation.registry[header["learner"]]
+    learner_class = StochasticApproximation.registry[header["learner"]]
     try:
-        return kind(**{name: from_json(value) for name, value in header["settings"].items()})
-    except (TypeError, BadInputError) as error:  # altered, or written by a version with other settings
-        raise CheckpointError(f"this {kind.__name__} has settings that do not fit this holdfast: {error}") from None
+        return learner_class(**{name: from_json(value) for name, value in header["settings"].items()})
+    except (TypeError, InvalidInputError) as error:  # altered, or written by a version with other settings
+        raise CheckpointError(
+            f"this {learner_class.__name__} has settings that do not fit this holdfast: {error}"
+        ) from None
 
 
 def load(path: str | os.PathLike[str]) -> StochasticApproximation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.models.penalty import Penalty
+from holdfast.models.penalty import ConjugatePrior
 from holdfast.scheme.step_sizes import Constant
 
 
@@ -29,16 +29,16 @@ class SEM(StochasticApproximation):
         rho: float = 0.01,
         *,
         covariance: str = "full",
-        penalty: Penalty | None = None,
+        penalty: ConjugatePrior | None = None,
         n_init: int = 10,
         seed: int = 0,
-        on_bad: str = "skip",
+        on_invalid: str = "skip",
     ) -> None:
         self.n_components, self.rho, self.covariance, self.penalty = n_components, rho, covariance, penalty
         model = GaussianMixture(n_components, penalty, covariance=covariance)
-        super().__init__(model, Constant(rho), n_init=n_init, seed=seed, on_bad=on_bad)
+        super().__init__(model, Constant(rho), n_init=n_init, seed=seed, on_invalid=on_invalid)
 
     @property
-    def retunable(self) -> tuple[str, ...]:
+    def mutable_params(self) -> tuple[str, ...]:
         """The step size is none of the state's."""
-        return ("rho", "on_bad")
+        return ("rho", "on_invalid")

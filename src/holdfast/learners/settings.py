@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.models.base import Model, model_from_settings
-from holdfast.models.penalty import Penalty
-from holdfast.registry import name_of
+from holdfast.models.base import Model, model_from_config
+from holdfast.models.penalty import ConjugatePrior
+from holdfast.registry import registered_name
 from holdfast.scheme.step_sizes import StepSize
 
 
@@ -22,12 +22,15 @@ def to_json(value: Any) -> Any:
     """
     if isinstance(value, Model):
         return {
-            "model": name_of(type(value)),
-            "settings": {k: to_json(v) for k, v in value.settings().items()},
+            "model": registered_name(type(value)),
+            "settings": {k: to_json(v) for k, v in value.to_config().items()},
         }
     if isinstance(value, StepSize) and is_dataclass(value):
-        return {"step_size": name_of(type(value)), "settings": {k: to_json(v) for k, v in asdict(value).items()}}
-    if isinstance(value, Penalty):
+        return {
+            "step_size": registered_name(type(value)),
+            "settings": {k: to_json(v) for k, v in asdict(value).items()},
+        }
+    if isinstance(value, ConjugatePrior):
         return {"penalty": {k: to_json(v) for k, v in asdict(value).items()}}
     if isinstance(value, np.generic):
         return to_json(value.item())
@@ -47,8 +50,8 @@ def from_json(value: Any) -> Any:
     if "number" in value:
         return float(value["number"])
     if "penalty" in value:
-        return Penalty(**{k: from_json(v) for k, v in value["penalty"].items()})
+        return ConjugatePrior(**{k: from_json(v) for k, v in value["penalty"].items()})
     settings = {k: from_json(v) for k, v in value["settings"].items()}
     if "model" in value:
-        return model_from_settings(value["model"], settings)
+        return model_from_config(value["model"], settings)
     return StepSize.registry[value["step_size"]](**settings)

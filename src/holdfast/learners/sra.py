@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError
 from holdfast.learners.engine import Engine
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
-from holdfast.models.penalty import Penalty
+from holdfast.models.penalty import ConjugatePrior
 from holdfast.scheme.step_sizes import Constant
 
 if TYPE_CHECKING:
-    from holdfast.learners.pilot_engine import PilotEngine
+    from holdfast.learners.pilot_engine import AutoEngine
 
 DEFAULT_RHO = 0.01
-AUTOPILOTS_START = 50
-AUTO = "auto"
-SMALLEST_FAR = 1e-12
-MEMORIES = ("full", "lean")
+AUTO_N_INIT = 50
+AUTO_COMPONENTS = "auto"
+MIN_FAR = 1e-12
+MEMORY_PROFILE_NAMES = ("full", "compact")
 NORMS = ("whitened", "mean", "full")
 
 
@@ -47,13 +47,13 @@ class SRA(StochasticApproximation):
     far: the false-alarm rate; with ρ alone, the share of clean points that the threshold may drop.
     lags, season: on autopilot, how far back a point depends on those before it, and after how many points things
         repeat themselves. Lag 1 is always looked at; a stream with a longer memory keeps the promise if it is told.
-    memory: on autopilot, how much is kept of a stream: "full" (2.9 KB for one variable and one component) or "lean"
+    memory: on autopilot, how much is kept of a stream: "full" (2.9 KB for one variable and one component) or "compact"
         (512 bytes): somewhat later alarms, and no look at what the past tells of the next point.
     n_init: points the start is made from: 10, on autopilot 50 (100 to choose the number of components, or two seasons).
     warmup: points before the threshold acts; on autopilot it always does. seed: of the start.
     patience: points dropped in a row after which the threshold does not act for another `warmup` points; 0, as in the
         paper: it always acts. The autopilot has a rescue of its own.
-    on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
+    on_invalid: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
     >>> stream = np.random.default_rng(1).normal(20.0, 0.5, 1000)
@@ -80,7 +80,7 @@ class SRA(StochasticApproximation):
         half_life: float | None = None,
         norm: str = "whitened",
         covariance: str = "full",
-        penalty: Penalty | None = None,
+        penalty: ConjugatePrior | None = None,
         model: Model | None = None,
         far: float = 1e-4,
         lags: int = 0,
@@ -90,66 +90,72 @@ class SRA(StochasticApproximation):
         warmup: int = 50,
         patience: int = 0,
         seed: int = 0,
-        on_bad: str = "skip",
+        on_invalid: str = "skip",
     ) -> None:
         self.n_components, self.covariance, self.penalty, self.far = n_components, covariance, penalty, far
         self.rho, self.beta, self.M, self.half_life = rho, beta, M, half_life
         if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
-            raise BadInputError("give either a model or n_components, covariance and penalty, not both")
+            raise InvalidInputError("give either a model or n_components, covariance and penalty, not both")
         if norm not in NORMS and model is None:
-            raise BadInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+            raise InvalidInputError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
         if gamma is None and norm != "whitened":
-            raise BadInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
+            raise InvalidInputError(f"only the whitened norm has a threshold of its own: norm={norm!r} needs a gamma")
         settings = {"model": model, "penalty": penalty, "gamma": gamma, "rho": rho, "M": M, "half_life": half_life}
-        by_hand = [name for name, setting in settings.items() if setting is not None]
-        self._on_autopilot = not by_hand
-        self._choose = n_components == AUTO
-        if isinstance(n_components, str) and not (self._choose and self._on_autopilot):
-            raise BadInputError(f"n_components is a whole number, or {AUTO!r} on autopilot, got {n_components!r}")
-        self.lags, self.season = require_whole("lags", lags, 0), require_whole("season", season, 0)
-        if (lags or season) and by_hand:
-            raise BadInputError(f"lags and season are the autopilot's, which runs without {', '.join(by_hand)}")
+        manual_params = [name for name, setting in settings.items() if setting is not None]
+        self._is_auto = not manual_params
+        self._selects_components = n_components == AUTO_COMPONENTS
+        if isinstance(n_components, str) and not (self._selects_components and self._is_auto):
+            raise InvalidInputError(
+                f"n_components is a whole number, or {AUTO_COMPONENTS!r} on autopilot, got {n_components!r}"
+            )
+        self.lags, self.season = check_int("lags", lags, 0), check_int("season", season, 0)
+        if (lags or season) and manual_params:
+            raise InvalidInputError(
+                f"lags and season are the autopilot's, which runs without {', '.join(manual_params)}"
+            )
         self.memory = memory
-        if memory not in MEMORIES:
-            raise BadInputError(f"memory must be one of {', '.join(MEMORIES)}, got {memory!r}")
-        if memory != "full" and by_hand:
-            raise BadInputError(f"memory={memory!r} is the autopilot's, which runs without {', '.join(by_hand)}")
+        if memory not in MEMORY_PROFILE_NAMES:
+            raise InvalidInputError(f"memory must be one of {', '.join(MEMORY_PROFILE_NAMES)}, got {memory!r}")
+        if memory != "full" and manual_params:
+            raise InvalidInputError(
+                f"memory={memory!r} is the autopilot's, which runs without {', '.join(manual_params)}"
+            )
         if memory != "full" and (lags or season):
-            raise BadInputError(f"memory={memory!r} has no room for lags and season")
-        if patience and self._on_autopilot:
-            raise BadInputError("patience is for a threshold of your own (gamma or rho): the autopilot needs none")
+            raise InvalidInputError(f"memory={memory!r} has no room for lags and season")
+        if patience and self._is_auto:
+            raise InvalidInputError("patience is for a threshold of your own (gamma or rho): the autopilot needs none")
         self._given_model, self._given_n_init = model, n_init
         super().__init__(
             model
             or GaussianMixture(1 if isinstance(n_components, str) else n_components, penalty, covariance=covariance),
-            self._step_size(gamma),
+            self._make_step_size(gamma),
             gamma,
             norm,
-            n_init=self._start_size() if n_init is None else n_init,
+            n_init=self._default_n_init() if n_init is None else n_init,
             warmup=warmup,
             patience=patience,
             seed=seed,
-            on_bad=on_bad,
+            on_invalid=on_invalid,
         )
-        require("far", far, high=0.1 if self._on_autopilot else 0.5)
-        if self._on_autopilot:
-            self._check_what_is_told()
+        check_positive("far", far, maximum=0.1 if self._is_auto else 0.5)
+        if self._is_auto:
+            self._check_auto_params()
 
     @property
-    def retunable(self) -> tuple[str, ...]:
+    def mutable_params(self) -> tuple[str, ...]:
         """The autopilot keeps all but its promise in its state."""
-        if self._on_autopilot:
-            return ("far", "on_bad")
-        return (*super().retunable, "rho", "beta", "M", "half_life", "far")
+        if self._is_auto:
+            return ("far", "on_invalid")
+        return (*super().mutable_params, "rho", "beta", "M", "half_life", "far")
 
-    def _check_what_is_told(self) -> None:
+    def _check_auto_params(self) -> None:
         """The autopilot's few settings."""
-        if self.far < SMALLEST_FAR:
-            raise BadInputError(f"far must be at least {SMALLEST_FAR:g}, got {self.far!r}")
+        if self.far < MIN_FAR:
+            raise InvalidInputError(f"far must be at least {MIN_FAR:g}, got {self.far!r}")
         if self.beta is not None:
-            require("beta", self.beta)
+            check_positive("beta", self.beta)
         if self.season == 1:
-            raise BadInputError("season counts the rows of a period: at least 2, or 0 for none; got 1")
+            raise InvalidInputError("season counts the rows of a period: at least 2, or 0 for none; got 1")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings it was made with, by name; `model` is None where the others describe it."""
@@ -157,29 +163,39 @@ class SRA(StochasticApproximation):
         return {name: given.get(name, value) for name, value in super().get_params(deep).items()}
 
     def _make_engine(self, width: int) -> Engine:
-        if not self._on_autopilot:
+        if not self._is_auto:
             return super()._make_engine(width)
-        from holdfast.learners.pilot_engine import PilotEngine
+        from holdfast.learners.pilot_engine import AutoEngine
 
-        settings = (self.far, self.n_init, self.seed, self.lags, self.season, self.beta or 0.0, self._choose)
-        return PilotEngine(self.model, width, *settings, self.memory)  # type: ignore[arg-type]
+        settings = (
+            self.far,
+            self.n_init,
+            self.seed,
+            self.lags,
+            self.season,
+            self.beta or 0.0,
+            self._selects_components,
+        )
+        return AutoEngine(self.model, width, *settings, self.memory)  # type: ignore[arg-type]
 
-    def _found_out(self) -> dict[str, Any]:
+    def _extra_header(self) -> dict[str, Any]:
         engine = self._engine
-        if not self._choose or engine is None or engine.undecided:
+        if not self._selects_components or engine is None or engine.needs_model_selection:
             return {}
-        choice = self._piloted().choice
-        assert choice is not None
-        return {"choice": [cost if math.isfinite(cost) else None for cost in choice.costs]}
+        selection = self._auto_engine().selection
+        assert selection is not None
+        return {"choice": [cost if math.isfinite(cost) else None for cost in selection.costs]}
 
-    def _remake_engine(self, header: dict[str, Any]) -> Engine:
-        engine = super()._remake_engine(header)
+    def _rebuild_engine(self, header: dict[str, Any]) -> Engine:
+        engine = super()._rebuild_engine(header)
         if "choice" in header:
-            from holdfast.autopilot.choosing import Choice
-            from holdfast.learners.pilot_engine import PilotEngine
+            from holdfast.autopilot.choosing import ComponentSelection
+            from holdfast.learners.pilot_engine import AutoEngine
 
-            assert isinstance(engine, PilotEngine)
-            engine.decide(Choice.of(math.inf if cost is None else cost for cost in header["choice"]))
+            assert isinstance(engine, AutoEngine)
+            engine.set_n_components(
+                ComponentSelection.from_costs(math.inf if cost is None else cost for cost in header["choice"])
+            )
         return engine
 
     def summary(self) -> str:
@@ -196,56 +212,58 @@ class SRA(StochasticApproximation):
         raised so far: 0 change alarms, 0 anomalous rows
         the residuals are white: nothing speaks against the promise
         """
-        from holdfast.learners.summary import summarise
+        from holdfast.learners.summary import format_summary
 
-        return summarise(self._piloted())
+        return format_summary(self._auto_engine())
 
-    def certainty(self) -> float:
+    def change_evidence(self) -> float:
         """On autopilot: the logarithm of the evidence for a change, less that at which an alarm is raised.
 
         Below 0; log(far/q) or more where an alarm would have been raised at a promise of q instead of `far`.
         """
-        return self._piloted().certainty() if self._engine is not None else -math.inf
+        return self._auto_engine().log_evidence_margin() if self._engine is not None else -math.inf
 
-    def calibration(self) -> dict[str, float]:
+    def fitted_params(self) -> dict[str, float]:
         """On autopilot: γ in standard deviations, contamination and tail scale M of the stream, the step ρ in use."""
-        from holdfast.learners.summary import calibration
+        from holdfast.learners.summary import fitted_params
 
-        return calibration(self._piloted())
+        return fitted_params(self._auto_engine())
 
-    def _piloted(self) -> PilotEngine:
-        if not self._on_autopilot:
-            raise BadInputError("only the autopilot finds anything out: SRA() without gamma, rho, M, penalty and model")
-        return self._open_engine  # type: ignore[return-value]
+    def _auto_engine(self) -> AutoEngine:
+        if not self._is_auto:
+            raise InvalidInputError(
+                "only the autopilot finds anything out: SRA() without gamma, rho, M, penalty and model"
+            )
+        return self._require_engine  # type: ignore[return-value]
 
-    def _start_size(self) -> int:
+    def _default_n_init(self) -> int:
         """Points to start from."""
-        if not self._on_autopilot:
+        if not self._is_auto:
             return 10
-        return max(AUTOPILOTS_START * (1 + self._choose), 2 * self.season)
+        return max(AUTO_N_INIT * (1 + self._selects_components), 2 * self.season)
 
-    def _step_size(self, gamma: float | None) -> Constant:
-        ways = {
+    def _make_step_size(self, gamma: float | None) -> Constant:
+        methods = {
             "rho": self.rho is not None,
             "half_life": self.half_life is not None,
             "beta and M": self.beta is not None or self.M is not None,
         }
-        if sum(ways.values()) > 1:
-            given = ", ".join(name for name, is_given in ways.items() if is_given)
-            raise BadInputError(f"the step size is given twice: {given}; give one of them")
+        if sum(methods.values()) > 1:
+            given = ", ".join(name for name, is_given in methods.items() if is_given)
+            raise InvalidInputError(f"the step size is given twice: {given}; give one of them")
         if self.half_life is not None:
             return Constant.from_half_life(self.half_life)
-        if self._on_autopilot:
+        if self._is_auto:
             return Constant(DEFAULT_RHO)  # not used
-        if ways["beta and M"]:
+        if methods["beta and M"]:
             if self.beta is None or self.M is None or gamma is None:
-                raise BadInputError("Corollary 1 gives the step size from gamma, beta and M: all three are needed")
+                raise InvalidInputError("Corollary 1 gives the step size from gamma, beta and M: all three are needed")
             from holdfast.tradeoff import step_size  # not needed otherwise, and not quick to import
 
             return Constant(float(step_size(gamma, self.beta, self.M)))
         return Constant(DEFAULT_RHO if self.rho is None else self.rho)
 
     def _effective_gamma(self, width: int) -> float:
-        if self._on_autopilot and self._engine is not None:
-            return float(np.sqrt(self._engine.cell.settings[0]))
+        if self._is_auto and self._engine is not None:
+            return float(np.sqrt(self._engine.buffer.settings[0]))
         return self.model.gamma_for_rate(self.far, width) if self.gamma is None else float(self.gamma)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast.alarms.alarm import Alarm
 
-FIELDS = ("score", "change_score", "dropped", "p_value", "anomaly", "change")
+STEP_FIELDS = ("score", "change_score", "rejected", "p_value", "anomaly", "change")
 
 
 class Step:
@@ -33,30 +33,30 @@ class Step:
     __slots__ = ("score",)
 
     score: float
-    dropped: bool = False
+    rejected: bool = False
     p_value: float = nan
     anomaly: bool = False
     change: bool = False
-    bad: bool = False
+    invalid: bool = False
     alarms: tuple[Alarm, ...] = ()
 
     def __new__(cls, score: float) -> Step:
         """A step with this score."""
-        step = new(cls)
+        step = new_object(cls)
         step.score = score
         return step
 
     @property
     def change_score(self) -> float:
         """The score, NaN where the point was dropped."""
-        return nan if self.dropped else self.score
+        return nan if self.rejected else self.score
 
-    def as_dict(self) -> dict[str, float | bool]:
+    def to_dict(self) -> dict[str, float | bool]:
         """The fields by name."""
-        return {name: getattr(self, name) for name in FIELDS}
+        return {name: getattr(self, name) for name in STEP_FIELDS}
 
     def __iter__(self) -> Iterator[float | bool]:
-        return iter(self.as_dict().values())
+        return iter(self.to_dict().values())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Step) and repr(self) == repr(other)
@@ -68,29 +68,29 @@ class Step:
         return type(self), (self.score,)
 
     def __repr__(self) -> str:
-        return f"Step({', '.join(f'{name}={value!r}' for name, value in self.as_dict().items())})"
+        return f"Step({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
 
-class DroppedStep(Step):
+class RejectedStep(Step):
     """The answer to a point that the threshold rejected."""
 
     __slots__ = ()
 
-    dropped: bool = True
+    rejected: bool = True
 
 
-class BadStep(Step):
+class InvalidStep(Step):
     """The answer to a point that could not be used."""
 
     __slots__ = ()
 
-    bad: bool = True
+    invalid: bool = True
 
 
-class WatchedStep(Step):
+class AutoStep(Step):
     """The answer of the autopilot, which has more to say: scores, a p-value, and the alarms that the point raised."""
 
-    __slots__ = ("alarms", "anomaly", "bad", "change", "change_score", "dropped", "p_value")
+    __slots__ = ("alarms", "anomaly", "change", "change_score", "invalid", "p_value", "rejected")
 
     change_score: float
     alarms: tuple[Alarm, ...]
@@ -100,21 +100,21 @@ class WatchedStep(Step):
         score: float,
         change_score: float,
         p_value: float,
-        dropped: bool = False,
+        rejected: bool = False,
         anomaly: bool = False,
         change: bool = False,
-        bad: bool = False,
+        invalid: bool = False,
         alarms: tuple[Alarm, ...] = (),
-    ) -> WatchedStep:
+    ) -> AutoStep:
         """A step with these answers."""
-        step = new(cls)
+        step = new_object(cls)
         step.score, step.change_score, step.p_value = score, change_score, p_value
-        step.dropped, step.anomaly, step.change, step.bad, step.alarms = dropped, anomaly, change, bad, alarms
+        step.rejected, step.anomaly, step.change, step.invalid, step.alarms = rejected, anomaly, change, invalid, alarms
         return step
 
     def __reduce__(self) -> tuple[type[Step], tuple[Any, ...]]:
-        flags = (self.dropped, self.anomaly, self.change, self.bad, self.alarms)
+        flags = (self.rejected, self.anomaly, self.change, self.invalid, self.alarms)
         return type(self), (self.score, self.change_score, self.p_value, *flags)
 
 
-new = object.__new__
+new_object = object.__new__

@@ -9,34 +9,34 @@ from typing import Any, ClassVar
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError, NotStartedError
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError, NotFittedError
 from holdfast.learners.engine import Engine
-from holdfast.learners.estimates import Estimates
-from holdfast.learners.in_place import InPlace
-from holdfast.learners.keeping import Keeping
+from holdfast.learners.estimates import EstimatesMixin
+from holdfast.learners.in_place import FastPath
+from holdfast.learners.keeping import Serializable
 from holdfast.learners.plain_engine import PlainEngine
 from holdfast.learners.reading import Names, is_point, read_point, read_rows
-from holdfast.learners.step import Step, new
+from holdfast.learners.step import Step, new_object
 from holdfast.learners.trace import Trace
-from holdfast.learners.warnings import Teller
+from holdfast.learners.warnings import WarningOnce
 from holdfast.models.base import Model
 from holdfast.models.gaussian_mixture import GaussianMixture
 from holdfast.registry import Registry
-from holdfast.scheme.algorithm import REJECTED, UNUSABLE
-from holdfast.scheme.state import BAD, DROPPED, SEEN, Vector
+from holdfast.scheme.algorithm import OUTCOME_INVALID, OUTCOME_REJECTED
+from holdfast.scheme.state import N_INVALID, N_REJECTED, N_SEEN, Vector
 from holdfast.scheme.step_sizes import Constant, StepSize
 
-Update = Callable[[Vector, Any], float]
-REAL_NUMBERS = (float, int, np.integer, np.floating)
+UpdateFunction = Callable[[Vector, Any], float]
+REAL_TYPES = (float, int, np.integer, np.floating)
 
 
-def _decline(cell: Vector, y: Any) -> float:
+def _no_fast_path(buffer: Vector, y: Any) -> float:
     """Stands for the compiled update where there is none."""
     return math.nan
 
 
-class StochasticApproximation(Keeping, Estimates):
+class StochasticApproximation(Serializable, EstimatesMixin):
     """Algorithm 1 for any model: θ ← θ − ρ_t·H(y), unless ‖H(y)‖ > γ.
 
     model: what to learn, one of `holdfast.models` or your own. Default: one Gaussian.
@@ -46,7 +46,7 @@ class StochasticApproximation(Keeping, Estimates):
     n_init: points the start is made from. warmup: points before the threshold acts.
     patience: points dropped in a row after which it does not act for another `warmup` points, so that no shift leaves
         the model deaf; 0, as in the paper: it always acts.
-    seed: of the start. on_bad: "skip" passes over points that cannot be used and counts them, "raise" raises.
+    seed: of the start. on_invalid: "skip" passes over points that cannot be used and counts them, "raise" raises.
 
     >>> import numpy as np
     >>> from holdfast.models import PoissonMixture
@@ -59,12 +59,12 @@ class StochasticApproximation(Keeping, Estimates):
     """
 
     registry: ClassVar[Registry[StochasticApproximation]] = Registry("learner")
-    changeable: ClassVar[tuple[str, ...]] = ("on_bad",)
+    settable_params: ClassVar[tuple[str, ...]] = ("on_invalid",)
 
     @property
-    def retunable(self) -> tuple[str, ...]:
+    def mutable_params(self) -> tuple[str, ...]:
         """Settings that a state knows nothing of: a learner that differs in these alone can go on with it."""
-        return ("gamma", "norm", "warmup", "patience", "on_bad")
+        return ("gamma", "norm", "warmup", "patience", "on_invalid")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -81,43 +81,45 @@ class StochasticApproximation(Keeping, Estimates):
         warmup: int = 50,
         patience: int = 0,
         seed: int = 0,
-        on_bad: str = "skip",
+        on_invalid: str = "skip",
     ) -> None:
         self.model = model if model is not None else GaussianMixture()
         self.step_size = step_size if step_size is not None else Constant(0.01)
         self.gamma, self.norm = gamma, norm
-        self.n_init, self.warmup, self.patience, self.seed, self.on_bad = n_init, warmup, patience, seed, on_bad
-        self._teller = Teller()
+        self.n_init, self.warmup, self.patience, self.seed, self.on_invalid = n_init, warmup, patience, seed, on_invalid
+        self._warnings = WarningOnce()
         self._check()
         self._engine: Engine | None = None
         self._names: Names | None = None
-        self._read_names: Names | None = None  # those of the latest input, kept once it has been learnt
-        self._cell: Vector = np.zeros(0)
-        self._update_number: Update = _decline
-        self._update_vector: Update = _decline
+        self._latest_names: Names | None = None  # those of the latest input, kept once it has been learnt
+        self._buffer: Vector = np.zeros(0)
+        self._update_number: UpdateFunction = _no_fast_path
+        self._update_vector: UpdateFunction = _no_fast_path
 
     def _check(self) -> None:
         if not isinstance(self.model, Model):
-            raise BadInputError(f"model must be one of holdfast.models or a Model of your own, not {self.model!r}")
+            raise InvalidInputError(f"model must be one of holdfast.models or a Model of your own, not {self.model!r}")
         if not isinstance(self.step_size, StepSize):
-            raise BadInputError(f"step_size must be one of holdfast.scheme, not {self.step_size!r}")
+            raise InvalidInputError(f"step_size must be one of holdfast.scheme, not {self.step_size!r}")
         if (
             self.gamma is not None
-            and require("gamma", self.gamma, infinite=True) != math.inf
+            and check_positive("gamma", self.gamma, allow_infinite=True) != math.inf
             and not (0.0 < self.gamma * self.gamma < math.inf)
         ):
-            raise BadInputError(f"gamma={self.gamma!r} cannot be squared: take other units, or norm='whitened'")
-        for name, least in (("n_init", 1), ("warmup", 0), ("patience", 0), ("seed", 0)):
-            require_whole(name, getattr(self, name), least)
+            raise InvalidInputError(f"gamma={self.gamma!r} cannot be squared: take other units, or norm='whitened'")
+        for name, minimum in (("n_init", 1), ("warmup", 0), ("patience", 0), ("seed", 0)):
+            check_int(name, getattr(self, name), minimum)
         if self.patience and not self.warmup:
-            raise BadInputError(
+            raise InvalidInputError(
                 "patience lifts the threshold for as many points as the warm-up has: warmup must not be 0"
             )
-        if self.on_bad not in ("skip", "raise"):
-            raise BadInputError(f"on_bad must be 'skip' or 'raise', not {self.on_bad!r}")
-        if self.n_init < self.model.least_points:
-            enough = self.model.least_points
-            self._teller.tell("few", f"{self.n_init} first points are few for this model: take n_init={enough} or more")
+        if self.on_invalid not in ("skip", "raise"):
+            raise InvalidInputError(f"on_invalid must be 'skip' or 'raise', not {self.on_invalid!r}")
+        if self.n_init < self.model.min_init_points:
+            min_points = self.model.min_init_points
+            self._warnings.warn_once(
+                "few", f"{self.n_init} first points are few for this model: take n_init={min_points} or more"
+            )
 
     # Learning
 
@@ -126,69 +128,73 @@ class StochasticApproximation(Keeping, Estimates):
         if x.__class__ is float and y is None:
             compiled = self._update_number
         else:
-            compiled, x = self._short_way(x, y)
-        score = compiled(self._cell, x)
+            compiled, x = self._compiled_update_for(x, y)
+        score = compiled(self._buffer, x)
         if score == score:  # learnt; NaN marks all the rest
-            step = new(Step)  # Step(score), without the call
+            step = new_object(Step)  # Step(score), without the call
             step.score = score
             return step
-        return self._explain(x) if compiled is not _decline else self._long_way(self._read_point(x, y))
+        return (
+            self._finish_update(x)
+            if compiled is not _no_fast_path
+            else self._update_via_process(self._read_point(x, y))
+        )
 
-    def _short_way(self, x: Any, y: float | None) -> tuple[Update, Any]:
+    def _compiled_update_for(self, x: Any, y: float | None) -> tuple[UpdateFunction, Any]:
         """The compiled update that there is for this point, and the point as it takes it."""
         if y is None:
-            if x.__class__ is int or isinstance(x, REAL_NUMBERS):
+            if x.__class__ is int or isinstance(x, REAL_TYPES):
                 return self._update_number, float(x)
             if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous and x.shape == (self._width,):
                 return self._update_vector, x
-        if self._update_vector is not _decline:
+        if self._update_vector is not _no_fast_path:
             return self._update_vector, self._read_point(x, y)
-        if self._update_number is not _decline:
+        if self._update_number is not _no_fast_path:
             return self._update_number, float(self._read_point(x, y)[0])
-        return _decline, x
+        return _no_fast_path, x
 
-    def _explain(self, x: float | Vector) -> Step:
+    def _finish_update(self, x: float | Vector) -> Step:
         """The step of a point that the compiled update did not simply learn."""
-        engine = self._open_engine
-        fate, step = engine.answer()
-        if fate == UNUSABLE:  # it was left alone, so that it can still be refused
-            return self._long_way(np.atleast_1d(x))
-        if engine.rescues:
+        engine = self._require_engine
+        outcome, step = engine.result_of_last_update()
+        if outcome == OUTCOME_INVALID:  # it was left alone, so that it can still be refused
+            return self._update_via_process(np.atleast_1d(x))
+        if engine.self_recovering:
             return step
-        if fate == REJECTED:
-            self._teller.look_for_lock_out(engine, depth=5)
+        if outcome == OUTCOME_REJECTED:
+            self._warnings.check_lock_out(engine, depth=5)
         else:
-            self._teller.look_at(engine, depth=5)
+            self._warnings.check_state(engine, depth=5)
         return step
 
-    def _long_way(self, point: Vector) -> Step:
+    def _update_via_process(self, point: Vector) -> Step:
         """Through `process`: before the start, and for a point that cannot be used."""
         trace = self._process(point.reshape(1, -1))
-        engine = self._open_engine
-        waits = self._update_number is _decline and self._update_vector is _decline
-        if engine.started and waits and len(engine.cell.vector):
-            self._cell, compiled = engine.cell.vector, engine.compiled_update()
+        engine = self._require_engine
+        has_no_compiled_update = self._update_number is _no_fast_path and self._update_vector is _no_fast_path
+        if engine.started and has_no_compiled_update and len(engine.buffer.vector):
+            self._buffer, compiled = engine.buffer.vector, engine.compiled_update()
             self._update_number, self._update_vector = (
-                (compiled, _decline) if engine.width == 1 else (_decline, compiled)
+                (compiled, _no_fast_path) if engine.width == 1 else (_no_fast_path, compiled)
             )
-        self._teller.look_for_silence(engine, depth=5)
+        self._warnings.check_unobserved(engine, depth=5)
         return trace.step(0)
 
-    def in_place(self) -> InPlace:
+    def fast_path(self) -> FastPath:
         """The shortest way for one point after another, without a `Step` for each: for use within other libraries."""
         if not self.started:
-            raise NotStartedError("the model has not started yet: there is nothing to learn in place")
-        if not len(self._cell):
-            raise BadInputError("a stream of a fleet is learnt by the fleet: its place in memory may change")
-        return self._open_engine.in_place()
+            raise NotFittedError("the model has not started yet: there is nothing to learn in place")
+        if not len(self._buffer):
+            raise InvalidInputError("a stream of a fleet is learnt by the fleet: its place in memory may change")
+        return self._require_engine.fast_path()
 
-    def follow_up(self, fate: int) -> tuple[Alarm, ...]:
+    def handle_outcome(self, outcome: int) -> tuple[Alarm, ...]:
         """What follows from a point that was learnt in place and was not simply learnt: the alarms that it raised."""
-        engine = self._open_engine
-        if engine.rescues:
-            return engine.answer()[1].alarms
-        if fate == REJECTED:
-            self._teller.look_for_lock_out(engine, depth=5)
+        engine = self._require_engine
+        if engine.self_recovering:
+            return engine.result_of_last_update()[1].alarms
+        if outcome == OUTCOME_REJECTED:
+            self._warnings.check_lock_out(engine, depth=5)
         return ()
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Trace:
@@ -197,53 +203,53 @@ class StochasticApproximation(Keeping, Estimates):
         X: (T,), (T, d), a dataframe or a list of dicts; y: (T,) targets, for a regression.
         record: the name of the estimate to keep after each row: "means", for a regression "coef".
         """
-        if record not in (None, self.model.recorded):
-            raise BadInputError(f"{type(self.model).__name__} can record {self.model.recorded!r}, not {record!r}")
+        if record not in (None, self.model.recordable):
+            raise InvalidInputError(f"{type(self.model).__name__} can record {self.model.recordable!r}, not {record!r}")
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:
-            self._teller.look_at_batch(self._engine, trace)
+            self._warnings.check_batch(self._engine, trace)
         return trace
 
     def _process(self, rows: Vector, record: str | None = None) -> Trace:
         if self._engine is None and not len(rows):
             return Trace(np.zeros(0), np.zeros(0, np.int8), {record: np.zeros(0)} if record else {})
         engine = self._engine or self._make_engine(rows.shape[1])
-        if self.on_bad == "raise":
-            engine.refuse_bad(rows)
+        if self.on_invalid == "raise":
+            engine.raise_on_invalid(rows)
         if self._engine is None:
-            self._open(engine)
-        self._names = self._names or self._read_names
+            self._set_engine(engine)
+        self._names = self._names or self._latest_names
         engine.names = self._names
         return engine.process(rows, record)
 
     def _read_point(self, x: Any, y: Any) -> Vector:
         point, names = read_point(x, self._feature_width, self._names)
-        if self._takes_pairs(y, "update"):
+        if self._expects_target(y, "update"):
             point = np.append(point, read_point(y, 1, None)[0])
-        self._read_names = names
+        self._latest_names = names
         return point
 
     def _read_rows(self, X: Any, y: Any) -> Vector:
         rows, names = read_rows(X, self._feature_width, self._names)
-        if self._takes_pairs(y, "process"):
+        if self._expects_target(y, "process"):
             targets, _ = read_rows(y, 1, None)
             if len(targets) != len(rows):
-                raise BadInputError(f"expected as many targets as rows, got {len(targets)} and {len(rows)}")
+                raise InvalidInputError(f"expected as many targets as rows, got {len(targets)} and {len(rows)}")
             rows = np.hstack([rows, targets])
-        self._read_names = names
+        self._latest_names = names
         return rows
 
-    def _takes_pairs(self, y: Any, method: str) -> bool:
+    def _expects_target(self, y: Any, method: str) -> bool:
         """Whether there is a target, which must be given if and only if the model learns from pairs."""
         if self.model.supervised and y is None:
-            raise BadInputError(f"{type(self.model).__name__} learns from pairs: {method}(x, y)")
+            raise InvalidInputError(f"{type(self.model).__name__} learns from pairs: {method}(x, y)")
         if not self.model.supervised and y is not None:
-            raise BadInputError(f"{type(self.model).__name__} learns from points alone: {method}(x), without y")
+            raise InvalidInputError(f"{type(self.model).__name__} learns from points alone: {method}(x), without y")
         return self.model.supervised
 
-    def _is_told_elsewhere(self, topic: str) -> None:
+    def _suppress_warning(self, topic: str) -> None:
         """No warning on this topic: the caller tells of it himself."""
-        self._teller.told.add(topic)
+        self._warnings.issued_topics.add(topic)
 
     # The state
 
@@ -252,17 +258,17 @@ class StochasticApproximation(Keeping, Estimates):
         settings = (self.norm, self.n_init, self.warmup, self.patience, self.seed)
         return PlainEngine(self.model, width, self.step_size, self._effective_gamma(width), *settings)
 
-    def _open(self, engine: Engine) -> None:
+    def _set_engine(self, engine: Engine) -> None:
         """From now on points are of the engine's width."""
-        self._engine, self._cell = engine, engine.cell.vector
+        self._engine, self._buffer = engine, engine.buffer.vector
 
     def _effective_gamma(self, width: int) -> float:
         return math.inf if self.gamma is None else float(self.gamma)
 
     @property
-    def _open_engine(self) -> Engine:
+    def _require_engine(self) -> Engine:
         if self._engine is None:
-            raise NotStartedError("there is no estimate yet: not one point has come")
+            raise NotFittedError("there is no estimate yet: not one point has come")
         return self._engine
 
     @property
@@ -276,7 +282,7 @@ class StochasticApproximation(Keeping, Estimates):
     @property
     def state(self) -> Vector:
         """The flat state vector, read-only; empty before the first point. See `holdfast.scheme.state`."""
-        state = np.zeros(0) if self._engine is None else self._engine.cell.flat[:]
+        state = np.zeros(0) if self._engine is None else self._engine.buffer.flat[:]
         state.flags.writeable = False
         return state
 
@@ -288,20 +294,20 @@ class StochasticApproximation(Keeping, Estimates):
     @property
     def n_seen(self) -> int:
         """How many points have come, of any kind."""
-        return self._count(SEEN)
+        return self._count(N_SEEN)
 
     @property
-    def n_dropped(self) -> int:
+    def n_rejected(self) -> int:
         """How many points the threshold rejected."""
-        return self._count(DROPPED)
+        return self._count(N_REJECTED)
 
     @property
-    def n_bad(self) -> int:
+    def n_invalid(self) -> int:
         """How many points could not be used."""
-        return self._count(BAD)
+        return self._count(N_INVALID)
 
     def _count(self, entry: int) -> int:
-        return 0 if self._engine is None else int(self._engine.cell.header[entry])
+        return 0 if self._engine is None else int(self._engine.buffer.header[entry])
 
     @property
     def threshold(self) -> float | None:
@@ -309,7 +315,7 @@ class StochasticApproximation(Keeping, Estimates):
         return None if self._engine is None else self._effective_gamma(self._width)
 
     @property
-    def variables(self) -> Names | None:
+    def feature_names(self) -> Names | None:
         """The names of the variables, if the data had any."""
         return self._names
 
@@ -317,14 +323,14 @@ class StochasticApproximation(Keeping, Estimates):
 
     def score(self, x: Any, y: Any = None) -> Any:
         """−log f(x; θ) of a point, or of each row of a batch; learns nothing. For a regression, −log f(y | x; θ)."""
-        engine, single = self._open_engine, is_point(x, self._feature_width)
+        engine, single = self._require_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
-        if self.on_bad == "raise":
-            engine.refuse_bad(rows)
+        if self.on_invalid == "raise":
+            engine.raise_on_invalid(rows)
         scores = engine.score(rows)
         return float(scores[0]) if single else scores
 
-    def assess(self, x: Any, y: Any = None, *, far: float | None = None, alone: bool = False) -> Any:
+    def score_only(self, x: Any, y: Any = None, *, far: float | None = None, independent: bool = False) -> Any:
         """What `update` would answer to a point, or `process` to a batch, if it came next; learns nothing.
 
         Score, whether it would be dropped and, on autopilot, p-value and `anomaly`. Nothing is said of changes, which
@@ -332,30 +338,30 @@ class StochasticApproximation(Keeping, Estimates):
         alarms than the learner's own, at most 0.1, for `anomaly`. alone: each row is judged by itself, as one of
         which nobody knows what came before it; otherwise as the one after the last that was learnt.
         """
-        engine, single = self._open_engine, is_point(x, self._feature_width)
+        engine, single = self._require_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)
-        if self.on_bad == "raise":
-            engine.refuse_bad(rows)
-        trace = engine.assess(rows, far, alone)
+        if self.on_invalid == "raise":
+            engine.raise_on_invalid(rows)
+        trace = engine.score_only(rows, far, independent)
         return trace.step(0) if single else trace
 
     def predict(self, x: Any) -> Any:
         """The target that a regression expects at x, or at each row of a batch."""
         if not self.model.supervised:
             raise AttributeError(f"{type(self.model).__name__} does not predict; regressions do")
-        theta, width = self._open_engine.theta(), self._feature_width
+        theta, width = self._require_engine.theta(), self._feature_width
         single = is_point(x, width)
         rows, _ = (read_point if single else read_rows)(x, width, self._names)
         if np.isinf(rows).any():
-            raise BadInputError("expected finite features (NaN marks a missing one), got an infinite one")
+            raise InvalidInputError("expected finite features (NaN marks a missing one), got an infinite one")
         predictions = self.model.predict(theta, rows.reshape(-1, self._width - 1))
         return float(predictions[0]) if single else predictions
 
     def _estimate(self, name: str) -> Any:
         if name not in self.model.estimates:
-            offered = ", ".join(self.model.estimates)
-            raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {offered}")
-        return self._open_engine.estimate(name)
+            available = ", ".join(self.model.estimates)
+            raise AttributeError(f"{type(self.model).__name__} has no {name}; it has {available}")
+        return self._require_engine.estimate(name)
 
 
 StochasticApproximation.registry.add(StochasticApproximation)

@@ -6,32 +6,37 @@ import math
 
 import numpy as np
 
-from holdfast.alarms.calibration import CALLED
-from holdfast.alarms.layout import ALARMS
-from holdfast.autopilot.whiteness import remembers
-from holdfast.learners.pilot_engine import PilotEngine
-from holdfast.scheme.state import BAD, DROPPED, SEEN
+from holdfast.alarms.calibration import N_ANOMALIES
+from holdfast.alarms.layout import N_ALARMS
+from holdfast.autopilot.whiteness import autocorrelation_report
+from holdfast.learners.pilot_engine import AutoEngine
+from holdfast.scheme.state import N_INVALID, N_REJECTED, N_SEEN
 from holdfast.tradeoff import step_size
 
-PLENTY, SURELY = 5.0, 3.0  # change alarms, besides so many times those that were promised, which are no chance any more
+MIN_EXCESS_ALARMS, EXCESS_ALARM_FACTOR = (
+    5.0,
+    3.0,
+)  # change alarms, besides so many times those that were promised, which are no chance any more
 
 
-def summarise(engine: PilotEngine) -> str:
+def format_summary(engine: AutoEngine) -> str:
     """A few lines: what came, what is believed, how quickly it is learnt, and whether the promise can be kept."""
-    header = engine.cell.header
-    lines = [f"{int(header[SEEN])} points, {int(header[DROPPED])} dropped as outliers, {int(header[BAD])} not usable"]
+    header = engine.buffer.header
+    lines = [
+        f"{int(header[N_SEEN])} points, {int(header[N_REJECTED])} dropped as outliers, {int(header[N_INVALID])} not usable"
+    ]
     if not engine.started:
         return "\n".join([*lines, f"not started: it takes {engine.n_init} points"])
-    layout, theta = engine.layout, engine.cell.theta
-    if not engine.sizes.whole:
+    layout, theta = engine.layout, engine.buffer.theta
+    if not engine.profile.is_full:
         lines.append("kept lean: alarms come from a smaller reference, and nobody looks at what the past tells")
-    if engine.choice is not None:
-        lines.append(f"chosen on the first {engine.n_init} points: {engine.choice}")
+    if engine.selection is not None:
+        lines.append(f"chosen on the first {engine.n_init} points: {engine.selection}")
     deviations = np.sqrt([np.diag(covariance) for covariance in engine.estimate("covariances")])
     for weight, mean, deviation in zip(engine.estimate("weights"), engine.estimate("means"), deviations, strict=True):
         each = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in zip(mean, deviation, strict=True))
         lines.append(f"a share of {weight:.2f} at {each}" if len(deviations) > 1 else f"level {each}")
-    settings = calibration(engine)
+    settings = fitted_params(engine)
     lines.append(
         f"threshold {settings['gamma']:.3g} standard deviations; "
         f"contamination {100 * settings['contamination']:.2g} %; "
@@ -39,23 +44,23 @@ def summarise(engine: PilotEngine) -> str:
     )
     rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
-    changes, called = (
-        int(layout.view(theta, "changes")[ALARMS]),
-        int(layout.view(theta, "called").view(np.int32)[CALLED]),
+    n_changes, n_anomalies = (
+        int(layout.view(theta, "changes")[N_ALARMS]),
+        int(layout.view(theta, "called").view(np.int32)[N_ANOMALIES]),
     )
-    lines.append(f"raised so far: {counted(changes, 'change alarm')}, {counted(called, 'anomalous row')}")
-    told = remembers(layout.view(theta, "whiteness")) if engine.sizes.whole else None
+    lines.append(f"raised so far: {plural(n_changes, 'change alarm')}, {plural(n_anomalies, 'anomalous row')}")
+    reports = autocorrelation_report(layout.view(theta, "whiteness")) if engine.profile.is_full else None
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
-    advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, told or [], strict=False)]
-    lines += [f"{name} {words}" for name, words in advice if words]
-    if changes > PLENTY + SURELY * engine.far * header[SEEN]:
+    advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, reports or [], strict=False)]
+    lines += [f"{name} {advice_text}" for name, advice_text in advice if advice_text]
+    if n_changes > MIN_EXCESS_ALARMS + EXCESS_ALARM_FACTOR * engine.far * header[N_SEEN]:
         lines.append("more alarms than a stable stream has: it keeps changing, or the promise is not for its kind")
-    elif told and not any(words for _, words in advice):
+    elif reports and not any(advice_text for _, advice_text in advice):
         lines.append("the residuals are white: nothing speaks against the promise")
     return "\n".join(lines)
 
 
-def counted(n: int, thing: str) -> str:
+def plural(n: int, thing: str) -> str:
     """In words.
 
     >>> counted(1, "alarm"), counted(2, "alarm")
@@ -64,15 +69,15 @@ def counted(n: int, thing: str) -> str:
     return f"{n} {thing}{'s' * (n != 1)}"
 
 
-def calibration(engine: PilotEngine) -> dict[str, float]:
+def fitted_params(engine: AutoEngine) -> dict[str, float]:
     """γ in standard deviations, the contamination and the scale M of the tail as the stream shows them, and ρ."""
     layout, theta = engine.layout, engine.theta()
     trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail")[0])
-    gamma = math.sqrt(engine.cell.settings[0])
+    gamma = math.sqrt(engine.buffer.settings[0])
     tied = min(float(step_size(gamma, engine.beta, math.sqrt(tail))), 1.0) if engine.beta else 0.0
     return {
         "gamma": gamma,
         "contamination": engine.contamination,
         "M": math.sqrt(tail),
-        "rho": tied or float(trust @ engine.sizes.steps),
+        "rho": tied or float(trust @ engine.profile.step_sizes),
     }

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.learners.step import FIELDS, BadStep, DroppedStep, Step, WatchedStep
-from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, FATE, REJECTED, UNUSABLE
+from holdfast.learners.step import STEP_FIELDS, AutoStep, InvalidStep, RejectedStep, Step
+from holdfast.scheme.algorithm import OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_MASK, OUTCOME_REJECTED
 from holdfast.scheme.state import Vector
 
 Flags = npt.NDArray[np.bool_]
@@ -30,19 +30,19 @@ class Trace:
     """
 
     score: Vector
-    fates: npt.NDArray[np.int8]
+    outcomes: npt.NDArray[np.int8]
     recorded: dict[str, Vector] = field(default_factory=dict)
-    watched: tuple[Vector, Vector] | None = None
+    auto_scores: tuple[Vector, Vector] | None = None
     alarms: list[Alarm] = field(default_factory=list)
     first_row: int = 0
-    points_of_alarms: list[int] | None = None
+    explicit_alarm_index: list[int] | None = None
 
     def __repr__(self) -> str:
-        return f"Trace({len(self)} rows, {self.dropped.sum()} dropped, {self.bad.sum()} bad)"
+        return f"Trace({len(self)} rows, {self.rejected.sum()} dropped, {self.invalid.sum()} bad)"
 
-    def as_dict(self) -> dict[str, Vector | Flags]:
+    def to_dict(self) -> dict[str, Vector | Flags]:
         """What `update` would have given, and `bad`, one array each: `pandas.DataFrame(trace.as_dict())`."""
-        return {name: getattr(self, name) for name in (*FIELDS, "bad")}
+        return {name: getattr(self, name) for name in (*STEP_FIELDS, "invalid")}
 
     def __len__(self) -> int:
         return len(self.score)
@@ -50,93 +50,93 @@ class Trace:
     @property
     def change_score(self) -> Vector:
         """For the plain scheme the score, NaN where the row was dropped; the autopilot has one of its own."""
-        return self.watched[0] if self.watched else np.where(self.dropped, np.nan, self.score)
+        return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
-    def dropped(self) -> Flags:
+    def rejected(self) -> Flags:
         """Whether the threshold rejected the row."""
-        return np.asarray(self.fates & FATE == REJECTED)
+        return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_REJECTED)
 
     @property
-    def bad(self) -> Flags:
+    def invalid(self) -> Flags:
         """Whether the row could not be used: all missing, infinite, or outside the model's support."""
-        return np.asarray(self.fates & FATE == UNUSABLE)
+        return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_INVALID)
 
     @property
     def p_value(self) -> Vector:
         """How rare a score as large as this is in this stream; the plain scheme decides nothing: NaN."""
-        return self.watched[1] if self.watched else np.full(len(self), np.nan)
+        return self.auto_scores[1] if self.auto_scores else np.full(len(self), np.nan)
 
     @property
     def anomaly(self) -> Flags:
         """Whether the row stands out; the plain scheme decides nothing: False."""
-        return np.asarray(self.fates & ANOMALOUS > 0)
+        return np.asarray(self.outcomes & OUTCOME_ANOMALY > 0)
 
     @property
     def change(self) -> Flags:
         """Whether a change was noticed at the row; the plain scheme decides nothing: False."""
-        return np.asarray(self.fates & CHANGED > 0)
+        return np.asarray(self.outcomes & OUTCOME_CHANGE > 0)
 
     @property
-    def raised_at(self) -> list[int]:
+    def alarm_index(self) -> list[int]:
         """Which entry raised each of the alarms."""
-        if self.points_of_alarms is not None:
-            return self.points_of_alarms
+        if self.explicit_alarm_index is not None:
+            return self.explicit_alarm_index
         return [alarm.row - self.first_row for alarm in self.alarms]
 
-    def part(self, rows: slice) -> Trace:
+    def slice_rows(self, rows: slice) -> Trace:
         """Scores and fates of some of the rows, without the alarms."""
-        watched = None if self.watched is None else (self.watched[0][rows], self.watched[1][rows])
-        return Trace(self.score[rows], self.fates[rows], watched=watched)
+        auto_scores = None if self.auto_scores is None else (self.auto_scores[0][rows], self.auto_scores[1][rows])
+        return Trace(self.score[rows], self.outcomes[rows], auto_scores=auto_scores)
 
     def step(self, row: int) -> Step:
         """What `update` would have answered to this row."""
         score = float(self.score[row])
-        if self.watched is None:
-            return (BadStep if self.bad[row] else DroppedStep if self.dropped[row] else Step)(score)
-        return WatchedStep(
+        if self.auto_scores is None:
+            return (InvalidStep if self.invalid[row] else RejectedStep if self.rejected[row] else Step)(score)
+        return AutoStep(
             score,
-            float(self.watched[0][row]),
-            float(self.watched[1][row]),
-            dropped=bool(self.dropped[row]),
+            float(self.auto_scores[0][row]),
+            float(self.auto_scores[1][row]),
+            rejected=bool(self.rejected[row]),
             anomaly=bool(self.anomaly[row]),
             change=bool(self.change[row]),
-            bad=bool(self.bad[row]),
+            invalid=bool(self.invalid[row]),
             alarms=tuple(alarm for alarm in self.alarms if alarm.row == self.first_row + range(len(self))[row]),
         )
 
     @property
     def means(self) -> Vector:
         """(T, K, d): the means after each row, NaN before the start; asked for by `record="means"`."""
-        return self._kept("means")
+        return self._recorded_estimate("means")
 
     @property
     def coef(self) -> Vector:
         """(T, p): the coefficients after each row, NaN before the start; asked for by `record="coef"`."""
-        return self._kept("coef")
+        return self._recorded_estimate("coef")
 
-    def _kept(self, name: str) -> Vector:
+    def _recorded_estimate(self, name: str) -> Vector:
         if name not in self.recorded:
             raise AttributeError(f"{name} was not recorded: process(X, record={name!r}) keeps it")
         return self.recorded[name]
 
 
-def in_turn(traces: Sequence[Trace]) -> Trace:
+def concatenate(traces: Sequence[Trace]) -> Trace:
     """One trace after another; each alarm with the entry that raised it."""
-    watched = None
-    if all(trace.watched is not None for trace in traces):
-        columns = zip(*(trace.watched for trace in traces if trace.watched is not None), strict=True)
+    auto_scores = None
+    if all(trace.auto_scores is not None for trace in traces):
+        columns = zip(*(trace.auto_scores for trace in traces if trace.auto_scores is not None), strict=True)
         change_score, p_value = (np.concatenate(column) for column in columns)
-        watched = (change_score, p_value)
-    raised_at, first = [], 0
+        auto_scores = (change_score, p_value)
+    alarm_index, first = [], 0
     for trace in traces:
-        raised_at += [first + place for place in trace.raised_at]
+        alarm_index += [first + index for index in trace.alarm_index]
         first += len(trace)
     return Trace(
         np.concatenate([trace.score for trace in traces]),
-        np.concatenate([trace.fates for trace in traces]),
-        watched=watched,
+        np.concatenate([trace.outcomes for trace in traces]),
+        auto_scores=auto_scores,
         alarms=[alarm for trace in traces for alarm in trace.alarms],
         first_row=traces[0].first_row,
-        points_of_alarms=raised_at,
+        explicit_alarm_index=alarm_index,
     )

@@ -12,31 +12,48 @@ import numpy as np
 
 from holdfast.alarms import ChangeDetector, change_detector
 from holdfast.alarms import layout as alarms
-from holdfast.alarms.calibration import CALLED, calibration_functions
-from holdfast.autopilot.pilot import SETTINGS, Pilot, make_pilot
-from holdfast.autopilot.rescue import how_many, latest
-from holdfast.autopilot.sizes import FULL, Sizes, enough_for
-from holdfast.scheme.algorithm import ANOMALOUS, CHANGED, LARGEST, LEARNT, LOOK, REJECTED, UNUSABLE
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
-from holdfast.scheme.holding import hold_many
-from holdfast.scheme.prefetching import ask_for_row
-from holdfast.scheme.state import BAD, DROPPED, HEADER, RUN, SEEN, Layout, Vector, places_of
+from holdfast.alarms.calibration import N_ANOMALIES, make_p_value_kernels
+from holdfast.autopilot.pilot import N_SETTINGS, AutoKernels, make_auto_kernels
+from holdfast.autopilot.rescue import n_recent, recent_points
+from holdfast.autopilot.sizes import FULL, MemoryProfile, profile_for
+from holdfast.scheme.algorithm import (
+    MAX_ABS_VALUE,
+    OUTCOME_ACCEPTED,
+    OUTCOME_ANOMALY,
+    OUTCOME_CHANGE,
+    OUTCOME_INVALID,
+    OUTCOME_NEEDS_REINIT,
+    OUTCOME_REJECTED,
+)
+from holdfast.scheme.compiling import jit_entry_point, kernel, source_fingerprint
+from holdfast.scheme.holding import make_buffer_kernel
+from holdfast.scheme.prefetching import prefetch_row
+from holdfast.scheme.state import (
+    CONSECUTIVE_REJECTIONS,
+    HEADER_SIZE,
+    N_INVALID,
+    N_REJECTED,
+    N_SEEN,
+    Layout,
+    Vector,
+    n_float64_slots,
+)
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
-FAR, ODD_SQUARED, THRESHOLD = SETTINGS, SETTINGS + 1, SETTINGS + 2
+FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1, N_SETTINGS + 2
 
 # The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
 # ±(1 + the variable that is furthest out), else 0.
-SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, CARRIER, RESULTS = 0, 1, 2, 3, 4, 5
-MASKED = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
+SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, DOMINANT_VARIABLE, N_RESULTS = 0, 1, 2, 3, 4, 5
+MIN_COUNTED_P_VALUE_FACTOR = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
 
 
 @dataclass(frozen=True, eq=False)
-class Watch:
+class AutoStreamKernels:
     """The entry points for one kind of stream, compiled at their first call."""
 
-    sizes: Sizes
-    pilot: Pilot
+    profile: MemoryProfile
+    auto: AutoKernels
     detector: ChangeDetector
     layout: Layout
     work_size: int
@@ -49,272 +66,335 @@ class Watch:
     learnt.
     """
 
-    run_many: Callable[..., Any]
+    run_batch: Callable[..., Any]
     """(states, streams, begins, counts, order, points, settings, work, results, fates, done, held): the same for many
     streams one after another; see `scheme.many.Many` for who has which points. Stream s has had done[s] of them when
     Python has to step in, or all. Points that are held have no answers."""
 
-    hold: Callable[..., Any]
+    buffer_points: Callable[..., Any]
     """See `scheme.holding.hold_many`."""
 
     score: Callable[..., Any]
     """(state, rows, settings, work, scores, p_values): of each row, if it came next; learns nothing."""
 
-    score_alone: Callable[..., Any]
+    score_isolated: Callable[..., Any]
     """The same for rows of which it is not known what came before them."""
 
-    judge: Callable[..., Any]
+    classify_rows: Callable[..., Any]
     """(state, rows, settings, work, p_values, fates): what would become of each row, given its p-value. For a copy of
     the state: the bank takes note of the rows."""
 
-    certainty: Callable[..., Any]
+    log_evidence_margin: Callable[..., Any]
     """(state, settings) → the logarithm of the evidence for a change, less that at which an alarm is raised."""
 
-    first_unusable: Callable[..., Any]
+    first_invalid: Callable[..., Any]
     """(rows) → the first row that cannot be used, −1 if there is none."""
 
-    missing_coordinates: Callable[[Vector], int]
+    count_missing: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
-    latest_points: Callable[[Vector], Vector]
+    reinit_points: Callable[[Vector], Vector]
     """(theta) → the points that the rescue looks at, oldest first, NaN where one is missing; for use from Python."""
 
-    move: Callable[[Vector, int, float], None]
+    shift_origin: Callable[[Vector, int, float], None]
     """(theta, i, by): the origin of the frame goes there, in variable i; for use from Python."""
 
 
 @cache
-def make_watch(covariance: str, K: int, d: int, lags: int = 0, season: int = 0, sizes: Sizes = FULL) -> Watch:
+def make_auto_stream_kernels(
+    covariance: str, K: int, d: int, lags: int = 0, season: int = 0, profile: MemoryProfile = FULL
+) -> AutoStreamKernels:
     """The whole watch over streams of d variables, for K components, with so long a memory."""
-    sizes = enough_for(sizes, K)
-    shared = d == 1 and not lags and sizes.ring <= alarms.places_of(sizes).ring_length  # the ring of the detector's
-    pilot, calibration = make_pilot(covariance, K, d, lags, season, not shared, sizes), calibration_functions(sizes)
-    detector = change_detector(d, lags == 0, True, sizes, pilot.frame)
+    profile = profile_for(profile, K)
+    shares_ring = (
+        d == 1 and not lags and profile.ring_points <= alarms.channel_layout(profile).ring_length
+    )  # the ring of the detector's
+    auto, p_value_kernels = (
+        make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile),
+        make_p_value_kernels(profile),
+    )
+    detector = change_detector(d, lags == 0, True, profile, auto.location_scale)
     layout = Layout(
         {
-            **pilot.layout.fields,
-            "called": (calibration.tally_size,),
-            "surprises": (calibration.tree_size,),
-            "changes": (detector.size,),
+            **auto.layout.fields,
+            "called": (p_value_kernels.tally_size,),
+            "surprises": (p_value_kernels.tree_size,),
+            "changes": (detector.state_size,),
             "in_anomaly": (1,),
         }
     )
-    reference, scale, exact = layout.at("reference"), layout.at("scale"), sizes.places_for_exact(d)
-    called, surprises, changes, in_anomaly = map(layout.at, ("called", "surprises", "changes", "in_anomaly"))
-    theta_end = HEADER + places_of(layout.size, sizes.number)
-    number, count_type, keep_small = sizes.number, sizes.count, calibration.keep_small
-    p_value, count_surprise, suspicion = calibration.p_value, calibration.count_surprise, detector.suspicion
-    astray, move_pilot, move_detector = pilot.moving.astray, pilot.moving.move, detector.move
-    detector_work = pilot.work_size
-    work_size = detector_work + detector.work_size
-    assess, step, pass_by, means = pilot.assess, pilot.step, pilot.pass_by, pilot.means
-    tick, carrier, observe, pass_time = pilot.tick, pilot.carrier, detector.observe, detector.tick
-    rejects, detector_certainty = pilot.rejects, detector.certainty
-    watched_at = pilot.residual_at if lags else pilot.point_at  # what the detector of changes is shown
-    pieces = [assess, step, pass_by, tick, means, carrier, observe, pass_time, p_value, count_surprise]
-    stamp = fingerprint(
-        [*pieces, keep_small, suspicion, astray, move_pilot, move_detector, rejects, pilot.assess_alone]
+    reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
+    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(
+        layout.offset, ("called", "surprises", "changes", "in_anomaly")
+    )
+    theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
+    dtype, count_dtype, halve_if_full = profile.dtype, profile.count_dtype, p_value_kernels.halve_if_full
+    p_value, count_surprise, normalized_evidence = (
+        p_value_kernels.p_value,
+        p_value_kernels.count_surprise,
+        detector.normalized_evidence,
+    )
+    recentering_offset, shift_auto_origin, shift_detector_origin = (
+        auto.recentering.recentering_offset,
+        auto.recentering.shift_origin,
+        detector.shift_origin,
+    )
+    detector_work_offset = auto.work_size
+    work_size = detector_work_offset + detector.work_size
+    score_only, step, observe_only, compute_means = auto.score_only, auto.step, auto.observe_only, auto.compute_means
+    tick, dominant_variable, observe, skip_detector_point = (
+        auto.tick,
+        auto.dominant_variable,
+        detector.observe,
+        detector.tick,
+    )
+    check_rejection, detector_evidence_margin = auto.check_rejection, detector.log_evidence_margin
+    detector_input_offset = auto.residual_offset if lags else auto.point_offset  # what the detector of changes is shown
+    pieces = [
+        score_only,
+        step,
+        observe_only,
+        tick,
+        compute_means,
+        dominant_variable,
+        observe,
+        skip_detector_point,
+        p_value,
+        count_surprise,
+    ]
+    stamp = source_fingerprint(
+        [
+            *pieces,
+            halve_if_full,
+            normalized_evidence,
+            recentering_offset,
+            shift_auto_origin,
+            shift_detector_origin,
+            check_rejection,
+            auto.score_isolated,
+        ]
     )
 
     @kernel
-    def missing_coordinates(y: Vector) -> int:
-        missing = 0
+    def count_missing(y: Vector) -> int:
+        n_missing = 0
         for i in range(d):
-            if abs(y[i]) > LARGEST:
+            if abs(y[i]) > MAX_ABS_VALUE:
                 return -1
             if math.isnan(y[i]):
-                missing += 1
-        return -1 if missing == d else missing
+                n_missing += 1
+        return -1 if n_missing == d else n_missing
 
     @kernel
-    def watch(state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, missing: int) -> int:
+    def score_and_update(
+        state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, n_missing: int
+    ) -> int:
         """A point that can be used: its results, and what became of it."""
-        theta = state[HEADER:theta_end].view(number)
-        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
-        state[SEEN] += 1.0
-        score, change_score, surprise, nearest, rejected, look = step(theta, y, settings, work, missing)
-        p = p_value(tally, tree, surprise, settings[FAR])
-        count_surprise(tally, tree, surprise, p, MASKED * settings[FAR], settings[FAR])
-        keep_small(tally, tree)
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        tally, tree = (
+            theta[tally_offset:tree_offset].view(np.int32),
+            theta[tree_offset:detector_offset].view(count_dtype),
+        )
+        state[N_SEEN] += 1.0
+        score, change_score, surprise, squared_distance, rejected, needs_reinit = step(
+            theta, y, settings, work, n_missing
+        )
+        p = p_value(tally, tree, surprise, settings[FAR_INDEX])
+        count_surprise(tally, tree, surprise, p, MIN_COUNTED_P_VALUE_FACTOR * settings[FAR_INDEX], settings[FAR_INDEX])
+        halve_if_full(tally, tree)
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
-        results[DISTANCE], results[CARRIER] = math.sqrt(nearest), 0.0
-        fate = LEARNT
+        results[DISTANCE], results[DOMINANT_VARIABLE] = math.sqrt(squared_distance), 0.0
+        outcome = OUTCOME_ACCEPTED
         if rejected:
-            state[RUN] += 1.0
-            state[DROPPED] += 1.0
-            fate = REJECTED
+            state[CONSECUTIVE_REJECTIONS] += 1.0
+            state[N_REJECTED] += 1.0
+            outcome = OUTCOME_REJECTED
         else:
-            state[RUN] = 0.0
-        if p <= settings[FAR] and nearest > settings[ODD_SQUARED]:
-            fate |= ANOMALOUS
-            if theta[in_anomaly] == 0.0:
-                results[CARRIER] = carrier(theta, work)
-            theta[in_anomaly] = 1.0
-            tally[CALLED] += 1
+            state[CONSECUTIVE_REJECTIONS] = 0.0
+        if p <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+            outcome |= OUTCOME_ANOMALY
+            if theta[in_anomaly_offset] == 0.0:
+                results[DOMINANT_VARIABLE] = dominant_variable(theta, work)
+            theta[in_anomaly_offset] = 1.0
+            tally[N_ANOMALIES] += 1
         else:
-            theta[in_anomaly] = 0.0
-        if look:
-            fate |= LOOK
-        return fate
+            theta[in_anomaly_offset] = 0.0
+        if needs_reinit:
+            outcome |= OUTCOME_NEEDS_REINIT
+        return outcome
 
     @kernel
-    def estimate(theta: Vector, out: Vector) -> None:
+    def write_estimate(theta: Vector, out: Vector) -> None:
         """The means, in the units of the data."""
-        means(theta, out)
-        origin = theta[reference : reference + exact].view(np.float64)
-        unit = theta[scale : scale + exact].view(np.float64)
+        compute_means(theta, out)
+        origin = theta[reference : reference + float64_slots].view(np.float64)
+        unit = theta[scale : scale + float64_slots].view(np.float64)
         for j in range(K * d):
             out[j] = origin[j % d] + unit[j % d] * out[j]
 
     @kernel
-    def move(theta: Vector, i: int, by: float) -> None:
+    def shift_origin(theta: Vector, i: int, shift: float) -> None:
         """The origin of variable i goes there."""
-        move_pilot(theta, i, by)
-        move_detector(theta, changes, i, by)
+        shift_auto_origin(theta, i, shift)
+        shift_detector_origin(theta, detector_offset, i, shift)
 
     @kernel
-    def follow(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+    def finish_compact(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
         """What a lean stream does in the end: its origin goes along, and its change score is that of the detector."""
         for i in range(d):
-            by = astray(theta, i, work[detector_work:])
-            if by != 0.0:
-                move(theta, i, by)
-        results[CHANGE_SCORE] = suspicion(theta, changes, settings[THRESHOLD])
+            shift = recentering_offset(theta, i, work[detector_work_offset:])
+            if shift != 0.0:
+                shift_origin(theta, i, shift)
+        results[CHANGE_SCORE] = normalized_evidence(theta, detector_offset, settings[CHANGE_THRESHOLD])
 
     @kernel
-    def stay(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+    def finish_full(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
         pass
 
-    finish = stay if sizes.whole else follow
+    finish = finish_full if profile.is_full else finish_compact
 
     @kernel
-    def take_note(theta: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> None:
+    def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
         """A point of the start: how surprising it is now, for the p-values."""
-        _, surprise = assess(theta, y, settings, work, missing)
-        tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
+        _, surprise = score_only(theta, y, settings, work, n_missing)
+        tally, tree = (
+            theta[tally_offset:tree_offset].view(np.int32),
+            theta[tree_offset:detector_offset].view(count_dtype),
+        )
         count_surprise(tally, tree, surprise, 1.0, 0.0, 0.0)
-        pass_by(theta, work)
+        observe_only(theta, work)
 
     @kernel
-    def take(
-        state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, held: bool
+    def process_point(
+        state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
     ) -> int:
         """One row, whatever it is: what became of it. threshold: that of the settings, read once for all rows."""
-        theta = state[HEADER:theta_end].view(number)
-        missing = missing_coordinates(y)
-        if missing < 0:
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        n_missing = count_missing(y)
+        if n_missing < 0:
             tick(theta)
-            pass_time(theta, changes)
-            if not held:
-                state[SEEN] += 1.0
-                state[BAD] += 1.0
-                theta[in_anomaly] = 0.0
-                for j in range(RESULTS):
+            skip_detector_point(theta, detector_offset)
+            if not is_buffered:
+                state[N_SEEN] += 1.0
+                state[N_INVALID] += 1.0
+                theta[in_anomaly_offset] = 0.0
+                for j in range(N_RESULTS):
                     results[j] = math.nan
-            return UNUSABLE
-        fate = UNUSABLE
-        if held:
-            take_note(theta, y, settings, work, missing)
+            return OUTCOME_INVALID
+        outcome = OUTCOME_INVALID
+        if is_buffered:
+            observe_start_point(theta, y, settings, work, n_missing)
         else:
-            fate = watch(state, y, settings, work, results, missing)
-        if observe(theta, changes, work, watched_at, threshold, work, detector_work) > 0.0:
-            fate |= CHANGED
-        if not held:
+            outcome = score_and_update(state, y, settings, work, results, n_missing)
+        if observe(theta, detector_offset, work, detector_input_offset, threshold, work, detector_work_offset) > 0.0:
+            outcome |= OUTCOME_CHANGE
+        if not is_buffered:
             finish(theta, settings, work, results)
-        return fate
+        return outcome
 
-    def run(state, rows, settings, work, results, fates, estimates, held):  # type: ignore[no-untyped-def]
+    def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
             return 0
-        work, threshold = work[:work_size], settings[THRESHOLD]
+        work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
         for i in range(len(rows)):
-            fate = take(state, rows[i], settings, threshold, work, results[0 if held else i], held)
-            if held:
+            outcome = process_point(
+                state, rows[i], settings, threshold, work, results[0 if is_buffered else i], is_buffered
+            )
+            if is_buffered:
                 continue
-            fates[i] = fate
+            outcomes[i] = outcome
             if len(estimates) > 0:
-                estimate(state[HEADER:theta_end].view(number), estimates[i])
-            if fate >= CHANGED:
+                write_estimate(state[HEADER_SIZE:theta_end].view(dtype), estimates[i])
+            if outcome >= OUTCOME_CHANGE:
                 return i + 1
         return len(rows)
 
-    def run_many(states, streams, begins, counts, order, points, settings, work, results, fates, done, held):  # type: ignore[no-untyped-def]
+    def run_batch(
+        states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered
+    ):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         if states.shape[1] < theta_end or len(work) < work_size:  # as above
             return
-        work, threshold = work[:work_size], settings[THRESHOLD]
+        work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
         for s in range(len(streams)):
             if s + 1 < len(streams):
-                ask_for_row(states, streams[s + 1])
-            state, fate, j = states[streams[s]], LEARNT, 0
-            while j < counts[s] and fate < CHANGED:
-                at = order[begins[s] + j]
-                answer = 0 if held else at
-                fate = take(state, points[at], settings, threshold, work, results[answer], held)
-                fates[answer] = fate
-                fate = LEARNT if held else fate
+                prefetch_row(states, streams[s + 1])
+            state, outcome, j = states[streams[s]], OUTCOME_ACCEPTED, 0
+            while j < counts[s] and outcome < OUTCOME_CHANGE:
+                index = order[offsets[s] + j]
+                result_index = 0 if is_buffered else index
+                outcome = process_point(
+                    state, points[index], settings, threshold, work, results[result_index], is_buffered
+                )
+                outcomes[result_index] = outcome
+                outcome = OUTCOME_ACCEPTED if is_buffered else outcome
                 j += 1
             done[s] = j
 
-    def scored_by(assess: Callable[..., Any]) -> Callable[..., Any]:
+    def make_scorer(score_point: Callable[..., Any]) -> Callable[..., Any]:
         def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
             stamp  # noqa: B018
-            theta = state[HEADER:theta_end].view(number)
-            tally, tree = theta[called:surprises].view(np.int32), theta[surprises:changes].view(count_type)
+            theta = state[HEADER_SIZE:theta_end].view(dtype)
+            tally, tree = (
+                theta[tally_offset:tree_offset].view(np.int32),
+                theta[tree_offset:detector_offset].view(count_dtype),
+            )
             for i in range(len(rows)):
-                missing = missing_coordinates(rows[i])
+                n_missing = count_missing(rows[i])
                 scores[i], p_values[i] = math.nan, math.nan
-                if missing >= 0:
-                    scores[i], surprise = assess(theta, rows[i], settings, work, missing)
-                    p_values[i] = p_value(tally, tree, surprise, settings[FAR])
+                if n_missing >= 0:
+                    scores[i], surprise = score_point(theta, rows[i], settings, work, n_missing)
+                    p_values[i] = p_value(tally, tree, surprise, settings[FAR_INDEX])
 
-        return compiled(score, releases_gil=True)
+        return jit_entry_point(score, releases_gil=True)
 
-    def judge(state, rows, settings, work, p_values, fates):  # type: ignore[no-untyped-def]
+    def classify_rows(state, rows, settings, work, p_values, outcomes):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        theta = state[HEADER:theta_end].view(number)
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
         for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            fates[i] = UNUSABLE
-            if missing >= 0:
-                rejected, nearest = rejects(theta, rows[i], settings, work, missing)
-                fates[i] = REJECTED if rejected else LEARNT
-                if p_values[i] <= settings[FAR] and nearest > settings[ODD_SQUARED]:
-                    fates[i] |= ANOMALOUS
+            n_missing = count_missing(rows[i])
+            outcomes[i] = OUTCOME_INVALID
+            if n_missing >= 0:
+                rejected, squared_distance = check_rejection(theta, rows[i], settings, work, n_missing)
+                outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
+                if p_values[i] <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+                    outcomes[i] |= OUTCOME_ANOMALY
 
-    def certainty(state, settings):  # type: ignore[no-untyped-def]
+    def log_evidence_margin(state, settings):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        return detector_certainty(state[HEADER:theta_end].view(number), changes, settings[THRESHOLD])
+        return detector_evidence_margin(
+            state[HEADER_SIZE:theta_end].view(dtype), detector_offset, settings[CHANGE_THRESHOLD]
+        )
 
-    def first_unusable(rows):  # type: ignore[no-untyped-def]
+    def first_invalid(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for i in range(len(rows)):
-            if missing_coordinates(rows[i]) < 0:
+            if count_missing(rows[i]) < 0:
                 return i
         return -1
 
-    def latest_points(theta: Vector) -> Vector:
-        n = how_many(layout, theta, sizes)
-        if shared:
-            return detector.latest(layout.view(theta, "changes"), n)[:, None]
-        return latest(layout, theta, n, sizes)
+    def reinit_points(theta: Vector) -> Vector:
+        n = n_recent(layout, theta, profile)
+        if shares_ring:
+            return detector.recent_values(layout.view(theta, "changes"), n)[:, None]
+        return recent_points(layout, theta, n, profile)
 
-    return Watch(
-        sizes,
-        pilot,
+    return AutoStreamKernels(
+        profile,
+        auto,
         detector,
         layout,
         work_size,
-        compiled(run, releases_gil=True),
-        compiled(run_many, releases_gil=True),
-        hold_many(missing_coordinates),
-        scored_by(assess),
-        scored_by(pilot.assess_alone),
-        compiled(judge, releases_gil=True),
-        compiled(certainty),
-        compiled(first_unusable),
-        missing_coordinates,
-        latest_points,
-        move,
+        jit_entry_point(run, releases_gil=True),
+        jit_entry_point(run_batch, releases_gil=True),
+        make_buffer_kernel(count_missing),
+        make_scorer(score_only),
+        make_scorer(auto.score_isolated),
+        jit_entry_point(classify_rows, releases_gil=True),
+        jit_entry_point(log_evidence_margin),
+        jit_entry_point(first_invalid),
+        count_missing,
+        reinit_points,
+        shift_origin,
     )

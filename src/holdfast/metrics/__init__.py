@@ -2,20 +2,21 @@
 
 from holdfast.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
 from holdfast.metrics.matching import match_components
-from holdfast.metrics.movement import Movement, largest_movement
+from holdfast.metrics.movement import MeanShift, largest_mean_shift
 from holdfast.metrics.mse import SegmentMSE, segment_mse
-from holdfast.metrics.nab import hit_area, hit_curve, nab_score, rank_onset, running_rank, without_warm_up
+from holdfast.metrics.nab import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
 from holdfast.metrics.ranking import roc_auc, roc_auc_interval
 
 __all__ = [
     "BenefitCurve",
-    "Movement",
+    "MeanShift",
     "SegmentMSE",
     "benefit_auc",
     "benefit_roc",
-    "hit_area",
+    "detection_auc",
+    "drop_probation",
     "hit_curve",
-    "largest_movement",
+    "largest_mean_shift",
     "match_components",
     "nab_score",
     "rank_onset",
@@ -23,5 +24,4 @@ __all__ = [
     "roc_auc_interval",
     "running_rank",
     "segment_mse",
-    "without_warm_up",
 ]

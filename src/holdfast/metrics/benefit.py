@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.metrics.reading import FloatArray, Rows, as_rows, as_scores, as_span, as_tolerance
+from holdfast.metrics.reading import (
+    FloatArray,
+    RowIndices,
+    check_change_points,
+    check_scores,
+    check_span,
+    check_tolerance,
+)
 
 
 class BenefitCurve(NamedTuple):
@@ -21,7 +28,7 @@ class BenefitCurve(NamedTuple):
 
 def benefit_auc(
     scores: npt.ArrayLike,
-    change_points: Rows,
+    change_points: RowIndices,
     tolerance: float,
     start: int | None = None,
     stop: int | None = None,
@@ -57,19 +64,22 @@ def benefit_auc(
     >>> benefit_auc([1, 1, 1, 1, 1, 1, 1, 1], change_points=3, tolerance=2)
     0.5
     """
-    score, gain = _that_can_alarm(scores, change_points, tolerance, start, stop)
+    score, gain = _select_alarmable_rows(scores, change_points, tolerance, start, stop)
     useful = gain > 0.0
-    earning, worth, others = score[useful], gain[useful], np.sort(score[~useful])
-    if not len(earning) or not len(others):
+    useful_scores, benefits, other_scores = score[useful], gain[useful], np.sort(score[~useful])
+    if not len(useful_scores) or not len(other_scores):
         return float("nan")
     # The share of false alarms that come after each alarm that earns something; of its equals, half of them do.
-    below, not_above = np.searchsorted(others, earning, "left"), np.searchsorted(others, earning, "right")
-    return float(np.sum(worth * ((below + not_above) / (2.0 * len(others)))) / np.sum(worth))
+    below, not_above = (
+        np.searchsorted(other_scores, useful_scores, "left"),
+        np.searchsorted(other_scores, useful_scores, "right"),
+    )
+    return float(np.sum(benefits * ((below + not_above) / (2.0 * len(other_scores)))) / np.sum(benefits))
 
 
 def benefit_roc(
     scores: npt.ArrayLike,
-    change_points: Rows,
+    change_points: RowIndices,
     tolerance: float,
     start: int | None = None,
     stop: int | None = None,
@@ -102,30 +112,30 @@ def benefit_roc(
     >>> curve.false_alarm_rate
     array([0., 0., 0., 1.])
     """
-    score, gain = _that_can_alarm(scores, change_points, tolerance, start, stop)
+    score, gain = _select_alarmable_rows(scores, change_points, tolerance, start, stop)
     order = np.argsort(-score, kind="stable")
     score, gain = score[order], gain[order]
     # Ties enter together: only the last row of each run of equal scores is a point of the curve.
     ends = np.flatnonzero(np.append(score[1:] != score[:-1], np.full(min(1, len(score)), True)))
     recalled = np.append(0.0, np.cumsum(gain)[ends])
     false_alarms = np.append(0.0, np.cumsum(gain == 0.0)[ends])
-    return BenefitCurve(_as_share(false_alarms), _as_share(recalled), np.append(score[ends], -np.inf))
+    return BenefitCurve(_normalize_by_last(false_alarms), _normalize_by_last(recalled), np.append(score[ends], -np.inf))
 
 
-def _that_can_alarm(
-    scores: npt.ArrayLike, change_points: Rows, tolerance: float, start: int | None, stop: int | None
+def _select_alarmable_rows(
+    scores: npt.ArrayLike, change_points: RowIndices, tolerance: float, start: int | None, stop: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return score and benefit of the rows that can raise an alarm."""
-    score = as_scores(scores)
-    first, last = as_span(start, stop, len(score))
-    gain = _benefit(first, last, tuple(as_rows(change_points).tolist()), as_tolerance(tolerance))
+    score = check_scores(scores)
+    first, last = check_span(start, stop, len(score))
+    gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), check_tolerance(tolerance))
     score = score[first:last]
     can_alarm = ~np.isnan(score)
     return score[can_alarm], gain[can_alarm]
 
 
 @lru_cache(maxsize=32)  # a grid is scored on the same rows again and again
-def _benefit(first: int, last: int, change_points: tuple[int, ...], tolerance: float) -> FloatArray:
+def _benefit_by_row(first: int, last: int, change_points: tuple[int, ...], tolerance: float) -> FloatArray:
     """Return b(t; t*) of Eq. def_benefit for the nearest change, which is the one worth most."""
     rows, changes = np.arange(first, last), np.array(change_points, np.int64)
     after = np.searchsorted(changes, rows).clip(max=len(changes) - 1)
@@ -134,6 +144,6 @@ def _benefit(first: int, last: int, change_points: tuple[int, ...], tolerance: f
     return np.asarray(np.where(distance < tolerance, 1.0 - distance / tolerance, 0.0))
 
 
-def _as_share(running: FloatArray) -> FloatArray:
+def _normalize_by_last(running: FloatArray) -> FloatArray:
     """Divide a running total by its supremum, the last value; 0/0 is NaN."""
     return running / running[-1] if running[-1] > 0 else np.full_like(running, np.nan)

@@ -8,18 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError
-from holdfast.metrics.reading import FloatArray, as_paired_means
+from holdfast.errors import InvalidInputError
+from holdfast.metrics.reading import FloatArray, check_paired_means
 
 
-class Movement(NamedTuple):
+class MeanShift(NamedTuple):
     """The row where the estimate moved most, and how far: the norm of the difference of two averages."""
 
     row: int
     size: float
 
 
-def largest_movement(means: npt.ArrayLike, window: int = 300) -> Movement:
+def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
     """Return the row at which the averages of the estimate before and after differ most.
 
     Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and
@@ -54,20 +54,22 @@ def largest_movement(means: npt.ArrayLike, window: int = 300) -> Movement:
     >>> largest_movement(level.reshape(-1, 1, 1), window=60).row
     513
     """
-    estimates, _ = as_paired_means(means, means)
-    width = _as_window(window)
+    estimates, _ = check_paired_means(means, means)
+    width = _check_window(window)
     finite = np.asarray(np.isfinite(estimates).all(axis=(1, 2)))
     first = int(finite.argmax()) if finite.any() else len(estimates)
     if not finite[first:].all():
         row = first + int(finite[first:].argmin())
-        raise BadInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
+        raise InvalidInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
     n_rows = len(estimates) - first
     if n_rows < 2 * width:
-        raise BadInputError(f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}")
+        raise InvalidInputError(
+            f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}"
+        )
     averages = _moving_averages(estimates[first:].reshape(n_rows, -1), width)
     sizes = np.linalg.norm(averages[width:] - averages[:-width], axis=1)
     best = int(sizes.argmax())
-    return Movement(first + width + best, float(sizes[best]))
+    return MeanShift(first + width + best, float(sizes[best]))
 
 
 def _moving_averages(values: FloatArray, width: int) -> FloatArray:
@@ -78,11 +80,11 @@ def _moving_averages(values: FloatArray, width: int) -> FloatArray:
     return np.asarray((sums[width:] - sums[:-width]) / width)
 
 
-def _as_window(window: int) -> int:
+def _check_window(window: int) -> int:
     try:
         width = operator.index(window)
     except TypeError as error:
-        raise BadInputError(f"window: expected a whole number of rows, got {window!r}") from error
+        raise InvalidInputError(f"window: expected a whole number of rows, got {window!r}") from error
     if width < 1:
-        raise BadInputError(f"window: expected at least one row, got {window!r}")
+        raise InvalidInputError(f"window: expected at least one row, got {window!r}")
     return width

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.metrics.matching import match_components
-from holdfast.metrics.reading import as_paired_means
+from holdfast.metrics.reading import check_paired_means
 
 
 class SegmentMSE(NamedTuple):
@@ -67,8 +67,8 @@ def segment_mse(
     >>> segment_mse(estimate, true, change_point=6, tau=4, tau_start=2)
     SegmentMSE(S_eval=0.5, S_bc=0.5, S_ac=0.5, S_tot=0.5)
     """
-    estimated, true = as_paired_means(means, true_means)
-    change, transient, evaluated = _as_times(change_point, tau, tau_start, len(true))
+    estimated, true = check_paired_means(means, true_means)
+    change, transient, evaluated = _check_times(change_point, tau, tau_start, len(true))
     evaluation = slice(evaluated - 1, transient - 1)
     finite = np.isfinite(estimated[evaluation]) & np.isfinite(true[evaluation])
     if not finite.all(axis=(1, 2)).any():
@@ -84,15 +84,15 @@ def segment_mse(
         )
 
 
-def _as_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tuple[int, int, int]:
+def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tuple[int, int, int]:
     """Read the three times as whole numbers that leave no span empty."""
     try:
         change, transient, evaluated = (operator.index(value) for value in (change_point, tau, tau_start))
     except TypeError as error:
-        came = f"{change_point!r}, {tau!r}, {tau_start!r}"
-        raise BadInputError(f"change_point, tau, tau_start: expected whole numbers, got {came}") from error
+        received = f"{change_point!r}, {tau!r}, {tau_start!r}"
+        raise InvalidInputError(f"change_point, tau, tau_start: expected whole numbers, got {received}") from error
     if not 1 <= evaluated < transient < change < n_rows - 1:
-        raise BadInputError(
+        raise InvalidInputError(
             f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
             f"got tau_start={evaluated}, tau={transient}, change_point={change}"
         )

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError
-from holdfast.metrics.reading import FloatArray, as_scores
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError
+from holdfast.metrics.reading import FloatArray, check_scores
 
-HIT, FALSE_ALARM, MISS = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile
-FAR_BEHIND = 3.0  # window lengths behind a window, from where on a false alarm costs all it can
+HIT_WEIGHT, FALSE_ALARM_WEIGHT, MISS_WEIGHT = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile
+MAX_PENALTY_DISTANCE_WINDOWS = 3.0  # window lengths behind a window, from where on a false alarm costs all it can
 IntArray = npt.NDArray[np.int64]
 
 
@@ -31,7 +31,7 @@ class HitCurve(NamedTuple):
 
     false_alarms: FloatArray
     hits: FloatArray
-    worth: FloatArray
+    utility: FloatArray
 
 
 def running_rank(scores: npt.ArrayLike) -> FloatArray:
@@ -42,7 +42,7 @@ def running_rank(scores: npt.ArrayLike) -> FloatArray:
     >>> running_rank([2.0, 1.0, 3.0, 3.0])
     array([0.        , 0.        , 0.66666667, 0.5       ])
     """
-    values = as_scores(scores)
+    values = check_scores(scores)
     past: list[float] = []
     below = np.empty(len(values))
     for t, score in enumerate(np.where(np.isnan(values), -np.inf, values).tolist()):
@@ -59,28 +59,30 @@ def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
     >>> rank_onset([2.0, 1.0, 3.0, 2.5, 4.0], quiet=1)
     array([0.        ,        nan, 0.66666667,        nan, 0.8       ])
     """
-    require_whole("quiet", quiet, 1)
+    check_int("quiet", quiet, 1)
     rank = running_rank(scores)
     before = np.concatenate([np.full(quiet, -1.0), rank[:-1]])
     highest = np.lib.stride_tricks.sliding_window_view(before, quiet).max(axis=1)
     return np.where(rank > highest, rank, np.nan)
 
 
-def without_warm_up(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
+def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
     """Return the scores with the first n replaced by the next one: what a learner says before it knows is no record.
 
     >>> without_warm_up([9.0, 7.0, 1.0, 2.0], n=2)
     array([1., 1., 1., 2.])
     """
-    require_whole("n", n, 0)
-    values = as_scores(scores).copy()
+    check_int("n", n, 0)
+    values = check_scores(scores).copy()
     if n >= len(values):
-        raise BadInputError(f"n: expected fewer than the {len(values)} scores there are, got {n}")
+        raise InvalidInputError(f"n: expected fewer than the {len(values)} scores there are, got {n}")
     values[:n] = values[n]
     return values
 
 
-def nab_score(levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], firsts: Sequence[int]) -> float:
+def nab_score(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
+) -> float:
     """Return NAB's score [1]_ with the standard profile: 0 for flagging nothing, 100 for the first row of each window.
 
     A window [a, b] earns σ(−(b − t + 1) / (b − a + 1)) / σ(−1) by its first flagged row t, where
@@ -115,13 +117,17 @@ def nab_score(levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], 
     >>> [round(nab_score([levels], [labels], [1]), 1) for levels in (early, late)]
     [100.0, 78.1]
     """
-    curve = hit_curve(levels, labels, firsts)
-    n_windows = -curve.worth[0] / MISS
-    return float(100.0 * (curve.worth.max() + MISS * n_windows) / ((HIT + MISS) * n_windows)) if n_windows else np.nan
+    curve = hit_curve(levels, labels, first_scored_rows)
+    n_windows = -curve.utility[0] / MISS_WEIGHT
+    return (
+        float(100.0 * (curve.utility.max() + MISS_WEIGHT * n_windows) / ((HIT_WEIGHT + MISS_WEIGHT) * n_windows))
+        if n_windows
+        else np.nan
+    )
 
 
-def hit_area(
-    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], firsts: Sequence[int], limit: float
+def detection_auc(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int], limit: float
 ) -> float:
     """Return the share of windows hit at x false alarms in 1000 rows, on average over x in [0, limit].
 
@@ -131,38 +137,40 @@ def hit_area(
     >>> hit_area([[0, 0, 0, 9, 0, 0, 8, 7, 0, 0]], [labels], [0], limit=200)
     0.75
     """
-    require("limit", limit)
-    curve = hit_curve(levels, labels, firsts)
+    check_positive("limit", limit)
+    curve = hit_curve(levels, labels, first_scored_rows)
     edges = np.minimum(np.append(curve.false_alarms, np.inf), limit)
     return float(np.diff(edges) @ curve.hits / limit)
 
 
-def hit_curve(levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], firsts: Sequence[int]) -> HitCurve:
+def hit_curve(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
+) -> HitCurve:
     """Return false alarms, windows hit and NAB's sum for each threshold, all series taken together."""
-    if not levels or not len(levels) == len(labels) == len(firsts):
-        lengths = f"{len(levels)}, {len(labels)} and {len(firsts)}"
-        raise BadInputError(f"levels, labels, firsts: expected as many of each and at least one, got {lengths}")
-    level, window, worth = _rows_of_all(levels, labels, firsts)
+    if not levels or not len(levels) == len(labels) == len(first_scored_rows):
+        lengths = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
+        raise InvalidInputError(f"levels, labels, firsts: expected as many of each and at least one, got {lengths}")
+    level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
     n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
     flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
-    level, window, worth = level[flagged], window[flagged], worth[flagged]
-    gain = np.where(window < 0, worth, 0.0)
+    level, window, utility = level[flagged], window[flagged], utility[flagged]
+    gain = np.where(window < 0, utility, 0.0)
     hit = np.zeros(len(level))
     for number in range(n_windows):
         rows = np.flatnonzero(window == number)
-        best = np.maximum.accumulate(worth[rows])
-        gain[rows] = np.diff(best, prepend=-MISS)
+        best = np.maximum.accumulate(utility[rows])
+        gain[rows] = np.diff(best, prepend=-MISS_WEIGHT)
         hit[rows[:1]] = 1.0
     last = np.flatnonzero(np.append(level[1:] != level[:-1], True)[: len(level)])  # rows of one level come together
     start = np.zeros(1)
     return HitCurve(
         np.concatenate([start, 1000.0 / n_rows * np.cumsum(window < 0)[last]]),
         np.concatenate([start, np.cumsum(hit)[last] / max(n_windows, 1)]),
-        np.concatenate([start, np.cumsum(gain)[last]]) - MISS * n_windows,
+        np.concatenate([start, np.cumsum(gain)[last]]) - MISS_WEIGHT * n_windows,
     )
 
 
-def window_rows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
+def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
     """Return the first and the last row of each run of ones.
 
     >>> window_rows([0, 1, 1, 0, 1])
@@ -172,30 +180,32 @@ def window_rows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
     return [(int(a), int(b) - 1) for a, b in np.flatnonzero(edges).reshape(-1, 2)]
 
 
-def _rows_of_all(
-    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], firsts: Sequence[int]
+def _concatenate_series(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """The scored rows of all series: level, number of the window (−1 outside), and what flagging the row is worth."""
     parts: list[tuple[FloatArray, IntArray, FloatArray]] = []
     n_windows = 0
-    for place, (given, marks, first) in enumerate(zip(levels, labels, firsts, strict=True)):
-        level, marked = as_scores(given), np.asarray(marks)
+    for index, (series_levels, marks, first) in enumerate(zip(levels, labels, first_scored_rows, strict=True)):
+        level, marked = check_scores(series_levels), np.asarray(marks)
         if marked.shape != level.shape:
-            raise BadInputError(f"labels[{place}]: expected shape {level.shape}, got {marked.shape}")
+            raise InvalidInputError(f"labels[{index}]: expected shape {level.shape}, got {marked.shape}")
         if not 0 <= first < len(level):
-            raise BadInputError(f"firsts[{place}]: expected a row in 0..{len(level) - 1}, got {first}")
-        window, worth = np.full(len(level), -1), np.full(len(level), -FALSE_ALARM)
-        for a, b in window_rows(marked):
+            raise InvalidInputError(f"firsts[{index}]: expected a row in 0..{len(level) - 1}, got {first}")
+        window, utility = np.full(len(level), -1), np.full(len(level), -FALSE_ALARM_WEIGHT)
+        for a, b in find_windows(marked):
             inside, behind = np.arange(a, b + 1), np.arange(b + 1, len(level))
-            worth[inside] = HIT * _sigmoid((inside - b - 1) / (b - a + 1)) / _sigmoid(np.array(-1.0))
+            utility[inside] = HIT_WEIGHT * _sigmoid((inside - b - 1) / (b - a + 1)) / _sigmoid(np.array(-1.0))
             position = (behind - b) / max(b - a, 1)
-            worth[behind] = FALSE_ALARM * np.where(position < FAR_BEHIND, _sigmoid(position), -1.0)
+            utility[behind] = FALSE_ALARM_WEIGHT * np.where(
+                position < MAX_PENALTY_DISTANCE_WINDOWS, _sigmoid(position), -1.0
+            )
             if b >= first:
                 window[inside] = n_windows
                 n_windows += 1
-        parts.append((level[first:], window[first:], worth[first:]))
-    level, window, worth = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return level, window, worth
+        parts.append((level[first:], window[first:], utility[first:]))
+    level, window, utility = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return level, window, utility
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:

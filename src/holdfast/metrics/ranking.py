@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError
-from holdfast.metrics.reading import FloatArray, as_scores
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError
+from holdfast.metrics.reading import FloatArray, check_scores
 
 
 class Interval(NamedTuple):
@@ -41,10 +41,10 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     >>> roc_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
     0.75
     """
-    positives, negatives = _split(scores, labels)
+    positives, negatives = _split_by_label(scores, labels)
     if not len(positives) or not len(negatives):
         return float("nan")
-    return float(_ranked_above(positives, np.sort(negatives)).mean() / len(negatives))
+    return float(_count_ranked_above(positives, np.sort(negatives)).mean() / len(negatives))
 
 
 def roc_auc_interval(
@@ -53,7 +53,7 @@ def roc_auc_interval(
     level: float = 0.95,
     replicates: int = 2000,
     seed: int = 0,
-    together: bool = False,
+    by_event: bool = False,
 ) -> Interval:
     """Return a percentile bootstrap interval of `roc_auc`: anomalies and normal rows are each drawn anew.
 
@@ -80,16 +80,16 @@ def roc_auc_interval(
     >>> bool(interval.low < roc_auc(scores, labels) < interval.high < 1.0)
     True
     """
-    require("level", level, high=1.0)
-    require_whole("replicates", replicates, 1)
-    samples = [_split(row, labels) for row in np.atleast_2d(np.asarray(scores, dtype=np.float64))]
+    check_positive("level", level, maximum=1.0)
+    check_int("replicates", replicates, 1)
+    samples = [_split_by_label(row, labels) for row in np.atleast_2d(np.asarray(scores, dtype=np.float64))]
     n_positive, n_negative = len(samples[0][0]), len(samples[0][1])
     if not n_positive or not n_negative:
         return Interval(float("nan"), float("nan"))
     # Normal rows that lose against the same anomalies are all one: how often such a group is drawn is multinomial, and
     # there are few groups.
-    wins, sizes = _groups([_twice_the_wins(positives, negatives) for positives, negatives in samples])
-    events = runs(labels) if together else np.arange(n_positive)
+    wins, sizes = _group_wins([_double_wins(positives, negatives) for positives, negatives in samples])
+    events = number_runs(labels) if by_event else np.arange(n_positive)
     n_events = int(events[-1]) + 1
     rng = np.random.default_rng(seed)
     areas = np.empty(replicates)
@@ -102,7 +102,7 @@ def roc_auc_interval(
     return Interval(float(low), float(high))
 
 
-def runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return for each anomaly the number of the run of adjacent anomalies that it belongs to.
 
     >>> runs([0, 1, 1, 0, 0, 1])
@@ -112,7 +112,7 @@ def runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.cumsum(np.diff(rows, prepend=rows[:1]) > 1)
 
 
-def _groups(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The different rows of the wins, summed over restarts, and how often each occurs.
 
     In one restart how much a normal row loses tells against whom; so rows are told apart by these totals alone.
@@ -125,23 +125,23 @@ def _groups(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], n
     return np.sum([restart[first] for restart in wins], axis=0, dtype=np.int64), sizes
 
 
-def _twice_the_wins(positives: FloatArray, negatives: FloatArray) -> npt.NDArray[np.uint8]:
+def _double_wins(positives: FloatArray, negatives: FloatArray) -> npt.NDArray[np.uint8]:
     """(normal rows, anomalies): 2 where the anomaly ranks above, 1 where they tie."""
     wins = (positives > negatives[:, None]).astype(np.uint8)
     return np.asarray(wins + (positives >= negatives[:, None]))
 
 
-def _split(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """The scores of the anomalies and of the rest; NaN as the lowest."""
-    score, label = as_scores(scores), np.asarray(labels)
+    score, label = check_scores(scores), np.asarray(labels)
     if label.shape != score.shape or not np.isin(label, (0, 1)).all():
-        raise BadInputError(f"labels: expected a 0 or 1 for each of the {len(score)} rows, got shape {label.shape}")
+        raise InvalidInputError(f"labels: expected a 0 or 1 for each of the {len(score)} rows, got shape {label.shape}")
     ranked = np.where(np.isnan(score), -np.inf, score)
     return ranked[label == 1], ranked[label == 0]
 
 
-def _ranked_above(positives: FloatArray, ordered_negatives: FloatArray) -> FloatArray:
+def _count_ranked_above(positives: FloatArray, ordered_negatives: FloatArray) -> FloatArray:
     """How many normal rows each anomaly ranks above, a tie counting half."""
     below = np.searchsorted(ordered_negatives, positives, "left")
-    upto = np.searchsorted(ordered_negatives, positives, "right")
-    return np.asarray((below + upto) / 2.0)
+    not_above = np.searchsorted(ordered_negatives, positives, "right")
+    return np.asarray((below + not_above) / 2.0)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from holdfast.registry import Registry
-from holdfast.scheme.functions import Functions
+from holdfast.scheme.functions import ModelKernels
 from holdfast.scheme.state import Vector
 from holdfast.scheme.threshold import gamma_for_rate
 
@@ -24,16 +24,16 @@ class Model(ABC):
     estimates: ClassVar[tuple[str, ...]] = ()
     """Names of what `estimate` can be asked for."""
 
-    recorded: ClassVar[str] = ""
+    recordable: ClassVar[str] = ""
     """The estimate that `process(record=…)` can keep after each row."""
 
     supervised: ClassVar[bool] = False
     """Whether a point is a pair (x, y): its last number is then the target."""
 
-    support: ClassVar[str] = "finite numbers, not all of a point missing"
+    support_description: ClassVar[str] = "finite numbers, not all of a point missing"
     """What a point must be, for the message about one that cannot be used."""
 
-    least_points: ClassVar[int] = 1
+    min_init_points: ClassVar[int] = 1
     """How many first points it takes to start from at the least."""
 
     registry: ClassVar[Registry[Model]] = Registry("model")
@@ -43,10 +43,10 @@ class Model(ABC):
         Model.registry.add(cls)
 
     @abstractmethod
-    def functions(self, width: int) -> Functions:
+    def kernels(self, width: int) -> ModelKernels:
         """The compiled functions for points of `width` numbers."""
 
-    def hyper(self, width: int) -> Vector:
+    def hyperparameters(self, width: int) -> Vector:
         """The fixed numbers that the functions are given."""
         return np.zeros(0)
 
@@ -62,18 +62,18 @@ class Model(ABC):
         """The γ of the whitened norm that a clean point exceeds with this probability; here as for a Gaussian."""
         return gamma_for_rate(rate, width - self.supervised)
 
-    def trouble(self, theta: Vector, width: int) -> str | None:
+    def health_message(self, theta: Vector, width: int) -> str | None:
         """Something about the state that its user should be told, in words; None if all is well."""
         return None
 
-    def settings(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, Any]:
         """The fields by name: `type(model)(**model.settings())` equals the model."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}  # type: ignore[arg-type]
 
 
-def model_from_settings(name: str, settings: dict[str, Any]) -> Model:
+def model_from_config(name: str, config: dict[str, Any]) -> Model:
     """The model called `name`; an error that says what to do where it is not known."""
     models = import_module("holdfast.models")
     if name in models.__all__:  # one of ours, perhaps not imported yet
         getattr(models, name)
-    return Model.registry[name](**settings)
+    return Model.registry[name](**config)

@@ -18,10 +18,10 @@ from holdfast.scheme.state import Vector
 class Component:
     """The functions of one family of components."""
 
-    size: Callable[[int], int]
+    n_parameters: Callable[[int], int]
     """d → how many parameters a component has."""
 
-    work: Callable[[int], int]
+    work_size: Callable[[int], int]
     """d → how many numbers of working area `evaluate` and `complete` need for one component."""
 
     evaluate: Callable[[Vector, int, Vector, int, int, Vector, int], tuple[float, float, float]]
@@ -31,27 +31,27 @@ class Component:
     from the mean in standard deviations.
     """
 
-    complete: Callable[[Vector, int, Vector, int, int, Vector, int, Vector, int], tuple[float, float, float]]
+    impute: Callable[[Vector, int, Vector, int, int, Vector, int, Vector, int], tuple[float, float, float]]
     """(theta, at, y, y_at, d, work, work_at, completed, completed_at) → as `evaluate`, over the coordinates that are
     not NaN; writes the expected point given them, and after it the component's further expected statistics."""
 
     advance: Callable[[Vector, int, Vector, int, int, float, bool], None]
     """(theta, at, y, y_at, d, a, completed): moves by the share a towards y; `completed`: y comes from `complete`."""
 
-    further_statistics: Callable[[Vector, int, float, float, Vector, int, int, Vector, bool], float]
+    higher_order_norm: Callable[[Vector, int, float, float, Vector, int, int, Vector, bool], float]
     """(theta, at, weight, responsibility, y, y_at, d, frame, completed) → the squared length of the part of H that
     belongs to statistics beyond weight and mean, in the units of the data and about its origin."""
 
-    maximise: Callable[[Vector, int, float, int, Vector, Vector, Vector, int], None]
+    m_step: Callable[[Vector, int, float, int, Vector, Vector, Vector, int], None]
     """(theta, at, weight, d, penalty, frame, out, out_at): the M-step under a conjugate penalty."""
 
-    place: Callable[[Vector, int, Vector, int, int, Vector], None]
+    init_at_point: Callable[[Vector, int, Vector, int, int, Vector], None]
     """(theta, at, y, y_at, d, variances): a component at the point y with these variances, to start from."""
 
-    spread: Callable[[Vector, int, int, Vector, float], None]
+    add_variances: Callable[[Vector, int, int, Vector, float], None]
     """(theta, at, d, variances, share): adds share times the component's variances to `variances`."""
 
-    widen: Callable[[Vector, int, int, Vector, float], None]
+    regularize: Callable[[Vector, int, int, Vector, float], None]
     """(theta, at, d, variances, share): blends in these variances by the share, so that no component collapses."""
 
     elliptical: bool = True

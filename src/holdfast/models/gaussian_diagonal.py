@@ -5,142 +5,160 @@ from __future__ import annotations
 import math
 
 from holdfast.models.component import Component
-from holdfast.models.gaussian_full import CHUNK, SMALLEST_VARIANCE
-from holdfast.models.penalty import COVARIANCE, MEAN, centre_of, scale_of
+from holdfast.models.gaussian_full import LOG_CHUNK_PIVOTS, MIN_VARIANCE
+from holdfast.models.penalty import PRIOR_COVARIANCE, PRIOR_MEAN, prior_center, prior_scale
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import NOTHING, at_least, fma, log
+from holdfast.scheme.elementary import NEGATIVE_ZERO, fma, log, maximum
 from holdfast.scheme.state import Vector
 
 
-def size(d: int) -> int:
+def n_parameters(d: int) -> int:
     """Mean and variances."""
     return 2 * d
 
 
-def work(d: int) -> int:
+def work_size(d: int) -> int:
     """None."""
     return 0
 
 
 @kernel
 def evaluate(
-    theta: Vector, at: int, y: Vector, y_at: int, d: int, work: Vector, work_at: int
+    theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
     """q = Σ (y − μ)²/σ², 1/|Σ| = Π 1/σ²."""
-    exponent, precision, q = NOTHING, 1.0, NOTHING
+    exponent, precision, q = NEGATIVE_ZERO, 1.0, NEGATIVE_ZERO
     for i in range(d):
-        inverse = 1.0 / at_least(theta[at + d + i], SMALLEST_VARIANCE)
-        delta = y[y_at + i] - theta[at + i]
+        inverse = 1.0 / maximum(theta[offset + d + i], MIN_VARIANCE)
+        delta = y[y_offset + i] - theta[offset + i]
         q += delta * delta * inverse
         precision *= inverse
-        if i % CHUNK == CHUNK - 1 and i < d - 1:
+        if i % LOG_CHUNK_PIVOTS == LOG_CHUNK_PIVOTS - 1 and i < d - 1:
             exponent += 0.5 * log(precision)
             precision = 1.0
     return exponent, precision, q
 
 
 @kernel
-def complete(
+def impute(
     theta: Vector,
-    at: int,
+    offset: int,
     y: Vector,
-    y_at: int,
+    y_offset: int,
     d: int,
     work: Vector,
-    work_at: int,
-    completed: Vector,
-    completed_at: int,
+    work_offset: int,
+    imputed: Vector,
+    imputed_offset: int,
 ) -> tuple[float, float, float]:
     """The observed coordinates' density; a missing one is expected at its mean, with its variance."""
     exponent, q = 0.0, 0.0
     for i in range(d):
-        inverse = 1.0 / at_least(theta[at + d + i], SMALLEST_VARIANCE)
-        if math.isnan(y[y_at + i]):
-            completed[completed_at + i] = theta[at + i]
-            completed[completed_at + d + i] = theta[at + d + i]
+        inverse = 1.0 / maximum(theta[offset + d + i], MIN_VARIANCE)
+        if math.isnan(y[y_offset + i]):
+            imputed[imputed_offset + i] = theta[offset + i]
+            imputed[imputed_offset + d + i] = theta[offset + d + i]
         else:
-            delta = y[y_at + i] - theta[at + i]
+            delta = y[y_offset + i] - theta[offset + i]
             q += delta * delta * inverse
             exponent += 0.5 * log(inverse)
-            completed[completed_at + i] = y[y_at + i]
-            completed[completed_at + d + i] = 0.0
+            imputed[imputed_offset + i] = y[y_offset + i]
+            imputed[imputed_offset + d + i] = 0.0
     return exponent, 1.0, q
 
 
 @kernel
-def advance(theta: Vector, at: int, y: Vector, y_at: int, d: int, a: float, completed: bool) -> None:
+def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
     """μ ← μ + aδ and σ² ← (1−a)(σ² + aδ²), plus a times the conditional variance, if completed."""
     for i in range(d):
-        delta = y[y_at + i] - theta[at + i]
-        moved = (1.0 - a) * fma(a * delta, delta, theta[at + d + i])
-        if completed:
-            moved += a * y[y_at + d + i]
-        theta[at + d + i] = moved
-        theta[at + i] = fma(a, delta, theta[at + i])
+        delta = y[y_offset + i] - theta[offset + i]
+        moved = (1.0 - a) * fma(a * delta, delta, theta[offset + d + i])
+        if imputed:
+            moved += a * y[y_offset + d + i]
+        theta[offset + d + i] = moved
+        theta[offset + i] = fma(a, delta, theta[offset + i])
 
 
 @kernel
-def further_statistics(
+def higher_order_norm(
     theta: Vector,
-    at: int,
+    offset: int,
     weight: float,
     r: float,
     y: Vector,
-    y_at: int,
+    y_offset: int,
     d: int,
-    frame: Vector,
-    completed: bool,
+    standardization: Vector,
+    imputed: bool,
 ) -> float:
     """Σ_i (w(σ² + μ²) − r·E[y²])², in the units of the data."""
     total = 0.0
     for i in range(d):
-        scale = frame[d + i]
-        mean_i = frame[i] + scale * theta[at + i]
-        y_i = frame[i] + scale * y[y_at + i]
+        scale = standardization[d + i]
+        mean_i = standardization[i] + scale * theta[offset + i]
+        y_i = standardization[i] + scale * y[y_offset + i]
         moment = y_i * y_i
-        if completed:
-            moment += scale * scale * y[y_at + d + i]
-        h = weight * (scale * scale * theta[at + d + i] + mean_i * mean_i) - r * moment
+        if imputed:
+            moment += scale * scale * y[y_offset + d + i]
+        h = weight * (scale * scale * theta[offset + d + i] + mean_i * mean_i) - r * moment
         total += h * h
     return total
 
 
 @kernel
-def maximise(
-    theta: Vector, at: int, weight: float, d: int, penalty: Vector, frame: Vector, out: Vector, out_at: int
+def m_step(
+    theta: Vector,
+    offset: int,
+    weight: float,
+    d: int,
+    penalty: Vector,
+    standardization: Vector,
+    out: Vector,
+    out_offset: int,
 ) -> None:
     """As for a full covariance, of which the diagonal is kept."""
-    kappa, nu = penalty[MEAN], penalty[COVARIANCE]
+    kappa, nu = penalty[PRIOR_MEAN], penalty[PRIOR_COVARIANCE]
     pull = weight * kappa / (weight + kappa) if kappa > 0.0 else 0.0
     for i in range(d):
-        centre = centre_of(penalty, frame, d, i)
-        off = theta[at + i] - centre
-        spread = scale_of(penalty, frame, d, i)
-        out[out_at + i] = (weight * theta[at + i] + kappa * centre) / (weight + kappa)
-        s = weight * theta[at + d + i] + pull * off * off + nu * spread * spread
-        out[out_at + d + i] = s / (weight + nu)
+        center = prior_center(penalty, standardization, d, i)
+        deviation = theta[offset + i] - center
+        prior_sd = prior_scale(penalty, standardization, d, i)
+        out[out_offset + i] = (weight * theta[offset + i] + kappa * center) / (weight + kappa)
+        s = weight * theta[offset + d + i] + pull * deviation * deviation + nu * prior_sd * prior_sd
+        out[out_offset + d + i] = s / (weight + nu)
 
 
 @kernel
-def place(theta: Vector, at: int, y: Vector, y_at: int, d: int, variances: Vector) -> None:
+def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, variances: Vector) -> None:
     """Mean y, these variances."""
     for i in range(d):
-        theta[at + i] = y[y_at + i]
-        theta[at + d + i] = variances[i]
+        theta[offset + i] = y[y_offset + i]
+        theta[offset + d + i] = variances[i]
 
 
 @kernel
-def spread(theta: Vector, at: int, d: int, variances: Vector, share: float) -> None:
+def add_variances(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
     """The variances."""
     for i in range(d):
-        variances[i] += share * theta[at + d + i]
+        variances[i] += share * theta[offset + d + i]
 
 
 @kernel
-def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> None:
+def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
     """σ² ← (1 − share)·σ² + share·variances."""
     for i in range(d):
-        theta[at + d + i] += share * (variances[i] - theta[at + d + i])
+        theta[offset + d + i] += share * (variances[i] - theta[offset + d + i])
 
 
-DIAGONAL = Component(size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen)
+DIAGONAL_GAUSSIAN = Component(
+    n_parameters,
+    work_size,
+    evaluate,
+    impute,
+    advance,
+    higher_order_norm,
+    m_step,
+    init_at_point,
+    add_variances,
+    regularize,
+)

@@ -8,16 +8,16 @@ from functools import cache
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.models.component import Component
-from holdfast.models.gaussian_diagonal import DIAGONAL
-from holdfast.models.gaussian_full import FULL, SMALLEST_PIVOT, SMALLEST_VARIANCE
-from holdfast.models.mixture import MixtureFunctions, mixture_functions
+from holdfast.models.gaussian_diagonal import DIAGONAL_GAUSSIAN
+from holdfast.models.gaussian_full import FULL_GAUSSIAN, MIN_PIVOT_SHARE, MIN_VARIANCE
+from holdfast.models.mixture import MixtureKernels, make_mixture_kernels
 from holdfast.models.mixture_model import Mixture
 from holdfast.scheme.state import Vector
 
-LOG_UNIT = 0.5 * math.log(2.0 * math.pi)
-COMPONENTS: dict[str, Component] = {"full": FULL, "diagonal": DIAGONAL}
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+COMPONENT_BY_COVARIANCE: dict[str, Component] = {"full": FULL_GAUSSIAN, "diagonal": DIAGONAL_GAUSSIAN}
 
 
 @dataclass(frozen=True)
@@ -42,34 +42,40 @@ class GaussianMixture(Mixture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.covariance not in COMPONENTS:
-            raise BadInputError(f"covariance must be one of {', '.join(COMPONENTS)}, not {self.covariance!r}")
+        if self.covariance not in COMPONENT_BY_COVARIANCE:
+            raise InvalidInputError(
+                f"covariance must be one of {', '.join(COMPONENT_BY_COVARIANCE)}, not {self.covariance!r}"
+            )
 
-    def functions(self, width: int) -> MixtureFunctions:
+    def kernels(self, width: int) -> MixtureKernels:
         """Compiled for this K and d."""
-        smoothed, penalised = self.smoothing > 0.0, self.penalty is not None
-        return _functions(self.covariance, int(self.n_components), width, smoothed, penalised)
+        smoothed, penalized = self.smoothing > 0.0, self.penalty is not None
+        return _gaussian_mixture_kernels(self.covariance, int(self.n_components), width, smoothed, penalized)
 
     def component_covariance(self, parameters: Vector, width: int) -> Vector:
         """As the kernel uses it: positive definite, whatever the data."""
         if self.covariance == "diagonal":
-            return np.diag(np.maximum(parameters[width:], SMALLEST_VARIANCE))
-        return positive_definite(parameters[width:], width)
+            return np.diag(np.maximum(parameters[width:], MIN_VARIANCE))
+        return unpack_positive_definite(parameters[width:], width)
 
 
 @cache
-def _functions(covariance: str, K: int, d: int, smoothed: bool, penalised: bool) -> MixtureFunctions:
-    kind = (COMPONENTS[covariance], K, d, LOG_UNIT, True, smoothed, penalised)
-    return replace(mixture_functions(*kind), whole=mixture_functions(*kind, gaps=False))
+def _gaussian_mixture_kernels(covariance: str, K: int, d: int, smoothed: bool, penalized: bool) -> MixtureKernels:
+    arguments = (COMPONENT_BY_COVARIANCE[covariance], K, d, HALF_LOG_2PI, True, smoothed, penalized)
+    return replace(
+        make_mixture_kernels(*arguments), lane_kernels=make_mixture_kernels(*arguments, handles_missing=False)
+    )
 
 
 @cache
-def bare_mixture(covariance: str, K: int, d: int) -> MixtureFunctions:
+def standardized_mixture_kernels(covariance: str, K: int, d: int) -> MixtureKernels:
     """The functions of a mixture without a frame, whose points come in the coordinates of one that several share."""
-    return mixture_functions(COMPONENTS[covariance], K, d, LOG_UNIT, True, False, False, bare=True)
+    return make_mixture_kernels(
+        COMPONENT_BY_COVARIANCE[covariance], K, d, HALF_LOG_2PI, True, False, False, is_prestandardized=True
+    )
 
 
-def positive_definite(packed: Vector, d: int) -> Vector:
+def unpack_positive_definite(packed: Vector, d: int) -> Vector:
     """The covariance L·D·Lᵀ of a packed lower triangle, its pivots D held at their smallest value.
 
     >>> float(np.linalg.det(positive_definite(np.array([1.0, 1.0, 1.0]), 2))) > 0  # two collinear variables
@@ -81,7 +87,7 @@ def positive_definite(packed: Vector, d: int) -> Vector:
     for i in range(d):
         for j in range(i):
             lower[i, j] = (matrix[i, j] - np.sum(lower[i, :j] * pivots[:j] * lower[j, :j])) / pivots[j]
-        smallest = max(SMALLEST_PIVOT * matrix[i, i], SMALLEST_VARIANCE)
-        pivots[i] = max(matrix[i, i] - np.sum(lower[i, :i] ** 2 * pivots[:i]), smallest)
+        min_pivot = max(MIN_PIVOT_SHARE * matrix[i, i], MIN_VARIANCE)
+        pivots[i] = max(matrix[i, i] - np.sum(lower[i, :i] ** 2 * pivots[:i]), min_pivot)
     result: Vector = (lower * pivots) @ lower.T
     return result

@@ -9,18 +9,18 @@ from typing import ClassVar
 
 from holdfast.models.regression import (
     Regression,
-    descend_gradient,
+    capped_gradient_step,
     linear_predictor,
-    regression_functions,
-    regression_layout,
-    standardised,
+    make_regression_kernels,
+    make_regression_layout,
+    standardize_entry,
 )
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, log
-from holdfast.scheme.functions import Functions
+from holdfast.scheme.elementary import log, maximum
+from holdfast.scheme.functions import ModelKernels
 from holdfast.scheme.state import Vector
 
-SMALLEST_VARIANCE = 1e-18
+MIN_NOISE_VARIANCE = 1e-18
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class LinearRegression(Regression):
     LinearRegression(l2=0.01)
     """
 
-    support: ClassVar[str] = "a target is there, and all numbers are finite"
+    support_description: ClassVar[str] = "a target is there, and all numbers are finite"
 
-    def functions(self, width: int) -> Functions:
+    def kernels(self, width: int) -> ModelKernels:
         """Compiled for this number of features."""
-        return _functions(width - 1)
+        return _linear_regression_kernels(width - 1)
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
         """The residual is one Gaussian number, however many features there are."""
@@ -46,34 +46,34 @@ class LinearRegression(Regression):
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """The expected target for each row."""
-        view = regression_layout(features.shape[1]).view
-        return view(theta, "reference")[-1] + view(theta, "scale")[-1] * self.predictor(theta, features)
+        view = make_regression_layout(features.shape[1]).view
+        return view(theta, "reference")[-1] + view(theta, "scale")[-1] * self.predict_standardized(theta, features)
 
 
 @cache
-def _functions(p: int) -> Functions:
-    variance = regression_layout(p).size - 1
+def _linear_regression_kernels(p: int) -> ModelKernels:
+    variance = make_regression_layout(p).size - 1
     residual = p + 1
-    log_unit = 0.5 * math.log(2.0 * math.pi)
+    log_normalizer = 0.5 * math.log(2.0 * math.pi)
 
     @kernel
     def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        e = standardised(y, p, theta, p) - linear_predictor(theta, y, work, p)
+        e = standardize_entry(y, p, theta, p) - linear_predictor(theta, y, work, p)
         work[residual] = e
-        v = at_least(theta[variance], SMALLEST_VARIANCE)
-        return 0.5 * e * e / v + 0.5 * log(v) + log(theta[2 * p + 1]) + log_unit
+        v = maximum(theta[variance], MIN_NOISE_VARIANCE)
+        return 0.5 * e * e / v + 0.5 * log(v) + log(theta[2 * p + 1]) + log_normalizer
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
-        return work[residual] * work[residual] / at_least(theta[variance], SMALLEST_VARIANCE)
+        return work[residual] * work[residual] / maximum(theta[variance], MIN_NOISE_VARIANCE)
 
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
-        descend_gradient(theta, hyper, work, p, rho, 1.0)
+        capped_gradient_step(theta, hyper, work, p, rho, 1.0)
         theta[variance] += rho * (work[residual] * work[residual] - theta[variance])
 
     @kernel
-    def valid(y: Vector) -> bool:
+    def is_valid(y: Vector) -> bool:
         return not math.isnan(y[p])
 
-    return regression_functions(p, evaluate, whitened, advance, valid, scaled_target=True)
+    return make_regression_kernels(p, evaluate, whitened, advance, is_valid, scaled_target=True)

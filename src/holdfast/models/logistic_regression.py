@@ -11,13 +11,13 @@ import numpy as np
 
 from holdfast.models.regression import (
     Regression,
-    descend_gradient,
+    capped_gradient_step,
     linear_predictor,
-    regression_functions,
+    make_regression_kernels,
 )
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.elementary import exp, log
-from holdfast.scheme.functions import Functions
+from holdfast.scheme.functions import ModelKernels
 from holdfast.scheme.state import Vector
 
 
@@ -32,11 +32,11 @@ class LogisticRegression(Regression):
     LogisticRegression(l2=0.01)
     """
 
-    support: ClassVar[str] = "a target is 0 or 1, and features are finite"
+    support_description: ClassVar[str] = "a target is 0 or 1, and features are finite"
 
-    def functions(self, width: int) -> Functions:
+    def kernels(self, width: int) -> ModelKernels:
         """Compiled for this number of features."""
-        return _functions(width - 1)
+        return _logistic_regression_kernels(width - 1)
 
     def gamma_for_rate(self, rate: float, width: int) -> float:
         """The γ beyond which the model gave the label a smaller probability than this."""
@@ -44,12 +44,12 @@ class LogisticRegression(Regression):
 
     def predict(self, theta: Vector, features: Vector) -> Vector:
         """The probability of 1 for each row."""
-        result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predictor(theta, features), -700.0, 700.0)))
+        result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predict_standardized(theta, features), -700.0, 700.0)))
         return result
 
 
 @cache
-def _functions(p: int) -> Functions:
+def _logistic_regression_kernels(p: int) -> ModelKernels:
     residual, odds = p + 1, p + 2
 
     @kernel
@@ -57,11 +57,13 @@ def _functions(p: int) -> Functions:
         """log(1 + exp(−z)), z the linear predictor with the sign of the label."""
         z = linear_predictor(theta, y, work, p)
         z = z if y[p] > 0.5 else -z
-        small = exp(-abs(z))
-        wrong = small / (1.0 + small) if z > 0.0 else 1.0 / (1.0 + small)  # the probability of the other label
-        work[residual] = wrong if y[p] > 0.5 else -wrong
+        exp_neg_margin = exp(-abs(z))
+        error_probability = (
+            exp_neg_margin / (1.0 + exp_neg_margin) if z > 0.0 else 1.0 / (1.0 + exp_neg_margin)
+        )  # the probability of the other label
+        work[residual] = error_probability if y[p] > 0.5 else -error_probability
         work[odds] = exp(-z)
-        return log(1.0 + small) + (0.0 if z > 0.0 else -z)
+        return log(1.0 + exp_neg_margin) + (0.0 if z > 0.0 else -z)
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
@@ -70,10 +72,10 @@ def _functions(p: int) -> Functions:
 
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
-        descend_gradient(theta, hyper, work, p, rho, 0.25)
+        capped_gradient_step(theta, hyper, work, p, rho, 0.25)
 
     @kernel
-    def valid(y: Vector) -> bool:
+    def is_valid(y: Vector) -> bool:
         return y[p] == 0.0 or y[p] == 1.0
 
-    return regression_functions(p, evaluate, whitened, advance, valid, scaled_target=False)
+    return make_regression_kernels(p, evaluate, whitened, advance, is_valid, scaled_target=False)

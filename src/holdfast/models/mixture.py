@@ -16,56 +16,68 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.models.component import Component
-from holdfast.models.frame import limited
-from holdfast.models.mixture_start import start_mixtures
-from holdfast.models.penalty import WEIGHT
+from holdfast.models.frame import clip_coordinate
+from holdfast.models.mixture_start import init_mixtures
+from holdfast.models.penalty import PRIOR_WEIGHT
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import NOTHING, at_least, at_most, exp, fma, log
-from holdfast.scheme.functions import Functions, any_point
-from holdfast.scheme.lanes import any_of, where
+from holdfast.scheme.elementary import NEGATIVE_ZERO, exp, fma, log, maximum, minimum
+from holdfast.scheme.functions import ModelKernels, accept_all
+from holdfast.scheme.lanes import any_lane, select
 from holdfast.scheme.state import Layout, Vector
 
-SMALLEST_WEIGHT = 1e-10
+MIN_WEIGHT = 1e-10
 
 # hyper = [ smoothing | penalty … ]
-SMOOTHING, PENALTY = 0, 1
+HYPER_SMOOTHING, HYPER_PENALTY = 0, 1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MixtureFunctions(Functions):
+class MixtureKernels(ModelKernels):
     """Algorithm 1's functions for a mixture, and its M-step."""
 
-    weigh: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
-    log_share: float
+    compute_densities: Callable[[Vector, Vector, Vector, Vector, bool], tuple[float, float]]
+    log_coefficient: float
     """`evaluate` but for a logarithm: (theta, y, hyper, work, missing) → (a, b) with −log f = a − log_share·log b."""
 
-    maximise: Callable[[Vector, Vector, Vector], None]
+    m_step: Callable[[Vector, Vector, Vector], None]
     """(theta, hyper, out): the parameters θ̄(ŝ) under the penalty, laid out in `out` as theta is."""
 
-    precision_at: int
-    factor_at: int
-    distance_at: int
+    precision_offset: int
+    factor_offset: int
+    distance_offset: int
     """Where `evaluate` leaves 1/|Σ| = precision·exp(2·factor) and q of each component in `work`."""
 
 
-def mixture_layout(component: Component, K: int, d: int, bare: bool = False) -> Layout:
+def make_mixture_layout(component: Component, K: int, d: int, is_prestandardized: bool = False) -> Layout:
     """The fields of theta."""
-    frame = {"reference": (d,), "scale": (d,), "inverse_scale": (d,), "log_unit": (1,), "starved": (1,)}
-    return Layout({**({} if bare else frame), "weights": (K,), "components": (K, component.size(d))})
+    standardization_fields = {
+        "reference": (d,),
+        "scale": (d,),
+        "inverse_scale": (d,),
+        "log_unit": (1,),
+        "starved": (1,),
+    }
+    return Layout(
+        {
+            **({} if is_prestandardized else standardization_fields),
+            "weights": (K,),
+            "components": (K, component.n_parameters(d)),
+        }
+    )
 
 
-def mixture_functions(
+def make_mixture_kernels(
     component: Component,
     K: int,
     d: int,
-    log_unit: float,
-    framed: bool,
+    log_normalizer: float,
+    is_standardized: bool,
     smoothed: bool,
-    penalised: bool,
-    valid: Callable[[Vector], bool] = any_point,
-    bare: bool = False,
-    gaps: bool = True,
-) -> MixtureFunctions:
+    penalized: bool,
+    is_valid: Callable[[Vector], bool] = accept_all,
+    is_prestandardized: bool = False,
+    handles_missing: bool = True,
+) -> MixtureKernels:
     """Algorithm 1's functions for a mixture of K such components in d dimensions.
 
     log_unit: what a variable adds to −log f besides its scale (½·log 2π for a Gaussian).
@@ -73,11 +85,13 @@ def mixture_functions(
     bare: points come in the coordinates of a frame, and −log f is told in them; norms but the whitened one have no use.
     gaps: whether points may miss coordinates; without, what is compiled also serves lanes (`scheme.lanes`).
     """
-    layout = mixture_layout(component, K, d, bare)
-    size = component.size(d)
-    frame = ("reference", "scale", "inverse_scale", "log_unit", "starved")
-    reference, scale, inverse_scale, logs, starved = (-1 if bare else layout.at(name) for name in frame)
-    weights, components = layout.at("weights"), layout.at("components")
+    layout = make_mixture_layout(component, K, d, is_prestandardized)
+    size = component.n_parameters(d)
+    standardization_names = ("reference", "scale", "inverse_scale", "log_unit", "starved")
+    reference, scale, inverse_scale, log_normalizer_offset, starved = (
+        -1 if is_prestandardized else layout.offset(name) for name in standardization_names
+    )
+    weights, components = layout.offset("weights"), layout.offset("components")
     # The working area.
     point = 0  # the point in the frame's coordinates
     share = d  # weight times density of each component, unnormalised …
@@ -87,69 +101,77 @@ def mixture_functions(
     exponent = distance + K
     precision = exponent + K
     factor = precision + K  # what the exponent has besides −q/2
-    completed = factor + K  # the point as each component completes it, where coordinates are missing
-    parameters = completed + K * size  # the M-step's result, where there is a penalty
+    imputed = factor + K  # the point as each component completes it, where coordinates are missing
+    parameters = imputed + K * size  # the M-step's result, where there is a penalty
     scratch = parameters + components + K * size
-    work_size = scratch + component.work(d)
+    work_size = scratch + component.work_size(d)
 
-    component_evaluate, component_complete = component.evaluate, component.complete
-    component_advance, component_maximise = component.advance, component.maximise
-    further_statistics, elliptical = component.further_statistics, component.elliptical
-    log_share = 0.5 if K == 1 else 1.0
+    component_evaluate, component_impute = component.evaluate, component.impute
+    component_advance, component_m_step = component.advance, component.m_step
+    higher_order_norm, elliptical = component.higher_order_norm, component.elliptical
+    log_coefficient = 0.5 if K == 1 else 1.0
 
     @kernel
-    def maximise(theta: Vector, hyper: Vector, out: Vector) -> None:
-        penalty = hyper[PENALTY:]
-        a = penalty[WEIGHT]
+    def m_step(theta: Vector, hyper: Vector, out: Vector) -> None:
+        penalty = hyper[HYPER_PENALTY:]
+        a = penalty[PRIOR_WEIGHT]
         for k in range(K):
-            w, at = theta[weights + k], components + k * size
+            w, offset = theta[weights + k], components + k * size
             out[weights + k] = (w + a) / (1.0 + K * a)
-            component_maximise(theta, at, w, d, penalty, theta, out, at)
+            component_m_step(theta, offset, w, d, penalty, theta, out, offset)
 
     @kernel
-    def weigh(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
+    def compute_densities(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> tuple[float, float]:
         """Of f(y; θ̄(ŝ)); leaves shares and distances in `work`: the responsibilities r are share/total."""
-        unit = d * log_unit if bare else theta[logs]
+        log_normalizer_sum = d * log_normalizer if is_prestandardized else theta[log_normalizer_offset]
         for i in range(d):
-            work[point + i] = y[i] if bare else limited((y[i] - theta[reference + i]) * theta[inverse_scale + i])
-            if gaps and missing and math.isnan(y[i]):
+            work[point + i] = (
+                y[i]
+                if is_prestandardized
+                else clip_coordinate((y[i] - theta[reference + i]) * theta[inverse_scale + i])
+            )
+            if handles_missing and missing and math.isnan(y[i]):
                 work[point + i] = math.nan
-                unit -= log_unit if bare else log(theta[scale + i]) + log_unit
+                log_normalizer_sum -= log_normalizer if is_prestandardized else log(theta[scale + i]) + log_normalizer
         source = theta
-        if penalised:
+        if penalized:
             source = work[parameters:]
-            maximise(theta, hyper, source)
-        best = 0.0
+            m_step(theta, hyper, source)
+        max_exponent = 0.0
         for k in range(K):
-            at = components + k * size
-            if gaps and d > 1 and missing:
-                e, p, q = component_complete(source, at, work, point, d, work, scratch, work, completed + k * size)
+            offset = components + k * size
+            if handles_missing and d > 1 and missing:
+                e, p, q = component_impute(source, offset, work, point, d, work, scratch, work, imputed + k * size)
             else:
-                e, p, q = component_evaluate(source, at, work, point, d, work, scratch)
+                e, p, q = component_evaluate(source, offset, work, point, d, work, scratch)
             work[factor + k] = e
             e = e - 0.5 * q if elliptical else e
             work[exponent + k], work[precision + k], work[distance + k] = e, p, q
-            best = e if k == 0 else at_least(e, best)
+            max_exponent = e if k == 0 else maximum(e, max_exponent)
         if K == 1:  # there is nothing to share
             work[share] = work[total] = work[inverse] = 1.0
-            return unit - best, work[precision]
-        sum_of_shares = NOTHING
+            return log_normalizer_sum - max_exponent, work[precision]
+        sum_of_shares = NEGATIVE_ZERO
         # Of two, one is the best: exp(0) = 1.
-        behind = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
+        runner_up = exp(-abs(work[exponent] - work[exponent + 1])) if K == 2 else 0.0
         for k in range(K):
-            relative = where(work[exponent + k] < best, behind, 1.0) if K == 2 else exp(work[exponent + k] - best)
+            relative = (
+                select(work[exponent + k] < max_exponent, runner_up, 1.0)
+                if K == 2
+                else exp(work[exponent + k] - max_exponent)
+            )
             s = source[weights + k] * math.sqrt(work[precision + k]) * relative
             work[share + k] = s
             sum_of_shares += s
         work[total] = sum_of_shares
         work[inverse] = 1.0 / sum_of_shares
-        return unit - best, sum_of_shares
+        return log_normalizer_sum - max_exponent, sum_of_shares
 
     @kernel
     def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
         """−log f(y; θ̄(ŝ)); leaves in `work` what `weigh` does."""
-        rest, of_log = weigh(theta, y, hyper, work, missing)
-        return rest - log_share * log(of_log)
+        linear_term, log_argument = compute_densities(theta, y, hyper, work, missing)
+        return linear_term - log_coefficient * log(log_argument)
 
     @kernel
     def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
@@ -167,10 +189,10 @@ def mixture_functions(
         result = 0.0
         for k in range(K):
             w, r = theta[weights + k], work[share + k] * work[inverse]
-            at = completed + k * size if missing else point
+            offset = imputed + k * size if missing else point
             for i in range(d):
                 h = w * (theta[reference + i] + theta[scale + i] * theta[components + k * size + i])
-                h -= r * (theta[reference + i] + theta[scale + i] * work[at + i])
+                h -= r * (theta[reference + i] + theta[scale + i] * work[offset + i])
                 result += h * h
         return result
 
@@ -180,71 +202,71 @@ def mixture_functions(
         result = mean(theta, y, hyper, work, missing)
         for k in range(K):
             w, r = theta[weights + k], work[share + k] * work[inverse]
-            at = completed + k * size if missing else point
+            offset = imputed + k * size if missing else point
             result += (w - r) * (w - r)
-            result += further_statistics(theta, components + k * size, w, r, work, at, d, theta, missing)
+            result += higher_order_norm(theta, components + k * size, w, r, work, offset, d, theta, missing)
         return result
 
     @kernel
     def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
         """ŝ ← ŝ − ρ(ŝ − s̄(y)), in the centred form: component k moves by the share a = ρr/s1' towards the point."""
         if K == 1:
-            component_advance(theta, components, work, completed if missing else point, d, rho, missing)
+            component_advance(theta, components, work, imputed if missing else point, d, rho, missing)
             return
         sum_of_shares = work[total]
         for k in range(K):
             s = work[share + k]
             if smoothed:  # SDEM: r ← (1 − αρ)r + αρ/K
-                flat = at_most(hyper[SMOOTHING] * rho, 1.0)
-                s = (1.0 - flat) * s + flat * sum_of_shares / K
+                uniform_share = minimum(hyper[HYPER_SMOOTHING] * rho, 1.0)
+                s = (1.0 - uniform_share) * s + uniform_share * sum_of_shares / K
             gain = rho * s
             w = fma((1.0 - rho) * theta[weights + k], sum_of_shares, gain)
             a = gain / w
             w *= work[inverse]
-            if any_of(w < SMALLEST_WEIGHT):
-                if not bare:
-                    theta[starved] += where(w < SMALLEST_WEIGHT, 1.0, 0.0)
-                w = at_least(w, SMALLEST_WEIGHT)
+            if any_lane(w < MIN_WEIGHT):
+                if not is_prestandardized:
+                    theta[starved] += select(w < MIN_WEIGHT, 1.0, 0.0)
+                w = maximum(w, MIN_WEIGHT)
             theta[weights + k] = w
-            at = completed + k * size if missing else point
-            component_advance(theta, components + k * size, work, at, d, a, missing)
+            offset = imputed + k * size if missing else point
+            component_advance(theta, components + k * size, work, offset, d, a, missing)
 
     @kernel
     def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
         """The means, in the units of the data."""
         source = theta
-        if penalised:
+        if penalized:
             source = work[parameters:]
-            maximise(theta, hyper, source)
+            m_step(theta, hyper, source)
         for k in range(K):
             for i in range(d):
                 out[k * d + i] = theta[reference + i] + theta[scale + i] * source[components + k * size + i]
 
-    def start_many(points: Vector, thetas: Vector, hyper: Vector, seed: int) -> None:
-        start_mixtures(component, layout, points, thetas, log_unit, framed, seed)
+    def init_batch(points: Vector, thetas: Vector, hyper: Vector, seed: int) -> None:
+        init_mixtures(component, layout, points, thetas, log_normalizer, is_standardized, seed)
 
-    def start(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
-        start_many(points[None], theta[None], hyper, seed)
+    def init(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
+        init_batch(points[None], theta[None], hyper, seed)
 
-    return MixtureFunctions(
+    return MixtureKernels(
         layout=layout,
         width=d,
         work_size=work_size,
         evaluate=evaluate,
         norms={"whitened": whitened, "mean": mean, "full": full},
         advance=advance,
-        start=start,
-        start_many=start_many,
-        valid=valid,
+        init=init,
+        init_batch=init_batch,
+        is_valid=is_valid,
         estimate=estimate,
         estimate_shape=(K, d),
-        handles_missing=gaps,
-        trouble_at=starved,
-        fixed=0 if bare else starved,
-        weigh=weigh,
-        log_share=log_share,
-        maximise=maximise,
-        precision_at=precision,
-        factor_at=factor,
-        distance_at=distance,
+        handles_missing=handles_missing,
+        health_index=starved,
+        n_fixed=0 if is_prestandardized else starved,
+        compute_densities=compute_densities,
+        log_coefficient=log_coefficient,
+        m_step=m_step,
+        precision_offset=precision,
+        factor_offset=factor,
+        distance_offset=distance,
     )

@@ -8,17 +8,17 @@ from math import isnan
 
 import numpy as np
 
-from holdfast.checks import as_floats, require
-from holdfast.errors import BadInputError
+from holdfast.checks import check_floats, check_positive
+from holdfast.errors import InvalidInputError
 from holdfast.scheme.compiling import kernel
 from holdfast.scheme.state import Vector
 
 # Where each number stands in the penalty's vector.
-WEIGHT, MEAN, COVARIANCE, CENTRE = 0, 1, 2, 3
+PRIOR_WEIGHT, PRIOR_MEAN, PRIOR_COVARIANCE, PRIOR_CENTER = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Penalty:
+class ConjugatePrior:
     """Strengths of a conjugate prior, in units of the stream's own memory: 1 weighs as much as all that is remembered.
 
     weight: draws the weights towards equality, w = (s1 + weight)/(1 + K·weight).
@@ -33,40 +33,44 @@ class Penalty:
     weight: float = 0.0
     mean: float = 0.0
     covariance: float = 0.0
-    centre: float | Sequence[float] | None = None
+    center: float | Sequence[float] | None = None
     scale: float | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("weight", "mean", "covariance"):
-            require(f"a penalty's {name}", getattr(self, name), zero=True)
-        for value in () if self.scale is None else np.atleast_1d(as_floats("a penalty's scale", self.scale)):
-            require("a penalty's scale", value)
-        if self.centre is not None and not np.isfinite(as_floats("a penalty's centre", self.centre)).all():
-            raise BadInputError(f"a penalty's centre must be finite, got {self.centre!r}")
+            check_positive(f"a penalty's {name}", getattr(self, name), allow_zero=True)
+        for value in () if self.scale is None else np.atleast_1d(check_floats("a penalty's scale", self.scale)):
+            check_positive("a penalty's scale", value)
+        if self.center is not None and not np.isfinite(check_floats("a penalty's centre", self.center)).all():
+            raise InvalidInputError(f"a penalty's centre must be finite, got {self.center!r}")
 
-    def vector(self, d: int) -> Vector:
+    def to_vector(self, d: int) -> Vector:
         """[weight, mean, covariance, centre (d), scale (d)]; NaN where the first points decide."""
         return np.concatenate(
-            [[self.weight, self.mean, self.covariance], _spread(self.centre, d), _spread(self.scale, d)]
+            [
+                [self.weight, self.mean, self.covariance],
+                _broadcast_to_variables(self.center, d),
+                _broadcast_to_variables(self.scale, d),
+            ]
         )
 
 
-def _spread(value: float | Sequence[float] | None, d: int) -> Vector:
+def _broadcast_to_variables(value: float | Sequence[float] | None, d: int) -> Vector:
     array = np.atleast_1d(np.asarray(np.nan if value is None else value, dtype=float))
     if array.shape not in ((1,), (d,)):
-        raise BadInputError(f"a penalty needs one number or {d} (one a variable), not shape {array.shape}")
+        raise InvalidInputError(f"a penalty needs one number or {d} (one a variable), not shape {array.shape}")
     return np.broadcast_to(array, (d,))
 
 
 @kernel
-def centre_of(penalty: Vector, frame: Vector, d: int, i: int) -> float:
+def prior_center(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
     """The centre of variable i in the frame's coordinates: by default the frame's own centre."""
-    centre = penalty[CENTRE + i]
-    return 0.0 if isnan(centre) else (centre - frame[i]) / frame[d + i]
+    center = penalty[PRIOR_CENTER + i]
+    return 0.0 if isnan(center) else (center - standardization[i]) / standardization[d + i]
 
 
 @kernel
-def scale_of(penalty: Vector, frame: Vector, d: int, i: int) -> float:
+def prior_scale(penalty: Vector, standardization: Vector, d: int, i: int) -> float:
     """The scale of variable i in the frame's coordinates: by default the frame's own scale."""
-    scale = penalty[CENTRE + d + i]
-    return 1.0 if isnan(scale) else scale / frame[d + i]
+    scale = penalty[PRIOR_CENTER + d + i]
+    return 1.0 if isnan(scale) else scale / standardization[d + i]

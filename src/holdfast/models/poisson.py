@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 
 from holdfast.models.component import Component
-from holdfast.models.penalty import MEAN, centre_of
+from holdfast.models.penalty import PRIOR_MEAN, prior_center
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_least, log
+from holdfast.scheme.elementary import log, maximum
 from holdfast.scheme.state import Vector
 
-SMALLEST_RATE = 1e-6  # one event in a million counts: an event where none has been seen is rare, not impossible
+MIN_RATE = 1e-6  # one event in a million counts: an event where none has been seen is rare, not impossible
 
 
-def size(d: int) -> int:
+def n_parameters(d: int) -> int:
     """The rates."""
     return d
 
 
-def work(d: int) -> int:
+def work_size(d: int) -> int:
     """None."""
     return 0
 
 
 @kernel
-def valid(y: Vector) -> bool:
+def is_count_vector(y: Vector) -> bool:
     """Counts are whole numbers from 0 on."""
     for value in y:  # noqa: SIM110  (Numba inlines a loop, not a generator)
         if value < 0.0 or value % 1.0 > 0.0:  # NaN, a missing count, is neither
@@ -47,98 +47,115 @@ def squared_distance(count: float, rate: float) -> float:
 
 @kernel
 def evaluate(
-    theta: Vector, at: int, y: Vector, y_at: int, d: int, work: Vector, work_at: int
+    theta: Vector, offset: int, y: Vector, y_offset: int, d: int, work: Vector, work_offset: int
 ) -> tuple[float, float, float]:
     """The log-probability is the exponent."""
     exponent, q = 0.0, 0.0
     for i in range(d):
-        rate = at_least(theta[at + i], SMALLEST_RATE)
-        exponent += log_probability(y[y_at + i], rate)
-        q += squared_distance(y[y_at + i], rate)
+        rate = maximum(theta[offset + i], MIN_RATE)
+        exponent += log_probability(y[y_offset + i], rate)
+        q += squared_distance(y[y_offset + i], rate)
     return exponent, 1.0, q
 
 
 @kernel
-def complete(
+def impute(
     theta: Vector,
-    at: int,
+    offset: int,
     y: Vector,
-    y_at: int,
+    y_offset: int,
     d: int,
     work: Vector,
-    work_at: int,
-    completed: Vector,
-    completed_at: int,
+    work_offset: int,
+    imputed: Vector,
+    imputed_offset: int,
 ) -> tuple[float, float, float]:
     """A missing count is expected at its rate."""
     exponent, q = 0.0, 0.0
     for i in range(d):
-        count = y[y_at + i]
-        rate = at_least(theta[at + i], SMALLEST_RATE)
+        count = y[y_offset + i]
+        rate = maximum(theta[offset + i], MIN_RATE)
         if math.isnan(count):
-            completed[completed_at + i] = theta[at + i]
+            imputed[imputed_offset + i] = theta[offset + i]
         else:
-            completed[completed_at + i] = count
+            imputed[imputed_offset + i] = count
             exponent += log_probability(count, rate)
             q += squared_distance(count, rate)
     return exponent, 1.0, q
 
 
 @kernel
-def advance(theta: Vector, at: int, y: Vector, y_at: int, d: int, a: float, completed: bool) -> None:
+def advance(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, a: float, imputed: bool) -> None:
     """λ ← λ + a(y − λ)."""
     for i in range(d):
-        theta[at + i] += a * (y[y_at + i] - theta[at + i])
+        theta[offset + i] += a * (y[y_offset + i] - theta[offset + i])
 
 
 @kernel
-def further_statistics(
+def higher_order_norm(
     theta: Vector,
-    at: int,
+    offset: int,
     weight: float,
     r: float,
     y: Vector,
-    y_at: int,
+    y_offset: int,
     d: int,
-    frame: Vector,
-    completed: bool,
+    standardization: Vector,
+    imputed: bool,
 ) -> float:
     """None beyond weight and mean."""
     return 0.0
 
 
 @kernel
-def maximise(
-    theta: Vector, at: int, weight: float, d: int, penalty: Vector, frame: Vector, out: Vector, out_at: int
+def m_step(
+    theta: Vector,
+    offset: int,
+    weight: float,
+    d: int,
+    penalty: Vector,
+    standardization: Vector,
+    out: Vector,
+    out_offset: int,
 ) -> None:
     """λ = (s1·m + κc)/(s1 + κ)."""
-    kappa = penalty[MEAN]
+    kappa = penalty[PRIOR_MEAN]
     for i in range(d):
-        centre = centre_of(penalty, frame, d, i)
-        out[out_at + i] = (weight * theta[at + i] + kappa * centre) / (weight + kappa)
+        center = prior_center(penalty, standardization, d, i)
+        out[out_offset + i] = (weight * theta[offset + i] + kappa * center) / (weight + kappa)
 
 
 @kernel
-def place(theta: Vector, at: int, y: Vector, y_at: int, d: int, variances: Vector) -> None:
+def init_at_point(theta: Vector, offset: int, y: Vector, y_offset: int, d: int, variances: Vector) -> None:
     """Rates at the counts, half an event up: a zero would be certain of zeros."""
     for i in range(d):
-        theta[at + i] = y[y_at + i] + 0.5
+        theta[offset + i] = y[y_offset + i] + 0.5
 
 
 @kernel
-def spread(theta: Vector, at: int, d: int, variances: Vector, share: float) -> None:
+def add_variances(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
     """The variance of a Poisson distribution is its rate."""
     for i in range(d):
-        variances[i] += share * theta[at + i]
+        variances[i] += share * theta[offset + i]
 
 
 @kernel
-def widen(theta: Vector, at: int, d: int, variances: Vector, share: float) -> None:
+def regularize(theta: Vector, offset: int, d: int, variances: Vector, share: float) -> None:
     """Keeps the rates away from zero: the fewer points they rest on (the larger the share), the further."""
     for i in range(d):
-        theta[at + i] = at_least(theta[at + i], 0.5 * share)
+        theta[offset + i] = maximum(theta[offset + i], 0.5 * share)
 
 
-POISSON = Component(
-    size, work, evaluate, complete, advance, further_statistics, maximise, place, spread, widen, elliptical=False
+POISSON_PRODUCT = Component(
+    n_parameters,
+    work_size,
+    evaluate,
+    impute,
+    advance,
+    higher_order_norm,
+    m_step,
+    init_at_point,
+    add_variances,
+    regularize,
+    elliptical=False,
 )

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.models import poisson
-from holdfast.models.mixture import MixtureFunctions, mixture_functions
+from holdfast.models.mixture import MixtureKernels, make_mixture_kernels
 from holdfast.models.mixture_model import Mixture
 from holdfast.scheme.state import Vector
 
@@ -27,22 +27,22 @@ class PoissonMixture(Mixture):
     2
     """
 
-    support: ClassVar[str] = "counts are whole numbers from 0 on, not all of a point missing"
+    support_description: ClassVar[str] = "counts are whole numbers from 0 on, not all of a point missing"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.penalty is not None and self.penalty.mean > 0.0 and self.penalty.centre is None:
-            raise BadInputError("a penalty on the rates needs a centre to draw them to: Penalty(mean=…, centre=…)")
+        if self.penalty is not None and self.penalty.mean > 0.0 and self.penalty.center is None:
+            raise InvalidInputError("a penalty on the rates needs a centre to draw them to: Penalty(mean=…, centre=…)")
 
-    def functions(self, width: int) -> MixtureFunctions:
+    def kernels(self, width: int) -> MixtureKernels:
         """Compiled for this K and d."""
-        return _functions(int(self.n_components), width, self.smoothing > 0.0, self.penalty is not None)
+        return _poisson_mixture_kernels(int(self.n_components), width, self.smoothing > 0.0, self.penalty is not None)
 
     def component_covariance(self, parameters: Vector, width: int) -> Vector:
         """The rates, on the diagonal."""
-        return np.diag(np.maximum(parameters, poisson.SMALLEST_RATE))
+        return np.diag(np.maximum(parameters, poisson.MIN_RATE))
 
 
 @cache
-def _functions(K: int, d: int, smoothed: bool, penalised: bool) -> MixtureFunctions:
-    return mixture_functions(poisson.POISSON, K, d, 0.0, False, smoothed, penalised, poisson.valid)
+def _poisson_mixture_kernels(K: int, d: int, smoothed: bool, penalized: bool) -> MixtureKernels:
+    return make_mixture_kernels(poisson.POISSON_PRODUCT, K, d, 0.0, False, smoothed, penalized, poisson.is_count_vector)

@@ -7,38 +7,38 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.models.component import Component
-from holdfast.models.trusting import Flags
+from holdfast.models.trusting import BoolArray
 from holdfast.scheme.state import Vector
 
-SEEDINGS = 20  # of a mixture
+N_RANDOM_SEEDINGS = 20  # of a mixture
 
 
-class Room(NamedTuple):
+class EMWorkspace(NamedTuple):
     """Scratch for n points in d dimensions and K components; made once for as many streams as there are."""
 
-    places: Vector
+    seed_points: Vector
     """(seedings, K, d): where the components begin."""
 
     fit: Vector
-    before: Vector
+    previous_fit: Vector
     """[ weights | components ], and the same a round before."""
 
-    kept: Flags
+    retained: BoolArray
     """(n,): which of the points are kept in a round."""
 
     values: Vector
     """(n,): what is being put in order."""
 
-    likelihood: Vector
+    log_likelihood: Vector
     """(n,): its logarithm."""
 
-    shares: Vector
+    responsibilities: Vector
     """(n, K): responsibilities."""
 
-    heights: Vector
+    peak_densities: Vector
     """(K,): the densities at the centres, times the weights."""
 
-    completed: Vector
+    imputed: Vector
     """(n·K·size): each point as each component completes it."""
 
     variances: Vector
@@ -48,11 +48,11 @@ class Room(NamedTuple):
     """What a component needs."""
 
 
-def room_for(component: Component, n: int, K: int, d: int) -> Room:
+def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
     """Of the sizes needed."""
-    size = component.size(d)
-    return Room(
-        np.empty((SEEDINGS + d, K, d)),
+    size = component.n_parameters(d)
+    return EMWorkspace(
+        np.empty((N_RANDOM_SEEDINGS + d, K, d)),
         np.empty(K + K * size),
         np.empty(K + K * size),
         np.empty(n, np.bool_),
@@ -62,5 +62,5 @@ def room_for(component: Component, n: int, K: int, d: int) -> Room:
         np.empty(K),
         np.empty(n * K * size),
         np.empty(d),
-        np.empty(component.work(d) + 1),
+        np.empty(component.work_size(d) + 1),
     )

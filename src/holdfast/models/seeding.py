@@ -10,70 +10,78 @@ from typing import Any
 import numpy as np
 
 from holdfast.models.frame import median
-from holdfast.models.room import SEEDINGS, Room
-from holdfast.models.trusting import Flags
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
-from holdfast.scheme.sorting import quantile_of_sorted, sort_any
+from holdfast.models.room import N_RANDOM_SEEDINGS, EMWorkspace
+from holdfast.models.trusting import BoolArray
+from holdfast.scheme.compiling import jit_entry_point, kernel, source_fingerprint
+from holdfast.scheme.sorting import quantile_of_sorted, shell_sort
 from holdfast.scheme.state import Vector
 
-FEW_POINTS = 10  # for each component: with so few, some coordinate always seems to tell groups apart
+MIN_POINTS_PER_COMPONENT = 10  # for each component: with so few, some coordinate always seems to tell groups apart
 
 
 @lru_cache(maxsize=64)
-def random_draws(K: int, seed: int) -> Vector:
+def draw_random_numbers(K: int, seed: int) -> Vector:
     """(seedings, K, 2): random numbers from 0 to 1. Whoever starts many streams starts them all with the same ones."""
-    return np.random.default_rng(seed).random((SEEDINGS if K > 1 else 1, K, 2))
+    return np.random.default_rng(seed).random((N_RANDOM_SEEDINGS if K > 1 else 1, K, 2))
 
 
 @kernel
-def draw(fit: Vector, k: int, aim: float, points: Vector, near: Flags, K: int, size: int, room: Room) -> int:
+def draw_seed(
+    fit: Vector, k: int, uniform: float, points: Vector, trusted: BoolArray, K: int, size: int, workspace: EMWorkspace
+) -> int:
     """A point for component k to begin at, drawn with a probability that grows with the squared distance from the
     components before, up to the median: the farthest point, most likely an outlier, is no more likely than the next
     ones. aim: a random number from 0 to 1."""
     n, d = points.shape
-    chances, values, most, mass, drawn = room.likelihood, room.values, 1.0, 0.0, 0
+    draw_weights, values, max_weight, total_weight, drawn_index = (
+        workspace.log_likelihood,
+        workspace.values,
+        1.0,
+        0.0,
+        0,
+    )
     for t in range(n):
-        chances[t] = 1.0 if k == 0 else math.inf
+        draw_weights[t] = 1.0 if k == 0 else math.inf
         for other in range(k):
-            gap = 0.0
+            squared_distance = 0.0
             for i in range(d):
-                off = points[t, i] - fit[K + other * size + i]
-                gap += off * off
-            chances[t] = gap if gap < chances[t] else chances[t]
-        values[t] = chances[t]
+                difference = points[t, i] - fit[K + other * size + i]
+                squared_distance += difference * difference
+            draw_weights[t] = squared_distance if squared_distance < draw_weights[t] else draw_weights[t]
+        values[t] = draw_weights[t]
     if k > 0:
-        sort_any(values, n)
-        most = values[(n - 1) // 2]
+        shell_sort(values, n)
+        max_weight = values[(n - 1) // 2]
     for t in range(n):
-        chances[t] = most if most < chances[t] else chances[t]
-        chances[t] = chances[t] if near[t] else 0.0
-        mass += chances[t]
-    aim *= mass
+        draw_weights[t] = max_weight if max_weight < draw_weights[t] else draw_weights[t]
+        draw_weights[t] = draw_weights[t] if trusted[t] else 0.0
+        total_weight += draw_weights[t]
+    uniform *= total_weight
     for t in range(n):
-        if near[t] and (aim >= 0.0 or mass == 0.0):
-            drawn = t
-        aim -= chances[t]
-    return drawn
+        if trusted[t] and (uniform >= 0.0 or total_weight == 0.0):
+            drawn_index = t
+        uniform -= draw_weights[t]
+    return drawn_index
 
 
 @kernel
-def is_new(s: int, places: Vector, width: int) -> bool:
+def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
     """Whether none of the seedings before s begins at the same places, `width` numbers each."""
     for earlier in range(s):
-        same = 0
-        while same < width and places[earlier * width + same] == places[s * width + same]:
-            same += 1
-        if same == width:
+        n_equal = 0
+        while n_equal < width and seeds[earlier * width + n_equal] == seeds[s * width + n_equal]:
+            n_equal += 1
+        if n_equal == width:
             return False
     return True
 
 
 @cache
-def levelling() -> Callable[..., Any]:
+def quantile_seeds() -> Callable[..., Any]:
     """(points (m, n, d), trusted (m, n), K, levels (m, d, K, d), values (n,)): see `side_by_side`."""
-    stamp = fingerprint([median, quantile_of_sorted])
+    stamp = source_fingerprint([median, quantile_of_sorted])
 
-    def level(points, trusted, K, levels, values):  # type: ignore[no-untyped-def]
+    def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         m, n, d = points.shape
         for s in range(m):
@@ -86,13 +94,13 @@ def levelling() -> Callable[..., Any]:
                 middle = median(values, count)
                 for k in range(K):
                     for axis in range(d):
-                        levels[s, axis, k, i] = middle
-                    levels[s, i, k, i] = quantile_of_sorted(values, count, (k + 0.5) / K)
+                        axis_seeds[s, axis, k, i] = middle
+                    axis_seeds[s, i, k, i] = quantile_of_sorted(values, count, (k + 0.5) / K)
 
-    return compiled(level, releases_gil=True)
+    return jit_entry_point(fill_axis_seeds, releases_gil=True)
 
 
-def side_by_side(points: Vector, trusted: Flags, K: int) -> Vector:
+def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
     """(m, d, K, d): for each coordinate K points at its quantiles, in the middle of the other coordinates.
 
     Groups that a single coordinate tells apart are lost among distances in many. With few points some coordinate always
@@ -104,8 +112,8 @@ def side_by_side(points: Vector, trusted: Flags, K: int) -> Vector:
            [30.,  0.]])
     """
     m, n, d = points.shape
-    if K == 1 or d == 1 or n <= FEW_POINTS * K:
+    if K == 1 or d == 1 or n <= MIN_POINTS_PER_COMPONENT * K:
         return np.empty((m, 0, K, d))
-    levels = np.empty((m, d, K, d))
-    levelling()(points, trusted, K, levels, np.empty(n))
-    return levels
+    axis_seeds = np.empty((m, d, K, d))
+    quantile_seeds()(points, trusted, K, axis_seeds, np.empty(n))
+    return axis_seeds

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checks import FloatArray
-from holdfast.streams.sketch import Sketch
-from holdfast.streams.times import comparable
+from holdfast.streams.sketch import MinMaxSummary
+from holdfast.streams.times import to_comparable
 
 DAY = 86_400e9  # nanoseconds
 BACK = 0.02  # of all the time: times that go back further have no order
@@ -19,7 +19,7 @@ ROWS, NUMBERS, DATES = "row", "time (a number)", "time"
 
 
 @dataclass(frozen=True)
-class Axis:
+class RowAxis:
     """Of a stream: which rows are known to stand where; between them it goes on evenly."""
 
     kind: str
@@ -36,16 +36,16 @@ class Axis:
         return float(self.places[0]), float(self.places[-1])
 
 
-def axis_of(sketch: Sketch, kind: str | None = None) -> Axis:
+def axis_of(sketch: MinMaxSummary, kind: str | None = None) -> RowAxis:
     """Times if the stream has some that rise, dates or numbers; else rows, or where they are asked for."""
     rows = np.append(sketch.rows, max(sketch.n_rows - 1, 1)).astype(np.float64)
     times = None if kind == ROWS else _in_order(sketch)
     if times is None or (kind is not None and times[0] != kind):
-        return Axis(ROWS, rows, rows)
-    return Axis(times[0], rows, times[1])
+        return RowAxis(ROWS, rows, rows)
+    return RowAxis(times[0], rows, times[1])
 
 
-def common_axes(sketches: Sequence[Sketch]) -> list[Axis]:
+def common_axes(sketches: Sequence[MinMaxSummary]) -> list[RowAxis]:
     """One for each stream, all of the same kind."""
     axes = [axis_of(sketch) for sketch in sketches]
     if len({axis.kind for axis in axes}) > 1:
@@ -53,7 +53,7 @@ def common_axes(sketches: Sequence[Sketch]) -> list[Axis]:
     return axes
 
 
-def set_across(axes: Any, kind: str, ends: tuple[float, float], ticks: int) -> None:
+def configure_x_axis(axes: Any, kind: str, ends: tuple[float, float], ticks: int) -> None:
     """Show all of it, with ticks for rows, numbers or dates."""
     first, last = ends
     axes.set_xlim(first, last if last > first else first + 1.0)
@@ -94,14 +94,14 @@ def in_digits(axis: Any) -> None:
     axis.set_major_formatter(Digits())
 
 
-def _in_order(sketch: Sketch) -> tuple[str, FloatArray] | None:
+def _in_order(sketch: MinMaxSummary) -> tuple[str, FloatArray] | None:
     """What the times are, and those of the buckets' first rows and of the last row; None if they do not rise."""
     if sketch.times is None or sketch.times.dtype.kind not in "Mf":
         return None
     times = np.append(sketch.times, np.array([sketch.last_time], sketch.times.dtype))
     if np.isnat(times).any() if times.dtype.kind == "M" else not np.isfinite(times).all():
         return None
-    numbers = comparable(times.astype("datetime64[ns]") if times.dtype.kind == "M" else times)
+    numbers = to_comparable(times.astype("datetime64[ns]") if times.dtype.kind == "M" else times)
     if numbers is None or numbers[-1] <= numbers[0]:
         return None
     risen = np.maximum.accumulate(numbers)  # a clock that is put back for an hour stands still here meanwhile

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.plots.across import DATES, ROWS, common_axes, set_across
+from holdfast.plots.across import DATES, ROWS, common_axes, configure_x_axis
 from holdfast.plots.arrays import require_some
 from holdfast.plots.grid import legend_above
 from holdfast.plots.marks import draw_lines
 from holdfast.plots.overview import DOTS, NARROW, carriers, letters, limits_of
-from holdfast.plots.stack import INCH, stack
-from holdfast.plots.style import PAGE, PURPLE, RED, SMALL, Style, as_file, new_figure
-from holdfast.streams.sketch import Sketch
+from holdfast.plots.stack import INCH, stacked_axes
+from holdfast.plots.style import PAGE, PURPLE, RED, SMALL, Style, new_figure, save
+from holdfast.streams.sketch import MinMaxSummary
 
 FILL = "#d5d9dd"
 DOT: Style = {"color": PURPLE, "marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgewidth": 0}
@@ -32,7 +32,7 @@ class Strip:
     """A stream, its name, and what was raised in it."""
 
     name: str
-    sketch: Sketch
+    sketch: MinMaxSummary
     alarms: Sequence[Alarm]
 
 
@@ -73,7 +73,7 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     axes.grid(True, axis="x", color="#e4e4e4", linewidth=0.7)
     kind = places[0].kind
     ends = min(place.ends[0] for place in places), max(place.ends[1] for place in places)
-    set_across(axes, kind, ends, 4 if narrow else 8)
+    configure_x_axis(axes, kind, ends, 4 if narrow else 8)
     axes.set_xlabel({DATES: "", ROWS: "row of the stream"}.get(kind, kind))
     gaps = (18, 38) if narrow else (48, 104)
     if not narrow:
@@ -86,8 +86,8 @@ def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
     above = legend_above(figure, [axes], width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
-        stack(figure, [axes], [1.0], above, beside=gaps[1] / INCH, over=0.0 if narrow else size / INCH)
-        return as_file(figure, "png", DOTS[width])
+        stacked_axes(figure, [axes], [1.0], above, beside=gaps[1] / INCH, over=0.0 if narrow else size / INCH)
+        return save(figure, "png", DOTS[width])
 
 
 def _draw_values(axes: Any, strip: Strip, across: Any, height: int) -> None:
@@ -97,7 +97,7 @@ def _draw_values(axes: Any, strip: Strip, across: Any, height: int) -> None:
     variable = counts.most_common(1)[0][0] if counts else 0
     low, high = limits_of(sketch, variable)
     starts = np.arange(0, len(sketch), -(-len(sketch) // FINE))
-    edges = np.fmin.reduceat(sketch.least[variable], starts), np.fmax.reduceat(sketch.greatest[variable], starts)
+    edges = np.fmin.reduceat(sketch.minimum[variable], starts), np.fmax.reduceat(sketch.maximum[variable], starts)
     bottom, top = (height + HIGH * (0.5 - (np.clip(edge, low, high) - low) / (high - low)) for edge in edges)
     axes.axhline(height + 0.5, color="#eceeef", linewidth=0.6, zorder=0)
     name = "range of the values"

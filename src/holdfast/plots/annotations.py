@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.datasets.reading import row_numbers
+from holdfast.datasets.reading import to_row_list
 from holdfast.plots.arrays import as_column, require_some
 from holdfast.plots.grid import legend_above
 from holdfast.plots.style import (
@@ -39,11 +39,11 @@ def draw_annotations(
     values = as_column("y", y)
     require_some("annotations", annotations)
     if split is not None:
-        row_numbers("split", [split], len(values))
+        to_row_list("split", [split], len(values))
     figure = new_page(0.75 + 1.3 * len(annotations))
     panels = figure.subplots(len(annotations), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for axes, (who, changes) in zip(panels, annotations.items(), strict=True):
-        rows = row_numbers(f"annotations[{who!r}]", changes, len(values))
+        rows = to_row_list(f"annotations[{who!r}]", changes, len(values))
         axes.plot(values, color="#5b6670", linewidth=0.7)
         for nth, row in enumerate(rows):
             axes.axvline(row, label="" if nth else "change point", **CHANGE)

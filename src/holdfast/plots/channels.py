@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.datasets.reading import row_numbers
-from holdfast.errors import BadInputError
+from holdfast.datasets.reading import to_row_list
+from holdfast.errors import InvalidInputError
 from holdfast.plots.arrays import as_columns
 from holdfast.plots.grid import legend_above
 from holdfast.plots.limits import full_or_usual, mark_beyond
@@ -68,15 +68,17 @@ def draw_channels(
     values = as_columns("y", y)
     n_rows, dim = values.shape
     if len(names) != dim:
-        raise BadInputError(f"names: expected one for each of the {dim} variables, got {len(names)}")
-    marked = row_numbers("lines", lines, n_rows)
-    circled = {channel: row_numbers("outliers", rows, n_rows) for channel, rows in (outliers or {}).items()}
+        raise InvalidInputError(f"names: expected one for each of the {dim} variables, got {len(names)}")
+    marked = to_row_list("lines", lines, n_rows)
+    circled = {channel: to_row_list("outliers", rows, n_rows) for channel, rows in (outliers or {}).items()}
     if not all(0 <= channel < dim for channel in circled):
-        raise BadInputError(f"outliers: expected variables in 0..{dim - 1}, got {sorted(circled)}")
+        raise InvalidInputError(f"outliers: expected variables in 0..{dim - 1}, got {sorted(circled)}")
     shades = _shades([kind for _, _, kind in spans])
     for first, last, _ in spans:
         if not 0 <= first <= last <= n_rows:
-            raise BadInputError(f"spans: expected rows in 0..{n_rows}, the first before the last, got {(first, last)}")
+            raise InvalidInputError(
+                f"spans: expected rows in 0..{n_rows}, the first before the last, got {(first, last)}"
+            )
     figure = new_page(0.75 + dim * max(1.05, min(5.0 / dim, 1.8)))
     panels = figure.subplots(dim, 1, sharex=True, squeeze=False)[:, 0]
     for channel, axes in enumerate(panels):

@@ -9,22 +9,22 @@ from pathlib import Path
 from holdfast import __version__
 from holdfast.errors import MissingExtraError
 from holdfast.plots.alarm_map import STRIPS, Strip, draw_alarm_map
-from holdfast.plots.found import Detection, Shown, TimedAlarm
+from holdfast.plots.found import DetectionReport, StreamReport, TimedAlarm
 from holdfast.plots.overview import PANELS, draw_overview
-from holdfast.plots.report import Part, Picture, Section, Terms, write_report
+from holdfast.plots.report import DefinitionList, Part, Picture, Section, write_report
 from holdfast.plots.telling import (
     alarm_table,
     counted,
-    figures,
-    lead,
+    far_statement,
+    headline,
+    key_figures,
     most_alarming,
-    promise,
     refused_table,
+    schema_terms,
     stream_table,
-    understood,
 )
 
-__all__ = ["Detection", "Shown", "TimedAlarm", "write_detection"]
+__all__ = ["DetectionReport", "StreamReport", "TimedAlarm", "write_detection"]
 
 PICTURES = 24  # of single streams, at most
 FEW = 4  # streams, at most, whose pictures show the scores too, and are drawn for narrow pages as well
@@ -35,7 +35,7 @@ MARKS = (
         "A line, shaded from the row where it began to the row where it was noticed: the stream is another one.",
     ),
     ("anomaly", "A circle: a point, or the first of several, that stands out. Most are single; the stream goes on."),
-    ("dropped", "A cross: so far out that nothing is learnt from it. A triangle stands for one beyond the edge."),
+    ("rejected", "A cross: so far out that nothing is learnt from it. A triangle stands for one beyond the edge."),
     ("estimate", "Where the middle of the stream is, as it was known at that moment; outliers do not move it."),
     ("score", "How surprising a point was when it came: −log of its probability density."),
     ("change score", "How far the last points have left what a slow memory of the stream expects."),
@@ -43,7 +43,7 @@ MARKS = (
 
 
 def write_detection(
-    path: str | Path, found: Detection, drawing: Callable[[int, int], None] | None = None
+    path: str | Path, found: DetectionReport, drawing: Callable[[int, int], None] | None = None
 ) -> str | None:
     """Write the page to ``path``; return why it has no pictures, None if it has them.
 
@@ -57,28 +57,28 @@ def write_detection(
         overview, single = _pictures(streams, found, drawing or (lambda done, of: None))
     except MissingExtraError as error:
         without = f"No pictures: {error}"
-    top: list[Part] = [figures(found), *([without] if without else []), *overview]
+    top: list[Part] = [key_figures(found), *([without] if without else []), *overview]
     sections = [Section("", top)]
     if found.alarms:
         sections.append(Section("Alarms", [alarm_table(found)]))
     if found.far is not None:
-        sections.append(Section("How far to trust them", [promise(found)]))
+        sections.append(Section("How far to trust them", [far_statement(found)]))
     if found.total_streams > 1:
         sections.append(Section("Stream by stream", [*single, stream_table(streams, found.total_streams)]))
-    sections.append(Section("What was understood", [understood(found)]))
+    sections.append(Section("What was understood", [schema_terms(found)]))
     if found.refused.total:
         of = "" if found.n_records is None else f" of {found.n_records:,}"
         text = f"{counted(found.refused.total, 'record')}{of} could not be read. The others are not affected."
         sections.append(Section("What could not be read", [text, *refused_table(found.refused)]))
     if not without:
-        sections.append(Section("How to read the pictures", [Terms(MARKS)]))
+        sections.append(Section("How to read the pictures", [DefinitionList(MARKS)]))
     footer = " · ".join(part for part in (f"holdfast {__version__}", found.settings, found.command) if part)
-    write_report(path, found.title, lead(found), sections, footer)
+    write_report(path, found.title, headline(found), sections, footer)
     return without
 
 
 def _pictures(
-    streams: Sequence[Shown], found: Detection, drawing: Callable[[int, int], None]
+    streams: Sequence[StreamReport], found: DetectionReport, drawing: Callable[[int, int], None]
 ) -> tuple[list[Part], list[Part]]:
     """The picture of all streams, and those of the most alarming ones."""
     strips = [Strip(one.name, one.sketch, one.alarms) for one in streams if one.sketch is not None and len(one.sketch)]
@@ -106,7 +106,7 @@ def _pictures(
     return overview, single
 
 
-def _map(strips: Sequence[Strip], found: Detection) -> Picture:
+def _map(strips: Sequence[Strip], found: DetectionReport) -> Picture:
     """All streams, or the most alarming ones, in the order of their names as they came."""
     kept = {id(strip.sketch) for strip in strips[:STRIPS]}
     order = {id(stream.sketch): place for place, stream in enumerate(found.streams)}
@@ -129,7 +129,9 @@ def _picture(strip: Strip, several: bool, detailed: bool, first: bool) -> Pictur
     what = f"{counted(kinds[0], 'change')}, {counted(kinds[1], 'anomaly', 'anomalies')}"
     names = strip.sketch.names
     left_out = f" {PANELS} of {len(names)} variables are shown, those with alarms first." if len(names) > PANELS else ""
-    rows = "" if strip.sketch.exact else f" The grey is the range of the points, {strip.sketch.width:,} rows at a time."
+    rows = (
+        "" if strip.sketch.is_exact else f" The grey is the range of the points, {strip.sketch.width:,} rows at a time."
+    )
     title = strip.name if several else ""
 
     def drawn(narrow: bool) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.datasets.reading import frozen_array, row_numbers, zeros_and_ones
+from holdfast.datasets.reading import to_flags, to_frozen_array, to_row_list
 from holdfast.plots.arrays import as_column, as_columns, require_some
 from holdfast.plots.grid import legend_above
 from holdfast.plots.limits import full_or_usual, mark_beyond, usual_range
@@ -55,9 +55,9 @@ def draw_followed(
     """
     values = as_column("y", y)
     require_some("rows", rows)
-    changes = row_numbers("change_points", change_points, len(values))
+    changes = to_row_list("change_points", change_points, len(values))
     flags = np.zeros(len(values), dtype=bool) if outliers is None else outliers
-    out = frozen_array("outliers", zeros_and_ones("outliers", flags), bool, (len(values),))
+    out = to_frozen_array("outliers", to_flags("outliers", flags), bool, (len(values),))
     styles = styles_of(rows)
     figure = new_page(0.8 + 1.5 * len(rows))
     grid = figure.subplots(len(rows), 2, sharex=True, squeeze=False)

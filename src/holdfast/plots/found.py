@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.streams.columns import Columns
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.sketch import Sketch
+from holdfast.streams.columns import Schema
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.sketch import MinMaxSummary
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class TimedAlarm:
 
 
 @dataclass(frozen=True)
-class Shown:
+class StreamReport:
     """A stream: its sketch, if one was kept, and its alarms in the order of rows; without a sketch, how long it is."""
 
     name: str
-    sketch: Sketch | None
+    sketch: MinMaxSummary | None
     alarms: Sequence[Alarm] = ()
     n_points: int = 0
-    n_dropped: int = 0
+    n_rejected: int = 0
 
     @property
     def counts(self) -> Counter[str]:
@@ -40,18 +40,18 @@ class Shown:
     def size(self) -> tuple[int, int]:
         """How many points it has, and how many of them were dropped."""
         if self.sketch is None:
-            return self.n_points, self.n_dropped
-        return self.sketch.n_rows, int(self.sketch.n_dropped.sum())
+            return self.n_points, self.n_rejected
+        return self.sketch.n_rows, int(self.sketch.n_rejected.sum())
 
 
 @dataclass(frozen=True)
-class Detection:
+class DetectionReport:
     """What was found in a file.
 
     title: its name. columns: what was understood of it. streams: all of them, or the most alarming ones of `n_streams`.
     alarms: those of all streams, in the order in which they were raised, or the latest ones of `n_changes` and
         `n_anomalies`.
-    n_points, n_dropped, n_bad: points watched, rejected by the threshold, and unusable. n_records: read, those refused
+    n_points, n_rejected, n_invalid: points watched, rejected by the threshold, and unusable. n_records: read, those refused
         included. late: points that came too late or twice and were left out.
     far: the promise; None where a learner does not raise alarms. joint: that the columns are variables of one stream,
         and not a stream each. hints: sentences the user should read. results: where all results are. settings, command:
@@ -59,15 +59,15 @@ class Detection:
     """
 
     title: str
-    columns: Columns
-    streams: Sequence[Shown]
+    columns: Schema
+    streams: Sequence[StreamReport]
     alarms: Sequence[TimedAlarm]
     n_points: int
-    n_dropped: int = 0
-    n_bad: int = 0
+    n_rejected: int = 0
+    n_invalid: int = 0
     n_records: int | None = None
     late: int = 0
-    refused: Refusals = field(default_factory=Refusals)
+    refused: RejectLog = field(default_factory=RejectLog)
     far: float | None = None
     joint: bool = True
     hints: Sequence[str] = ()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.plots.arrays import require_some
 from holdfast.plots.grid import Grid
 from holdfast.plots.logarithmic import in_words, make_logarithmic
@@ -53,7 +53,7 @@ def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_
     for title, lines in panels.items():
         for name, line in lines.items():
             if not line or min(line) <= 0.0 or not all(seconds > 0.0 for seconds in line.values()):
-                raise BadInputError(f"{title}, {name}: expected sizes and times above 0")
+                raise InvalidInputError(f"{title}, {name}: expected sizes and times above 0")
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     styles = {name: STYLES[i % len(STYLES)] for i, name in enumerate(names)}
     times = [seconds for lines in panels.values() for line in lines.values() for seconds in line.values()]

@@ -8,7 +8,7 @@ from textwrap import fill
 import numpy as np
 from numpy.typing import ArrayLike
 
-from holdfast.datasets.reading import frozen_array, row_numbers, zeros_and_ones
+from holdfast.datasets.reading import to_flags, to_frozen_array, to_row_list
 from holdfast.plots.arrays import as_column, as_columns, require_some
 from holdfast.plots.grid import legend_above
 from holdfast.plots.limits import mark_beyond, usual_range
@@ -57,8 +57,8 @@ def draw_illustration(
     """
     values = as_column("y", y)
     require_some("estimates", estimates)
-    row_numbers("change_point", [change_point], len(values))
-    out = frozen_array("outliers", zeros_and_ones("outliers", outliers), bool, (len(values),))
+    to_row_list("change_point", [change_point], len(values))
+    out = to_frozen_array("outliers", to_flags("outliers", outliers), bool, (len(values),))
     true_values = None if truth is None else as_columns("truth", truth, len(values))
     rows = np.arange(len(values))
     limits = usual_range(values[~out], cut=0.0, margin=0.6) or (0.0, 1.0)

@@ -31,7 +31,7 @@ THINNER = ((60, 0.6), (12, 0.9))  # more than so many change alarms are drawn so
 Across = Callable[[npt.ArrayLike], npt.NDArray[Any]]
 
 
-def as_they_are(rows: npt.ArrayLike) -> npt.NDArray[Any]:
+def identity(rows: npt.ArrayLike) -> npt.NDArray[Any]:
     """Rows stand at their own number."""
     return np.asarray(rows)
 
@@ -48,7 +48,7 @@ def inner_edges(limits: tuple[float, float]) -> tuple[float, float]:
 
 def draw_dropped(axes: Any, across: Any, values: FloatArray, limits: tuple[float, float], **style: Any) -> None:
     """Crosses for points that were dropped, and triangles at the edge for those beyond it."""
-    axes.plot(across, values, label="dropped", **DROPPED | {"markersize": 4.5, "alpha": 0.8} | style)
+    axes.plot(across, values, label="rejected", **DROPPED | {"markersize": 4.5, "alpha": 0.8} | style)
     mark_beyond(axes, across, values, limits, DROPPED, size=4.0, label="dropped, beyond the edge")
 
 
@@ -78,7 +78,7 @@ def draw_changes(
     *,
     ends: tuple[float, float],
     told: bool,
-    place: Across = as_they_are,
+    place: Across = identity,
     faint: bool = False,
     apart: float = APART,
 ) -> None:

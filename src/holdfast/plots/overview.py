@@ -10,8 +10,8 @@ import numpy as np
 
 from holdfast.alarms.alarm import Alarm
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError
-from holdfast.plots.across import DATES, Axis, axis_of, in_digits, set_across
+from holdfast.errors import InvalidInputError
+from holdfast.plots.across import DATES, RowAxis, axis_of, configure_x_axis, in_digits
 from holdfast.plots.grid import legend_above
 from holdfast.plots.limits import mark_beyond, usual_range
 from holdfast.plots.marks import (
@@ -23,9 +23,9 @@ from holdfast.plots.marks import (
     draw_points,
     draw_score,
 )
-from holdfast.plots.stack import stack
-from holdfast.plots.style import BLUE, GREEN, GREY, INK, LETTERS, PAGE, Style, as_file, new_figure, small_panel
-from holdfast.streams.sketch import Sketch
+from holdfast.plots.stack import stacked_axes
+from holdfast.plots.style import BLUE, GREEN, GREY, INK, LETTERS, PAGE, Style, new_figure, save, small_panel
+from holdfast.streams.sketch import MinMaxSummary
 
 RANGE: Style = {"color": "#c3c8cd", "linewidth": 0.7}
 GAP: Style = {"color": INK, "marker": "|", "linestyle": "none", "markersize": 6, "markeredgewidth": 0.8}
@@ -37,7 +37,7 @@ NEAR = 0.6  # of the usual range: a dropped point that is not further out than t
 
 
 def draw_overview(
-    sketch: Sketch,
+    sketch: MinMaxSummary,
     alarms: Sequence[Alarm],
     *,
     title: str = "",
@@ -68,10 +68,10 @@ def draw_overview(
         For a narrow page.
     """
     if not len(sketch):
-        raise BadInputError("nothing to draw: the stream has no rows")
+        raise InvalidInputError("nothing to draw: the stream has no rows")
     axis, variables = axis_of(sketch), drawn_variables(sketch, alarms)
     many = len(variables) > 1
-    below = ["score", "change score"][: (2 if sketch.watched else 1) * scores]
+    below = ["score", "change score"][: (2 if sketch.is_auto else 1) * scores]
     heights = [_height(len(variables))] * len(variables) + [1.0] * len(below)
     width = NARROW if narrow else PAGE
     figure = new_figure(width, 0.4 + 0.5 * legend + sum(heights))
@@ -93,17 +93,17 @@ def draw_overview(
         in_digits(axes.yaxis)
         for nameless in (axes.yaxis, axes.xaxis)[: 1 if axes is panels[-1] else 2]:
             nameless.set_label_coords(0.5, 0.0)  # it has no name, for which a place would be looked for
-    set_across(panels[-1], axis.kind, axis.ends, 5 if narrow else 9)
+    configure_x_axis(panels[-1], axis.kind, axis.ends, 5 if narrow else 9)
     if axis.kind == DATES:
         panels[-1].set_xlabel("")
     above = legend_above(figure, panels, width) if legend else None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # names may be in any script; what cannot be drawn is a box
-        stack(figure, panels, heights, above)
-        return as_file(figure, "png", DOTS[width])
+        stacked_axes(figure, panels, heights, above)
+        return save(figure, "png", DOTS[width])
 
 
-def drawn_variables(sketch: Sketch, alarms: Sequence[Alarm]) -> list[int]:
+def drawn_variables(sketch: MinMaxSummary, alarms: Sequence[Alarm]) -> list[int]:
     """All variables, or if there are too many those that carry alarms, and then the first ones; in their order."""
     every = list(range(len(sketch.names)))
     if len(every) <= PANELS:
@@ -130,10 +130,10 @@ def letters(name: str, most: int = 70) -> str:
     return (one_line if len(one_line) <= most else one_line[: most - 1] + "…").replace("$", r"\$")
 
 
-def limits_of(sketch: Sketch, variable: int) -> tuple[float, float]:
+def limits_of(sketch: MinMaxSummary, variable: int) -> tuple[float, float]:
     """Around what was learnt, and around dropped points where they are near."""
-    low, high = sketch.least[variable], sketch.greatest[variable]
-    dropped = np.concatenate([sketch.dropped_least[variable], sketch.dropped_greatest[variable]])
+    low, high = sketch.minimum[variable], sketch.maximum[variable]
+    dropped = np.concatenate([sketch.rejected_minimum[variable], sketch.rejected_maximum[variable]])
     learnt = np.concatenate([low, high])
     known = learnt if np.isfinite(learnt).any() else dropped
     known = known[np.isfinite(known)]
@@ -152,12 +152,14 @@ def limits_of(sketch: Sketch, variable: int) -> tuple[float, float]:
     return min(usual[0], lowest), max(usual[1], highest)
 
 
-def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Alarm], axis: Axis, apart: float) -> None:
+def _draw_variable(
+    axes: Any, sketch: MinMaxSummary, variable: int, alarms: Sequence[Alarm], axis: RowAxis, apart: float
+) -> None:
     """One panel: what came, what was dropped, the estimate, and the alarms."""
     across, limits = axis(sketch.rows), limits_of(sketch, variable)
-    low, high = sketch.least[variable], sketch.greatest[variable]
+    low, high = sketch.minimum[variable], sketch.maximum[variable]
     axes.set_ylim(*limits)
-    if sketch.exact:
+    if sketch.is_exact:
         known = np.isfinite(low)
         draw_points(axes, across[known], low[known], limits, size=2.5 if len(low) > 500 else 5.0)
     else:
@@ -169,9 +171,9 @@ def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Al
     known = np.isfinite(estimate)
     if known.any():
         ends = axis(np.minimum(sketch.rows + sketch.width - 1, sketch.n_rows - 1))
-        draw_estimate(axes, ends[known], estimate[known], 1.9 if sketch.exact else 1.3)
-    if sketch.n_bad.any():
-        unusable = across[sketch.n_bad > 0]
+        draw_estimate(axes, ends[known], estimate[known], 1.9 if sketch.is_exact else 1.3)
+    if sketch.n_invalid.any():
+        unusable = across[sketch.n_invalid > 0]
         in_panel = {"transform": axes.get_xaxis_transform()}
         axes.plot(unusable, np.full(len(unusable), 0.03), label="cannot be used", **GAP, **in_panel)
     own = [alarm for alarm in alarms if variable in carriers(alarm, sketch.names)]
@@ -183,21 +185,23 @@ def _draw_variable(axes: Any, sketch: Sketch, variable: int, alarms: Sequence[Al
     draw_anomalies(axes, axis([alarm.row for alarm in odd]), heights, limits)
 
 
-def _draw_dropped(axes: Any, sketch: Sketch, variable: int, across: FloatArray, limits: tuple[float, float]) -> None:
-    low, high = sketch.dropped_least[variable], sketch.dropped_greatest[variable]
-    both = (np.append(across, across), np.append(low, high)) if not sketch.exact else (across, low)
+def _draw_dropped(
+    axes: Any, sketch: MinMaxSummary, variable: int, across: FloatArray, limits: tuple[float, float]
+) -> None:
+    low, high = sketch.rejected_minimum[variable], sketch.rejected_maximum[variable]
+    both = (np.append(across, across), np.append(low, high)) if not sketch.is_exact else (across, low)
     known = np.isfinite(both[1])
     small = {"markersize": 2.5, "alpha": 0.5, "markeredgewidth": 0.7} if known.sum() > CROWD else {}
     if known.any():
         draw_dropped(axes, both[0][known], both[1][known], limits, **small)
 
 
-def _height_of(alarm: Alarm, sketch: Sketch, variable: int) -> float:
+def _height_of(alarm: Alarm, sketch: MinMaxSummary, variable: int) -> float:
     """Where a point stands that is an anomaly: the one furthest out in its bucket."""
     at = alarm.row // sketch.width
     if alarm.direction == "down":
-        return float(np.fmin(sketch.least[variable, at], sketch.dropped_least[variable, at]))
-    return float(np.fmax(sketch.greatest[variable, at], sketch.dropped_greatest[variable, at]))
+        return float(np.fmin(sketch.minimum[variable, at], sketch.rejected_minimum[variable, at]))
+    return float(np.fmax(sketch.maximum[variable, at], sketch.rejected_maximum[variable, at]))
 
 
 def _height(n_variables: int) -> float:
@@ -210,8 +214,8 @@ def _name(axes: Any, name: str) -> None:
     axes.set_title(letters(name, 110), loc="left", fontsize=LETTERS, pad=3, y=1.0)  # so that it is not moved
 
 
-def _about(name: str, sketch: Sketch, narrow: bool) -> str:
+def _about(name: str, sketch: MinMaxSummary, narrow: bool) -> str:
     what = "surprise at this point" if name == "score" else "has the stream changed lately?"
-    if not sketch.exact and not narrow:
+    if not sketch.is_exact and not narrow:
         what += f" (the largest of {sketch.width:,} rows each)"
     return f"{name}: {what}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.plots.arrays import as_column, require_some
 from holdfast.plots.grid import Grid
 from holdfast.plots.logarithmic import in_words, make_logarithmic
@@ -48,7 +48,7 @@ def draw_panels(
     settings = as_column("x", x)
     require_some("panels", panels)
     if mark is not None and mark not in settings:
-        raise BadInputError(f"mark: expected one of {settings.tolist()}, got {mark!r}")
+        raise InvalidInputError(f"mark: expected one of {settings.tolist()}, got {mark!r}")
     names = list(dict.fromkeys(chain.from_iterable(panels.values())))
     styles = styles_of(names)
     grid = Grid(len(panels), 0.72)

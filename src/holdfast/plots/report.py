@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #5b6670; --page: #fbfbf9; --card: #fff;
@@ -80,7 +80,7 @@ NARROW_PAGE = "(max-width: 40rem)"
 
 
 @dataclass(frozen=True)
-class Facts:
+class KeyFigures:
     """Figures to be seen at a glance: pairs of a value and what it is."""
 
     pairs: Sequence[tuple[str, str]]
@@ -106,7 +106,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Terms:
+class DefinitionList:
     """Words and what they mean."""
 
     pairs: Sequence[tuple[str, str]]
@@ -122,7 +122,7 @@ class Picture:
     narrow: bytes | None = None
 
 
-Part = str | Facts | Table | Terms | Picture
+Part = str | KeyFigures | Table | DefinitionList | Picture
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def require_writable(path: str | Path) -> None:
     """
     target = Path(path)
     if not target.parent.is_dir():
-        raise BadInputError(f"cannot write {str(path)!r}: there is no folder {str(target.parent)!r}")
+        raise InvalidInputError(f"cannot write {str(path)!r}: there is no folder {str(target.parent)!r}")
     existed = target.exists()
     try:
         with target.open("ab"):  # the only sure way to know; appending nothing leaves an old file as it is
@@ -187,8 +187,8 @@ def require_writable(path: str | Path) -> None:
         target.unlink()
 
 
-def _cannot_write(path: str | Path, error: OSError) -> BadInputError:
-    return BadInputError(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}")
+def _cannot_write(path: str | Path, error: OSError) -> InvalidInputError:
+    return InvalidInputError(f"cannot write {str(path)!r}: {(error.strerror or str(error)).lower()}")
 
 
 def _section(section: Section) -> str:
@@ -198,12 +198,12 @@ def _section(section: Section) -> str:
 
 
 def _part(part: Part) -> str:
-    if isinstance(part, Facts):
+    if isinstance(part, KeyFigures):
         tiles = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for value, name in part.pairs)
         return f'<dl class="facts">{"".join(tiles)}</dl>'
     if isinstance(part, Table):
         return _table(part)
-    if isinstance(part, Terms):
+    if isinstance(part, DefinitionList):
         pairs = (f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in part.pairs)
         return f'<dl class="terms">{"".join(pairs)}</dl>'
     if isinstance(part, Picture):

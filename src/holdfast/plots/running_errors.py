@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.datasets.reading import frozen_array, row_numbers, zeros_and_ones
+from holdfast.datasets.reading import to_flags, to_frozen_array, to_row_list
 from holdfast.plots.arrays import as_column, require_some
 from holdfast.plots.logarithmic import make_logarithmic
 from holdfast.plots.style import (
@@ -80,14 +80,14 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
     grid = figure.subplots(2, len(columns), sharex=True, squeeze=False, height_ratios=[1.0, 2.6])
     for above, below, column in zip(*grid, columns, strict=True):
         given = as_column(f"{column.title}: given", column.given)
-        spoilt = frozen_array("spoilt", zeros_and_ones("spoilt", column.spoilt), bool, (len(given),))
+        spoilt = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
         _draw_given(above, given, spoilt)
         above.set_title(column.title, loc="left", fontsize=TITLE)
         _draw_errors(below, column, window)
         below.set_ylabel(column.y_label)
         below.set_xlabel("row")
         for axes in (above, below):
-            for nth, row in enumerate(row_numbers("change_points", change_points, len(given))):
+            for nth, row in enumerate(to_row_list("change_points", change_points, len(given))):
                 axes.axvline(row, zorder=3, label="" if nth or axes is below else "change", **CHANGE)
             small_panel(axes)
             rows_below(axes, len(given), 5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checks import FloatArray, require_whole
+from holdfast.checks import FloatArray, check_int
 from holdfast.datasets import Stream
 from holdfast.plots.arrays import require_some
 from holdfast.plots.grid import legend_above
@@ -42,7 +42,7 @@ def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
         Rows shown before and after the change.
     """
     require_some("streams", streams)
-    require_whole("reach", reach, 1)
+    check_int("reach", reach, 1)
     bands = _bands(streams)
     heights = [0.6 + 1.6 * band[0].y.shape[1] for band in bands]
     figure = new_page(0.4 + sum(heights))

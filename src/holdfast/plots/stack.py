@@ -16,7 +16,7 @@ EDGE = 0.07  # inches, at the edges of the picture
 APART = 0.11  # inches, between panels
 
 
-def stack(
+def stacked_axes(
     figure: Any,
     panels: Sequence[Any],
     heights: Sequence[float],

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import Trace
 from holdfast.plots.arrays import as_column
 from holdfast.plots.limits import mark_beyond, usual_range
-from holdfast.plots.style import BLUE, DROPPED, MOMENT, ORANGE, POINTS, TRUTH, Style, as_file, new_figure, plain
+from holdfast.plots.style import BLUE, DROPPED, MOMENT, ORANGE, POINTS, TRUTH, Style, new_figure, plain, save
 
 ESTIMATE: Style = {"color": BLUE, "linewidth": 2.2}
 RIVAL: Style = {"color": ORANGE, "linewidth": 1.3}
@@ -59,19 +59,19 @@ def draw_stream(
     """
     values = as_column("y", y, len(trace))
     if file_format not in ("png", "svg") or not 0 <= around < len(values):
-        raise BadInputError(f"expected png or svg, and a row of the stream, got {file_format!r} and {around!r}")
+        raise InvalidInputError(f"expected png or svg, and a row of the stream, got {file_format!r} and {around!r}")
     size = NARROW if narrow else WIDE
     figure = new_figure(*size)
     panels: dict[str, Any] = figure.subplot_mosaic("a;n;s" if narrow else "aa;ns")
     whole, near, score = panels["a"], panels["n"], panels["s"]
     for axes in (whole, near):
-        _draw_points(axes, values, trace.dropped, 2.5 if axes is whole else 4.5)
+        _draw_points(axes, values, trace.rejected, 2.5 if axes is whole else 4.5)
         _draw_means(axes, trace, true_means, rival)
-    _draw_points(score, trace.score, trace.dropped, 2.5)
-    _zoom(near, values, trace.dropped, around, reach, change_point)
-    whole.set_ylabel("value" + _compress(whole, values, trace.dropped))
+    _draw_points(score, trace.score, trace.rejected, 2.5)
+    _zoom(near, values, trace.rejected, around, reach, change_point)
+    whole.set_ylabel("value" + _compress(whole, values, trace.rejected))
     near.set_ylabel("value")
-    score.set_ylabel("−log f(y)" + _compress(score, trace.score, trace.dropped))
+    score.set_ylabel("−log f(y)" + _compress(score, trace.score, trace.rejected))
     titles = ("The stream and the estimated means", "Where the means moved", "The score of each point")
     for axes, title in zip((whole, near, score), titles, strict=True):
         axes.set_title(title, loc="left", fontsize=11)
@@ -84,7 +84,7 @@ def draw_stream(
     legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # a name for all means of one kind
     columns = 2 if narrow else len(legend)
     figure.legend(legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9)
-    return as_file(figure, file_format, DOTS_PER_INCH[size])
+    return save(figure, file_format, DOTS_PER_INCH[size])
 
 
 def _draw_points(axes: Any, values: FloatArray, dropped: Any, size: float) -> None:

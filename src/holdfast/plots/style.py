@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 from holdfast.plots.palette import with_palette
 
 Style = dict[str, Any]
@@ -41,7 +41,7 @@ TITLE, LETTERS, SMALL = 10.5, 9.5, 9.0  # points
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of so many inches, which no window and no global state knows of."""
-    with needed_for("drawing", "plots"):
+    with optional_import("drawing", "plots"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -70,7 +70,7 @@ def new_page(height: float) -> Any:
     return figure
 
 
-def as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
+def save(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
     """Return the picture's bytes, equal for equal pictures; a PNG gets a palette, a third of the size."""
     picture = BytesIO()
     if file_format == "svg":
@@ -84,7 +84,7 @@ def as_file(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
 
 def as_png(figure: Any) -> bytes:
     """Return the bytes of a PNG, equal for equal pictures."""
-    return as_file(figure, "png", DOTS_PER_INCH)
+    return save(figure, "png", DOTS_PER_INCH)
 
 
 def plain(axes: Any) -> None:

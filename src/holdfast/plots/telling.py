@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.plots.found import Detection, Shown, TimedAlarm
-from holdfast.plots.report import Facts, Table, Terms
-from holdfast.streams.columns import listed
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.times import ISO, ZONED, told
+from holdfast.plots.found import DetectionReport, StreamReport, TimedAlarm
+from holdfast.plots.report import DefinitionList, KeyFigures, Table
+from holdfast.streams.columns import join_names
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.times import ISO_FORMAT, ZONED_ISO_FORMAT, format_times
 
 ROWS = 200  # alarms in the table, at most
 LISTED = 1000  # streams in the table, at most
@@ -27,37 +27,37 @@ def counted(n: int, one: str, many: str = "") -> str:
     return f"{f'{n:,}' if n else 'no'} {one if n == 1 else many or one + 's'}"
 
 
-def lead(found: Detection) -> str:
+def headline(found: DetectionReport) -> str:
     """The sentence that says it all."""
     changes, anomalies = found.found
     among = f" of {found.total_streams:,} streams" if found.total_streams > 1 else ""
     where = f"{counted(found.n_points, 'point')}{among}{_period(found.streams)}"
     if found.far is None:
-        return f"{where}: {counted(found.n_dropped, 'point')} dropped."
+        return f"{where}: {counted(found.n_rejected, 'point')} dropped."
     if not changes and not anomalies:
         return f"Nothing to report: no change and no anomaly in {where}."
     what = f"{counted(changes, 'change')} and {counted(anomalies, 'anomaly', 'anomalies')}"
     return f"{what[0].upper()}{what[1:]} in {where}."
 
 
-def figures(found: Detection) -> Facts:
+def key_figures(found: DetectionReport) -> KeyFigures:
     """What is to be seen at a glance."""
     changes, anomalies = found.found
     pairs = [] if found.far is None else [(f"{changes:,}", "changes"), (f"{anomalies:,}", "anomalies")]
     pairs.append((f"{found.n_points:,}", "points watched"))
     if found.total_streams > 1:
         pairs.append((f"{found.total_streams:,}", "streams"))
-    pairs.append((_share(found.n_dropped, found.n_points), "of them dropped as outliers"))
-    if found.n_bad:
-        pairs.append((f"{found.n_bad:,}", "points that could not be used"))
+    pairs.append((_share(found.n_rejected, found.n_points), "of them dropped as outliers"))
+    if found.n_invalid:
+        pairs.append((f"{found.n_invalid:,}", "points that could not be used"))
     if found.late:
         pairs.append((f"{found.late:,}", "points late or twice, left out"))
     if found.refused.total:
         pairs.append((f"{found.refused.total:,}", "records that could not be read"))
-    return Facts(pairs)
+    return KeyFigures(pairs)
 
 
-def by_chance(far: float, n_points: int) -> str:
+def expected_false_alarms(far: float, n_points: int) -> str:
     """How many alarms of a kind so many points of stable streams would raise.
 
     >>> by_chance(1e-4, 20_000), by_chance(1e-4, 8000), by_chance(1e-4, 100)
@@ -67,12 +67,12 @@ def by_chance(far: float, n_points: int) -> str:
     return f"about {expected:,.0f}" if expected >= 1.5 else "one" if expected >= 0.5 else "hardly one"
 
 
-def promise(found: Detection) -> str:
+def far_statement(found: DetectionReport) -> str:
     """What may be expected of the alarms."""
     if found.far is None:
         return ""
     by_itself = "Each stream is watched by itself. " if found.total_streams > 1 else ""
-    about = by_chance(found.far, found.n_points)
+    about = expected_false_alarms(found.far, found.n_points)
     return (
         f"{by_itself}While a stream stays as it is, at most one false change and one false anomaly are raised in "
         f"{1.0 / found.far:,.0f} points: over the {found.n_points:,} points here, {about} of each. Far more than that "
@@ -80,7 +80,7 @@ def promise(found: Detection) -> str:
     )
 
 
-def alarm_table(found: Detection) -> Table:
+def alarm_table(found: DetectionReport) -> Table:
     """The alarms, or the most important ones: changes, the latest first, then the anomalies that are furthest out."""
     chosen = _most_important(found.alarms)
     timed, several = any(one.time for one in chosen), found.total_streams > 1
@@ -101,7 +101,7 @@ def alarm_table(found: Detection) -> Table:
     return Table(heading, rows, caption, texts=texts, marks={"change": "bar", "anomaly": "dot"}, tall=len(rows) > 15)
 
 
-def stream_table(streams: Sequence[Shown], total: int) -> Table:
+def stream_table(streams: Sequence[StreamReport], total: int) -> Table:
     """How long the streams are, and what was found in them."""
     rows = []
     for stream in streams[:LISTED]:
@@ -109,52 +109,56 @@ def stream_table(streams: Sequence[Shown], total: int) -> Table:
         kinds = stream.counts
         rows.append([stream.name, f"{kinds['change']:,}", f"{kinds['anomaly']:,}", f"{points:,}", f"{dropped:,}"])
     caption = f"{len(rows):,} of {total:,} streams, those with most alarms first." if total > len(rows) else ""
-    heading = ["stream", "changes", "anomalies", "points", "dropped"]
+    heading = ["stream", "changes", "anomalies", "points", "rejected"]
     return Table(heading, rows, caption, folded=f"All streams in figures ({total:,})", tall=len(rows) > 15)
 
 
-def understood(found: Detection) -> Terms:
+def schema_terms(found: DetectionReport) -> DefinitionList:
     """Which columns are what."""
     columns = found.columns
     how = "one stream of several variables" if found.joint else "each a stream of its own"
-    pairs = [("watched", listed(columns.values, 60) + (f" ({how})" if len(columns.values) > 1 else ""))]
+    pairs = [("watched", join_names(columns.values, 60) + (f" ({how})" if len(columns.values) > 1 else ""))]
     kind = f" ({columns.time_kind})" if columns.time_kind else ""
     pairs.append(
         ("time", f"{columns.time}{kind}" if columns.time is not None else "none: points are told by their rows")
     )
     pairs.append(("key", columns.key if columns.key is not None else "none: all rows belong together"))
     by_reason: dict[str, list[str]] = {}
-    for name, why in columns.left_out.items():
+    for name, why in columns.ignored.items():
         by_reason.setdefault(why, []).append(name)
-    pairs += [("not watched", f"{listed(names, 30)}: {why}") for why, names in by_reason.items()]
-    return Terms([*pairs, *(("hint", hint) for hint in (*columns.hints, *found.hints))])
+    pairs += [("not watched", f"{join_names(names, 30)}: {why}") for why, names in by_reason.items()]
+    return DefinitionList([*pairs, *(("hint", hint) for hint in (*columns.hints, *found.hints))])
 
 
-def refused_table(refused: Refusals) -> list[Table]:
+def refused_table(refused: RejectLog) -> list[Table]:
     """Records that could not be read: how many for each reason, and the first few."""
     counts = [[reason, f"{n:,}"] for reason, n in refused.counts.most_common(30)]
-    first = [[f"{one.place:,}", one.reason, one.text] for one in refused.first]
+    first = [[f"{one.index:,}", one.reason, one.text] for one in refused.first]
     tables = [Table(["reason", "records"], counts)]
     return (
         [*tables, Table(["record", "reason", "it begins"], first, "The first ones.", texts=(1, 2))] if first else tables
     )
 
 
-def most_alarming(streams: Sequence[Shown]) -> list[Shown]:
+def most_alarming(streams: Sequence[StreamReport]) -> list[StreamReport]:
     """Those with most alarms first, changes before anomalies; else as they came."""
     return sorted(streams, key=lambda stream: (-stream.counts["change"], -stream.counts["anomaly"]))
 
 
-def _alarm_row(one: TimedAlarm, found: Detection, timed: bool, several: bool) -> list[str]:
+def _alarm_row(one: TimedAlarm, found: DetectionReport, timed: bool, several: bool) -> list[str]:
     alarm, names = one.alarm, found.columns.values
     stream = one.stream or ("" if alarm.key is None else str(alarm.key))
     if found.joint:
         variables = tuple(names[v] if isinstance(v, int) and v < len(names) else v for v in alarm.variables)
     else:
         variables = ("",) if several else names[:1]  # the variable is the stream
-    what = replace(alarm, variables=variables).what.strip().replace("standard deviations", "sd")
+    what = replace(alarm, variables=variables).description.strip().replace("standard deviations", "sd")
     since = f"{alarm.onset:,}" if alarm.kind == "change" else ""
-    time = one.time.replace("T", " ").removesuffix("Z") if found.columns.time_kind in (ISO, ZONED) else one.time
+    time = (
+        one.time.replace("T", " ").removesuffix("Z")
+        if found.columns.time_kind in (ISO_FORMAT, ZONED_ISO_FORMAT)
+        else one.time
+    )
     return [
         *([time] if timed else []),
         f"{alarm.row:,}",
@@ -183,7 +187,7 @@ def _most_important(alarms: Sequence[TimedAlarm]) -> list[TimedAlarm]:
     return [alarms[place] for place in sorted(sorted(range(len(alarms)), key=rank)[:ROWS])]
 
 
-def _period(streams: Sequence[Shown]) -> str:
+def _period(streams: Sequence[StreamReport]) -> str:
     """From when to when, as far as it is known."""
     timed = [
         one.sketch for one in streams if one.sketch is not None and one.sketch.times is not None and len(one.sketch)
@@ -195,7 +199,7 @@ def _period(streams: Sequence[Shown]) -> str:
     both = np.array([min(first for first, _ in ends), max(last for _, last in ends)])
     if not np.isfinite(both.astype(np.float64)).all() or both[0] > both[1]:
         return ""
-    first, last = told(both.astype("datetime64[ns]") if kinds == {"M"} else both)
+    first, last = format_times(both.astype("datetime64[ns]") if kinds == {"M"} else both)
     return f", from {_plain(first)} to {_plain(last)}"
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.checks import FloatArray, as_floats
-from holdfast.errors import BadInputError
+from holdfast.checks import FloatArray, check_floats
+from holdfast.errors import InvalidInputError
 from holdfast.plots.arrays import require_some
 from holdfast.plots.logarithmic import make_logarithmic
 from holdfast.plots.methods import dots_of, styles_of
@@ -74,9 +74,9 @@ def in_units(seconds: float) -> str:
 
 
 def _seconds(name: str, values: Sequence[float]) -> FloatArray:
-    seconds = as_floats(name, values)
+    seconds = check_floats(name, values)
     if seconds.ndim != 1:
-        raise BadInputError(f"{name}: expected a list of seconds, got shape {seconds.shape}")
+        raise InvalidInputError(f"{name}: expected a list of seconds, got shape {seconds.shape}")
     return seconds[np.isfinite(seconds) & (seconds > 0.0)]
 
 

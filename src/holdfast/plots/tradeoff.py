@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.plots.style import BLUE, INK, SHADE, VERMILION, YELLOW, Style, new_figure, plain
 from holdfast.tradeoff import Constants, Optimum, admissible_step, best_step, bound, optimum, step_size
-from holdfast.tradeoff._numbers import require_gamma
+from holdfast.tradeoff._numbers import check_gamma
 from holdfast.tradeoff.profile import profile_step
 
 COROLLARY_1: Style = {"color": VERMILION, "linestyle": "-", "linewidth": 2.0}
@@ -41,9 +41,9 @@ def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> 
     >>> draw_tradeoff(np.linspace(4.0, 24.0, 200), Constants(), target) == target
     True
     """
-    thresholds = np.unique(require_gamma(gammas, finite=True))
+    thresholds = np.unique(check_gamma(gammas, require_finite=True))
     if thresholds.size < 2:
-        raise BadInputError(f"gammas must hold at least two different thresholds, got {gammas!r}")
+        raise InvalidInputError(f"gammas must hold at least two different thresholds, got {gammas!r}")
 
     best = optimum(constants)
     figure = new_figure(7.5, 8.0)
@@ -73,10 +73,10 @@ def _draw_steps(axes: Any, gammas: FloatArray, constants: Constants, best: Optim
     where = f"γ = {best.gamma:.4g}" if math.isfinite(best.gamma) else "γ = ∞ (no threshold)"
     axes.set_title(f"The bound is least, {best.bound:.3g}, at {where}, ρ = {best.rho:.3g}", loc="left", fontsize=11)
     axes.set_ylabel("step size ρ")
-    if gammas[0] < constants.noise_radius < gammas[-1]:
-        axes.axvline(constants.noise_radius, color="#777777", linewidth=1.0, linestyle=":")
+    if gammas[0] < constants.outlier_radius < gammas[-1]:
+        axes.axvline(constants.outlier_radius, color="#777777", linewidth=1.0, linestyle=":")
         note = " √d·U: no outlier\n is farther out"
-        axes.text(constants.noise_radius, bottom * 1.2, note, color="#555555", fontsize=8, va="bottom")
+        axes.text(constants.outlier_radius, bottom * 1.2, note, color="#555555", fontsize=8, va="bottom")
 
 
 def _draw_bounds(axes: Any, gammas: FloatArray, constants: Constants, best: Optimum) -> None:
@@ -93,8 +93,8 @@ def _draw_bounds(axes: Any, gammas: FloatArray, constants: Constants, best: Opti
     if not np.any(limit > 0.0):
         note = "Theorem 2 admits no step size for these thresholds"
         axes.text(0.5, 0.6, note, transform=axes.transAxes, ha="center", color="#555555")
-    if gammas[0] < constants.noise_radius < gammas[-1]:
-        axes.axvline(constants.noise_radius, color="#777777", linewidth=1.0, linestyle=":")
+    if gammas[0] < constants.outlier_radius < gammas[-1]:
+        axes.axvline(constants.outlier_radius, color="#777777", linewidth=1.0, linestyle=":")
     _mark(axes, best, best.bound)
     axes.set_ylabel("bound on E|h|²")
 
@@ -121,4 +121,4 @@ def _corollary_1(gammas: FloatArray, constants: Constants) -> FloatArray:
     """Corollary 1's steps, NaN where it does not speak: from √d·U on, or without outliers."""
     if constants.alpha == 1.0:
         return np.full_like(gammas, np.nan)
-    return np.where(gammas < constants.noise_radius, step_size(gammas, constants.beta, constants.M), np.nan)
+    return np.where(gammas < constants.outlier_radius, step_size(gammas, constants.beta, constants.M), np.nan)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from holdfast.checks import FloatArray
-from holdfast.datasets.reading import row_numbers
+from holdfast.datasets.reading import to_row_list
 from holdfast.learners import Trace
 from holdfast.plots.arrays import as_column, as_columns
 from holdfast.plots.grid import legend_above
@@ -21,7 +21,7 @@ BAND = 2.0  # standard deviations
 STREAM, SCORE = 2.3, 1.25  # inches, the height of a panel
 
 
-def draw_watched(
+def draw_monitored_stream(
     y: ArrayLike,
     trace: Trace,
     *,
@@ -58,12 +58,12 @@ def draw_watched(
     """
     values = as_column("y", y, len(trace))
     rows = first_row + np.arange(len(values))
-    true_changes = row_numbers("changes", [row - first_row for row in changes], len(values))
+    true_changes = to_row_list("changes", [row - first_row for row in changes], len(values))
     traces = {title: trace, **(beside or {})}
     heights = [STREAM] * len(traces) + [SCORE] * (2 * scores)
     figure = new_page(0.7 + sum(heights))
     panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    limits = usual_range(values[~trace.dropped], cut=0.002, margin=0.25) or (0.0, 1.0)
+    limits = usual_range(values[~trace.rejected], cut=0.002, margin=0.25) or (0.0, 1.0)
     for axes, (name, each) in zip(panels, traces.items(), strict=False):
         widths = None if each is not trace or deviations is None else as_columns("deviations", deviations, len(values))
         _draw_stream(axes, rows, as_column(f"{name}: y", values, len(each)), each, widths, limits)
@@ -95,7 +95,7 @@ def _draw_stream(
     axes: Any, rows: Any, values: FloatArray, trace: Trace, deviations: FloatArray | None, limits: tuple[float, float]
 ) -> None:
     """The points, those that were dropped, the anomalies, and the estimate."""
-    out, odd = trace.dropped, trace.anomaly
+    out, odd = trace.rejected, trace.anomaly
     axes.set_ylim(*limits)
     draw_points(axes, rows[~out], values[~out], limits)
     draw_dropped(axes, rows[out], values[out], limits)

@@ -17,41 +17,41 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.errors import BadInputError
-from holdfast.scheme.compiling import compiled, fingerprint, is_kernel, kernel
-from holdfast.scheme.functions import Functions
-from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
+from holdfast.errors import InvalidInputError
+from holdfast.scheme.compiling import is_kernel, jit_entry_point, kernel, source_fingerprint
+from holdfast.scheme.functions import ModelKernels
+from holdfast.scheme.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
 
 # settings = [ γ² | warm-up | patience, 0 for none | step size's parameters (4) | the model's fixed numbers … ]
-GAMMA_SQUARED, WARMUP, PATIENCE, STEP, HYPER = 0, 1, 2, 3, 7
+GAMMA_SQUARED, N_WARMUP, PATIENCE, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
 
-LARGEST = 1e150  # beyond, a square overflows: such a number is as good as infinite
+MAX_ABS_VALUE = 1e150  # beyond, a square overflows: such a number is as good as infinite
 
 # What became of a point (the last two bits), and what it told (further bits).
-LEARNT, REJECTED, UNUSABLE, HELD_FOR_START = 0, 1, 2, 3
-FATE = 3
-ANOMALOUS, CHANGED, LOOK = 4, 8, 16
+OUTCOME_ACCEPTED, OUTCOME_REJECTED, OUTCOME_INVALID, OUTCOME_BUFFERED = 0, 1, 2, 3
+OUTCOME_MASK = 3
+OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_NEEDS_REINIT = 4, 8, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class StepKernels:
     """One turn of Algorithm 1 in pieces (`@kernel`), for the entry points here and in `scheme.many`."""
 
-    missing_coordinates: Callable[[Vector], int]
+    count_missing: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; also for use from Python."""
 
-    judge: Callable[..., Any]
+    evaluate_point: Callable[..., Any]
     """(theta, t, run, y, settings, work, missing) → (score, whether the threshold rejects the point).
 
     run: points dropped in a row before; below 0 the threshold is lifted."""
 
-    learn: Callable[..., Any]
+    apply_update: Callable[..., Any]
     """(theta, t, y, settings, work, missing): right after `judge`, moves θ by ρ_t·H."""
 
-    step: Callable[..., Any]
+    process_valid_point: Callable[..., Any]
     """(state, y, settings, work, missing) → (score, fate): a point that can be used, with its bookkeeping."""
 
-    take: Callable[..., Any]
+    process_point: Callable[..., Any]
     """(state, y, settings, work) → (score, fate): any point; one that cannot be used is counted."""
 
     stamp: str
@@ -59,7 +59,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Algorithm:
+class StreamKernels:
     """The entry points for one kind of stream, compiled at their first call."""
 
     work_size: int
@@ -70,43 +70,43 @@ class Algorithm:
     update: Callable[..., Any]
     """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
 
-    assess: Callable[..., Any]
+    score_rows: Callable[..., Any]
     """(state, rows, settings, work, scores, fates): −log f and fate of each row, if it came next; learns nothing."""
 
-    first_unusable: Callable[..., Any]
+    first_invalid: Callable[..., Any]
     """(rows) → the first row that cannot be used, −1 if there is none."""
 
-    missing_coordinates: Callable[[Vector], int]
+    count_missing: Callable[[Vector], int]
     """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
 
 
 @kernel
-def points_used(state: Vector) -> float:
+def n_accepted(state: Vector) -> float:
     """How many points have been used, those of the start included."""
-    return state[SEEN] - state[BAD] + state[HELD] + 1.0
+    return state[N_SEEN] - state[N_INVALID] + state[N_BUFFERED] + 1.0
 
 
 @cache
-def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> Turn:
+def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> StepKernels:
     """One turn of Algorithm 1 with these functions in place."""
-    width, handles_missing = functions.width, functions.handles_missing
-    theta_end = HEADER + functions.layout.size
+    width, handles_missing = kernels.width, kernels.handles_missing
+    theta_end = HEADER_SIZE + kernels.layout.size
     evaluate, advance, valid, squared_norm = (
-        functions.evaluate,
-        functions.advance,
-        functions.valid,
-        functions.norms[norm],
+        kernels.evaluate,
+        kernels.advance,
+        kernels.is_valid,
+        kernels.norms[norm],
     )
-    pieces: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, functions.estimate, rule]
-    for piece in pieces:
-        if not is_kernel(piece):
-            raise BadInputError(f"{piece.__qualname__} must be a compiled function: put @kernel before it")
+    used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
+    for function in used_kernels:
+        if not is_kernel(function):
+            raise InvalidInputError(f"{function.__qualname__} must be a compiled function: put @kernel before it")
 
     @kernel
-    def missing_coordinates(y: Vector) -> int:
+    def count_missing(y: Vector) -> int:
         missing = 0
         for i in range(width):
-            if abs(y[i]) > LARGEST:
+            if abs(y[i]) > MAX_ABS_VALUE:
                 return -1
             if math.isnan(y[i]):
                 missing += 1
@@ -115,129 +115,142 @@ def make_turn(functions: Functions, norm: str, rule: Callable[[float, Vector], f
         return missing
 
     @kernel
-    def judge(
-        theta: Vector, t: float, run: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    def evaluate_point(
+        theta: Vector, t: float, consecutive_rejections: float, y: Vector, settings: Vector, work: Vector, missing: bool
     ) -> tuple[float, bool]:
-        hyper = settings[HYPER:]
+        hyper = settings[HYPERPARAMETERS:]
         score = evaluate(theta, y, hyper, work, missing)
-        far_out = squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]
-        return score, far_out & (t > settings[WARMUP]) & (run >= 0.0)
+        exceeds_gamma = squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]
+        return score, exceeds_gamma & (t > settings[N_WARMUP]) & (consecutive_rejections >= 0.0)
 
     @kernel
-    def learn(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> None:
-        advance(theta, y, settings[HYPER:], work, rule(t, settings[STEP:HYPER]), missing)
+    def apply_update(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> None:
+        advance(theta, y, settings[HYPERPARAMETERS:], work, rule(t, settings[STEP_PARAMETERS:HYPERPARAMETERS]), missing)
 
     @kernel
-    def turn(
-        theta: Vector, t: float, run: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    def evaluate_and_update(
+        theta: Vector, t: float, consecutive_rejections: float, y: Vector, settings: Vector, work: Vector, missing: bool
     ) -> tuple[float, bool]:
-        score, rejected = judge(theta, t, run, y, settings, work, missing)
+        score, rejected = evaluate_point(theta, t, consecutive_rejections, y, settings, work, missing)
         if not rejected:
-            learn(theta, t, y, settings, work, missing)
+            apply_update(theta, t, y, settings, work, missing)
         return score, rejected
 
     @kernel
-    def step(state: Vector, y: Vector, settings: Vector, work: Vector, missing: int) -> tuple[float, int]:
-        theta = state[HEADER:theta_end]
-        state[SEEN] += 1.0
-        t, run = points_used(state), state[RUN]
+    def process_valid_point(
+        state: Vector, y: Vector, settings: Vector, work: Vector, missing: int
+    ) -> tuple[float, int]:
+        theta = state[HEADER_SIZE:theta_end]
+        state[N_SEEN] += 1.0
+        t, consecutive_rejections = n_accepted(state), state[CONSECUTIVE_REJECTIONS]
         if width > 1 and missing > 0:
-            score, rejected = turn(theta, t, run, y, settings, work, True)
+            score, rejected = evaluate_and_update(theta, t, consecutive_rejections, y, settings, work, True)
         else:
-            score, rejected = turn(theta, t, run, y, settings, work, False)
+            score, rejected = evaluate_and_update(theta, t, consecutive_rejections, y, settings, work, False)
         if not rejected:
-            state[RUN] = run + 1.0 if run < 0.0 else 0.0
-            return score, LEARNT
-        lost = (settings[PATIENCE] > 0.0) & (run + 1.0 >= settings[PATIENCE])
-        state[RUN] = -settings[WARMUP] if lost else run + 1.0
-        state[DROPPED] += 1.0
-        return score, REJECTED
+            state[CONSECUTIVE_REJECTIONS] = consecutive_rejections + 1.0 if consecutive_rejections < 0.0 else 0.0
+            return score, OUTCOME_ACCEPTED
+        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        state[CONSECUTIVE_REJECTIONS] = -settings[N_WARMUP] if patience_exhausted else consecutive_rejections + 1.0
+        state[N_REJECTED] += 1.0
+        return score, OUTCOME_REJECTED
 
     @kernel
-    def take(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
-        missing = missing_coordinates(y)
+    def process_point(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
+        missing = count_missing(y)
         if missing >= 0:
-            return step(state, y, settings, work, missing)
-        state[SEEN] += 1.0
-        state[BAD] += 1.0
-        return math.nan, UNUSABLE
+            return process_valid_point(state, y, settings, work, missing)
+        state[N_SEEN] += 1.0
+        state[N_INVALID] += 1.0
+        return math.nan, OUTCOME_INVALID
 
-    return Turn(missing_coordinates, judge, learn, step, take, fingerprint(pieces))
+    return StepKernels(
+        count_missing,
+        evaluate_point,
+        apply_update,
+        process_valid_point,
+        process_point,
+        source_fingerprint(used_kernels),
+    )
 
 
 @cache
-def bind(functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int) -> Algorithm:
+def make_stream_kernels(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+) -> StreamKernels:
     """Algorithm 1 with these functions in place."""
-    width, theta_end = functions.width, HEADER + functions.layout.size
-    scalar_at = n_settings + functions.work_size  # for a point that is one number
-    fate_at, score_at = scalar_at + 1, scalar_at + 2  # what became of a point, and its score
-    state_at = score_at + 1
-    estimate, trouble_at = functions.estimate, functions.trouble_at
-    turn = make_turn(functions, norm, rule)
-    missing_coordinates, judge, stamp = turn.missing_coordinates, turn.judge, turn.stamp
-    step, take = turn.step, turn.take
+    width, theta_end = kernels.width, HEADER_SIZE + kernels.layout.size
+    scalar_offset = n_settings + kernels.work_size  # for a point that is one number
+    outcome_offset, score_offset = scalar_offset + 1, scalar_offset + 2  # what became of a point, and its score
+    state_offset = score_offset + 1
+    estimate, health_index = kernels.estimate, kernels.health_index
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    count_missing, evaluate_point, stamp = step_kernels.count_missing, step_kernels.evaluate_point, step_kernels.stamp
+    process_valid_point, process_point = step_kernels.process_valid_point, step_kernels.process_point
 
-    def run(state, rows, settings, work, scores, fates, estimates):  # type: ignore[no-untyped-def]
+    def run(state, rows, settings, work, scores, outcomes, estimates):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         recording = len(estimates) > 0
         for i in range(len(rows)):
-            scores[i], fates[i] = take(state, rows[i], settings, work)
+            scores[i], outcomes[i] = process_point(state, rows[i], settings, work)
             if recording:
-                estimate(state[HEADER:theta_end], settings[HYPER:], work, estimates[i])
+                estimate(state[HEADER_SIZE:theta_end], settings[HYPERPARAMETERS:], work, estimates[i])
 
     @kernel
-    def learn_usable(cell: Vector, y: Vector) -> float:
+    def update_or_nan(buffer: Vector, y: Vector) -> float:
         """The score of a point that was learnt and nothing more is to be said of.
 
         For any other NaN; the last two working entries then hold its fate and its score. A point that cannot be used is
         left alone, not even counted.
         """
-        state = cell[state_at:]
-        missing = missing_coordinates(y)
+        state = buffer[state_offset:]
+        missing = count_missing(y)
         if missing < 0:
-            cell[fate_at], cell[score_at] = UNUSABLE, math.nan
+            buffer[outcome_offset], buffer[score_offset] = OUTCOME_INVALID, math.nan
             return math.nan
-        trouble = state[HEADER + trouble_at] if trouble_at >= 0 else 0.0
-        score, fate = step(state, y, cell[:n_settings], cell[n_settings:state_at], missing)
-        cell[fate_at], cell[score_at] = fate, score
-        if fate == LEARNT and (trouble_at < 0 or trouble > 0.0 or state[HEADER + trouble_at] == 0.0):
+        health_before = state[HEADER_SIZE + health_index] if health_index >= 0 else 0.0
+        score, outcome = process_valid_point(state, y, buffer[:n_settings], buffer[n_settings:state_offset], missing)
+        buffer[outcome_offset], buffer[score_offset] = outcome, score
+        if outcome == OUTCOME_ACCEPTED and (
+            health_index < 0 or health_before > 0.0 or state[HEADER_SIZE + health_index] == 0.0
+        ):
             return score
         return math.nan
 
-    def update_scalar(cell, x):  # type: ignore[no-untyped-def]
+    def update_scalar(buffer, x):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        cell[scalar_at] = x
-        return learn_usable(cell, cell[scalar_at:fate_at])
+        buffer[scalar_offset] = x
+        return update_or_nan(buffer, buffer[scalar_offset:outcome_offset])
 
-    def update_vector(cell, y):  # type: ignore[no-untyped-def]
+    def update_vector(buffer, y):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        return learn_usable(cell, y)
+        return update_or_nan(buffer, y)
 
-    def assess(state, rows, settings, work, scores, fates):  # type: ignore[no-untyped-def]
+    def score_rows(state, rows, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for i in range(len(rows)):
-            missing = missing_coordinates(rows[i])
-            scores[i], fates[i] = math.nan, UNUSABLE
+            missing = count_missing(rows[i])
+            scores[i], outcomes[i] = math.nan, OUTCOME_INVALID
             if missing >= 0:
-                t = points_used(state) + 1.0
-                scores[i], rejected = judge(
-                    state[HEADER:theta_end], t, state[RUN], rows[i], settings, work, missing > 0
+                t = n_accepted(state) + 1.0
+                scores[i], rejected = evaluate_point(
+                    state[HEADER_SIZE:theta_end], t, state[CONSECUTIVE_REJECTIONS], rows[i], settings, work, missing > 0
                 )
-                fates[i] = REJECTED if rejected else LEARNT
+                outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
 
-    def first_unusable(rows):  # type: ignore[no-untyped-def]
+    def first_invalid(rows):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
         for i in range(len(rows)):
-            if missing_coordinates(rows[i]) < 0:
+            if count_missing(rows[i]) < 0:
                 return i
         return -1
 
     update = update_scalar if width == 1 else update_vector
-    return Algorithm(
-        functions.work_size + 3,
-        compiled(run, releases_gil=True),
-        compiled(update),
-        compiled(assess, releases_gil=True),
-        compiled(first_unusable),
-        missing_coordinates,
+    return StreamKernels(
+        kernels.work_size + 3,
+        jit_entry_point(run, releases_gil=True),
+        jit_entry_point(update),
+        jit_entry_point(score_rows, releases_gil=True),
+        jit_entry_point(first_invalid),
+        count_missing,
     )

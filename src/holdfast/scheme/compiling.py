@@ -35,7 +35,7 @@ from numba.core import event
 from numba.core.serialize import dumps
 from numba.extending import register_jitable
 
-from holdfast.scheme.pieces import PieceCompiler
+from holdfast.scheme.pieces import KernelCompiler
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -46,8 +46,8 @@ def kernel(function: Function) -> Function:
     It is inlined into its caller, always: a call that passes flat arrays costs more than what most kernels do. It
     remains a plain function for Python, where it can be called unless it uses `elementary.exp`, `log` or `fma`.
     """
-    as_read_from_file(function)
-    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=PieceCompiler)(
+    normalize_code_object(function)
+    jitable: Function = register_jitable(forceinline=True, no_cfunc_wrapper=True, pipeline_class=KernelCompiler)(
         function
     )
     jitable.is_kernel = True  # type: ignore[attr-defined]
@@ -59,25 +59,27 @@ def is_kernel(function: Any) -> bool:
     return getattr(function, "is_kernel", False)
 
 
-def compiled(function: Callable[..., Any], allocates: bool = False, releases_gil: bool = False) -> Callable[..., Any]:
+def jit_entry_point(
+    function: Callable[..., Any], allocates: bool = False, releases_gil: bool = False
+) -> Callable[..., Any]:
     """Compiles an entry point at its first call, cached on disk where any folder can be written.
 
     One that does not allocate is compiled without reference counts, which take more time than the arithmetic.
     One that releases the interpreter's lock lets threads run several streams at once; it costs each call some 50 ns.
     No `fastmath`: it reorders sums, and equal streams would no longer give equal bits.
     """
-    as_read_from_file(function)
+    normalize_code_object(function)
     options = {"error_model": "numpy", "_nrt": allocates, "nogil": releases_gil}
-    named_apart(function)
+    uniquify_cache_name(function)
     try:
         dispatcher: Callable[..., Any] = njit(cache=True, **options)(function)
     except RuntimeError:  # no folder to write to: neither the package's nor the user's
-        _Announcer.kept = False
+        _CompilationListener.is_cached = False
         dispatcher = njit(**options)(function)
     return dispatcher
 
 
-def as_read_from_file(function: Callable[..., Any]) -> None:
+def normalize_code_object(function: Callable[..., Any]) -> None:
     """Gives a function the code that it has where Python reads it from its file of bytecode.
 
     Equal texts in it are one object or several; a digest of it depends on which, and the two ways differ.
@@ -85,14 +87,14 @@ def as_read_from_file(function: Callable[..., Any]) -> None:
     function.__code__ = marshal.loads(marshal.dumps(function.__code__))
 
 
-def named_apart(function: Callable[..., Any]) -> None:
+def uniquify_cache_name(function: Callable[..., Any]) -> None:
     """Puts a digest of what an entry point encloses into its name, of which Numba makes the names of its files."""
     if function.__closure__:
         enclosed = dumps(tuple(cell.cell_contents for cell in function.__closure__))  # as Numba tells them apart
         function.__qualname__ += f"-{hashlib.sha256(enclosed).hexdigest()[:16]}"
 
 
-def direct(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+def unchecked_entry_point(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """The machine-code entry point for arguments of these types, without the type look-up of each call.
 
     It saves about 80 ns a call. The caller must keep to the types (and contiguity) given here: nothing is checked.
@@ -104,11 +106,11 @@ def direct(dispatcher: Callable[..., Any], *arguments: Any) -> Callable[..., Any
 
 
 @cache
-def _digest_of_file(path: str) -> str:
+def _file_digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _kernels_used_by(function: Callable[..., Any]) -> list[Callable[..., Any]]:
+def _find_called_kernels(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     """The kernels among the globals that a function names and the variables that it encloses."""
     code = getattr(function, "__code__", None)
     if code is None:
@@ -118,37 +120,39 @@ def _kernels_used_by(function: Callable[..., Any]) -> list[Callable[..., Any]]:
     return [piece for piece in (*cells, *named) if is_kernel(piece)]
 
 
-def fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
+def source_fingerprint(functions: Iterable[Callable[..., Any]]) -> str:
     """A digest of the source files that kernels are made of: holdfast's own, and those of the given functions."""
     package = Path(__file__).parent.parent
-    paths = {str(path) for room in ("scheme", "models") for path in (package / room).glob("*.py")}
+    paths = {str(path) for subpackage in ("scheme", "models") for path in (package / subpackage).glob("*.py")}
     seen: set[Callable[..., Any]] = set()
-    waiting = list(functions)
-    while waiting:
-        function = waiting.pop()
+    pending = list(functions)
+    while pending:
+        function = pending.pop()
         if function not in seen:
             seen.add(function)
-            waiting += _kernels_used_by(function)
+            pending += _find_called_kernels(function)
             path = inspect.getsourcefile(function)
             if path and os.path.isfile(path):  # a function typed into a console has no file; Numba hashes its code
                 paths.add(path)
-    return hashlib.sha256("".join(map(_digest_of_file, sorted(paths))).encode()).hexdigest()
+    return hashlib.sha256("".join(map(_file_digest, sorted(paths))).encode()).hexdigest()
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
+class _CompilationListener(event.Listener):  # type: ignore[misc]
     """Says on standard error that the machine is compiling, once for each thing: a first call may take seconds."""
 
-    said: ClassVar[set[str]] = set()
-    kept: ClassVar[bool] = True
+    announced_targets: ClassVar[set[str]] = set()
+    is_cached: ClassVar[bool] = True
 
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self, target: str) -> None:
+        self.target = target
 
     def on_start(self, event: Any) -> None:
-        if self.what not in self.said and not os.environ.get("HOLDFAST_QUIET"):
-            self.said.add(self.what)
-            how_often = "once" if self.kept else "anew in each process: no cache can be written, set NUMBA_CACHE_DIR"
-            sys.stderr.write(f"holdfast: compiling {self.what} for this machine, {how_often} (some seconds) …\n")
+        if self.target not in self.announced_targets and not os.environ.get("HOLDFAST_QUIET"):
+            self.announced_targets.add(self.target)
+            frequency = (
+                "once" if self.is_cached else "anew in each process: no cache can be written, set NUMBA_CACHE_DIR"
+            )
+            sys.stderr.write(f"holdfast: compiling {self.target} for this machine, {frequency} (some seconds) …\n")
             sys.stderr.flush()
 
     def on_end(self, event: Any) -> None:
@@ -156,7 +160,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 
 
 @contextmanager
-def announced(what: str) -> Iterator[None]:
+def announce_compilation(target: str) -> Iterator[None]:
     """Within this block a compilation (not a load from the cache) is announced."""
-    with event.install_listener("numba:compile", _Announcer(what)):
+    with event.install_listener("numba:compile", _CompilationListener(target)):
         yield

@@ -17,35 +17,35 @@ from holdfast.scheme.compiling import kernel
 
 Counts = npt.NDArray[np.signedinteger]
 
-MOST = 2**30  # points counted, at which all counts are halved
+MAX_COUNT = 2**30  # points counted, at which all counts are halved
 
 
 @kernel
-def add_count(tree: Counts, bins: int, place: int) -> None:
+def fenwick_add(tree: Counts, n_bins: int, bin_index: int) -> None:
     """Adds one to the count of bin `place`."""
-    i = place + 1
-    while i <= bins:
+    i = bin_index + 1
+    while i <= n_bins:
         tree[i - 1] += 1
         i += i & -i
 
 
 @kernel
-def count_at(tree: Counts, place: int) -> int:
+def fenwick_count(tree: Counts, bin_index: int) -> int:
     """The count of bin `place` alone."""
-    i = place + 1
-    total, least = int(tree[place]), i - (i & -i)
+    i = bin_index + 1
+    total, range_start = int(tree[bin_index]), i - (i & -i)
     i -= 1
-    while i > least:
+    while i > range_start:
         total -= int(tree[i - 1])
         i -= i & -i
     return total
 
 
 @kernel
-def count_below(tree: Counts, place: int) -> int:
+def fenwick_prefix_sum(tree: Counts, bin_index: int) -> int:
     """The sum of the counts of the bins before `place`."""
     total = 0
-    i = place
+    i = bin_index
     while i > 0:
         total += int(tree[i - 1])
         i -= i & -i
@@ -53,17 +53,17 @@ def count_below(tree: Counts, place: int) -> int:
 
 
 @kernel
-def halve_counts(tree: Counts, bins: int, up: int) -> None:
+def fenwick_halve(tree: Counts, n_bins: int, round_up: int) -> None:
     """Halves the sums of the counts from each bin on; rounded up if up is 1, down if it is 0."""
-    for i in range(bins, 0, -1):  # from sums to the bins themselves …
-        above = i + (i & -i)
-        if above <= bins:
-            tree[above - 1] -= tree[i - 1]
-    odd = up
-    for i in range(bins, 0, -1):
-        count = int(tree[i - 1]) + odd
-        tree[i - 1], odd = count >> 1, count & 1
-    for i in range(1, bins + 1):  # … and back
-        above = i + (i & -i)
-        if above <= bins:
-            tree[above - 1] += tree[i - 1]
+    for i in range(n_bins, 0, -1):  # from sums to the bins themselves …
+        parent = i + (i & -i)
+        if parent <= n_bins:
+            tree[parent - 1] -= tree[i - 1]
+    carry = round_up
+    for i in range(n_bins, 0, -1):
+        count = int(tree[i - 1]) + carry
+        tree[i - 1], carry = count >> 1, count & 1
+    for i in range(1, n_bins + 1):  # … and back
+        parent = i + (i & -i)
+        if parent <= n_bins:
+            tree[parent - 1] += tree[i - 1]

@@ -8,85 +8,101 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.scheme.algorithm import HELD_FOR_START, UNUSABLE
-from holdfast.scheme.compiling import compiled, fingerprint, kernel
-from holdfast.scheme.state import BAD, HELD, MISSING, SEEN, Vector
+from holdfast.scheme.algorithm import OUTCOME_BUFFERED, OUTCOME_INVALID
+from holdfast.scheme.compiling import jit_entry_point, kernel, source_fingerprint
+from holdfast.scheme.state import MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, Vector
 
-ENOUGH = 3  # values of a variable among the first points
-PATIENCE = 10  # times n_init: how long to wait for that many
+MIN_VALUES_PER_VARIABLE = 3  # values of a variable among the first points
+MAX_WAIT_FACTOR = 10  # times n_init: how long to wait for that many
 
 
 @kernel
-def values_needed(state: Vector, n_init: int) -> int:
+def n_values_required(state: Vector, n_init: int) -> int:
     """How many values of a variable it takes to start; after a while one will do."""
-    patient = state[SEEN] - state[BAD] < PATIENCE * n_init
-    return min(ENOUGH, n_init) if patient else 1
+    is_waiting = state[N_SEEN] - state[N_INVALID] < MAX_WAIT_FACTOR * n_init
+    return min(MIN_VALUES_PER_VARIABLE, n_init) if is_waiting else 1
 
 
 @kernel
-def values_held(start: Vector, held: int, variable: int) -> int:
+def n_values_buffered(start: Vector, n_buffered: int, variable: int) -> int:
     """How many values of a variable there are among the points held."""
-    values = 0
-    for i in range(held):
-        if start[i, variable] != MISSING:
-            values += 1
-    return values
+    n_values = 0
+    for i in range(n_buffered):
+        if start[i, variable] != MISSING_SENTINEL:
+            n_values += 1
+    return n_values
 
 
 @kernel
-def hold(state: Vector, start: Vector, y: Vector, missing: int, keeps_gaps: bool) -> bool:
+def buffer_point(state: Vector, start: Vector, y: Vector, missing: int, buffers_missing: bool) -> bool:
     """Keeps one of the first points in `start` (n_init, width); whether the model can start now.
 
     missing: how many coordinates are NaN, −1 for a point that cannot be used. keeps_gaps: whether such a one is held as
     well, because time passes with it.
     """
     n_init, width = start.shape
-    state[SEEN] += 1.0
+    state[N_SEEN] += 1.0
     if missing < 0:
-        state[BAD] += 1.0
-        if not keeps_gaps:
+        state[N_INVALID] += 1.0
+        if not buffers_missing:
             return False
-    held = int(state[HELD])
-    if held == n_init:  # a variable has shown too few values yet: the latest points are kept
+    n_buffered = int(state[N_BUFFERED])
+    if n_buffered == n_init:  # a variable has shown too few values yet: the latest points are kept
         for i in range(n_init - 1):
             for j in range(width):
                 start[i, j] = start[i + 1, j]
-        held -= 1
+        n_buffered -= 1
     for j in range(width):
-        start[held, j] = MISSING if missing < 0 or y[j] != y[j] else y[j]
-    held += 1
-    state[HELD] = held
-    if held < n_init:
+        start[n_buffered, j] = MISSING_SENTINEL if missing < 0 or y[j] != y[j] else y[j]
+    n_buffered += 1
+    state[N_BUFFERED] = n_buffered
+    if n_buffered < n_init:
         return False
     for j in range(width):  # noqa: SIM110  (compiled)
-        if values_held(start, held, j) < values_needed(state, n_init):
+        if n_values_buffered(start, n_buffered, j) < n_values_required(state, n_init):
             return False
     return True
 
 
-def mark_of_start(seen: Any, bad: Any, n_init: int) -> Any:
+def started_marker(n_seen: Any, n_invalid: Any, n_init: int) -> Any:
     """What HELD is once a model has started; see there. For one stream or arrays of them."""
-    return -1.0 - np.maximum(seen - bad - n_init, 0.0)
+    return -1.0 - np.maximum(n_seen - n_invalid - n_init, 0.0)
 
 
-def hold_many(missing_coordinates: Callable[[Vector], int]) -> Callable[..., Any]:
+def make_buffer_kernel(count_missing: Callable[[Vector], int]) -> Callable[..., Any]:
     """An entry point for many streams that have not started.
 
     (states, starts, slots, streams, begins, counts, order, points, scores, fates, keeps_gaps, taken, due): see
     `scheme.many.Many` for who has which points. Stream s holds its points in starts[slots[s]]; taken[s] of them were
     held when due[s] says that it can start now, or else all of them.
     """
-    stamp = fingerprint([missing_coordinates, hold])
+    stamp = source_fingerprint([count_missing, buffer_point])
 
-    def run(states, starts, slots, streams, begins, counts, order, points, scores, fates, keeps_gaps, taken, due):  # type: ignore[no-untyped-def]
+    def buffer_points(
+        states,
+        start_buffers,
+        slots,
+        streams,
+        offsets,
+        counts,
+        order,
+        points,
+        scores,
+        outcomes,
+        buffers_missing,
+        n_processed,
+        is_ready,
+    ):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for s in range(len(streams)):
-            taken[s], due[s] = 0, False
-            while taken[s] < counts[s] and not due[s]:
-                at = order[begins[s] + taken[s]]
-                missing = missing_coordinates(points[at])
-                due[s] = hold(states[streams[s]], starts[slots[s]], points[at], missing, keeps_gaps)
-                scores[at], fates[at] = math.nan, UNUSABLE if missing < 0 else HELD_FOR_START
-                taken[s] += 1
+            n_processed[s], is_ready[s] = 0, False
+            while n_processed[s] < counts[s] and not is_ready[s]:
+                index = order[offsets[s] + n_processed[s]]
+                missing = count_missing(points[index])
+                is_ready[s] = buffer_point(
+                    states[streams[s]], start_buffers[slots[s]], points[index], missing, buffers_missing
+                )
+                scores[index], outcomes[index] = math.nan, OUTCOME_INVALID if missing < 0 else OUTCOME_BUFFERED
+                n_processed[s] += 1
 
-    return compiled(run, releases_gil=True)
+    return jit_entry_point(buffer_points, releases_gil=True)

@@ -12,22 +12,29 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from holdfast.scheme.algorithm import LEARNT, PATIENCE, REJECTED, WARMUP, Turn, make_turn
-from holdfast.scheme.columns import QUAD, columns, columns_to_rows, put_flags, rows_to_columns
-from holdfast.scheme.compiling import compiled, kernel
-from holdfast.scheme.functions import Functions
-from holdfast.scheme.holding import hold_many
-from holdfast.scheme.lanes import LANES, any_of, where
-from holdfast.scheme.state import BAD, DROPPED, HEADER, HELD, RUN, SEEN, Vector
+from holdfast.scheme.algorithm import (
+    N_WARMUP,
+    OUTCOME_ACCEPTED,
+    OUTCOME_REJECTED,
+    PATIENCE,
+    StepKernels,
+    make_step_kernels,
+)
+from holdfast.scheme.columns import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns, store_mask
+from holdfast.scheme.compiling import jit_entry_point, kernel
+from holdfast.scheme.functions import ModelKernels
+from holdfast.scheme.holding import make_buffer_kernel
+from holdfast.scheme.lanes import LANES, any_lane, select
+from holdfast.scheme.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
 
 
-def padded_size(n: int) -> int:
+def padded_row_size(n: int) -> int:
     """The numbers that a row of so many numbers takes in a matrix of states."""
-    return -(-n // QUAD) * QUAD
+    return -(-n // TILE_SIZE) * TILE_SIZE
 
 
 @dataclass(frozen=True, eq=False)
-class Many:
+class BatchedKernels:
     """The entry points for one kind of stream, compiled at their first call.
 
     A *turn list* says which points are whose: stream s, row streams[s] of the states, has the points
@@ -37,7 +44,7 @@ class Many:
 
     block_size: int
 
-    run: Callable[..., Any] | None
+    run_lanes: Callable[..., Any] | None
     """(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates): all points
     are whole, all streams have started, counts do not increase.
 
@@ -47,167 +54,185 @@ class Many:
 
     work_size: int
 
-    run_in_turn: Callable[..., Any]
+    run_sequential: Callable[..., Any]
     """(states, streams, begins, counts, order, points, settings, work, scores, fates): any points, one stream after
     another, each of which has started."""
 
-    first_special: Callable[..., Any]
+    first_incomplete: Callable[..., Any]
     """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
 
-    are_special: Callable[..., Any]
+    mark_incomplete: Callable[..., Any]
     """(begins, counts, order, points, special): marks the streams that have such a point."""
 
-    hold: Callable[..., Any]
+    buffer_points: Callable[..., Any]
     """See `holding.hold_many`."""
 
 
 @cache
-def bind_many(functions: Functions, norm: str, rule: Callable[[float, Vector], float]) -> Many:
+def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> BatchedKernels:
     """Algorithm 1 with these functions in place, for any number of streams."""
-    turn = make_turn(functions, norm, rule)
-    take, stamp = turn.take, turn.stamp
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    process_point, stamp = step_kernels.process_point, step_kernels.stamp
 
-    def run_in_turn(states, streams, begins, counts, order, points, settings, work, scores, fates):  # type: ignore[no-untyped-def]
+    def run_sequential(states, streams, offsets, counts, order, points, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for s in range(len(streams)):
             for j in range(counts[s]):
-                at = order[begins[s] + j]
-                scores[at], fates[at] = take(states[streams[s]], points[at], settings, work)
+                index = order[offsets[s] + j]
+                scores[index], outcomes[index] = process_point(states[streams[s]], points[index], settings, work)
 
-    size, run = (0, None) if functions.whole is None else side_by_side(functions.whole, norm, rule, 0)
-    return Many(size, run, functions.work_size, compiled(run_in_turn, releases_gil=True), *look_out(turn))
+    block_size, run_lanes = (
+        (0, None) if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, 0)
+    )
+    return BatchedKernels(
+        block_size,
+        run_lanes,
+        kernels.work_size,
+        jit_entry_point(run_sequential, releases_gil=True),
+        *make_validity_kernels(step_kernels),
+    )
 
 
-def look_out(turn: Turn) -> tuple[Callable[..., Any], ...]:
+def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
     """`Many.first_special`, `Many.are_special` and `Many.hold`."""
-    missing_coordinates, stamp = turn.missing_coordinates, turn.stamp
+    count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
 
-    def first_special(points):  # type: ignore[no-untyped-def]
+    def first_incomplete(points):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018  (part of what Numba's cache looks at)
         for i in range(len(points)):
-            if missing_coordinates(points[i]) != 0:
+            if count_missing(points[i]) != 0:
                 return i
         return -1
 
-    def are_special(begins, counts, order, points, special):  # type: ignore[no-untyped-def]
+    def mark_incomplete(offsets, counts, order, points, incomplete):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        for s in range(len(begins)):
-            special[s] = False
+        for s in range(len(offsets)):
+            incomplete[s] = False
             for j in range(counts[s]):
-                if missing_coordinates(points[order[begins[s] + j]]) != 0:
-                    special[s] = True
+                if count_missing(points[order[offsets[s] + j]]) != 0:
+                    incomplete[s] = True
                     break
 
-    entry_points = (compiled(function, releases_gil=True) for function in (first_special, are_special))
-    return *entry_points, hold_many(missing_coordinates)
+    entry_points = (jit_entry_point(function, releases_gil=True) for function in (first_incomplete, mark_incomplete))
+    return *entry_points, make_buffer_kernel(count_missing)
 
 
 @cache
-def bind_grid(
-    functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+def make_grid_kernels(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]] | None:
     """The numbers that a block has, and `Many.run` for streams each of which has settings of its own.
 
     settings: (streams, n_settings). scores, fates: (streams, points): several streams may have the same points.
     None where the model cannot be run on lanes.
     """
-    return None if functions.whole is None else side_by_side(functions.whole, norm, rule, n_settings)
+    return None if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, n_settings)
 
 
-def side_by_side(
-    functions: Functions, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+def make_lane_kernel(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
 ) -> tuple[int, Callable[..., Any]]:
     """The numbers that a block has, and `Many.run`; n_settings: of each stream, 0 if all have the same."""
-    turn = make_turn(functions, norm, rule)
-    judge, learn, stamp = turn.judge, turn.learn, turn.stamp
-    width, theta_size = functions.width, functions.layout.size
-    state_size = HEADER + theta_size
-    row_size = padded_size(state_size)
-    still = HELD  # from here on nothing changes once it has started …
-    moving = still + (1 + functions.fixed) // QUAD * QUAD  # … up to here
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    evaluate_point, apply_update, stamp = step_kernels.evaluate_point, step_kernels.apply_update, step_kernels.stamp
+    width, theta_size = kernels.width, kernels.layout.size
+    state_size = HEADER_SIZE + theta_size
+    row_size = padded_row_size(state_size)
+    fixed_start = N_BUFFERED  # from here on nothing changes once it has started …
+    fixed_end = fixed_start + (1 + kernels.n_fixed) // TILE_SIZE * TILE_SIZE  # … up to here
     # The fields of a block, each of them `LANES` numbers.
-    theta_at = HEADER
-    kept_at = row_size  # theta before a turn that not all lanes learn from
-    work_at = kept_at + theta_size
-    point_at = work_at + functions.work_size
-    score_at = point_at + width
-    rejected_at = score_at + 1
-    settings_at = rejected_at + 1
-    size = (settings_at + n_settings) * LANES
-    grid = n_settings > 0
+    theta_offset = HEADER_SIZE
+    saved_theta_offset = row_size  # theta before a turn that not all lanes learn from
+    work_offset = saved_theta_offset + theta_size
+    point_offset = work_offset + kernels.work_size
+    score_offset = point_offset + width
+    rejected_offset = score_offset + 1
+    settings_offset = rejected_offset + 1
+    block_size = (settings_offset + n_settings) * LANES
+    settings_per_stream = n_settings > 0
 
     @kernel
-    def fetch_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+    def load_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
         for i in range(state_size):
             block[i * LANES + lane] = states[stream, i]
 
     @kernel
-    def return_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+    def store_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
         for i in range(state_size):
             states[stream, i] = block[i * LANES + lane]
 
     @kernel
-    def take(cell: Any, y: Any, settings: Any) -> tuple[Any, Any]:
-        theta, work = cell[theta_at:], cell[work_at:]
-        seen = cell[SEEN] + 1.0
-        t = seen - cell[BAD] + cell[HELD] + 1.0
-        run = cell[RUN]
-        score, rejected = judge(theta, t, run, y, settings, work, False)
-        some = any_of(rejected)
-        if some:
+    def process_lanes(fields: Any, y: Any, settings: Any) -> tuple[Any, Any]:
+        theta, work = fields[theta_offset:], fields[work_offset:]
+        seen = fields[N_SEEN] + 1.0
+        t = seen - fields[N_INVALID] + fields[N_BUFFERED] + 1.0
+        consecutive_rejections = fields[CONSECUTIVE_REJECTIONS]
+        score, rejected = evaluate_point(theta, t, consecutive_rejections, y, settings, work, False)
+        any_rejected = any_lane(rejected)
+        if any_rejected:
             for i in range(theta_size):
-                cell[kept_at + i] = theta[i]
-        learn(theta, t, y, settings, work, False)
-        if some:
+                fields[saved_theta_offset + i] = theta[i]
+        apply_update(theta, t, y, settings, work, False)
+        if any_rejected:
             for i in range(theta_size):
-                theta[i] = where(rejected, cell[kept_at + i], theta[i])
-        cell[SEEN] = seen
-        lost = (settings[PATIENCE] > 0.0) & (run + 1.0 >= settings[PATIENCE])
-        longer = where(lost, 0.0 - settings[WARMUP], run + 1.0)
-        cell[RUN] = where(rejected, longer, where(run < 0.0, run + 1.0, 0.0))
-        cell[DROPPED] += where(rejected, 1.0, 0.0)
+                theta[i] = select(rejected, fields[saved_theta_offset + i], theta[i])
+        fields[N_SEEN] = seen
+        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        count_if_rejected = select(patience_exhausted, 0.0 - settings[N_WARMUP], consecutive_rejections + 1.0)
+        fields[CONSECUTIVE_REJECTIONS] = select(
+            rejected, count_if_rejected, select(consecutive_rejections < 0.0, consecutive_rejections + 1.0, 0.0)
+        )
+        fields[N_REJECTED] += select(rejected, 1.0, 0.0)
         return score, rejected
 
-    def run(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates):  # type: ignore[no-untyped-def]
+    def run_lanes(
+        states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes
+    ):  # type: ignore[no-untyped-def]
         stamp  # noqa: B018
-        cell = columns(block, 0)
-        own = cell[settings_at:] if grid else settings
+        fields = lane_view(block, 0)
+        lane_settings = fields[settings_offset:] if settings_per_stream else settings
         for first in range(0, len(streams), LANES):
             active = min(LANES, len(streams) - first)
             if active == LANES:
                 rows_to_columns(states, streams, first, block, 0, row_size, 0, row_size)
             else:
                 for lane in range(active):
-                    fetch_row(states, streams[first + lane], block, lane)
-            if grid:
+                    load_row(states, streams[first + lane], block, lane)
+            if settings_per_stream:
                 for lane in range(active):
                     for i in range(n_settings):
-                        block[(settings_at + i) * LANES + lane] = settings[first + lane, i]
-            if in_order and active == LANES and width == 1 and not grid:  # points and answers stay where they are
-                at = order[begins[first]]
-                score, rejected = take(cell, columns(points, at), own)
-                columns(scores, at)[0] = score
-                put_flags(fates, at, rejected)
+                        block[(settings_offset + i) * LANES + lane] = settings[first + lane, i]
+            if (
+                in_order and active == LANES and width == 1 and not settings_per_stream
+            ):  # points and answers stay where they are
+                first_index = order[offsets[first]]
+                score, rejected = process_lanes(fields, lane_view(points, first_index), lane_settings)
+                lane_view(scores, first_index)[0] = score
+                store_mask(outcomes, first_index, rejected)
             else:
                 for j in range(counts[first]):
                     while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
                         active -= 1
-                        return_row(states, streams[first + active], block, active)
+                        store_row(states, streams[first + active], block, active)
                     for lane in range(active):
-                        places[lane] = order[begins[first + lane] + j]
+                        point_indices[lane] = order[offsets[first + lane] + j]
                         for i in range(width):
-                            block[(point_at + i) * LANES + lane] = points[places[lane], i]
-                    score, rejected = take(cell, cell[point_at:], own)
-                    cell[score_at], cell[rejected_at] = score, where(rejected, 1.0, 0.0)
+                            block[(point_offset + i) * LANES + lane] = points[point_indices[lane], i]
+                    score, rejected = process_lanes(fields, fields[point_offset:], lane_settings)
+                    fields[score_offset], fields[rejected_offset] = score, select(rejected, 1.0, 0.0)
                     for lane in range(active):
-                        place = (first + lane, begins[first + lane] + j) if grid else places[lane]
-                        scores[place] = block[score_at * LANES + lane]
-                        fates[place] = REJECTED if block[rejected_at * LANES + lane] > 0.0 else LEARNT
+                        result_index = (
+                            (first + lane, offsets[first + lane] + j) if settings_per_stream else point_indices[lane]
+                        )
+                        scores[result_index] = block[score_offset * LANES + lane]
+                        outcomes[result_index] = (
+                            OUTCOME_REJECTED if block[rejected_offset * LANES + lane] > 0.0 else OUTCOME_ACCEPTED
+                        )
             if active == LANES:
-                columns_to_rows(states, streams, first, block, 0, row_size, 0, still)
-                columns_to_rows(states, streams, first, block, 0, row_size, moving, row_size)
+                columns_to_rows(states, streams, first, block, 0, row_size, 0, fixed_start)
+                columns_to_rows(states, streams, first, block, 0, row_size, fixed_end, row_size)
             else:
                 for lane in range(active):
-                    return_row(states, streams[first + lane], block, lane)
+                    store_row(states, streams[first + lane], block, lane)
 
-    return size, compiled(run, releases_gil=True)
+    return block_size, jit_entry_point(run_lanes, releases_gil=True)

@@ -15,7 +15,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
 
 
-class _Unfinished(JITCodeLibrary):  # type: ignore[misc]
+class _UnoptimizedLibrary(JITCodeLibrary):  # type: ignore[misc]
     """Code to be linked into other code, which will be optimised there."""
 
     def _optimize_final_module(self) -> None:
@@ -27,12 +27,12 @@ class _Unfinished(JITCodeLibrary):  # type: ignore[misc]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LowerPiece(NativeLowering):  # type: ignore[misc]
+class _LowerKernel(NativeLowering):  # type: ignore[misc]
     _name = "lower_piece"
 
     def run_pass(self, state: Any) -> bool:
         """Translates, and makes it known to compiled code that calls it."""
-        state.library = _Unfinished(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _UnoptimizedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
@@ -42,13 +42,15 @@ class _LowerPiece(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class PieceCompiler(CompilerBase):  # type: ignore[misc]
+class KernelCompiler(CompilerBase):  # type: ignore[misc]
     """How a kernel is compiled."""
 
     def define_pipelines(self) -> list[Any]:
         """Numba's own way, up to the last step."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        manager.passes = [(_LowerPiece if made is NativeLowering else made, why) for made, why in manager.passes]
+        manager.passes = [
+            (_LowerKernel if pass_ is NativeLowering else pass_, reason) for pass_, reason in manager.passes
+        ]
         manager._finalized = False
         manager.finalize()
         return [manager]

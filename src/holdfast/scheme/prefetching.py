@@ -12,32 +12,34 @@ from numba.np.arrayobj import make_array
 
 from holdfast.scheme.compiling import kernel
 
-LINE = 8  # numbers in a line of a processor's cache
+CACHE_LINE_FLOATS = 8  # numbers in a line of a processor's cache
 
-_BYTES, _WHOLE = ir.IntType(8).as_pointer(), ir.IntType(32)
-_FOR_WRITING, _KEPT, _DATA = 1, 3, 1  # what LLVM is told of it
+_IR_BYTE_POINTER, _IR_INT32 = ir.IntType(8).as_pointer(), ir.IntType(32)
+_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE = 1, 3, 1  # what LLVM is told of it
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _ask_for(context: Any, states: Any, row: Any) -> Any:
+def _prefetch(context: Any, states: Any, row: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
         matrix = make_array(sig.args[0])(context, builder, arguments[0])
         stride, size = builder.extract_value(matrix.strides, 0), builder.extract_value(matrix.shape, 1)
         row = context.cast(builder, arguments[1], sig.args[1], types.intp)
-        first = builder.gep(builder.bitcast(matrix.data, _BYTES), [builder.mul(row, stride)])
-        kind = ir.FunctionType(ir.VoidType(), [_BYTES, _WHOLE, _WHOLE, _WHOLE])
-        prefetch = get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        flags = [ir.Constant(_WHOLE, flag) for flag in (_FOR_WRITING, _KEPT, _DATA)]
-        lines = builder.udiv(builder.add(size, ir.Constant(size.type, LINE - 1)), ir.Constant(size.type, LINE))
+        first = builder.gep(builder.bitcast(matrix.data, _IR_BYTE_POINTER), [builder.mul(row, stride)])
+        function_type = ir.FunctionType(ir.VoidType(), [_IR_BYTE_POINTER, _IR_INT32, _IR_INT32, _IR_INT32])
+        prefetch = get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        flags = [ir.Constant(_IR_INT32, flag) for flag in (_PREFETCH_WRITE, _PREFETCH_LOCALITY, _PREFETCH_DATA_CACHE)]
+        lines = builder.udiv(
+            builder.add(size, ir.Constant(size.type, CACHE_LINE_FLOATS - 1)), ir.Constant(size.type, CACHE_LINE_FLOATS)
+        )
         with for_range(builder, lines) as loop:
-            place = builder.gep(first, [builder.mul(loop.index, ir.Constant(loop.index.type, 8 * LINE))])
-            builder.call(prefetch, [place, *flags])
+            pointer = builder.gep(first, [builder.mul(loop.index, ir.Constant(loop.index.type, 8 * CACHE_LINE_FLOATS))])
+            builder.call(prefetch, [pointer, *flags])
         return context.get_dummy_value()
 
     return types.none(states, row), generate
 
 
 @kernel
-def ask_for_row(states: Any, row: int) -> None:
+def prefetch_row(states: Any, row: int) -> None:
     """The processor begins to fetch a row of the states, and goes on meanwhile."""
-    _ask_for(states, row)
+    _prefetch(states, row)

@@ -7,7 +7,7 @@ from holdfast.scheme.state import Vector
 
 
 @kernel
-def sort(values: Vector, n: int) -> None:
+def insertion_sort(values: Vector, n: int) -> None:
     """Sorts the first n numbers, a few of them, by insertion."""
     for i in range(1, n):
         value = values[i]
@@ -19,7 +19,7 @@ def sort(values: Vector, n: int) -> None:
 
 
 @kernel
-def sort_any(values: Vector, n: int) -> None:
+def shell_sort(values: Vector, n: int) -> None:
     """Sorts the first n numbers, however many: by insertion over gaps that shrink to 1 (Shell's sort)."""
     gap = 1
     while 9 * gap < n:
@@ -44,7 +44,7 @@ def median_of_sorted(values: Vector, n: int) -> float:
 @kernel
 def quantile_of_sorted(values: Vector, n: int, share: float) -> float:
     """The number below which this share of n numbers in order lies, between two neighbours by a straight line."""
-    place = share * (n - 1)
-    low = int(place)
+    position = share * (n - 1)
+    low = int(position)
     high = low + 1 if low + 1 < n else low
-    return values[low] + (place - low) * (values[high] - values[low])
+    return values[low] + (position - low) * (values[high] - values[low])

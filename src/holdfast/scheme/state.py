@@ -25,14 +25,16 @@ import numpy.typing as npt
 Vector = npt.NDArray[np.float64]
 
 # The header. Counts are exact in a float64 up to 2^53 points.
-SEEN = 0  # points that came, of any kind
-DROPPED = 1  # points the threshold rejected
-BAD = 2  # points that could not be used: not a number, infinite, outside the model's support
-RUN = 3  # points dropped in a row, up to the last one; below 0, points yet to come for which the threshold is lifted
-HELD = 4  # points held in `start`; once the model has started, −1 − the usable points before the first one held
-HEADER = 5
+N_SEEN = 0  # points that came, of any kind
+N_REJECTED = 1  # points the threshold rejected
+N_INVALID = 2  # points that could not be used: not a number, infinite, outside the model's support
+CONSECUTIVE_REJECTIONS = (
+    3  # points dropped in a row, up to the last one; below 0, points yet to come for which the threshold is lifted
+)
+N_BUFFERED = 4  # points held in `start`; once the model has started, −1 − the usable points before the first one held
+HEADER_SIZE = 5
 
-MISSING = -np.finfo(np.float64).max  # a missing coordinate in `start`: no state ever holds a NaN
+MISSING_SENTINEL = -np.finfo(np.float64).max  # a missing coordinate in `start`: no state ever holds a NaN
 
 
 @dataclass(frozen=True)
@@ -54,33 +56,33 @@ class Layout:
         array([[2., 3., 4.],
                [5., 6., 7.]])
         """
-        shape, at = self.fields[name], self.at(name)
-        return theta[at : at + prod(shape)].reshape(shape)
+        shape, offset = self.fields[name], self.offset(name)
+        return theta[offset : offset + prod(shape)].reshape(shape)
 
-    def at(self, name: str) -> int:
+    def offset(self, name: str) -> int:
         """The index in `theta` at which the field `name` begins.
 
         >>> Layout({"weights": (2,), "means": (2, 3)}).at("means")
         2
         """
-        return self._begins[name]
+        return self._offsets[name]
 
     @cached_property
-    def _begins(self) -> dict[str, int]:
+    def _offsets(self) -> dict[str, int]:
         sizes = [prod(shape) for shape in self.fields.values()]
         return dict(zip(self.fields, accumulate([0, *sizes]), strict=False))
 
 
-def places_of(n: int, number: type[np.floating[Any]]) -> int:
+def n_float64_slots(n: int, dtype: type[np.floating[Any]]) -> int:
     """Places of a state that n numbers of this type take.
 
     >>> places_of(5, np.float64), places_of(5, np.float32)
     (5, 3)
     """
-    return -(-n * np.dtype(number).itemsize // 8)
+    return -(-n * np.dtype(dtype).itemsize // 8)
 
 
-class Cell:
+class StreamBuffer:
     """The memory of one stream: settings, working area and state, laid out in one vector.
 
     theta_size: how many numbers theta has, of the type `number`: float32 takes half of the room.
@@ -92,55 +94,55 @@ class Cell:
         work_size: int,
         theta_size: int,
         start_shape: tuple[int, int],
-        number: type[np.floating[Any]] = np.float64,
+        dtype: type[np.floating[Any]] = np.float64,
     ) -> None:
-        work_at = len(settings)
-        state_at = work_at + work_size
-        theta_at = state_at + HEADER
-        start_at = theta_at + places_of(theta_size, number)
-        self.vector: Vector = np.zeros(start_at + prod(start_shape))
-        self.vector[:work_at] = settings
-        self.settings: Vector = self.vector[:work_at]
-        self.work: Vector = self.vector[work_at:state_at]
-        self.state: Vector = self.vector[state_at:]
-        self.header: Vector = self.vector[state_at:theta_at]
-        self.theta: Vector = self.vector[theta_at:start_at].view(number)
-        self.start: Vector = self.vector[start_at:].reshape(start_shape)
+        work_offset = len(settings)
+        state_offset = work_offset + work_size
+        theta_offset = state_offset + HEADER_SIZE
+        start_offset = theta_offset + n_float64_slots(theta_size, dtype)
+        self.vector: Vector = np.zeros(start_offset + prod(start_shape))
+        self.vector[:work_offset] = settings
+        self.settings: Vector = self.vector[:work_offset]
+        self.work: Vector = self.vector[work_offset:state_offset]
+        self.state: Vector = self.vector[state_offset:]
+        self.header: Vector = self.vector[state_offset:theta_offset]
+        self.theta: Vector = self.vector[theta_offset:start_offset].view(dtype)
+        self.start: Vector = self.vector[start_offset:].reshape(start_shape)
 
     @property
     def flat(self) -> Vector:
         """The flat state."""
         return self.state
 
-    def let_go_of_start(self) -> None:
+    def release_start_buffer(self) -> None:
         """The model has started, and the first points are not needed any more."""
         self.start[:] = 0.0
 
 
-class RowCell(Cell):
+class StreamBufferView(StreamBuffer):
     """The memory of one stream among many: a row of the matrix of states and, until it starts, one of the starts."""
 
-    def __init__(self, like: Cell, row: Vector, start: Vector) -> None:
+    def __init__(self, template: StreamBuffer, row: Vector, start: Vector) -> None:
         self.vector = np.zeros(0)  # it does not lie in one piece
-        self.settings, self.work = like.settings.copy(), np.zeros_like(like.work)
-        self._theta_end, self._number = HEADER + len(like.theta.view(np.float64)), like.theta.dtype
-        self.when_started: Callable[[], None] | None = None
-        self.move(row, start)
+        self.settings, self.work = template.settings.copy(), np.zeros_like(template.work)
+        self._theta_end, self._dtype = HEADER_SIZE + len(template.theta.view(np.float64)), template.theta.dtype
+        self.on_started: Callable[[], None] | None = None
+        self.set_row(row, start)
 
-    def move(self, row: Vector, start: Vector) -> None:
+    def set_row(self, row: Vector, start: Vector) -> None:
         """The row is elsewhere now."""
         self.state, self.start = row, start
-        self.header, self.theta = row[:HEADER], row[HEADER : self._theta_end].view(self._number)
+        self.header, self.theta = row[:HEADER_SIZE], row[HEADER_SIZE : self._theta_end].view(self._dtype)
 
     @property
     def flat(self) -> Vector:
         """A copy of the flat state; before the start there is nothing in theta yet."""
-        theta = self.theta if self.header[HELD] < 0.0 else np.zeros_like(self.theta)
+        theta = self.theta if self.header[N_BUFFERED] < 0.0 else np.zeros_like(self.theta)
         return np.concatenate([self.header, theta.view(np.float64), self.start.reshape(-1)])
 
-    def let_go_of_start(self) -> None:
+    def release_start_buffer(self) -> None:
         """Whoever has lent the first points their place is told."""
-        super().let_go_of_start()
-        if self.when_started is not None:
-            self.when_started()
-            self.when_started = None
+        super().release_start_buffer()
+        if self.on_started is not None:
+            self.on_started()
+            self.on_started = None

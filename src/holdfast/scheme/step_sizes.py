@@ -12,30 +12,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from holdfast.checks import require
+from holdfast.checks import check_positive
 from holdfast.registry import Registry
 from holdfast.scheme.compiling import kernel
-from holdfast.scheme.elementary import at_most, exp, log
-from holdfast.scheme.lanes import all_of, where
+from holdfast.scheme.elementary import exp, log, minimum
+from holdfast.scheme.lanes import all_lanes, select
 from holdfast.scheme.state import Vector
 
 
 @kernel
-def shifted_power(t: float, parameters: Vector) -> float:
+def polynomial_decay(t: float, parameters: Vector) -> float:
     """ρ_t = scale · (t + shift)^(−power), never above 1; t counts the points used so far, this one included."""
     scale, shift, power = parameters[0], parameters[1], parameters[2]
-    if all_of(power == 0.0):
+    if all_lanes(power == 0.0):
         return scale
-    if all_of(power == 1.0):
-        return at_most(scale / (t + shift), 1.0)
-    rho = where(power == 1.0, scale / (t + shift), scale * exp(-power * log(t + shift)))
-    return where(power == 0.0, scale, at_most(rho, 1.0))
+    if all_lanes(power == 1.0):
+        return minimum(scale / (t + shift), 1.0)
+    rho = select(power == 1.0, scale / (t + shift), scale * exp(-power * log(t + shift)))
+    return select(power == 0.0, scale, minimum(rho, 1.0))
 
 
 class StepSize(ABC):
     """Base of every step size. A subclass is a frozen dataclass; it is known by its name, as models are."""
 
-    rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(shifted_power)
+    rule: ClassVar[Callable[[float, Vector], float]] = staticmethod(polynomial_decay)
 
     registry: ClassVar[Registry[StepSize]] = Registry("step size")
 
@@ -62,12 +62,12 @@ class Constant(StepSize):
     rho: float
 
     def __post_init__(self) -> None:
-        require("the step size rho", self.rho, high=1.0)
+        check_positive("the step size rho", self.rho, maximum=1.0)
 
     @classmethod
     def from_half_life(cls, half_life: float) -> Constant:
         """The ρ with which a point's weight halves after `half_life` further points."""
-        require("half_life", half_life)
+        check_positive("half_life", half_life)
         return cls(-math.expm1(-math.log(2.0) / half_life))
 
     @property
@@ -77,7 +77,7 @@ class Constant(StepSize):
 
 
 @dataclass(frozen=True)
-class OneOverT(StepSize):
+class InverseTime(StepSize):
     """ρ_t = 1/t: every point weighs the same; converges, and cannot follow a change."""
 
     @property
@@ -87,7 +87,7 @@ class OneOverT(StepSize):
 
 
 @dataclass(frozen=True)
-class Power(StepSize):
+class PolynomialDecay(StepSize):
     """ρ_t = scale · (t + t0)^(−power), the shifted power of Cappé and Moulines (2009); ½ < power ≤ 1 converges."""
 
     power: float = 0.6
@@ -95,9 +95,9 @@ class Power(StepSize):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        require("power", self.power)
-        require("t0", self.t0, zero=True)
-        require("scale", self.scale)
+        check_positive("power", self.power)
+        check_positive("t0", self.t0, allow_zero=True)
+        check_positive("scale", self.scale)
 
     @property
     def parameters(self) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from holdfast.checks import require
+from holdfast.checks import check_positive
 
 
 def chi_square_tail(x: float, d: int) -> float:
@@ -33,7 +33,7 @@ def gamma_for_rate(rate: float, d: int) -> float:
     >>> round(gamma_for_rate(1e-4, 1), 4), round(gamma_for_rate(1e-4, 3), 4)
     (3.8906, 4.5943)
     """
-    require("the rate of wrongly dropped points", rate, high=0.5)
+    check_positive("the rate of wrongly dropped points", rate, maximum=0.5)
     low, high = 0.0, 1.0
     while chi_square_tail(high, d) > rate:
         high *= 2.0

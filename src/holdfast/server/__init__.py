@@ -1,5 +1,5 @@
 """A page to look at, and the API behind it: the explorer of one stream, the live monitor of many."""
 
-from holdfast.extras import require
+from holdfast.extras import require_installed
 
-require("the server", "server", "fastapi", "uvicorn", "sqlalchemy", "orjson")
+require_installed("the server", "server", "fastapi", "uvicorn", "sqlalchemy", "orjson")

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 import numpy as np
 
 from holdfast.scheme.state import Vector
-from holdfast.server.errors import Refused
-from holdfast.server.live.posts import Part, Post
-from holdfast.server.live.watching import Watching
+from holdfast.server.errors import ApiError
+from holdfast.server.live.posts import IngestRequest, StreamPoints
+from holdfast.server.live.watching import Monitor
 
-PAST = 900  # points that are there in the beginning
-APART = 0.5  # seconds between points
-OUTLIERS = 0.0005  # share of points
-SHIFTS = 1 / 3000  # share of points after which the level is another one
-LEVELS = {
+N_PAST_POINTS = 900  # points that are there in the beginning
+POINT_INTERVAL_S = 0.5  # seconds between points
+OUTLIER_SHARE = 0.0005  # share of points
+SHIFT_SHARE = 1 / 3000  # share of points after which the level is another one
+LEVEL_AND_SPREAD = {
     "boiler/pressure": (6.2, 0.05),
     "boiler/temperature": (184.0, 0.8),
     "pump 1/flow": (41.0, 0.6),
@@ -33,40 +33,40 @@ LEVELS = {
 }
 
 
-class Demo:
+class DemoGenerator:
     """A plant that does not exist: one point of every stream, again and again."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
-        self._levels = np.array([level for level, _ in LEVELS.values()])
-        self._spreads = np.array([spread for _, spread in LEVELS.values()])
+        self._levels = np.array([level for level, _ in LEVEL_AND_SPREAD.values()])
+        self._spreads = np.array([spread for _, spread in LEVEL_AND_SPREAD.values()])
 
-    def next(self) -> Vector:
+    def next_values(self) -> Vector:
         """The next value of each stream."""
         n = len(self._levels)
-        shifts = self._rng.random(n) < SHIFTS
+        shifts = self._rng.random(n) < SHIFT_SHARE
         self._levels = self._levels + shifts * self._spreads * self._rng.choice([-1, 1], n) * self._rng.uniform(2, 6, n)
-        out = (self._rng.random(n) < OUTLIERS) * self._rng.choice([-1, 1], n) * self._rng.uniform(8, 20, n)
-        values: Vector = self._levels + self._spreads * (self._rng.normal(size=n) + out)
+        outliers = (self._rng.random(n) < OUTLIER_SHARE) * self._rng.choice([-1, 1], n) * self._rng.uniform(8, 20, n)
+        values: Vector = self._levels + self._spreads * (self._rng.normal(size=n) + outliers)
         return values
 
 
 @contextmanager
-def demonstrating(watching: Watching, seed: int = 0) -> Iterator[None]:
+def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
     """Posts points of a demo as long as the monitor runs; some have come before."""
-    stop, demo = threading.Event(), Demo(seed)
+    stop, generator = threading.Event(), DemoGenerator(seed)
 
-    def work() -> None:
+    def post_points() -> None:
         try:
-            if watching.desk.board.get(next(iter(LEVELS))) is None:
-                past = np.array([demo.next() for _ in range(PAST)])
-                _post(watching, past, time.time() - APART * PAST)
-            while not stop.wait(APART):
-                _post(watching, demo.next()[None], time.time())
-        except Refused:  # the server stops
+            if monitor.processor.registry.get(next(iter(LEVEL_AND_SPREAD))) is None:
+                past = np.array([generator.next_values() for _ in range(N_PAST_POINTS)])
+                _post(monitor, past, time.time() - POINT_INTERVAL_S * N_PAST_POINTS)
+            while not stop.wait(POINT_INTERVAL_S):
+                _post(monitor, generator.next_values()[None], time.time())
+        except ApiError:  # the server stops
             return
 
-    thread = threading.Thread(target=work, name="holdfast demo", daemon=True)
+    thread = threading.Thread(target=post_points, name="holdfast demo", daemon=True)
     thread.start()
     try:
         yield
@@ -75,12 +75,15 @@ def demonstrating(watching: Watching, seed: int = 0) -> Iterator[None]:
         thread.join(5.0)
 
 
-def _post(watching: Watching, values: Vector, begin: float) -> None:
+def _post(monitor: Monitor, values: Vector, start: float) -> None:
     """Rows of points of every stream, a moment apart, the last ones now."""
-    moments = [int(1e9 * (begin + APART * i)) for i in range(len(values))]
+    times_ns = [int(1e9 * (start + POINT_INTERVAL_S * i)) for i in range(len(values))]
     times: list[str | None] = [
-        datetime.fromtimestamp(moment / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        for moment in moments
+        datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        for time_ns in times_ns
     ]
-    parts = [Part(key, values[:, [place]], None, list(times), list(moments)) for place, key in enumerate(LEVELS)]
-    watching.keeper.submit(Post(parts)).result()
+    parts = [
+        StreamPoints(key, values[:, [column]], None, list(times), list(times_ns))
+        for column, key in enumerate(LEVEL_AND_SPREAD)
+    ]
+    monitor.writer.submit(IngestRequest(parts)).result()

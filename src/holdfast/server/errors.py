@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
-STATUS = {
+STATUS_BY_CODE = {
     "malformed_json": 400,
     "bad_request": 400,
     "wrong_host": 400,
@@ -42,7 +42,7 @@ STATUS = {
 """The HTTP status of each code."""
 
 
-class Refused(BadInputError):
+class ApiError(InvalidInputError):
     """Something that a client asked for is not done; nothing of it was stored."""
 
     def __init__(self, code: str, message: str, details: Any = None, headers: dict[str, str] | None = None) -> None:
@@ -52,8 +52,8 @@ class Refused(BadInputError):
     @property
     def status(self) -> int:
         """As HTTP has it."""
-        return STATUS[self.code]
+        return STATUS_BY_CODE[self.code]
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As clients get it."""
         return {"error": {"code": self.code, "message": str(self), "details": self.details}}

@@ -11,12 +11,12 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
-PATIENCE = 5  # seconds for requests that are being answered when the server stops
+SHUTDOWN_TIMEOUT_S = 5  # seconds for requests that are being answered when the server stops
 
 
-class Server(uvicorn.Server):
+class GracefulServer(uvicorn.Server):
     """Lets go of listeners first: they would keep it from stopping."""
 
     def __init__(self, app: FastAPI, on_ready: Callable[[], None]) -> None:
@@ -26,7 +26,7 @@ class Server(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=PATIENCE,
+            timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             timeout_keep_alive=30,
             limit_concurrency=2000,
             proxy_headers=False,  # who asks is who is connected
@@ -50,39 +50,39 @@ class Server(uvicorn.Server):
 
         uvicorn's own remembers the signal and raises it again at the end, which would look like a crash.
         """
-        watching = getattr(self._app.state, "watching", None)
-        if watching is not None:
-            watching.hub.close()
+        monitor = getattr(self._app.state, "monitor", None)
+        if monitor is not None:
+            monitor.hub.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
-def listen(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket at this address, or an error in words; port 0 is any that is free."""
     if not 0 <= port < 1 << 16:  # which would be taken as another one
-        raise BadInputError(f"cannot listen at {host}:{port}: ports go up to 65535")
+        raise InvalidInputError(f"cannot listen at {host}:{port}: ports go up to 65535")
     try:
-        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        own = socket.socket(family, kind, number)
+        family, sock_type, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, sock_type, protocol)
         try:
-            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            own.bind(address)
-            own.listen(2048)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+            sock.listen(2048)
         except BaseException:
-            own.close()
+            sock.close()
             raise
     except (OSError, UnicodeError, OverflowError) as error:
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        raise BadInputError(f"cannot listen at {host}:{port}: {why}") from None
-    return own
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise InvalidInputError(f"cannot listen at {host}:{port}: {reason}") from None
+    return sock
 
 
-def serve(app: FastAPI, own: socket.socket, on_ready: Callable[[], None]) -> None:
+def serve(app: FastAPI, sock: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serves until SIGTERM or Ctrl-C."""
-    theirs = logging.getLogger("uvicorn")  # goes where ours goes; not what any client can cause
-    theirs.handlers[:], theirs.propagate = logging.getLogger("holdfast").handlers, False
-    theirs.setLevel(logging.ERROR)
-    server = Server(app, on_ready)
-    server.run([own])
+    uvicorn_log = logging.getLogger("uvicorn")  # goes where ours goes; not what any client can cause
+    uvicorn_log.handlers[:], uvicorn_log.propagate = logging.getLogger("holdfast").handlers, False
+    uvicorn_log.setLevel(logging.ERROR)
+    server = GracefulServer(app, on_ready)
+    server.run([sock])
     if not server.started:
-        raise BadInputError("the server could not start; the log says why")
+        raise InvalidInputError("the server could not start; the log says why")

@@ -6,10 +6,10 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
 
-DEPTH = 2  # batches that wait at most: so memory stays bounded, however fast the source is
+MAX_QUEUED_BATCHES = 2  # batches that wait at most: so memory stays bounded, however fast the source is
 
 
 class _End:
@@ -19,47 +19,47 @@ class _End:
         self.failure = failure
 
 
-class Ahead:
+class PrefetchingReader:
     """A thread that takes batches from a source as long as somebody takes them from here."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
-        self._waiting: queue.Queue[Batch | _End] = queue.Queue(DEPTH)
+        self._queue: queue.Queue[Batch | _End] = queue.Queue(MAX_QUEUED_BATCHES)
         self._finishing, self._stopped = threading.Event(), threading.Event()
         self.ended = False
-        self._thread = threading.Thread(target=self._work, args=(batches,), name="holdfast source", daemon=True)
+        self._thread = threading.Thread(target=self._read_batches, args=(batches,), name="holdfast source", daemon=True)
         self._thread.start()
 
-    def take(self, seconds: float) -> Batch | None:
+    def take(self, timeout_s: float) -> Batch | None:
         """The next batch; None if there is none within this time, or if there will be none (`ended`)."""
         try:
-            found = self._waiting.get(timeout=seconds)
+            item = self._queue.get(timeout=timeout_s)
         except queue.Empty:
             return None
-        if isinstance(found, Batch):
-            return found
+        if isinstance(item, Batch):
+            return item
         self.ended = True
-        if found.failure is not None:
-            raise found.failure
+        if item.failure is not None:
+            raise item.failure
         return None
 
-    def finish(self) -> None:
+    def stop_after_current(self) -> None:
         """What is being read is the last."""
         self._finishing.set()
 
-    def stop(self, patience: float = 2.0) -> None:
+    def stop(self, timeout_s: float = 2.0) -> None:
         """No more is wanted, nor what has been read."""
         self._stopped.set()
-        while self._thread.is_alive() and patience > 0.0:
-            while not self._waiting.empty():
-                self._waiting.get_nowait()
+        while self._thread.is_alive() and timeout_s > 0.0:
+            while not self._queue.empty():
+                self._queue.get_nowait()
             self._thread.join(0.05)
-            patience -= 0.05
+            timeout_s -= 0.05
 
-    def _work(self, batches: Iterator[Batch]) -> None:
+    def _read_batches(self, batches: Iterator[Batch]) -> None:
         try:
             for batch in batches:
                 if not isinstance(batch, Batch):
-                    raise BadInputError(f"the read() of a source gives batches, got {type(batch).__name__}")
+                    raise InvalidInputError(f"the read() of a source gives batches, got {type(batch).__name__}")
                 if not self._put(batch):
                     break
                 if self._finishing.is_set():
@@ -69,11 +69,11 @@ class Ahead:
         except BaseException as error:  # it is raised where batches are taken
             self._put(_End(error))
 
-    def _put(self, one: Batch | _End) -> bool:
+    def _put(self, item: Batch | _End) -> bool:
         """Waits until there is room; False if no more is wanted."""
         while not self._stopped.is_set():
             try:
-                self._waiting.put(one, timeout=0.1)
+                self._queue.put(item, timeout=0.1)
             except queue.Full:
                 continue
             return True

@@ -7,151 +7,169 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError
-from holdfast.extras import needed_for
-from holdfast.fleet.keys import Texts
+from holdfast.errors import InvalidInputError
+from holdfast.extras import optional_import
+from holdfast.fleet.keys import StrKeys
 from holdfast.scheme.state import Vector
-from holdfast.streams.times import ISO, NUMBER, ZONED, Times, as_time, as_times, told
+from holdfast.streams.times import (
+    ISO_FORMAT,
+    NUMBER_FORMAT,
+    ZONED_ISO_FORMAT,
+    Times,
+    format_times,
+    parse_time,
+    to_time_array,
+)
 
 Flags = npt.NDArray[np.bool_]
-NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-DAY = 86_400 * NANOSECONDS["s"]
-MOST = 2**63 - 1
+NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+DAY_NS = 86_400 * NS_PER_UNIT["s"]
+MAX_INT64 = 2**63 - 1
 
 
-def arrow() -> Any:
+def import_pyarrow() -> Any:
     """pyarrow, which is an extra."""
-    with needed_for("a Parquet file", "files"):
+    with optional_import("a Parquet file", "files"):
         import pyarrow
         import pyarrow.parquet
     return pyarrow
 
 
-def holds_texts(kind: Any) -> bool:
+def is_string_type(kind: Any) -> bool:
     """Whether a type is one of texts."""
     return str(kind) in ("string", "large_string", "string_view")
 
 
-def holds_numbers(kind: Any) -> bool:
+def is_numeric_type(kind: Any) -> bool:
     """Whether a type is one of numbers; yes and no can be read as such, and so can nothing at all."""
-    types = arrow().types
+    types = import_pyarrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    asked = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
-    return any(one(kind) for one in asked)
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    return any(check(kind) for check in checks)
 
 
-def sample_of(column: Any, as_numbers: bool) -> list[Any]:
+def to_sample(column: Any, as_numbers: bool) -> list[Any]:
     """A few rows for `understand`. as_numbers: yes and no are 1 and 0.
 
     Where all of them are null there is one value that the type would have, for the type is known all the same.
     """
-    values, usual = _listed(column, as_numbers)
-    return values if any(one is not None for one in values) else [usual, *values[1:]]
+    values, placeholder = _convert_column(column, as_numbers)
+    return values if any(value is not None for value in values) else [placeholder, *values[1:]]
 
 
-def plain_values(column: Any) -> list[Any]:
+def to_python_values(column: Any) -> list[Any]:
     """Numbers, texts, times in ISO 8601, None, or something that is none of these."""
-    return _listed(column, as_numbers=False)[0]
+    return _convert_column(column, as_numbers=False)[0]
 
 
-def numbers_of(column: Any) -> Vector:
+def to_float64(column: Any) -> Vector:
     """float64, NaN where null."""
-    if not holds_numbers(column.type):
-        raise BadInputError(f"a column holds {column.type}, not numbers")
-    numbers = _decoded(column).cast(arrow().float64(), safe=False)
+    if not is_numeric_type(column.type):
+        raise InvalidInputError(f"a column holds {column.type}, not numbers")
+    numbers = _decode_dictionary(column).cast(import_pyarrow().float64(), safe=False)
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
 
 
-def keys_of(column: Any) -> Texts:
+def to_keys(column: Any) -> StrKeys:
     """Texts by their codes, −1 for what is no key: null, no text at all, or bytes that are none."""
-    pa = arrow()
+    pa = import_pyarrow()
     types = pa.types
     kind = column.type
-    if types.is_dictionary(kind) and (not holds_texts(kind.value_type) or len(column.dictionary) > len(column)):
-        column = _decoded(column)
+    if types.is_dictionary(kind) and (not is_string_type(kind.value_type) or len(column.dictionary) > len(column)):
+        column = _decode_dictionary(column)
     if types.is_floating(column.type):  # what becomes of whole numbers where some are missing
-        numbers = numbers_of(column)
-        whole = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
-        column = pa.array(np.where(whole, numbers, 0.0).astype(np.int64), mask=~whole)
+        numbers = to_float64(column)
+        is_integer = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
+        column = pa.array(np.where(is_integer, numbers, 0.0).astype(np.int64), mask=~is_integer)
     if not types.is_dictionary(column.type):
-        if not (types.is_integer(column.type) or holds_texts(column.type) or types.is_null(column.type)):
-            raise BadInputError(f"the column of the key holds {column.type}: keys are texts or whole numbers")
+        if not (types.is_integer(column.type) or is_string_type(column.type) or types.is_null(column.type)):
+            raise InvalidInputError(f"the column of the key holds {column.type}: keys are texts or whole numbers")
         column = column if types.is_integer(column.type) else column.cast(pa.large_string())
         column = column.dictionary_encode()
-    kinds = column.dictionary
-    values = _texts(kinds) if not types.is_integer(kinds.type) else [str(one) for one in kinds.to_pylist()]
+    dictionary = column.dictionary
+    values = (
+        _to_strings(dictionary)
+        if not types.is_integer(dictionary.type)
+        else [str(value) for value in dictionary.to_pylist()]
+    )
     codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     is_key = np.array([*(bool(text) for text in values), False])
-    return Texts(values, np.where(is_key[codes], codes, -1))
+    return StrKeys(values, np.where(is_key[codes], codes, -1))
 
 
-def times_of(column: Any, kind: str) -> tuple[Times, Flags]:
+def to_times(column: Any, kind: str) -> tuple[Times, Flags]:
     """Times of this kind, and which of them are missing or unlike the others."""
-    pa = arrow()
+    pa = import_pyarrow()
     types = pa.types
-    column = _decoded(column)
+    column = _decode_dictionary(column)
     if types.is_timestamp(column.type) or types.is_date(column.type):
-        return _moments(column)
-    if kind == NUMBER:
-        numbers = numbers_of(column)
+        return _to_datetime64(column)
+    if kind == NUMBER_FORMAT:
+        numbers = to_float64(column)
         return numbers, ~(np.abs(numbers) < 1e300)
-    texts = _texts(column if holds_texts(column.type) else column.cast(pa.string()))
-    read = [as_time(text, kind) for text in texts]
-    missing = np.array([one is None for one in read], np.bool_)
-    return as_times([0 if one is None and kind in (ISO, ZONED) else one for one in read], kind), missing
+    strings = _to_strings(column if is_string_type(column.type) else column.cast(pa.string()))
+    parsed = [parse_time(text, kind) for text in strings]
+    missing = np.array([value is None for value in parsed], np.bool_)
+    return to_time_array(
+        [0 if value is None and kind in (ISO_FORMAT, ZONED_ISO_FORMAT) else value for value in parsed], kind
+    ), missing
 
 
-def _listed(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
+def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
     """Plain values, and one that stands for those of this type."""
-    types = arrow().types
-    column = _decoded(column)
+    types = import_pyarrow().types
+    column = _decode_dictionary(column)
     kind = column.type
     if types.is_null(kind):
         return [None] * len(column), None
     if types.is_integer(kind) or types.is_floating(kind):
         return column.to_pylist(), 0 if types.is_integer(kind) else 0.0
     if types.is_decimal(kind) or (types.is_boolean(kind) and as_numbers):
-        return [None if one != one else one for one in numbers_of(column).tolist()], 0.0
+        return [None if value != value else value for value in to_float64(column).tolist()], 0.0
     if types.is_timestamp(kind) or types.is_date(kind):
-        times, missing = _moments(column)
+        times, missing = _to_datetime64(column)
         zone = getattr(kind, "tz", None)  # which a date has not
-        texts = told(times, zone is not None)
-        values = [None if gone else one for one, gone in zip(texts, missing.tolist(), strict=True)]
+        strings = format_times(times, zone is not None)
+        values = [None if is_missing else value for value, is_missing in zip(strings, missing.tolist(), strict=True)]
         return values, "1970-01-01T00:00:00" + "Z" * (zone is not None)
-    if holds_texts(kind):
-        return _texts(column), ""
-    usual = [] if types.is_nested(kind) else False if types.is_boolean(kind) else kind
-    return [usual if there else None for there in column.is_valid().to_pylist()], usual
+    if is_string_type(kind):
+        return _to_strings(column), ""
+    placeholder = [] if types.is_nested(kind) else False if types.is_boolean(kind) else kind
+    return [placeholder if is_present else None for is_present in column.is_valid().to_pylist()], placeholder
 
 
-def _moments(column: Any) -> tuple[Times, Flags]:
+def _to_datetime64(column: Any) -> tuple[Times, Flags]:
     """Timestamps and dates as datetime64[ns]; what nanoseconds cannot count is missing."""
-    pa = arrow()
+    pa = import_pyarrow()
     if pa.types.is_timestamp(column.type):
-        scale = NANOSECONDS[column.type.unit]
+        scale = NS_PER_UNIT[column.type.unit]
     else:
-        scale = DAY if pa.types.is_date32(column.type) else NANOSECONDS["ms"]
+        scale = DAY_NS if pa.types.is_date32(column.type) else NS_PER_UNIT["ms"]
         column = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
     counts = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    missing = column.is_null().to_numpy(zero_copy_only=False) | (counts > MOST // scale) | (counts < -(MOST // scale))
+    missing = (
+        column.is_null().to_numpy(zero_copy_only=False)
+        | (counts > MAX_INT64 // scale)
+        | (counts < -(MAX_INT64 // scale))
+    )
     return (np.where(missing, 0, counts) * scale).view("datetime64[ns]"), missing
 
 
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if arrow().types.is_dictionary(column.type) else column
+def _decode_dictionary(column: Any) -> Any:
+    return column.dictionary_decode() if import_pyarrow().types.is_dictionary(column.type) else column
 
 
-def _texts(column: Any) -> list[str | None]:
+def _to_strings(column: Any) -> list[str | None]:
     """Texts; None for null, and for bytes that are no text."""
     try:
-        texts: list[str | None] = column.to_pylist()
-        return texts
+        strings: list[str | None] = column.to_pylist()
+        return strings
     except UnicodeDecodeError:
-        return [_text(one) for one in column.cast(arrow().large_binary()).to_pylist()]
+        return [_decode_utf8(data) for data in column.cast(import_pyarrow().large_binary()).to_pylist()]
 
 
-def _text(told: bytes | None) -> str | None:
+def _decode_utf8(data: bytes | None) -> str | None:
     try:
-        return None if told is None else told.decode()
+        return None if data is None else data.decode()
     except UnicodeDecodeError:
         return None

@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.streams.arrow_columns import arrow
+from holdfast.streams.arrow_columns import import_pyarrow
 from holdfast.streams.batch import Batch
-from holdfast.streams.results import Results
-from holdfast.streams.tables import POINTS
+from holdfast.streams.results import BatchResult
+from holdfast.streams.tables import POINTS_TABLE
 
 
-def table_of(results: Results, what: str) -> Any:
+def to_arrow_table(results: BatchResult, table: str) -> Any:
     """The table of the points, or that of the alarms."""
-    return _points(results) if what == POINTS else _alarms(results)
+    return _points_table(results) if table == POINTS_TABLE else _alarms_table(results)
 
 
-def _points(results: Results) -> Any:
-    pa = arrow()
+def _points_table(results: BatchResult) -> Any:
+    pa = import_pyarrow()
     columns = {}
-    for name, column in results.point_columns(times_as_texts=False).items():
+    for name, column in results.point_columns(times_as_strings=False).items():
         if name == "time" and results.batch.times is not None:
-            columns[name] = _times(results.batch)
+            columns[name] = _times_column(results.batch)
         elif isinstance(column, np.ndarray):
             kind = {"b": pa.bool_(), "i": pa.int64()}.get(column.dtype.kind, pa.float64())
             columns[name] = pa.array(column, kind)
@@ -31,40 +31,40 @@ def _points(results: Results) -> Any:
     return pa.table(columns)
 
 
-def _alarms(results: Results) -> Any:
-    pa = arrow()
-    whole, number, text = pa.int64(), pa.float64(), pa.string()
-    kinds = {
-        "record": whole,
+def _alarms_table(results: BatchResult) -> Any:
+    pa = import_pyarrow()
+    integer, number, string = pa.int64(), pa.float64(), pa.string()
+    column_types = {
+        "record": integer,
         "time": None,
-        "key": text,
-        "kind": text,
-        "row": whole,
-        "onset": whole,
+        "key": string,
+        "kind": string,
+        "row": integer,
+        "onset": integer,
         "size": number,
-        "direction": text,
-        "variables": pa.list_(text),
+        "direction": string,
+        "variables": pa.list_(string),
         "p_value": number,
-        "message": text,
+        "message": string,
     }
-    rows = results.alarm_rows()
+    rows = results.alarm_records()
     columns = {}
-    for name, kind in kinds.items():
+    for name, column_type in column_types.items():
         if name == "time":
-            columns[name] = _times(results.batch, np.array(results.trace.raised_at, np.int64))
+            columns[name] = _times_column(results.batch, np.array(results.trace.alarm_index, np.int64))
         elif name == "key":
-            columns[name] = pa.array([None if row[name] is None else str(row[name]) for row in rows], kind)
+            columns[name] = pa.array([None if row[name] is None else str(row[name]) for row in rows], column_type)
         else:
-            columns[name] = pa.array([row[name] for row in rows], kind)
+            columns[name] = pa.array([row[name] for row in rows], column_type)
     return pa.table(columns)
 
 
-def _times(batch: Batch, which: Any = slice(None)) -> Any:
+def _times_column(batch: Batch, rows: Any = slice(None)) -> Any:
     """Times, some of them; a stream that has none has nulls of the most usual type."""
-    pa = arrow()
-    times, moment = batch.times, pa.timestamp("ns", "UTC" if batch.zoned else None)
+    pa = import_pyarrow()
+    times, timestamp_type = batch.times, pa.timestamp("ns", "UTC" if batch.tz_aware else None)
     if times is None:
-        return pa.nulls(len(which), moment)
+        return pa.nulls(len(rows), timestamp_type)
     if times.dtype.kind == "M":
-        return pa.array(times[which].view(np.int64)).cast(moment)
-    return pa.array(times[which], pa.float64() if times.dtype.kind == "f" else pa.string())
+        return pa.array(times[rows].view(np.int64)).cast(timestamp_type)
+    return pa.array(times[rows], pa.float64() if times.dtype.kind == "f" else pa.string())

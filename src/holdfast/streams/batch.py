@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError
-from holdfast.fleet.keys import Texts
+from holdfast.errors import InvalidInputError
+from holdfast.fleet.keys import StrKeys
 from holdfast.scheme.state import Vector
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.times import NUMBER, TEXT, Times, as_time, as_times, kind_of
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.times import NUMBER_FORMAT, TEXT_FORMAT, Times, infer_time_format, parse_time, to_time_array
 
 Integers = npt.NDArray[np.int64]
 
@@ -43,52 +43,54 @@ class Batch:
     values: Vector
     position: Any = None
     names: tuple[str, ...] | None = None
-    keys: Texts | None = None
+    keys: StrKeys | None = None
     times: Times | None = None
-    channels: Texts | None = None
+    variable_names: StrKeys | None = None
     n_records: int = -1
-    places: Integers | None = None
-    refused: Refusals = field(default_factory=Refusals)
-    behind: int | None = None
-    behind_in: str = "records"
-    zoned: bool = False
+    record_index: Integers | None = None
+    rejects: RejectLog = field(default_factory=RejectLog)
+    lag: int | None = None
+    lag_unit: str = "records"
+    tz_aware: bool = False
     urgent: bool = False
 
     def __post_init__(self) -> None:
         values = np.asarray(self.values, np.float64)
         self.values = values.reshape(-1, 1) if values.ndim == 1 else values
         if self.values.ndim != 2:
-            raise BadInputError(f"a batch has values of shape (n,) or (n, d), got {np.shape(values)}")
-        if self.keys is not None and not isinstance(self.keys, Texts):
-            self.keys = Texts([None if key is None else str(key) for key in self.keys])
+            raise InvalidInputError(f"a batch has values of shape (n,) or (n, d), got {np.shape(values)}")
+        if self.keys is not None and not isinstance(self.keys, StrKeys):
+            self.keys = StrKeys([None if key is None else str(key) for key in self.keys])
         if self.times is not None:
-            self.times = _times_of(self.times)
-        if self.places is None:
-            self.places = np.arange(len(self.values))
+            self.times = _normalize_times(self.times)
+        if self.record_index is None:
+            self.record_index = np.arange(len(self.values))
         if self.n_records < 0:
             self.n_records = len(self.values)
-        for name, column in (("keys", self.keys), ("times", self.times), ("places", self.places)):
+        for name, column in (("keys", self.keys), ("times", self.times), ("places", self.record_index)):
             if column is not None and len(column) != len(self.values):
-                raise BadInputError(f"a batch has as many {name} as points, got {len(column)} and {len(self.values)}")
+                raise InvalidInputError(
+                    f"a batch has as many {name} as points, got {len(column)} and {len(self.values)}"
+                )
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def only(self, which: npt.NDArray[np.bool_]) -> Batch:
+    def filter(self, mask: npt.NDArray[np.bool_]) -> Batch:
         """The same with some of its points."""
-        assert self.places is not None
-        chosen = np.flatnonzero(which)
+        assert self.record_index is not None
+        indexes = np.flatnonzero(mask)
         return replace(
             self,
-            values=self.values[which],
-            keys=None if self.keys is None else self.keys.take(chosen),
-            times=None if self.times is None else self.times[which],
-            channels=None if self.channels is None else self.channels.take(chosen),
-            places=self.places[which],
+            values=self.values[mask],
+            keys=None if self.keys is None else self.keys.take(indexes),
+            times=None if self.times is None else self.times[mask],
+            variable_names=None if self.variable_names is None else self.variable_names.take(indexes),
+            record_index=self.record_index[mask],
         )
 
 
-def _times_of(times: Any) -> Times:
+def _normalize_times(times: Any) -> Times:
     """Times in one of the three forms."""
     array = times if isinstance(times, np.ndarray) else np.asarray(times)
     if array.dtype.kind == "M":
@@ -97,9 +99,9 @@ def _times_of(times: Any) -> Times:
         return array.astype(np.float64)
     if array.dtype == object and isinstance(times, np.ndarray):
         return times
-    listed: Sequence[Any] = list(times)
-    kind = kind_of(listed[:100]) or TEXT
-    read = [as_time(one, kind) for one in listed]
-    if None in read and listed:
-        raise BadInputError(f"times: expected numbers, or texts in ISO 8601, got {listed[read.index(None)]!r}")
-    return as_times(read, kind if listed else NUMBER)
+    values: Sequence[Any] = list(times)
+    kind = infer_time_format(values[:100]) or TEXT_FORMAT
+    parsed = [parse_time(value, kind) for value in values]
+    if None in parsed and values:
+        raise InvalidInputError(f"times: expected numbers, or texts in ISO 8601, got {values[parsed.index(None)]!r}")
+    return to_time_array(parsed, kind if values else NUMBER_FORMAT)

@@ -10,25 +10,40 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from holdfast.errors import BadInputError
-from holdfast.streams.refusals import shortened
-from holdfast.streams.times import ISO, TEXT, ZONED, is_number, kind_of
+from holdfast.errors import InvalidInputError
+from holdfast.streams.refusals import shorten
+from holdfast.streams.times import ISO_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT, infer_time_format, is_number
 
-NONE = "none"  # said in place of a name: there is no such column
-WORD = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name: also of one like sensorId
+NO_COLUMN = "none"  # said in place of a name: there is no such column
+WORD_PATTERN = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name: also of one like sensorId
 TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "epoch", "when", "zeit", "zeitstempel", "datum", "t"}
-BESIDE_TIME = {"stamp", "s", "sec", "seconds", "ms", "us", "ns", "min", "h", "utc", "gmt", "unix", "local", "iso"}
+TIME_NAME_QUALIFIERS = {
+    "stamp",
+    "s",
+    "sec",
+    "seconds",
+    "ms",
+    "us",
+    "ns",
+    "min",
+    "h",
+    "utc",
+    "gmt",
+    "unix",
+    "local",
+    "iso",
+}
 KEY_NAMES = {
     *("key", "sensor", "device", "machine", "host", "station", "series", "unit", "symbol", "ticker", "tag", "metric"),
     *("channel", "customer", "account", "meter", "asset", "pump", "engine", "node", "instance", "source", "stream"),
     "hostname",
 }
-BESIDE_KEY = {"id", "uid", "uuid", "no", "nr", "number", "code", "name"}
+KEY_NAME_QUALIFIERS = {"id", "uid", "uuid", "no", "nr", "number", "code", "name"}
 COUNTER_NAMES = {"", "index", "row", "id", "n", "no", "nr", "#", "unnamed: 0", "line"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ColumnSpec:
     """What the user says about columns; None is left to be found out, "none" means that there is none."""
 
     columns: tuple[str, ...] | None = None
@@ -37,7 +52,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Columns:
+class Schema:
     """What was understood: the columns of the values, that of the time and how times are given, that of the key.
 
     left_out: the other columns, each with the reason. hints: what the user may want to know.
@@ -47,40 +62,40 @@ class Columns:
     time: str | None = None
     time_kind: str | None = None
     key: str | None = None
-    left_out: dict[str, str] = field(default_factory=dict)
+    ignored: dict[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return self._as_json
+        return self._dict
 
     @cached_property
-    def _as_json(self) -> dict[str, Any]:
+    def _dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Columns:
+    def from_dict(cls, data: dict[str, Any]) -> Schema:
         """What `as_json` was called on."""
-        return cls(**kept | {"values": tuple(kept["values"]), "hints": tuple(kept["hints"])})
+        return cls(**data | {"values": tuple(data["values"]), "hints": tuple(data["hints"])})
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def required_columns(self) -> tuple[str, ...]:
         """Those that have to be read, values first."""
-        return tuple(dict.fromkeys([*self.values, *(one for one in (self.time, self.key) if one is not None)]))
+        return tuple(dict.fromkeys([*self.values, *(name for name in (self.time, self.key) if name is not None)]))
 
     @property
-    def wanted(self) -> Wanted:
+    def spec(self) -> ColumnSpec:
         """To ask for the same columns in other records."""
-        return Wanted(self.values, self.key or NONE, self.time or NONE)
+        return ColumnSpec(self.values, self.key or NO_COLUMN, self.time or NO_COLUMN)
 
 
-def columns_at(position: Any) -> Columns | None:
+def schema_from_position(position: Any) -> Schema | None:
     """What had been understood at a position of a source, if anything."""
-    kept = position.get("columns") if isinstance(position, dict) else None
-    return None if kept is None else Columns.of_json(kept)
+    data = position.get("columns") if isinstance(position, dict) else None
+    return None if data is None else Schema.from_dict(data)
 
 
-def understand(sample: Sequence[dict[str, Any]], wanted: Wanted) -> Columns:
+def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
     """What the columns of some records are: numbers are numbers here, texts texts, and None is missing.
 
     >>> rows = [{"when": "2024-05-01", "sensor": "a", "t": 20.5, "note": "x"}]
@@ -93,58 +108,67 @@ def understand(sample: Sequence[dict[str, Any]], wanted: Wanted) -> Columns:
     """
     seen = Counter(name for record in sample for name in record)
     names = [name for name, times in seen.items() if 2 * times > len(sample)]
-    told = [*(wanted.columns or ()), *(name for name in (wanted.key, wanted.time) if name not in (None, NONE))]
-    unknown = [name for name in told if name not in seen]
+    requested = [*(spec.columns or ()), *(name for name in (spec.key, spec.time) if name not in (None, NO_COLUMN))]
+    unknown = [name for name in requested if name not in seen]
     if unknown:
-        raise BadInputError(f"there is no column {', '.join(map(repr, unknown))}; there are {listed(list(seen))}")
-    names += [name for name in told if name not in names]
-    kinds = {name: _usual([record[name] for record in sample if record.get(name) is not None]) for name in names}
-    time = _time_column(kinds, wanted)
-    key = _key_column(kinds, wanted, time)
-    left_out: dict[str, str] = {}
-    if wanted.columns is not None:
-        values = wanted.columns
+        raise InvalidInputError(
+            f"there is no column {', '.join(map(repr, unknown))}; there are {join_names(list(seen))}"
+        )
+    names += [name for name in requested if name not in names]
+    values_by_name = {
+        name: _select_majority_type([record[name] for record in sample if record.get(name) is not None])
+        for name in names
+    }
+    time = _find_time_column(values_by_name, spec)
+    key = _find_key_column(values_by_name, spec, time)
+    ignored: dict[str, str] = {}
+    if spec.columns is not None:
+        values = spec.columns
         for name in values:
-            _require_numbers(name, kinds[name])
+            _check_numeric(name, values_by_name[name])
             if name in (key, time):
-                raise BadInputError(f"column {name!r} cannot be a value and the {'key' if name == key else 'time'}")
+                raise InvalidInputError(f"column {name!r} cannot be a value and the {'key' if name == key else 'time'}")
         if len(set(values)) < len(values):
-            raise BadInputError(f"each column once: got {listed(values)}")
+            raise InvalidInputError(f"each column once: got {join_names(values)}")
     else:
         candidates = [name for name in names if name not in (time, key)]
-        left_out = {name: why for name in candidates if (why := _why_no_value(name, kinds[name]))}
-        values = tuple(name for name in candidates if name not in left_out)
+        ignored = {name: why for name in candidates if (why := _get_ignore_reason(name, values_by_name[name]))}
+        values = tuple(name for name in candidates if name not in ignored)
     if not values:
-        raise BadInputError(f"no column holds numbers to watch; there are {listed(names)}")
-    hints = _hints(kinds, left_out, time, wanted) if key is None and wanted.key is None else ()
-    time_kind = None if time is None else kind_of(kinds[time]) or TEXT
-    return Columns(tuple(values), time, time_kind, key, left_out, hints)
+        raise InvalidInputError(f"no column holds numbers to watch; there are {join_names(names)}")
+    hints = _suggest_keys(values_by_name, ignored, time, spec) if key is None and spec.key is None else ()
+    time_kind = None if time is None else infer_time_format(values_by_name[time]) or TEXT_FORMAT
+    return Schema(tuple(values), time, time_kind, key, ignored, hints)
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
+def join_names(names: Sequence[str], max_names: int = 20) -> str:
     """Names in a row; where there are many, not all of them.
 
     >>> listed(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return (", ".join(names[:most]) or "none") + more
+    suffix = f" and {len(names) - max_names} more" if len(names) > max_names else ""
+    return (", ".join(names[:max_names]) or "none") + suffix
 
 
-def _usual(values: Sequence[Any]) -> list[Any]:
+def _select_majority_type(values: Sequence[Any]) -> list[Any]:
     """Those of the kind that most are of: numbers, texts, or something else."""
     groups: dict[str, list[Any]] = {"numbers": [], "texts": [], "others": []}
-    for one in values:
-        groups["numbers" if is_number(one) else "texts" if isinstance(one, str) else "others"].append(one)
+    for value in values:
+        groups["numbers" if is_number(value) else "texts" if isinstance(value, str) else "others"].append(value)
     return max(groups.values(), key=len)
 
 
-def _time_column(kinds: dict[str, list[Any]], wanted: Wanted) -> str | None:
-    if wanted.time is not None:
-        return None if wanted.time == NONE else wanted.time
-    free = [name for name in kinds if name not in (wanted.columns or ()) and name != wanted.key]
-    ranks = {name: _likeness_to_time(name, kinds[name]) for name in free}
-    return min(free, key=lambda name: ranks[name], default=None) if min(ranks.values(), default=NO) < NO else None
+def _find_time_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec) -> str | None:
+    if spec.time is not None:
+        return None if spec.time == NO_COLUMN else spec.time
+    candidates = [name for name in values_by_name if name not in (spec.columns or ()) and name != spec.key]
+    ranks = {name: _rank_as_time(name, values_by_name[name]) for name in candidates}
+    return (
+        min(candidates, key=lambda name: ranks[name], default=None)
+        if min(ranks.values(), default=NOT_A_TIME_RANK) < NOT_A_TIME_RANK
+        else None
+    )
 
 
 def is_time_name(name: str) -> bool:
@@ -153,48 +177,50 @@ def is_time_name(name: str) -> bool:
     >>> [is_time_name(name) for name in ("Time (s)", "timestamp_ms", "Date/Time", "t [°C]", "uptime")]
     [True, True, True, False, False]
     """
-    words = words_of(name)
-    return bool(words & TIME_NAMES) and words <= TIME_NAMES | BESIDE_TIME
+    words = split_words(name)
+    return bool(words & TIME_NAMES) and words <= TIME_NAMES | TIME_NAME_QUALIFIERS
 
 
-def words_of(name: str) -> set[str]:
+def split_words(name: str) -> set[str]:
     """The words of a name, in small letters."""
-    return {word.lower() for word in WORD.findall(name)}
+    return {word.lower() for word in WORD_PATTERN.findall(name)}
 
 
-NO = 9
+NOT_A_TIME_RANK = 9
 
 
-def _likeness_to_time(name: str, values: Sequence[Any]) -> int:
+def _rank_as_time(name: str, values: Sequence[Any]) -> int:
     """Small for what is surely the time: moments before numbers, these before days, and texts last; else `NO`."""
-    kind, named = kind_of(values), is_time_name(name)
-    if kind in (ISO, ZONED):
-        days = all(len(one) == len("2024-05-01") for one in values)
+    kind, named = infer_time_format(values), is_time_name(name)
+    if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
+        days = all(len(value) == len("2024-05-01") for value in values)
         return (2 if days else 0) if named else 5
     if not named or kind is None:
-        return NO
-    if kind == TEXT:
+        return NOT_A_TIME_RANK
+    if kind == TEXT_FORMAT:
         return 4
-    if "t" in words_of(name):  # which may be a temperature
-        return 3 if len(values) > 2 and _is_even(values) else NO
-    return 1 if _rises(values) else NO
+    if "t" in split_words(name):  # which may be a temperature
+        return 3 if len(values) > 2 and _is_evenly_spaced(values) else NOT_A_TIME_RANK
+    return 1 if _is_increasing(values) else NOT_A_TIME_RANK
 
 
-def _key_column(kinds: dict[str, list[Any]], wanted: Wanted, time: str | None) -> str | None:
-    if wanted.key is not None:
-        return None if wanted.key == NONE else wanted.key
-    for name, values in kinds.items():
-        words = words_of(name)
-        named = len(words - BESIDE_KEY) == 1 and words - BESIDE_KEY <= KEY_NAMES
-        if name != time and name not in (wanted.columns or ()) and named and values:
-            texts = all(isinstance(one, str) for one in values)
-            numbered = bool(words & BESIDE_KEY) and all(type(one) is int for one in values)  # sensor_id: 17
-            if texts or numbered:
+def _find_key_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec, time: str | None) -> str | None:
+    if spec.key is not None:
+        return None if spec.key == NO_COLUMN else spec.key
+    for name, values in values_by_name.items():
+        words = split_words(name)
+        named = len(words - KEY_NAME_QUALIFIERS) == 1 and words - KEY_NAME_QUALIFIERS <= KEY_NAMES
+        if name != time and name not in (spec.columns or ()) and named and values:
+            all_strings = all(isinstance(value, str) for value in values)
+            all_integers = bool(words & KEY_NAME_QUALIFIERS) and all(
+                type(value) is int for value in values
+            )  # sensor_id: 17
+            if all_strings or all_integers:
                 return name
     return None
 
 
-def _why_no_value(name: str, values: Sequence[Any]) -> str | None:
+def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
     """Why a column is not watched; None if it is."""
     if not values:
         return "is empty"
@@ -202,47 +228,52 @@ def _why_no_value(name: str, values: Sequence[Any]) -> str | None:
         return "is nested"
     if not is_number(values[0]):
         return "holds texts" if isinstance(values[0], str) else "holds no numbers"
-    if _plain(name) in COUNTER_NAMES and len(values) > 1 and _counts(values):
+    if _normalize_name(name) in COUNTER_NAMES and len(values) > 1 and _is_counter(values):
         return "counts the rows"
     return None
 
 
-def _require_numbers(name: str, values: Sequence[Any]) -> None:
+def _check_numeric(name: str, values: Sequence[Any]) -> None:
     if values and not is_number(values[0]):
-        raise BadInputError(f"column {name!r} holds {shortened(values[0])!r}, not numbers")
+        raise InvalidInputError(f"column {name!r} holds {shorten(values[0])!r}, not numbers")
 
 
-def _hints(kinds: dict[str, list[Any]], left_out: dict[str, str], time: str | None, wanted: Wanted) -> tuple[str, ...]:
+def _suggest_keys(
+    values_by_name: dict[str, list[Any]], ignored: dict[str, str], time: str | None, spec: ColumnSpec
+) -> tuple[str, ...]:
     """Which columns may be keys: texts that repeat themselves, or where times do, whole numbers that do."""
-    repeated = time is not None and len(set(map(str, kinds[time]))) <= len(kinds[time]) / 2
+    repeated = time is not None and len(set(map(str, values_by_name[time]))) <= len(values_by_name[time]) / 2
     hints = []
-    for name, values in kinds.items():
+    for name, values in values_by_name.items():
         distinct = len(set(map(str, values)))
-        texts = left_out.get(name) == "holds texts" and 1 < distinct <= len(values) / 4
-        numbers = (
-            repeated and name != time and 1 < distinct <= len(values) / 2 and all(type(one) is int for one in values)
+        is_string_key = ignored.get(name) == "holds texts" and 1 < distinct <= len(values) / 4
+        is_integer_key = (
+            repeated
+            and name != time
+            and 1 < distinct <= len(values) / 2
+            and all(type(value) is int for value in values)
         )
-        if texts or (numbers and name not in (wanted.columns or ())):
+        if is_string_key or (is_integer_key and name not in (spec.columns or ())):
             hints.append(f"if each {name!r} is a stream of its own, say --key {name}")
     return tuple(hints)
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.strip().lower()
 
 
-def _is_even(values: Sequence[float]) -> bool:
+def _is_evenly_spaced(values: Sequence[float]) -> bool:
     """Whether values grow by the same step, roundings aside."""
     step = values[1] - values[0]
     return step > 0 and all(abs(after - before - step) <= 1e-6 * step for before, after in pairwise(values))
 
 
-def _rises(values: Sequence[float]) -> bool:
+def _is_increasing(values: Sequence[float]) -> bool:
     """Whether values rise; of many, a few may be late, or there may be several streams one after another."""
-    usual = [one for one in values if abs(one) < 1e300]
-    falls = sum(after < before for before, after in pairwise(usual))
-    return falls <= (len(usual) // 5 if len(usual) > 10 else 0)
+    finite = [value for value in values if abs(value) < 1e300]
+    falls = sum(after < before for before, after in pairwise(finite))
+    return falls <= (len(finite) // 5 if len(finite) > 10 else 0)
 
 
-def _counts(values: Sequence[float]) -> bool:
+def _is_counter(values: Sequence[float]) -> bool:
     return all(after == before + 1 for before, after in pairwise(values))

@@ -11,14 +11,14 @@ from typing import Any
 
 from holdfast.streams.columns import is_time_name
 
-SEPARATORS = ",;\t|"
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
-WITH_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-MARK = "\ufeff"  # that some programs put before everything else
+FIELD_SEPARATORS = ",;\t|"
+MISSING_VALUES = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
+DECIMAL_COMMA_PATTERN = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+BOM = "\ufeff"  # that some programs put before everything else
 
 
 @dataclass(frozen=True)
-class Dialect:
+class CsvDialect:
     """separator, decimal: signs. names: of the columns. has_header: whether they are in the file. comments: lines
     before everything else that begin with #."""
 
@@ -28,21 +28,21 @@ class Dialect:
     has_header: bool
     comments: int = 0
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return self._as_json
+        return self._dict
 
     @cached_property
-    def _as_json(self) -> dict[str, Any]:
+    def _dict(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Dialect:
+    def from_dict(cls, data: dict[str, Any]) -> CsvDialect:
         """What `as_json` was called on."""
-        return cls(**kept | {"names": tuple(kept["names"])})
+        return cls(**data | {"names": tuple(data["names"])})
 
 
-def dialect_of(lines: Sequence[str]) -> Dialect:
+def sniff(lines: Sequence[str]) -> CsvDialect:
     """How the first lines of a file are written.
 
     >>> dialect_of(["zeit;wert", "1;0,5", "2;0,7"])
@@ -50,34 +50,38 @@ def dialect_of(lines: Sequence[str]) -> Dialect:
     >>> dialect_of(["1.5", "2.5"]).names
     ('value',)
     """
-    lines = [line.removeprefix(MARK) if i == 0 else line for i, line in enumerate(lines)]
+    lines = [line.removeprefix(BOM) if i == 0 else line for i, line in enumerate(lines)]
     comments = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     lines = [line for line in lines[comments:] if line.strip()]
     if not lines:
-        return Dialect(",", ".", (), False, comments)
-    separator = max(SEPARATORS, key=lambda one: _agreement(lines, one))
-    if separator == "," and "," not in lines[0] and all(WITH_COMMA.fullmatch(line.strip()) for line in lines[1:]):
+        return CsvDialect(",", ".", (), False, comments)
+    separator = max(FIELD_SEPARATORS, key=lambda field: _count_agreeing_lines(lines, field))
+    if (
+        separator == ","
+        and "," not in lines[0]
+        and all(DECIMAL_COMMA_PATTERN.fullmatch(line.strip()) for line in lines[1:])
+    ):
         separator = ";"  # one column of numbers with commas
-    rows = [fields_of(line, separator) for line in lines]
+    rows = [split_fields(line, separator) for line in lines]
     body = rows[1:]
-    commas = sum(bool(WITH_COMMA.fullmatch(one.strip())) for row in body for one in row)
-    points = sum("." in one and number_of(one, ".") is not None for row in body for one in row)
+    commas = sum(bool(DECIMAL_COMMA_PATTERN.fullmatch(field.strip())) for row in body for field in row)
+    points = sum("." in field and parse_number(field, ".") is not None for row in body for field in row)
     decimal = "," if separator != "," and commas > points else "."
     has_header = _is_header(rows[0], body, decimal)
     if has_header:
-        names = names_of(lines[0], separator)
+        names = parse_header(lines[0], separator)
     else:
         width = len(rows[0])
         names = ("value",) if width == 1 else tuple(f"column_{i}" for i in range(width))
-    return Dialect(separator, decimal, names, has_header, comments)
+    return CsvDialect(separator, decimal, names, has_header, comments)
 
 
-def names_of(line: str, separator: str) -> tuple[str, ...]:
+def parse_header(line: str, separator: str) -> tuple[str, ...]:
     """The names in the first line; those that come again get a number."""
-    return _unique([one.strip() for one in fields_of(line, separator)])
+    return _deduplicate_names([name.strip() for name in split_fields(line, separator)])
 
 
-def fields_of(line: str, separator: str) -> list[str]:
+def split_fields(line: str, separator: str) -> list[str]:
     """The fields of one line; quotes are heeded, and end with the line.
 
     >>> fields_of('a,"b,""c"" ",d', ",")
@@ -85,31 +89,31 @@ def fields_of(line: str, separator: str) -> list[str]:
     """
     if '"' not in line:
         return line.split(separator)
-    fields, begin = [], 0
+    fields, start = [], 0
     while True:
-        before, after = "", begin
-        if line.startswith('"', begin):
-            before, after = _quoted(line, begin + 1)
+        before, after = "", start
+        if line.startswith('"', start):
+            before, after = _parse_quoted(line, start + 1)
         end = line.find(separator, after)
         fields.append(before + (line[after:] if end < 0 else line[after:end]))
         if end < 0:
             return fields
-        begin = end + 1
+        start = end + 1
 
 
-def _quoted(line: str, begin: int) -> tuple[str, int]:
+def _parse_quoted(line: str, start: int) -> tuple[str, int]:
     """What stands in quotes that were opened before this place, and the place after them."""
     pieces = []
-    while (end := line.find('"', begin)) >= 0:
-        pieces.append(line[begin:end])
+    while (end := line.find('"', start)) >= 0:
+        pieces.append(line[start:end])
         if not line.startswith('"', end + 1):
             return "".join(pieces), end + 1
         pieces.append('"')
-        begin = end + 2
-    return "".join(pieces) + line[begin:], len(line)
+        start = end + 2
+    return "".join(pieces) + line[start:], len(line)
 
 
-def number_of(text: str, decimal: str) -> float | None:
+def parse_number(text: str, decimal: str) -> float | None:
     """A field as a number, NaN if it is missing, None if it is none.
 
     >>> number_of(" 1,5 ", ","), number_of("1_000", "."), number_of("n/a", ".")
@@ -123,39 +127,39 @@ def number_of(text: str, decimal: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
-        return float("nan") if text in MISSING else None
+        return float("nan") if text in MISSING_VALUES else None
     return None if "_" in text or not text.isascii() else number
 
 
-def _agreement(lines: Sequence[str], separator: str) -> tuple[int, int]:
+def _count_agreeing_lines(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """How many lines have as many fields as most of them, and how many fields that is; nothing for one field."""
-    widths = Counter(len(fields_of(line, separator)) for line in lines)
-    width, times = widths.most_common(1)[0]
-    return (times, width) if width > 1 else (0, 0)
+    widths = Counter(len(split_fields(line, separator)) for line in lines)
+    width, n_lines = widths.most_common(1)[0]
+    return (n_lines, width) if width > 1 else (0, 0)
 
 
 def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
     """Whether the first line has no number, although a later one has, or names a time."""
-    if any(is_time_name(one) and len(one.strip()) > 1 for one in first):  # and not "t", which may be a yes
+    if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # and not "t", which may be a yes
         return True
-    numbers = [i for i, one in enumerate(first) if number_of(one, decimal) is not None and one.strip()]
+    numbers = [i for i, field in enumerate(first) if parse_number(field, decimal) is not None and field.strip()]
     if numbers:
         return False
-    return not body or any(number_of(one, decimal) is not None and one.strip() for row in body for one in row)
+    return not body or any(parse_number(field, decimal) is not None and field.strip() for row in body for field in row)
 
 
-def _unique(names: Sequence[str]) -> tuple[str, ...]:
+def _deduplicate_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names that come again get a number.
 
     >>> _unique(["a", "b", "a"])
     ('a', 'b', 'a_2')
     """
-    taken: dict[str, None] = {}
+    used_names: dict[str, None] = {}
     for name in names:
-        again = 1
+        number = 1
         unique = name
-        while unique in taken:
-            again += 1
-            unique = f"{name}_{again}"
-        taken[unique] = None
-    return tuple(taken)
+        while unique in used_names:
+            number += 1
+            unique = f"{name}_{number}"
+        used_names[unique] = None
+    return tuple(used_names)

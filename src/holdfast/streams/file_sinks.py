@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import BadInputError, CheckpointError
-from holdfast.streams.owners import Owner, OwnerFile, locked, new_owner, require_free, require_own
-from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink, mark_of, parts_of
-from holdfast.streams.tables import ALARMS, check_what, columns_of, json_line, records_of, rows_of
+from holdfast.errors import CheckpointError, InvalidInputError
+from holdfast.streams.owners import OwnerLockFile, SinkOwner, check_owner, check_unowned, make_owner, try_lock
+from holdfast.streams.results import BatchResult
+from holdfast.streams.sink import Sink, check_offset, make_offset
+from holdfast.streams.tables import ALARMS_TABLE, check_table, get_column_names, to_json_line, to_records, to_rows
 
 log = logging.getLogger("holdfast.streams")
-TAIL = 256  # bytes before a mark, by which it is known again
+TAIL_CHECKSUM_BYTES = 256  # bytes before a mark, by which it is known again
 
 
 class LinesFile(Sink):
@@ -28,59 +28,59 @@ class LinesFile(Sink):
     `OwnerFile`. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
     """
 
-    alone = True
+    is_exclusive = True
 
-    def __init__(self, path: str | os.PathLike[str], what: str = ALARMS, *, anew: bool = False) -> None:
-        self.path, self.what, self._anew = Path(path), check_what(what), anew
-        self.name = f"{what} in {self.path.resolve()}"
+    def __init__(self, path: str | os.PathLike[str], table: str = ALARMS_TABLE, *, overwrite: bool = False) -> None:
+        self.path, self.table, self._overwrite = Path(path), check_table(table), overwrite
+        self.name = f"{table} in {self.path.resolve()}"
         if not self.path.absolute().parent.is_dir():
-            raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
-        self._owners = OwnerFile(self.path.resolve())
+            raise InvalidInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+        self._owners = OwnerLockFile(self.path.resolve())
         self._owner: str | None = None
         self._is_new = not self.path.exists()
-        self._begun = False
+        self._started = False
         try:
             self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._error(error) from None
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Adds lines; others can read them at once."""
-        if not self._begun:
-            self.rewind(None)
-        rest = memoryview(self.lines(results).encode("utf-8", "replace"))
+        if not self._started:
+            self.truncate_to(None)
+        remaining = memoryview(self.format_lines(results).encode("utf-8", "replace"))
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
         except OSError as error:
             raise self._error(error) from None
 
-    def _error(self, error: OSError) -> BadInputError:
-        return BadInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}")
+    def _error(self, error: OSError) -> InvalidInputError:
+        return InvalidInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}")
 
-    def lines(self, results: Results) -> str:
+    def format_lines(self, results: BatchResult) -> str:
         """The results as lines."""
         raise NotImplementedError
 
     def flush(self) -> Any:
         """How many bytes the file has, all on the disk. If it was moved away, as logs are, a new one is begun."""
-        if self._begun and self._was_moved():
-            self._begin_another()
+        if self._started and self._was_moved():
+            self._reopen()
         size = self._file.tell()
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
             raise self._error(error) from None
-        return mark_of(self, size=size, tail=self._tail(size), owner=self._owner)
+        return make_offset(self, size=size, tail=self._tail_checksum(size), owner=self._owner)
 
     def _was_moved(self) -> bool:
         try:
-            there, ours = os.stat(self.path), os.fstat(self._file.fileno())
+            current, opened = os.stat(self.path), os.fstat(self._file.fileno())
         except FileNotFoundError:
             return True
-        return (there.st_ino, there.st_dev) != (ours.st_ino, ours.st_dev)
+        return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
-    def _begin_another(self) -> None:
+    def _reopen(self) -> None:
         log.warning("%s was moved away: going on in a new one", self.path)
         try:
             os.fsync(self._file.fileno())
@@ -88,55 +88,57 @@ class LinesFile(Sink):
             self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise self._error(error) from None
-        if not locked(self._file.fileno()):
-            raise BadInputError(f"{self.path} is in use by another run")
+        if not try_lock(self._file.fileno()):
+            raise InvalidInputError(f"{self.path} is in use by another run")
         self._file.seek(0, os.SEEK_END)
         if self._owner is not None:
-            self._owners.write(Owner(self._owner, self._file.tell()))
+            self._owners.write(SinkOwner(self._owner, self._file.tell()))
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Cuts off what came after the mark."""
         try:
-            if not locked(self._file.fileno()):
-                raise BadInputError(f"{self.path} is in use by another run, or given twice")
-            self._begin() if mark is None else self._go_back(parts_of(self, mark))
+            if not try_lock(self._file.fileno()):
+                raise InvalidInputError(f"{self.path} is in use by another run, or given twice")
+            self._start() if offset is None else self._resume(check_offset(self, offset))
         except BaseException:
             self.close()
             raise
         self._file.seek(0, os.SEEK_END)
-        self._begun = True
+        self._started = True
 
-    def _begin(self) -> None:
-        if self._anew:
+    def _start(self) -> None:
+        if self._overwrite:
             self._file.truncate(0)
-        if self._anew or self._is_new:
-            self._owners.forget()
-        require_free(str(self.path), self._owners.read(), self._size)
-        self._owners.forget()  # of one that has added nothing
+        if self._overwrite or self._is_new:
+            self._owners.remove()
+        check_unowned(str(self.path), self._owners.read(), self._size)
+        self._owners.remove()  # of one that has added nothing
 
-    def claim(self) -> None:
+    def acquire(self) -> None:
         """What is added from now on is this run's alone."""
-        owner = new_owner(self._size)
+        owner = make_owner(self._size)
         self._owner = owner.name if self._owners.write(owner) else None
 
-    def _go_back(self, mark: dict[str, Any]) -> None:
-        size, known = self._size, int(mark["size"])
-        if size < known:
-            raise CheckpointError(f"{self.path} has {size:,} bytes, the checkpoint knows of {known:,}: lines are gone")
-        if self._tail(known) != mark["tail"]:
+    def _resume(self, offset: dict[str, Any]) -> None:
+        size, known_size = self._size, int(offset["size"])
+        if size < known_size:
+            raise CheckpointError(
+                f"{self.path} has {size:,} bytes, the checkpoint knows of {known_size:,}: lines are gone"
+            )
+        if self._tail_checksum(known_size) != offset["tail"]:
             raise CheckpointError(f"{self.path} is not the file that the checkpoint knows: its lines are others")
-        self._owner = mark["owner"]
-        require_own(str(self.path), self._owners.read(), self._owner, size - known)
-        self._file.truncate(known)
+        self._owner = offset["owner"]
+        check_owner(str(self.path), self._owners.read(), self._owner, size - known_size)
+        self._file.truncate(known_size)
 
     @property
     def _size(self) -> int:
         return os.fstat(self._file.fileno()).st_size
 
-    def _tail(self, size: int) -> int:
+    def _tail_checksum(self, size: int) -> int:
         """A checksum of the bytes before this place."""
-        begin = max(size - TAIL, 0)
-        return zlib.crc32(os.pread(self._file.fileno(), size - begin, begin))
+        start = max(size - TAIL_CHECKSUM_BYTES, 0)
+        return zlib.crc32(os.pread(self._file.fileno(), size - start, start))
 
     def close(self) -> None:
         """Closes the file."""
@@ -146,9 +148,9 @@ class LinesFile(Sink):
 class JsonLinesFile(LinesFile):
     """A JSON object a line."""
 
-    def lines(self, results: Results) -> str:
+    def format_lines(self, results: BatchResult) -> str:
         """One line a row."""
-        return "".join(f"{json_line(record)}\n" for record in records_of(results, self.what))
+        return "".join(f"{to_json_line(record)}\n" for record in to_records(results, self.table))
 
 
 class CsvFile(LinesFile):
@@ -156,37 +158,37 @@ class CsvFile(LinesFile):
 
     _names: Sequence[str] | None = None
 
-    def _begin_another(self) -> None:
-        super()._begin_another()
+    def _reopen(self) -> None:
+        super()._reopen()
         self._names = None
 
-    def lines(self, results: Results) -> str:
+    def format_lines(self, results: BatchResult) -> str:
         """One line a row; before the first one the names, unless they are there already."""
-        if not len(results) or (self.what == ALARMS and not results.trace.alarms and self._file.tell()):
+        if not len(results) or (self.table == ALARMS_TABLE and not results.trace.alarms and self._file.tell()):
             return ""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if self._names is None:
-            self._names = columns_of(results, self.what)
+            self._names = get_column_names(results, self.table)
             if not self._file.tell():
                 writer.writerow(self._names)
             else:
                 self._check_names()
-        for row in rows_of(results, self.what):
-            writer.writerow([_cell(one) for one in row])
+        for row in to_rows(results, self.table):
+            writer.writerow([_format_cell(value) for value in row])
         return text.getvalue()
 
     def _check_names(self) -> None:
         with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
-            found = next(csv.reader(file), [])
-        if found != list(self._names or ()):
-            raise BadInputError(
-                f"{self.path} has other columns: {', '.join(found)}; expected {', '.join(self._names or ())}. "
+            header = next(csv.reader(file), [])
+        if header != list(self._names or ()):
+            raise InvalidInputError(
+                f"{self.path} has other columns: {', '.join(header)}; expected {', '.join(self._names or ())}. "
                 "Give the name of another file"
             )
 
 
-def _cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     """A value as it stands in a file; several are separated by spaces.
 
     >>> _cell(True), _cell(["a", "b"]), _cell(None)

@@ -14,28 +14,34 @@ from typing import IO, Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
-from holdfast.streams.lines import AT_ONCE, blocks
-from holdfast.streams.positions import part_of
+from holdfast.streams.columns import ColumnSpec, Schema
+from holdfast.streams.lines import READ_BLOCK_BYTES, iter_line_blocks
+from holdfast.streams.positions import position_field
 from holdfast.streams.readers import (
-    CSV,
-    HEAD,
-    JSON,
+    CSV_FORMAT,
+    HEAD_BYTES,
+    JSON_FORMAT,
     LinesReader,
-    batch_of,
-    describing,
-    is_enough,
+    has_full_line,
     is_text,
-    reader_for,
-    reader_of,
+    make_batch_from_block,
+    reader_from_position,
+    reader_state,
+    sniff_reader,
 )
 
 log = logging.getLogger("holdfast.streams")
-MARKED = 1024  # bytes by which a file is known again
-LOOK = 0.2  # seconds until one looks again whether more has come
-SUFFIXES = {".csv": CSV, ".tsv": CSV, ".jsonl": JSON, ".ndjson": JSON, ".json": JSON}
+HEAD_CHECKSUM_BYTES = 1024  # bytes by which a file is known again
+POLL_INTERVAL_S = 0.2  # seconds until one looks again whether more has come
+FORMAT_BY_SUFFIX = {
+    ".csv": CSV_FORMAT,
+    ".tsv": CSV_FORMAT,
+    ".jsonl": JSON_FORMAT,
+    ".ndjson": JSON_FORMAT,
+    ".json": JSON_FORMAT,
+}
 
 
 class FileSource:
@@ -49,37 +55,41 @@ class FileSource:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        wanted: Wanted | None = None,
+        spec: ColumnSpec | None = None,
         *,
         form: str | None = None,
         follow: bool = False,
-        at_once: int = AT_ONCE,
+        block_bytes: int = READ_BLOCK_BYTES,
     ) -> None:
-        self.path, self.wanted, self.follow, self.at_once = Path(path), wanted or Wanted(), follow, at_once
-        self.packed = self.path.suffix.lower() == ".gz"
-        plain = Path(self.path.stem) if self.packed else self.path
-        self.form = form or SUFFIXES.get(plain.suffix.lower())
-        if self.packed and follow:
-            raise BadInputError(f"{self.path} is packed: it cannot be followed; read it once")
+        self.path, self.spec, self.follow, self.block_bytes = Path(path), spec or ColumnSpec(), follow, block_bytes
+        self.is_gzip = self.path.suffix.lower() == ".gz"
+        plain = Path(self.path.stem) if self.is_gzip else self.path
+        self.form = form or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
+        if self.is_gzip and follow:
+            raise InvalidInputError(f"{self.path} is packed: it cannot be followed; read it once")
         self.reader: LinesReader | None = None
 
     @property
-    def columns(self) -> Columns | None:
+    def columns(self) -> Schema | None:
         """What was understood."""
         return None if self.reader is None else self.reader.columns
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches from this position on."""
         if position:
-            part_of(position, "reader", dict), part_of(position, "head", list), part_of(position, "offset", int)
-        self.reader = reader_of(position, self.wanted) if position else None
+            (
+                position_field(position, "reader", dict),
+                position_field(position, "head", list),
+                position_field(position, "offset", int),
+            )
+        self.reader = reader_from_position(position, self.spec) if position else None
         while True:
             with self._open() as file:
                 offset = self._resume(file, position) if position else None
                 if offset is None:
-                    offset = yield from self._begin(file)
+                    offset = yield from self._start(file)
                 if offset is not None:
-                    yield from self._batches(file, offset)
+                    yield from self._read_batches(file, offset)
                 if not self.follow:
                     return
             log.info("%s was replaced: going on with the new one", self.path)
@@ -87,79 +97,85 @@ class FileSource:
 
     def _open(self) -> IO[bytes]:
         if self.path.is_fifo():
-            raise BadInputError(f"{self.path} is a pipe, which can be read once: `holdfast watch {self.path} --once`")
-        with self._told():
-            opener: Callable[..., Any] = gzip.open if self.packed else open
+            raise InvalidInputError(
+                f"{self.path} is a pipe, which can be read once: `holdfast watch {self.path} --once`"
+            )
+        with self._wrap_errors():
+            opener: Callable[..., Any] = gzip.open if self.is_gzip else open
             file: IO[bytes] = opener(self.path, "rb")
             file.read(1)
             file.seek(0)
             return file
 
-    def _begin(self, file: IO[bytes]) -> Generator[Batch, None, int | None]:
+    def _start(self, file: IO[bytes]) -> Generator[Batch, None, int | None]:
         """Understands the file; the offset of the first record, None if it was replaced before there was one."""
-        head = self._take(file, HEAD)
-        while self.follow and not is_enough(head, self.form):
-            position = None if self.reader is None else describing(self.reader) | {"offset": 0, "head": [0, 0]}
+        head = self._read_bytes(file, HEAD_BYTES)
+        while self.follow and not has_full_line(head, self.form):
+            position = None if self.reader is None else reader_state(self.reader) | {"offset": 0, "head": [0, 0]}
             yield Batch(np.zeros((0, 1)), position)
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL_S)
             if self._was_replaced(file):
                 return None
-            head += self._take(file, HEAD - len(head))
+            head += self._read_bytes(file, HEAD_BYTES - len(head))
         if not head.strip():
-            raise BadInputError(f"{self.path} is empty")
+            raise InvalidInputError(f"{self.path} is empty")
         if not is_text(head):
-            raise BadInputError(f"{self.path} is no text: expected separated values or JSON in UTF-8, a record a line")
-        if self.follow or len(head) == HEAD:  # then the last line may be cut
+            raise InvalidInputError(
+                f"{self.path} is no text: expected separated values or JSON in UTF-8, a record a line"
+            )
+        if self.follow or len(head) == HEAD_BYTES:  # then the last line may be cut
             head = head[: head.rfind(b"\n") + 1] or head
         try:
-            self.reader, begin = reader_for(head, self.wanted, self.form, self.reader)
-        except BadInputError as error:
-            raise BadInputError(f"{self.path}: {error}") from None
-        return begin
+            self.reader, start = sniff_reader(head, self.spec, self.form, self.reader)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{self.path}: {error}") from None
+        return start
 
     def _resume(self, file: IO[bytes], position: dict[str, Any]) -> int | None:
         """The offset to go on at; None if this is another file than it was."""
         length, checksum = position["head"]
-        with self._told():
-            same = zlib.crc32(file.read(length)) == checksum
-            size = file.seek(position["offset"]) if self.packed else os.fstat(file.fileno()).st_size
-            same &= size >= position["offset"]
+        with self._wrap_errors():
+            is_same_file = zlib.crc32(file.read(length)) == checksum
+            size = file.seek(position["offset"]) if self.is_gzip else os.fstat(file.fileno()).st_size
+            is_same_file &= size >= position["offset"]
             file.seek(0)
-        if not same:
+        if not is_same_file:
             log.warning("%s is not the file that it was at the last checkpoint: read from its beginning", self.path)
-        return int(position["offset"]) if same and position["offset"] else None
+        return int(position["offset"]) if is_same_file and position["offset"] else None
 
-    def _batches(self, file: IO[bytes], offset: int) -> Iterator[Batch]:
-        with self._told():
+    def _read_batches(self, file: IO[bytes], offset: int) -> Iterator[Batch]:
+        with self._wrap_errors():
             file.seek(0)
-            head = file.read(MARKED)
+            head = file.read(HEAD_CHECKSUM_BYTES)
             file.seek(offset)
-        size = 0 if self.packed else os.fstat(file.fileno()).st_size
-        for block in blocks(lambda n: self._more(file, n), offset, lambda: not self._was_emptied(file), self.at_once):
+        size = 0 if self.is_gzip else os.fstat(file.fileno()).st_size
+        for block in iter_line_blocks(
+            lambda n: self._read_more(file, n), offset, lambda: not self._was_emptied(file), self.block_bytes
+        ):
             assert self.reader is not None
-            if len(head) < min(MARKED, block.end):
-                head = os.pread(file.fileno(), MARKED, 0)  # it has grown
+            if len(head) < min(HEAD_CHECKSUM_BYTES, block.end):
+                head = os.pread(file.fileno(), HEAD_CHECKSUM_BYTES, 0)  # it has grown
             length = min(len(head), block.end)
             position = {"offset": block.end, "head": [length, zlib.crc32(head[:length])]}
-            batch = batch_of(self.reader, block, position)
-            if not self.packed:
+            batch = make_batch_from_block(self.reader, block, position)
+            if not self.is_gzip:
                 if block.end > size or not len(batch):
                     size = os.fstat(file.fileno()).st_size
-                batch.behind, batch.behind_in = max(size - block.end, 0), "bytes"
+                batch.lag, batch.lag_unit = max(size - block.end, 0), "bytes"
             yield batch
 
-    def _more(self, file: IO[bytes], n: int) -> bytes | None:
+    def _read_more(self, file: IO[bytes], n: int) -> bytes | None:
         """What the file has next: nothing at the end, None if more may come."""
-        data = self._take(file, n)
+        data = self._read_bytes(file, n)
         if data or not self.follow:
             return data
-        time.sleep(LOOK)
+        time.sleep(POLL_INTERVAL_S)
         if self._was_replaced(file):
-            return self._take(file, n)  # what came at the last moment
-        return self._take(file, n) or None
+            return self._read_bytes(file, n)  # what came at the last moment
+        return self._read_bytes(file, n) or None
 
-    def _take(self, file: IO[bytes], n: int) -> bytes:
-        with self._told():
+    def _read_bytes(self, file: IO[bytes], n: int) -> bytes:
+        with self._wrap_errors():
             return file.read(n)
 
     def _was_replaced(self, file: IO[bytes]) -> bool:
@@ -174,10 +190,10 @@ class FileSource:
         return self.follow and os.fstat(file.fileno()).st_size < file.tell()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _wrap_errors(self) -> Iterator[None]:
         """Errors of reading in words."""
         try:
             yield
         except (OSError, EOFError, zlib.error) as error:
             why = str(getattr(error, "strerror", None) or error).lower()
-            raise BadInputError(f"{self.path} cannot be read: {why}") from None
+            raise InvalidInputError(f"{self.path} cannot be read: {why}") from None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from holdfast.streams.records import LONGEST
+from holdfast.streams.records import MAX_RECORD_BYTES
 
-AT_ONCE = 1 << 18  # bytes, unless said otherwise: points that come together are told and made sure of together
-LONGEST_SHOWN = 400  # bytes of a line that is too long
-Read = Callable[[int], bytes | None]
+READ_BLOCK_BYTES = 1 << 18  # bytes, unless said otherwise: points that come together are told and made sure of together
+MAX_LOGGED_LINE_BYTES = 400  # bytes of a line that is too long
+ReadFunction = Callable[[int], bytes | None]
 """Up to so many bytes: none at the end, None if nothing has come yet."""
 
 
@@ -20,11 +20,14 @@ class Block:
 
     data: bytes
     end: int
-    too_long: bytes | None = None
+    oversized_prefix: bytes | None = None
 
 
-def blocks(
-    read: Read, offset: int, ends_whole: Callable[[], bool] = lambda: True, at_once: int = AT_ONCE
+def iter_line_blocks(
+    read: ReadFunction,
+    offset: int,
+    is_last_line_complete: Callable[[], bool] = lambda: True,
+    block_bytes: int = READ_BLOCK_BYTES,
 ) -> Iterator[Block]:
     """Blocks of lines, the first of which begins at this offset; an empty one whenever no line has come yet.
 
@@ -35,36 +38,36 @@ def blocks(
     >>> [(block.data, block.end) for block in blocks(lambda n: next(pieces), 0)]
     [(b'a\\n', 2), (b'bc\\n', 5), (b'', 5), (b'', 5), (b'd', 6)]
     """
-    waiting: list[bytes] = []  # pieces of a line whose end has not come
+    pieces: list[bytes] = []  # pieces of a line whose end has not come
     size = 0  # of them
-    too_long: bytes | None = None  # the beginning of a line of which no more is kept
-    while (piece := read(at_once)) != b"":
+    oversized_prefix: bytes | None = None  # the beginning of a line of which no more is kept
+    while (piece := read(block_bytes)) != b"":
         if piece is None:
             yield Block(b"", offset)
             continue
-        if too_long is not None:
+        if oversized_prefix is not None:
             end = piece.find(b"\n") + 1
             size += end or len(piece)
             if not end:
                 yield Block(b"", offset)
                 continue
             offset += size
-            yield Block(b"", offset, too_long)
-            too_long, size, piece = None, 0, piece[end:]
+            yield Block(b"", offset, oversized_prefix)
+            oversized_prefix, size, piece = None, 0, piece[end:]
         cut = piece.rfind(b"\n") + 1
         if cut:
-            data = b"".join([*waiting, piece[:cut]])
-            waiting, size = [], 0
+            data = b"".join([*pieces, piece[:cut]])
+            pieces, size = [], 0
             offset += len(data)
             yield Block(data, offset)
         else:
             yield Block(b"", offset)
-        waiting.append(piece[cut:])
+        pieces.append(piece[cut:])
         size += len(piece) - cut
-        if size > LONGEST:
-            too_long, waiting = b"".join(waiting)[:LONGEST_SHOWN], []
-    rest = b"".join(waiting)
-    if too_long is not None:
-        yield Block(b"", offset + size, too_long)
-    elif rest and ends_whole():
+        if size > MAX_RECORD_BYTES:
+            oversized_prefix, pieces = b"".join(pieces)[:MAX_LOGGED_LINE_BYTES], []
+    rest = b"".join(pieces)
+    if oversized_prefix is not None:
+        yield Block(b"", offset + size, oversized_prefix)
+    elif rest and is_last_line_complete():
         yield Block(rest, offset + len(rest))

@@ -9,35 +9,35 @@ from holdfast.streams.prometheus import Metric
 from holdfast.streams.runner import Runner
 
 
-def metrics_of(runner: Runner) -> dict[str, Metric]:
+def collect_metrics(runner: Runner) -> dict[str, Metric]:
     """What there is to tell of a run at this moment."""
-    tally = runner.tally
-    streams = len(runner.model) if isinstance(runner.model, Fleet) else 1
+    stats = runner.stats
+    n_streams = len(runner.model) if isinstance(runner.model, Fleet) else 1
     metrics = {
         "holdfast_records_total": Metric(
-            "counter", "Records read, those that could not be used included.", tally.records
+            "counter", "Records read, those that could not be used included.", stats.records
         ),
-        "holdfast_points_total": Metric("counter", "Points learnt or rejected.", tally.points),
-        "holdfast_dropped_total": Metric("counter", "Points rejected as outliers.", tally.dropped),
-        "holdfast_anomalies_total": Metric("counter", "Points that stand out.", tally.anomalies),
+        "holdfast_points_total": Metric("counter", "Points learnt or rejected.", stats.points),
+        "holdfast_dropped_total": Metric("counter", "Points rejected as outliers.", stats.dropped),
+        "holdfast_anomalies_total": Metric("counter", "Points that stand out.", stats.anomalies),
         "holdfast_alarms_total": Metric(
-            "counter", "Alarms.", [({"kind": kind}, tally.alarms[kind]) for kind in ("change", "anomaly")]
+            "counter", "Alarms.", [({"kind": kind}, stats.alarms[kind]) for kind in ("change", "anomaly")]
         ),
         "holdfast_refused_total": Metric(
             "counter",
             "Records and points that could not be used.",
-            [({"reason": reason}, count) for reason, count in sorted(tally.refused.counts.items())],
+            [({"reason": reason}, count) for reason, count in sorted(stats.rejects.counts.items())],
         ),
-        "holdfast_late_total": Metric("counter", "Points older than the last one of their stream.", tally.late),
+        "holdfast_late_total": Metric("counter", "Points older than the last one of their stream.", stats.late),
         "holdfast_repeated_total": Metric(
-            "counter", "Points that repeat the last one of their stream.", tally.repeated
+            "counter", "Points that repeat the last one of their stream.", stats.repeated
         ),
-        "holdfast_checkpoints_total": Metric("counter", "Checkpoints written.", tally.checkpoints),
-        "holdfast_streams": Metric("gauge", "Streams that are being followed.", streams),
+        "holdfast_checkpoints_total": Metric("counter", "Checkpoints written.", stats.checkpoints),
+        "holdfast_streams": Metric("gauge", "Streams that are being followed.", n_streams),
     }
-    if runner.behind is not None:
-        behind, unit = runner.behind
-        metrics[f"holdfast_lag_{unit}"] = Metric("gauge", f"What waits to be read, in {unit}.", behind)
+    if runner.lag is not None:
+        lag, unit = runner.lag
+        metrics[f"holdfast_lag_{unit}"] = Metric("gauge", f"What waits to be read, in {unit}.", lag)
     if runner.committed_at is not None:
         age = time.time() - runner.committed_at
         metrics["holdfast_checkpoint_age_seconds"] = Metric("gauge", "Time since all was last made sure of.", age)

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 
 
-class Owner(NamedTuple):
+class SinkOwner(NamedTuple):
     """A run that can go back. since: how much was there before it: bytes, rows or parts."""
 
     name: str
     since: int
 
 
-def new_owner(since: int) -> Owner:
+def make_owner(since: int) -> SinkOwner:
     """One that nobody else is."""
-    return Owner(uuid4().hex[:12], since)
+    return SinkOwner(uuid4().hex[:12], since)
 
 
-class OwnerFile:
+class OwnerLockFile:
     """The hidden file `.NAME.holdfast` next to results, which says whose they are.
 
     Only a run with checkpoints can go back, so only such a run has its name there. It writes it before its first
@@ -36,57 +36,57 @@ class OwnerFile:
     def __init__(self, results: Path) -> None:
         self.path = results.with_name(f".{results.name}.holdfast")
 
-    def read(self) -> Owner | None:
+    def read(self) -> SinkOwner | None:
         """Whose they are; None: nobody's."""
         try:
-            found = json.loads(self.path.read_bytes())
-            return Owner(str(found["owner"]), int(found["since"]))
+            data = json.loads(self.path.read_bytes())
+            return SinkOwner(str(data["owner"]), int(data["since"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            raise BadInputError(f"{self.path} cannot be read: it should say which run the results are of") from None
+            raise InvalidInputError(f"{self.path} cannot be read: it should say which run the results are of") from None
 
-    def write(self, owner: Owner) -> bool:
+    def write(self, owner: SinkOwner) -> bool:
         """They are this one's from now on, even after a crash; False if that cannot be written down."""
-        other = self.path.with_name(f"{self.path.name}.writing")
+        temporary = self.path.with_name(f"{self.path.name}.writing")
         try:
-            with open(other, "wb") as file:
+            with open(temporary, "wb") as file:
                 file.write(json.dumps({"owner": owner.name, "since": owner.since}).encode())
                 file.flush()
                 os.fsync(file.fileno())
-            other.replace(self.path)
-            sync_folder(self.path.parent)
+            temporary.replace(self.path)
+            fsync_directory(self.path.parent)
         except OSError:
             with contextlib.suppress(OSError):
-                other.unlink()
+                temporary.unlink()
             return False
         return True
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         """They are nobody's."""
         with contextlib.suppress(OSError):
             self.path.unlink()
 
 
-def require_free(place: str, owner: Owner | None, count: int) -> None:
+def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
     """That a new run may add here. count: how much is there; an owner that has added nothing is none."""
     if owner is not None and count != owner.since:
-        raise BadInputError(
-            f"{place} belongs to the run of another --checkpoint folder, which would take back what is added: give "
+        raise InvalidInputError(
+            f"{target} belongs to the run of another --checkpoint folder, which would take back what is added: give "
             "another file"
         )
 
 
-def require_own(place: str, owner: Owner | None, known: str | None, beyond: int) -> None:
+def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None, n_later: int) -> None:
     """That a run may go on here. known: its name as an owner; beyond: how much there is that it would take back."""
-    if (None if owner is None else owner.name) != known and (owner is not None or beyond > 0):
+    if (None if owner is None else owner.name) != expected_owner and (owner is not None or n_later > 0):
         raise CheckpointError(
-            f"{place} has been written to by another run since the checkpoint: nothing was changed. Give another file "
+            f"{target} has been written to by another run since the checkpoint: nothing was changed. Give another file "
             "and another --checkpoint folder"
         )
 
 
-def locked(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     """Takes a file or a folder until it is closed; False if another one has it."""
     try:
         import fcntl
@@ -101,7 +101,7 @@ def locked(handle: int) -> bool:
     return True
 
 
-def sync_folder(folder: Path) -> None:
+def fsync_directory(folder: Path) -> None:
     """Names that were given or taken away are so after a crash, too."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)

@@ -10,28 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.streams.arrow_columns import (
     Flags,
-    arrow,
-    holds_texts,
-    keys_of,
-    numbers_of,
-    plain_values,
-    sample_of,
-    times_of,
+    import_pyarrow,
+    is_string_type,
+    to_float64,
+    to_keys,
+    to_python_values,
+    to_sample,
+    to_times,
 )
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted, understand
+from holdfast.streams.columns import ColumnSpec, Schema, infer_schema
 from holdfast.streams.parquet_sinks import ParquetFile, ParquetParts
-from holdfast.streams.positions import part_of
-from holdfast.streams.records import ENOUGH, NO_KEY, NO_TIME
-from holdfast.streams.refusals import SHOWN, Refusals
-from holdfast.streams.times import ZONED
+from holdfast.streams.positions import position_field
+from holdfast.streams.records import NO_KEY, NO_TIME, SCHEMA_SAMPLE_RECORDS
+from holdfast.streams.refusals import MAX_KEPT_REJECTS, RejectLog
+from holdfast.streams.times import ZONED_ISO_FORMAT
 
 __all__ = ["ParquetFile", "ParquetParts", "ParquetSource"]
-AT_ONCE = 1 << 16  # rows of a batch
-BUFFER = 1 << 20  # bytes that are read at a time, of each column
+PARQUET_BATCH_ROWS = 1 << 16  # rows of a batch
+READ_BUFFER_BYTES = 1 << 20  # bytes that are read at a time, of each column
 
 
 class ParquetSource:
@@ -47,55 +47,59 @@ class ParquetSource:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        wanted: Wanted | None = None,
+        spec: ColumnSpec | None = None,
         *,
-        columns: Columns | None = None,
-        at_once: int = AT_ONCE,
+        columns: Schema | None = None,
+        batch_rows: int = PARQUET_BATCH_ROWS,
     ) -> None:
-        self.path, self.at_once = os.fspath(path), at_once
-        self._file = self._opened(())
+        self.path, self.batch_rows = os.fspath(path), batch_rows
+        self._file = self._open(())
         self.n_rows: int = self._file.metadata.num_rows
-        self._known_by = [self.n_rows, self._checksum()]
+        self._fingerprint = [self.n_rows, self._checksum()]
         self._schema = self._file.schema_arrow
-        twice = [name for name, n in Counter(self._schema.names).items() if n > 1]
-        if twice:
-            raise BadInputError(f"{self.path} has more than one column {twice[0]!r}")
-        self.columns = columns or understand(self._sample(wanted or Wanted()), wanted or Wanted())
-        self._require(self.columns, 0)
+        duplicates = [name for name, n in Counter(self._schema.names).items() if n > 1]
+        if duplicates:
+            raise InvalidInputError(f"{self.path} has more than one column {duplicates[0]!r}")
+        self.columns = columns or infer_schema(self._sample(spec or ColumnSpec()), spec or ColumnSpec())
+        self._check_columns(self.columns, 0)
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches from a row on."""
-        row = part_of(position, "row", int) or 0
-        columns = Columns.of_json(part_of(position, "columns", dict)) if position else self.columns
-        if position and part_of(position, "file", list) != self._known_by:
+        row = position_field(position, "row", int) or 0
+        columns = Schema.from_dict(position_field(position, "columns", dict)) if position else self.columns
+        if position and position_field(position, "file", list) != self._fingerprint:
             raise CheckpointError(f"{self.path} is not the file that it was at the last checkpoint")
-        self._require(columns, row)
-        texts = [columns.key] if columns.key and holds_texts(self._schema.field(columns.key).type) else []
-        with self._opened(texts) as file:
-            groups, skip = _groups_from(row, [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
+        self._check_columns(columns, row)
+        string_columns = [columns.key] if columns.key and is_string_type(self._schema.field(columns.key).type) else []
+        with self._open(string_columns) as file:
+            groups, skip = _select_row_groups(
+                row, [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            )
             needed = [*columns.values, *(name for name in (columns.key, columns.time) if name)]
-            batches = file.iter_batches(self.at_once, row_groups=groups, columns=needed) if groups else iter(())
-            while (rows := self._next(batches, row)) is not None:
+            batches = file.iter_batches(self.batch_rows, row_groups=groups, columns=needed) if groups else iter(())
+            while (rows := self._next_rows(batches, row)) is not None:
                 if skip >= len(rows):
                     skip -= len(rows)
                     continue
                 rows, skip = rows.slice(skip), 0
                 row += len(rows)
-                yield self._batch(rows, columns, row)
+                yield self._make_batch(rows, columns, row)
 
     def close(self) -> None:
         """The file is not needed any more."""
         self._file.close()
 
-    def _opened(self, texts: Any) -> Any:
+    def _open(self, string_columns: Any) -> Any:
         """The file; these columns of texts come with their codes. What is read ahead would be a whole row group."""
-        pa = arrow()
+        pa = import_pyarrow()
         try:
-            return pa.parquet.ParquetFile(self.path, read_dictionary=texts, buffer_size=BUFFER, pre_buffer=False)
+            return pa.parquet.ParquetFile(
+                self.path, read_dictionary=string_columns, buffer_size=READ_BUFFER_BYTES, pre_buffer=False
+            )
         except (OSError, pa.ArrowException) as error:
             number = getattr(error, "errno", None)
             why = os.strerror(number) if number else str(error).splitlines()[0]
-            raise BadInputError(f"{self.path} cannot be read: {why}") from None
+            raise InvalidInputError(f"{self.path} cannot be read: {why}") from None
 
     def _checksum(self) -> int:
         """Of the end of the file, which says where everything in it is."""
@@ -104,78 +108,78 @@ class ParquetSource:
             file.seek(-size, os.SEEK_END)
             return zlib.crc32(file.read(size))
 
-    def _next(self, batches: Iterator[Any], row: int) -> Any:
+    def _next_rows(self, batches: Iterator[Any], row: int) -> Any:
         try:
             return next(batches, None)
-        except (OSError, arrow().ArrowException) as error:
+        except (OSError, import_pyarrow().ArrowException) as error:
             why = str(error).splitlines()[0]
-            raise BadInputError(f"{self.path} cannot be read from row {row} on: {why}") from None
+            raise InvalidInputError(f"{self.path} cannot be read from row {row} on: {why}") from None
 
-    def _sample(self, wanted: Wanted) -> list[dict[str, Any]]:
+    def _sample(self, spec: ColumnSpec) -> list[dict[str, Any]]:
         """The first rows as plain values; one that is made up where there are none."""
-        batches = self._file.iter_batches(ENOUGH) if self.n_rows else iter(())
-        rows = self._next(batches, 0)
+        batches = self._file.iter_batches(SCHEMA_SAMPLE_RECORDS) if self.n_rows else iter(())
+        rows = self._next_rows(batches, 0)
         if rows is None:
-            rows = arrow().RecordBatch.from_pylist([{}], self._schema)
-        listed = {
-            name: sample_of(column, as_numbers=name in (wanted.columns or ()))
+            rows = import_pyarrow().RecordBatch.from_pylist([{}], self._schema)
+        columns = {
+            name: to_sample(column, as_numbers=name in (spec.columns or ()))
             for name, column in zip(self._schema.names, rows.columns, strict=True)
         }
-        return [{name: values[i] for name, values in listed.items()} for i in range(len(rows))]
+        return [{name: values[i] for name, values in columns.items()} for i in range(len(rows))]
 
-    def _require(self, columns: Columns, row: int) -> None:
+    def _check_columns(self, columns: Schema, row: int) -> None:
         """That it has these columns, and of such types; and that what is read on is the file that it was."""
         for name in (*columns.values, columns.key, columns.time):
             if name is not None and name not in self._schema.names:
-                raise BadInputError(f"{self.path} has no column {name!r}")
-        nothing = self._schema.empty_table().to_batches() or [arrow().RecordBatch.from_pylist([], self._schema)]
-        self._batch(nothing[0], columns, 0)
+                raise InvalidInputError(f"{self.path} has no column {name!r}")
+        empty = self._schema.empty_table().to_batches() or [import_pyarrow().RecordBatch.from_pylist([], self._schema)]
+        self._make_batch(empty[0], columns, 0)
         if row > self.n_rows:
-            raise BadInputError(f"{self.path} has {self.n_rows} rows, but {row} had been read: it is another file")
+            raise InvalidInputError(f"{self.path} has {self.n_rows} rows, but {row} had been read: it is another file")
 
-    def _batch(self, rows: Any, columns: Columns, end: int) -> Batch:
+    def _make_batch(self, rows: Any, columns: Schema, end: int) -> Batch:
         n = len(rows)
         values = np.empty((n, len(columns.values)))
         for i, name in enumerate(columns.values):
-            values[:, i] = numbers_of(rows.column(name))
-        keys = None if columns.key is None else keys_of(rows.column(columns.key))
-        times, bad = None, {}
+            values[:, i] = to_float64(rows.column(name))
+        keys = None if columns.key is None else to_keys(rows.column(columns.key))
+        times, invalid = None, {}
         if keys is not None and keys.codes is not None:
-            bad[NO_KEY] = keys.codes < 0
+            invalid[NO_KEY] = keys.codes < 0
         if columns.time is not None and columns.time_kind is not None:
-            times, bad[NO_TIME] = times_of(rows.column(columns.time), columns.time_kind)
+            times, invalid[NO_TIME] = to_times(rows.column(columns.time), columns.time_kind)
         batch = Batch(
             values,
-            {"row": end, "file": self._known_by, "columns": columns.as_json()},
+            {"row": end, "file": self._fingerprint, "columns": columns.to_dict()},
             columns.values,
             keys,
             times,
-            refused=_refusals(bad, rows),
-            behind=self.n_rows - end,
-            zoned=columns.time_kind == ZONED,
+            rejects=_make_rejects(invalid, rows),
+            lag=self.n_rows - end,
+            tz_aware=columns.time_kind == ZONED_ISO_FORMAT,
         )
-        return batch if not batch.refused.total else batch.only(~np.logical_or.reduce(list(bad.values())))
+        return batch if not batch.rejects.total else batch.filter(~np.logical_or.reduce(list(invalid.values())))
 
 
-def _refusals(bad: dict[str, Flags], rows: Any) -> Refusals:
+def _make_rejects(invalid: dict[str, Flags], rows: Any) -> RejectLog:
     """Counts of the rows that are bad, each for its first reason, and the first few of them."""
-    refused = Refusals()
+    rejects = RejectLog()
     seen: Flags = np.zeros(len(rows), np.bool_)
-    found: list[tuple[int, str]] = []
-    for reason, flags in bad.items():
-        places = np.flatnonzero(flags & ~seen)
+    rejected_rows: list[tuple[int, str]] = []
+    for reason, flags in invalid.items():
+        indexes = np.flatnonzero(flags & ~seen)
         seen |= flags
-        refused.counts[reason] += len(places)
-        found += [(place, reason) for place in places[:SHOWN].tolist()]
-    refused.counts += Counter()  # forgets those of which there are none
-    for place, reason in sorted(found)[:SHOWN]:
-        told = {name: plain_values(rows.column(name).slice(place, 1))[0] for name in rows.schema.names}
-        refused.add(reason, place, repr(told))
-        refused.counts[reason] -= 1
-    return refused
+        rejects.counts[reason] += len(indexes)
+        rejected_rows += [(index, reason) for index in indexes[:MAX_KEPT_REJECTS].tolist()]
+    rejects.counts += Counter()  # forgets those of which there are none
+    for index, reason in sorted(rejected_rows)[:MAX_KEPT_REJECTS]:
+        record = {name: to_python_values(rows.column(name).slice(index, 1))[0] for name in rows.schema.names}
+        rejects.add(reason, index, repr(record))
+        rejects.counts[reason] -= 1
+    return rejects
 
 
-def _groups_from(row: int, sizes: list[int]) -> tuple[list[int], int]:
+def _select_row_groups(row: int, sizes: list[int]) -> tuple[list[int], int]:
     """The row groups to read, and how many rows of the first to skip.
 
     >>> _groups_from(250, [100, 100, 100, 100])

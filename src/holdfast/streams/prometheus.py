@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-PATH = "/metrics"
-LOOPBACK = "127.0.0.1"
-KINDS = ("counter", "gauge")
-NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*"
+METRICS_PATH = "/metrics"
+LOOPBACK_HOST = "127.0.0.1"
+METRIC_KINDS = ("counter", "gauge")
+METRIC_NAME_PATTERN, LABEL_NAME_PATTERN = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*"
 log = logging.getLogger("holdfast.streams")
 
 
@@ -26,11 +26,11 @@ class Metric(NamedTuple):
     """kind: "counter" or "gauge". about: a line of help. values: a number, or one for each set of labels."""
 
     kind: str
-    about: str
+    help_text: str
     values: float | Sequence[tuple[Mapping[str, Any], float]]
 
 
-def exposition(metrics: Mapping[str, Metric]) -> str:
+def format_metrics(metrics: Mapping[str, Metric]) -> str:
     r"""The text format, version 0.0.4.
 
     >>> refused = Metric("counter", "Records that could not be read.", [({"reason": "not JSON"}, 2)])
@@ -44,20 +44,25 @@ def exposition(metrics: Mapping[str, Metric]) -> str:
     <BLANKLINE>
     """
     lines = []
-    for name, (kind, about, values) in metrics.items():
-        if not re.fullmatch(NAME, name) or kind not in KINDS:
-            raise BadInputError(f"a metric is a counter or a gauge with a name of [a-zA-Z0-9_:], got {kind} {name!r}")
-        lines.append(f"# HELP {name} {_escaped(about)}")
+    for name, (kind, help_text, values) in metrics.items():
+        if not re.fullmatch(METRIC_NAME_PATTERN, name) or kind not in METRIC_KINDS:
+            raise InvalidInputError(
+                f"a metric is a counter or a gauge with a name of [a-zA-Z0-9_:], got {kind} {name!r}"
+            )
+        lines.append(f"# HELP {name} {_escape(help_text)}")
         lines.append(f"# TYPE {name} {kind}")
         samples: Sequence[tuple[Mapping[str, Any], float]] = values if isinstance(values, Sequence) else [({}, values)]
-        told = [f"{name}{_labels(labels)}" for labels, _ in samples]
-        if len(set(told)) < len(told):
-            raise BadInputError(f"metric {name!r}: each set of labels once, got {told}")
-        lines += [f"{one} {_number(value)}" for one, (_, value) in zip(told, samples, strict=True)]
+        sample_names = [f"{name}{_format_labels(labels)}" for labels, _ in samples]
+        if len(set(sample_names)) < len(sample_names):
+            raise InvalidInputError(f"metric {name!r}: each set of labels once, got {sample_names}")
+        lines += [
+            f"{sample_name} {_format_number(value)}"
+            for sample_name, (_, value) in zip(sample_names, samples, strict=True)
+        ]
     return "".join(f"{line}\n" for line in lines)
 
 
-class Serving:
+class MetricsServer:
     """A server that tells metrics until it is closed."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
@@ -73,44 +78,48 @@ class Serving:
         self._thread.join()
 
 
-def serve(address: str, text: Callable[[], str]) -> Serving:
+def serve_metrics(address: str, make_text: Callable[[], str]) -> MetricsServer:
     """Answers GET /metrics at this address, host:port, with the text of that moment; port 0 is any that is free.
 
     A port alone is one of this machine only; 0.0.0.0:9464 is reached from everywhere.
     """
-    host, port = host_and_port(address)
+    host, port = parse_host_port(address)
     try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return Serving(_server(family, (str(where[0]), port), text))
+        family, _, _, _, socket_address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return MetricsServer(_make_server(family, (str(socket_address[0]), port), make_text))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise BadInputError(f"the port {port} of {host} is in use: stop what uses it, or take another") from None
-        raise BadInputError(f"metrics cannot be told at {host}:{port}: {error.strerror or error}") from None
+            raise InvalidInputError(
+                f"the port {port} of {host} is in use: stop what uses it, or take another"
+            ) from None
+        raise InvalidInputError(f"metrics cannot be told at {host}:{port}: {error.strerror or error}") from None
 
 
-def host_and_port(address: str) -> tuple[str, int]:
+def parse_host_port(address: str) -> tuple[str, int]:
     """An address as it is written.
 
     >>> host_and_port("localhost:9464"), host_and_port("[::1]:9464"), host_and_port("9464")
     (('localhost', 9464), ('::1', 9464), ('127.0.0.1', 9464))
     """
-    found = re.fullmatch(r"(?:(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):)?(?P<port>[0-9]{1,5})", address)
-    if found is None or int(found["port"]) > 65535:
-        raise BadInputError(f"expected an address such as {LOOPBACK}:9464, got {address!r}")
-    return found["six"] or found["host"] or LOOPBACK, int(found["port"])
+    match = re.fullmatch(r"(?:(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<host>[^\s:/@\[\]]+)):)?(?P<port>[0-9]{1,5})", address)
+    if match is None or int(match["port"]) > 65535:
+        raise InvalidInputError(f"expected an address such as {LOOPBACK_HOST}:9464, got {address!r}")
+    return match["six"] or match["host"] or LOOPBACK_HOST, int(match["port"])
 
 
-def _server(family: int, where: tuple[str, int], text: Callable[[], str]) -> ThreadingHTTPServer:
+def _make_server(family: int, socket_address: tuple[str, int], make_text: Callable[[], str]) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         timeout = 10.0  # seconds for a request to come
         server_version, sys_version = "holdfast", ""
 
         def do_GET(self) -> None:
-            if self.path.partition("?")[0] != PATH:
+            if self.path.partition("?")[0] != METRICS_PATH:
                 self.send_error(404)
                 return
             try:
-                body = text().encode("utf-8", "replace")
+                body = make_text().encode("utf-8", "replace")
             except Exception:
                 log.exception("the metrics could not be told")
                 self.send_error(500)
@@ -121,10 +130,10 @@ def _server(family: int, where: tuple[str, int], text: Callable[[], str]) -> Thr
             self.end_headers()
             self.wfile.write(body)
 
-        def not_found(self) -> None:
+        def send_not_found(self) -> None:
             self.send_error(404)
 
-        do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = not_found
+        do_HEAD = do_POST = do_PUT = do_DELETE = do_PATCH = do_OPTIONS = send_not_found
 
         def log_message(self, format: str, *args: Any) -> None:  # the scrapes of every few seconds are no news
             pass
@@ -140,23 +149,23 @@ def _server(family: int, where: tuple[str, int], text: Callable[[], str]) -> Thr
         def handle_error(self, request: Any, client_address: Any) -> None:  # those who hang up are no news, either
             pass
 
-    return Server(where, Handler)
+    return Server(socket_address, Handler)
 
 
-def _labels(labels: Mapping[str, Any]) -> str:
+def _format_labels(labels: Mapping[str, Any]) -> str:
     for name in labels:
-        if not re.fullmatch(LABEL, name):
-            raise BadInputError(f"a label has a name of [a-zA-Z0-9_], got {name!r}")
-    pairs = (f'{name}="{_escaped(str(value), quotes=True)}"' for name, value in sorted(labels.items()))
+        if not re.fullmatch(LABEL_NAME_PATTERN, name):
+            raise InvalidInputError(f"a label has a name of [a-zA-Z0-9_], got {name!r}")
+    pairs = (f'{name}="{_escape(str(value), quotes=True)}"' for name, value in sorted(labels.items()))
     return "{" + ",".join(pairs) + "}" if labels else ""
 
 
-def _escaped(text: str, quotes: bool = False) -> str:
-    told = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return told.replace('"', '\\"') if quotes else told
+def _escape(text: str, quotes: bool = False) -> str:
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return escaped.replace('"', '\\"') if quotes else escaped
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     """As Go reads it.
 
     >>> [_number(one) for one in (3, 3.0, 0.1, float("nan"), float("-inf"), 1e300)]

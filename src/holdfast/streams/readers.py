@@ -7,108 +7,108 @@ from typing import Any
 import numpy as np
 
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted, columns_at
-from holdfast.streams.csv_lines import CsvLines
-from holdfast.streams.dialect import Dialect, dialect_of
+from holdfast.streams.columns import ColumnSpec, Schema, schema_from_position
+from holdfast.streams.csv_lines import CsvReader
+from holdfast.streams.dialect import CsvDialect, sniff
 from holdfast.streams.lines import Block
-from holdfast.streams.records import TOO_LONG, RecordReader
+from holdfast.streams.records import RECORD_TOO_LONG, JsonReader
 
-HEAD = 1 << 16  # bytes to understand a flow by
-MARK = "\ufeff".encode()  # that some programs put before everything else
-ODD = 0.3  # the part of a text, at most, that is no text
-CSV, JSON = "csv", "json"
+HEAD_BYTES = 1 << 16  # bytes to understand a flow by
+BOM_BYTES = "\ufeff".encode()  # that some programs put before everything else
+MAX_NON_TEXT_SHARE = 0.3  # the part of a text, at most, that is no text
+CSV_FORMAT, JSON_FORMAT = "csv", "json"
 
 
-class JsonLines:
+class JsonLinesReader:
     """Makes batches of lines of JSON."""
 
-    def __init__(self, reader: RecordReader) -> None:
+    def __init__(self, reader: JsonReader) -> None:
         self._reader = reader
 
     @property
-    def columns(self) -> Columns | None:
+    def columns(self) -> Schema | None:
         """What was understood; None until there is something to understand."""
         return self._reader.columns
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What it goes by besides the columns, as JSON can hold it."""
         return {}
 
-    def batch(self, data: bytes, position: Any) -> Batch:
+    def make_batch(self, data: bytes, position: Any) -> Batch:
         """The points in some whole lines."""
-        return self._reader.batch([line for line in data.split(b"\n") if line.strip()], position)
+        return self._reader.make_batch([line for line in data.split(b"\n") if line.strip()], position)
 
 
-LinesReader = CsvLines | JsonLines
+LinesReader = CsvReader | JsonLinesReader
 
 
-def reader_of(position: dict[str, Any], wanted: Wanted) -> LinesReader:
+def reader_from_position(position: dict[str, Any], spec: ColumnSpec) -> LinesReader:
     """What read the lines up to a position."""
-    known = columns_at(position)
-    if known is not None and "dialect" in position["reader"]:
-        return CsvLines(Dialect.of_json(position["reader"]["dialect"]), known)
-    return JsonLines(RecordReader(wanted, known))
+    schema = schema_from_position(position)
+    if schema is not None and "dialect" in position["reader"]:
+        return CsvReader(CsvDialect.from_dict(position["reader"]["dialect"]), schema)
+    return JsonLinesReader(JsonReader(spec, schema))
 
 
-def is_enough(head: bytes, form: str | None) -> bool:
+def has_full_line(head: bytes, form: str | None) -> bool:
     """Whether a flow that is still coming can be understood: whether it has a whole record, and not only names."""
     lines = [line for line in head.split(b"\n")[:-1] if line.strip() and not line.startswith(b"#")]
-    if len(lines) > 1 or len(head) >= HEAD:
+    if len(lines) > 1 or len(head) >= HEAD_BYTES:
         return True
-    return len(lines) == 1 and (
-        _is_json(head, form) or not dialect_of([lines[0].decode("utf-8", "replace")]).has_header
-    )
+    return len(lines) == 1 and (_is_json(head, form) or not sniff([lines[0].decode("utf-8", "replace")]).has_header)
 
 
-def reader_for(
-    head: bytes, wanted: Wanted, form: str | None, former: LinesReader | None = None
+def sniff_reader(
+    head: bytes, spec: ColumnSpec, form: str | None, previous: LinesReader | None = None
 ) -> tuple[LinesReader, int]:
     """What reads a flow of lines that begins like this, and how many bytes come before the first record.
 
     former: what read the flow that this one takes the place of; names and columns stay the same.
     """
-    if former is not None and former.columns is not None:
-        wanted = former.columns.wanted
+    if previous is not None and previous.columns is not None:
+        spec = previous.columns.spec
     if _is_json(head, form):
-        reader = JsonLines(RecordReader(wanted, former.columns if isinstance(former, JsonLines) else None))
-        reader.batch(head, None)  # which decides what the columns are
+        reader = JsonLinesReader(JsonReader(spec, previous.columns if isinstance(previous, JsonLinesReader) else None))
+        reader.make_batch(head, None)  # which decides what the columns are
         return reader, 0
-    begin = len(MARK) if head.startswith(MARK) else 0
-    understood = CsvLines.understood(head, wanted, former if isinstance(former, CsvLines) else None)
-    dialect = understood.dialect
+    start = len(BOM_BYTES) if head.startswith(BOM_BYTES) else 0
+    csv_reader = CsvReader.from_sample(head, spec, previous if isinstance(previous, CsvReader) else None)
+    dialect = csv_reader.dialect
     for _ in range(dialect.comments):
-        begin = _after_line(head, begin)
-    if understood is not former and dialect.has_header:
-        while not head[begin : _after_line(head, begin)].strip():
-            begin = _after_line(head, begin)
-        begin = _after_line(head, begin)
-    return understood, begin
+        start = _find_line_end(head, start)
+    if csv_reader is not previous and dialect.has_header:
+        while not head[start : _find_line_end(head, start)].strip():
+            start = _find_line_end(head, start)
+        start = _find_line_end(head, start)
+    return csv_reader, start
 
 
 def _is_json(head: bytes, form: str | None) -> bool:
-    return form == JSON or (form is None and head.removeprefix(MARK).lstrip()[:1] in (b"{", b"["))
+    return form == JSON_FORMAT or (form is None and head.removeprefix(BOM_BYTES).lstrip()[:1] in (b"{", b"["))
 
 
-def _after_line(head: bytes, begin: int) -> int:
-    return head.find(b"\n", begin) + 1 or len(head)
+def _find_line_end(head: bytes, start: int) -> int:
+    return head.find(b"\n", start) + 1 or len(head)
 
 
-def batch_of(reader: LinesReader, block: Block, position: dict[str, Any]) -> Batch:
+def make_batch_from_block(reader: LinesReader, block: Block, position: dict[str, Any]) -> Batch:
     """The points of a block. A line that was left out is one more record that could not be read."""
-    batch = reader.batch(block.data, None) if block.data else Batch(np.zeros((0, 1)))
-    batch.position = position | describing(reader)
-    if block.too_long is not None:
-        batch.refused.add(TOO_LONG, batch.n_records, block.too_long)
+    batch = reader.make_batch(block.data, None) if block.data else Batch(np.zeros((0, 1)))
+    batch.position = position | reader_state(reader)
+    if block.oversized_prefix is not None:
+        batch.rejects.add(RECORD_TOO_LONG, batch.n_records, block.oversized_prefix)
         batch.n_records += 1
     return batch
 
 
-def describing(reader: LinesReader) -> dict[str, Any]:
+def reader_state(reader: LinesReader) -> dict[str, Any]:
     """What a position says about how lines are read."""
-    return {"reader": reader.as_json(), "columns": None if reader.columns is None else reader.columns.as_json()}
+    return {"reader": reader.to_dict(), "columns": None if reader.columns is None else reader.columns.to_dict()}
 
 
 def is_text(head: bytes) -> bool:
     """Whether a file that begins like this is one of text, a few broken records aside."""
     text = head.decode("utf-8", "replace")
-    return sum(one == "\ufffd" or (one < " " and one not in "\t\r\n\f") for one in text) <= ODD * len(text)
+    return sum(
+        char == "\ufffd" or (char < " " and char not in "\t\r\n\f") for char in text
+    ) <= MAX_NON_TEXT_SHARE * len(text)

@@ -6,24 +6,24 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-SHOWN = 5  # records that are kept to be shown
-LENGTH = 80  # characters of each
+MAX_KEPT_REJECTS = 5  # records that are kept to be shown
+MAX_REJECT_CHARS = 80  # characters of each
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RejectedRecord:
     """One record that could not be read. place: which of all records it is; text: how it begins."""
 
     reason: str
-    place: int
+    index: int
     text: str
 
     def __str__(self) -> str:
-        return f"record {self.place}: {self.reason}: {self.text}"
+        return f"record {self.index}: {self.reason}: {self.text}"
 
 
 @dataclass
-class Refusals:
+class RejectLog:
     """Counts by reason, and the first few records.
 
     >>> refused = Refusals()
@@ -33,7 +33,7 @@ class Refusals:
     """
 
     counts: Counter[str] = field(default_factory=Counter)
-    first: list[Refusal] = field(default_factory=list)
+    first: list[RejectedRecord] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -41,47 +41,50 @@ class Refusals:
         return sum(self.counts.values())
 
     @property
-    def wanted(self) -> int:
+    def remaining_capacity(self) -> int:
         """How many more are kept to be shown."""
-        return max(SHOWN - len(self.first), 0)
+        return max(MAX_KEPT_REJECTS - len(self.first), 0)
 
     def count(self, reason: str, n: int) -> None:
         """So many more, of which none is shown."""
         if n:
             self.counts[reason] += n
 
-    def add(self, reason: str, place: int, record: Any) -> None:
+    def add(self, reason: str, index: int, record: Any) -> None:
         """One more."""
         self.counts[reason] += 1
-        if len(self.first) < SHOWN:
-            self.first.append(Refusal(reason, place, shortened(record)))
+        if len(self.first) < MAX_KEPT_REJECTS:
+            self.first.append(RejectedRecord(reason, index, shorten(record)))
 
-    def join(self, others: Refusals, first_record: int) -> None:
+    def merge(self, others: RejectLog, first_record: int) -> None:
         """Those of a further batch, whose records are counted from this one on."""
         self.counts.update(others.counts)
-        for one in others.first[: SHOWN - len(self.first)]:
-            self.first.append(Refusal(one.reason, first_record + one.place, one.text))
+        for reject in others.first[: MAX_KEPT_REJECTS - len(self.first)]:
+            self.first.append(RejectedRecord(reject.reason, first_record + reject.index, reject.text))
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {"counts": dict(self.counts), "first": [[one.reason, one.place, one.text] for one in self.first]}
+        return {
+            "counts": dict(self.counts),
+            "first": [[reject.reason, reject.index, reject.text] for reject in self.first],
+        }
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Refusals:
+    def from_dict(cls, data: dict[str, Any]) -> RejectLog:
         """What `as_json` was called on."""
-        return cls(Counter(kept["counts"]), [Refusal(*one) for one in kept["first"]])
+        return cls(Counter(data["counts"]), [RejectedRecord(*fields) for fields in data["first"]])
 
 
-def shortened(record: Any) -> str:
+def shorten(record: Any) -> str:
     """How a record begins, on one line and without what a terminal would obey.
 
     >>> shortened(b"a" * 100)[-5:], shortened(b"x\\xff\\x1b[2J")
     ('aaaa…', 'x�?[2J')
     """
     if isinstance(record, bytes | bytearray | memoryview):
-        text = bytes(record[: 4 * LENGTH]).decode("utf-8", "replace")
+        text = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
     else:
         text = record if isinstance(record, str) else repr(record)
-    cut = text[:LENGTH]
-    shown = "".join(c if c.isprintable() else "?" for c in cut)
-    return shown + "…" if len(text) > LENGTH else shown
+    cut = text[:MAX_REJECT_CHARS]
+    printable = "".join(c if c.isprintable() else "?" for c in cut)
+    return printable + "…" if len(text) > MAX_REJECT_CHARS else printable

@@ -11,28 +11,35 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import HoldfastError, InvalidInputError
 from holdfast.fleet import Fleet
-from holdfast.learners.reading import NamedRows
+from holdfast.learners.reading import LabelledArray
 from holdfast.learners.trace import Trace
-from holdfast.streams.ahead import Ahead
+from holdfast.streams.ahead import PrefetchingReader
 from holdfast.streams.batch import Batch
-from holdfast.streams.checkpoints import Checkpoints
-from holdfast.streams.lateness import Lateness
-from holdfast.streams.results import Results
-from holdfast.streams.saving import FORMAT, Model, require_position, require_same_run, restored, settings_of
-from holdfast.streams.separate import stream_keys
+from holdfast.streams.checkpoints import CheckpointStore
+from holdfast.streams.lateness import EventTimeFilter
+from holdfast.streams.results import BatchResult
+from holdfast.streams.saving import (
+    RUN_FORMAT_VERSION,
+    Model,
+    check_compatible,
+    check_position,
+    model_config,
+    restore_model,
+)
+from holdfast.streams.separate import composite_keys
 from holdfast.streams.sink import Sink
-from holdfast.streams.sinks import closing
+from holdfast.streams.sinks import close_all
 from holdfast.streams.source import Source
-from holdfast.streams.tally import Tally
+from holdfast.streams.tally import RunStats
 
 log = logging.getLogger("holdfast.streams")
-EVERY = 5.0  # seconds between checkpoints
-SHARE = 0.1  # of the time, at most, that goes into checkpoints
-SELDOM = 12.0  # times as long as it should be, at most, between checkpoints that take long
-PATIENCE = 0.25  # seconds to wait for a batch before looking whether there is something else to do
-LAST = 1.5  # seconds that a source has for its last batch, when somebody wants to stop
+CHECKPOINT_INTERVAL_S = 5.0  # seconds between checkpoints
+MAX_CHECKPOINT_SHARE = 0.1  # of the time, at most, that goes into checkpoints
+MAX_INTERVAL_FACTOR = 12.0  # times as long as it should be, at most, between checkpoints that take long
+POLL_TIMEOUT_S = 0.25  # seconds to wait for a batch before looking whether there is something else to do
+STOP_TIMEOUT_S = 1.5  # seconds that a source has for its last batch, when somebody wants to stop
 
 
 class Runner:
@@ -52,122 +59,128 @@ class Runner:
         source: Source,
         model: Model,
         sink: Sink,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: CheckpointStore | None = None,
         *,
-        every: float = EVERY,
+        checkpoint_interval: float = CHECKPOINT_INTERVAL_S,
         late: str = "skip",
         stop: threading.Event | None = None,
-        about: Mapping[str, Any] | None = None,
-        seen: Callable[[Results], None] | None = None,
+        run_id_fields: Mapping[str, Any] | None = None,
+        on_batch: Callable[[BatchResult], None] | None = None,
         record: str | None = None,
     ) -> None:
         self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
-        self.every, self.stop, self.record = every, stop or threading.Event(), record
-        self.tally, self.lateness, self.position = Tally(), Lateness(late, getattr(model, "max_keys", None)), None
-        self.about = dict(about or {})
-        self.behind: tuple[int, str] | None = None
+        self.checkpoint_interval, self.stop, self.record = checkpoint_interval, stop or threading.Event(), record
+        self.stats, self.event_time_filter, self.position = (
+            RunStats(),
+            EventTimeFilter(late, getattr(model, "max_keys", None)),
+            None,
+        )
+        self.run_id_fields = dict(run_id_fields or {})
+        self.lag: tuple[int, str] | None = None
         self.committed_at: float | None = None
-        self.ticks: list[Callable[..., None]] = []
+        self.on_tick: list[Callable[..., None]] = []
         """Are called again and again with the run, and at the end with last=True."""
 
-        self.name = uuid.uuid4().hex[:12]
-        self._seen = seen
+        self.run_id = uuid.uuid4().hex[:12]
+        self._on_batch = on_batch
         self._uncommitted = 0  # records
         self._next_commit = 0.0
 
-    def run(self) -> Tally:
+    def run(self) -> RunStats:
         """Runs until the source ends or `stop` is set; what has been read by then is learnt."""
-        over = threading.Event()
-        with closing([self.source, self.sink]), ExitStack() as at_the_end:
-            self._begin()
-            ahead = Ahead(self.source.read(self.position))
-            at_the_end.callback(ahead.stop)
-            at_the_end.callback(over.set)
-            threading.Thread(target=self._hurry_on_stop, args=(over,), name="holdfast stop", daemon=True).start()
-            until = math.inf
-            while not ahead.ended:
-                if until == math.inf and self.stop.is_set():
-                    ahead.finish()
-                    until = time.monotonic() + LAST
-                batch = ahead.take(PATIENCE)
+        finished = threading.Event()
+        with close_all([self.source, self.sink]), ExitStack() as cleanup:
+            self._start()
+            reader = PrefetchingReader(self.source.read(self.position))
+            cleanup.callback(reader.stop)
+            cleanup.callback(finished.set)
+            threading.Thread(
+                target=self._forward_stop_to_sink, args=(finished,), name="holdfast stop", daemon=True
+            ).start()
+            deadline = math.inf
+            while not reader.ended:
+                if deadline == math.inf and self.stop.is_set():
+                    reader.stop_after_current()
+                    deadline = time.monotonic() + STOP_TIMEOUT_S
+                batch = reader.take(POLL_TIMEOUT_S)
                 if batch is not None:
-                    self._learn(batch)
-                elif time.monotonic() > until:
+                    self._process_batch(batch)
+                elif time.monotonic() > deadline:
                     break
                 self._commit_if_due(batch is not None and batch.urgent)
-                for tick in self.ticks:
+                for tick in self.on_tick:
                     tick(self)
             self.sink.drain()
             self._commit()
-            for tick in self.ticks:
+            for tick in self.on_tick:
                 tick(self, last=True)
-        return self.tally
+        return self.stats
 
-    def require_delivered(self) -> None:
+    def raise_if_undelivered(self) -> None:
         """Raises, if results could not be delivered and are not in a checkpoint either; for after the run."""
         if self.checkpoints is None and self.sink.undelivered:
             raise HoldfastError(f"{self.sink.undelivered} alarms could not be delivered; a checkpoint would keep them")
 
-    def _hurry_on_stop(self, over: threading.Event) -> None:
+    def _forward_stop_to_sink(self, finished: threading.Event) -> None:
         """Sinks do not wait any more when somebody wants to stop, although they may be waiting just now."""
-        while not over.is_set():
-            if self.stop.wait(PATIENCE):
-                self.sink.hurry()
+        while not finished.is_set():
+            if self.stop.wait(POLL_TIMEOUT_S):
+                self.sink.stop_waiting()
                 return
 
     # Beginning
 
-    def _begin(self) -> None:
-        found = None if self.checkpoints is None else self.checkpoints.newest()
-        mark = None
-        if found is not None:
-            mark = self._resume(*found)
-        self.model._is_told_elsewhere("bad")  # in the tally, with reasons
-        self.sink.rewind(mark)
-        self._next_commit = time.monotonic() + self.every
-        if found is None and self.checkpoints is not None:
-            self.sink.claim()
+    def _start(self) -> None:
+        checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
+        offset = None
+        if checkpoint is not None:
+            offset = self._resume(*checkpoint)
+        self.model._suppress_warning("invalid")  # in the tally, with reasons
+        self.sink.truncate_to(offset)
+        self._next_commit = time.monotonic() + self.checkpoint_interval
+        if checkpoint is None and self.checkpoints is not None:
+            self.sink.acquire()
             self._commit()  # so that there is something to come back to before anything is told
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
-        require_same_run(header, self.model, self.about)
+        check_compatible(header, self.model, self.run_id_fields)
         size = header["model_size"]
-        self.model = restored(self.model, body[:size])
-        self.lateness.restore(bytes(body[size:]))
-        self.tally = Tally.of_json(header["tally"])
-        self.position, self.name = header["position"], header["run"]
-        log.info("resumed after %d records, %d alarms", self.tally.records, self.tally.n_alarms)
+        self.model = restore_model(self.model, body[:size])
+        self.event_time_filter.restore(bytes(body[size:]))
+        self.stats = RunStats.from_dict(header["tally"])
+        self.position, self.run_id = header["position"], header["run"]
+        log.info("resumed after %d records, %d alarms", self.stats.records, self.stats.n_alarms)
         return header["mark"]
 
     # Going on
 
-    def _learn(self, batch: Batch) -> None:
-        first_record = self.tally.records
-        taken, late, repeated = self.lateness.sift(batch)
-        self.tally.note_read(batch, late, repeated)
-        if len(taken):
-            trace = self._process(taken)
-            counts = (first_record, self.tally.points, self.tally.n_alarms, self.name)
-            results = Results(taken, trace, *counts)
+    def _process_batch(self, batch: Batch) -> None:
+        first_record = self.stats.records
+        accepted, late, repeated = self.event_time_filter.filter(batch)
+        self.stats.record_read(batch, late, repeated)
+        if len(accepted):
+            trace = self._update_model(accepted)
+            counts = (first_record, self.stats.points, self.stats.n_alarms, self.run_id)
+            results = BatchResult(accepted, trace, *counts)
             self.sink.write(results)
-            self.tally.note_learnt(results)
-            if self._seen is not None:
-                self._seen(results)
+            self.stats.record_processed(results)
+            if self._on_batch is not None:
+                self._on_batch(results)
         if self.checkpoints is not None and self.position is None:
-            require_position(batch)
+            check_position(batch)
         self.position = batch.position
-        self.behind = None if batch.behind is None else (batch.behind, batch.behind_in)
+        self.lag = None if batch.lag is None else (batch.lag, batch.lag_unit)
         self._uncommitted += batch.n_records
 
-    def _process(self, batch: Batch) -> Trace:
-        points: Any = batch.values if batch.names is None else NamedRows(batch.values, batch.names)
-        keys = stream_keys(batch)
+    def _update_model(self, batch: Batch) -> Trace:
+        points: Any = batch.values if batch.names is None else LabelledArray(batch.values, batch.names)
+        keys = composite_keys(batch)
         if isinstance(self.model, Fleet):
             if keys is None:
-                raise BadInputError("a fleet needs the key of each point: say which column has it (key=…)")
+                raise InvalidInputError("a fleet needs the key of each point: say which column has it (key=…)")
             return self.model.update(keys, points)
         if keys is not None:
-            raise BadInputError("the points have keys: for many streams give a Fleet, such as Fleet(SRA())")
+            raise InvalidInputError("the points have keys: for many streams give a Fleet, such as Fleet(SRA())")
         return self.model.process(points, record=self.record)
 
     def _commit_if_due(self, urgent: bool) -> None:
@@ -176,24 +189,27 @@ class Runner:
 
     def _commit(self) -> None:
         """The sink makes sure of what it has, then all is written down, then the source may forget."""
-        mark = self.sink.flush()
-        began = time.monotonic()
+        offset = self.sink.flush()
+        started = time.monotonic()
         if self.checkpoints is not None:
-            self.tally.checkpoints += 1
+            self.stats.checkpoints += 1
             state = self.model.to_bytes()
             header = {
-                "run_format": FORMAT,
-                "run": self.name,
-                "about": self.about,
-                "model": settings_of(self.model),
+                "run_format": RUN_FORMAT_VERSION,
+                "run": self.run_id,
+                "about": self.run_id_fields,
+                "model": model_config(self.model),
                 "model_size": len(state),
                 "position": self.position,
-                "mark": mark,
-                "tally": self.tally.as_json(),
+                "mark": offset,
+                "tally": self.stats.to_dict(),
             }
-            self.checkpoints.save(header, (state, self.lateness.to_bytes()))
-        taken = time.monotonic() - began
+            self.checkpoints.save(header, (state, self.event_time_filter.to_bytes()))
+        elapsed_s = time.monotonic() - started
         if self.position is not None:
-            getattr(self.source, "committed", lambda _: None)(self.position)
+            getattr(self.source, "commit", lambda _: None)(self.position)
         self._uncommitted, self.committed_at = 0, time.time()
-        self._next_commit = time.monotonic() + min(max(self.every, taken / SHARE), SELDOM * self.every)
+        self._next_commit = time.monotonic() + min(
+            max(self.checkpoint_interval, elapsed_s / MAX_CHECKPOINT_SHARE),
+            MAX_INTERVAL_FACTOR * self.checkpoint_interval,
+        )

@@ -8,38 +8,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.fleet import Fleet
 from holdfast.learners.stochastic_approximation import StochasticApproximation
-from holdfast.streams.checkpoints import Checkpoints
-from holdfast.streams.places import shown, sink_at, source_at
-from holdfast.streams.results import Results
-from holdfast.streams.runner import EVERY, Runner
+from holdfast.streams.checkpoints import CheckpointStore
+from holdfast.streams.places import open_sink, open_source, redact
+from holdfast.streams.results import BatchResult
+from holdfast.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from holdfast.streams.saving import Model
 from holdfast.streams.sink import Sink
-from holdfast.streams.sinks import Calling, Several
+from holdfast.streams.sinks import CallbackSink, MultiSink
 from holdfast.streams.source import Source
-from holdfast.streams.tally import Tally
+from holdfast.streams.tally import RunStats
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """What a run came to: the model as it is now, and the counts since the run first began."""
 
     model: Model
-    tally: Tally
+    stats: RunStats
 
 
 def run(
     source: str | os.PathLike[str] | Source,
-    model: StochasticApproximation | Fleet,
-    sink: str | Sink | Callable[[Results], object] | Sequence[Any] = (),
+    learner: StochasticApproximation | Fleet,
+    sink: str | Sink | Callable[[BatchResult], object] | Sequence[Any] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     *,
-    every: float = EVERY,
+    checkpoint_interval: float = CHECKPOINT_INTERVAL_S,
     late: str = "skip",
     stop: threading.Event | None = None,
-) -> Outcome:
+) -> RunResult:
     """Learns all that a source gives and tells a sink what it came to; resumes where it was, if there is a checkpoint.
 
     source: a Source, or the name of one: a file, a folder, a URL of a broker; see `holdfast.streams.source_at`.
@@ -67,31 +67,40 @@ def run(
     >>> outcome.tally.points, [alarm.row for alarm in alarms]
     (1000, [700])
     """
-    if not isinstance(model, StochasticApproximation | Fleet):
-        raise BadInputError(f"model: expected a learner such as SRA(), or a Fleet, got {model!r}")
-    given = source_at(source) if isinstance(source, str | os.PathLike) else source
-    if not isinstance(given, Source):
-        raise BadInputError(f"source: expected a name, or something with read(position), got {source!r}")
-    checkpoints = None if checkpoint is None else Checkpoints(checkpoint)
+    if not isinstance(learner, StochasticApproximation | Fleet):
+        raise InvalidInputError(f"model: expected a learner such as SRA(), or a Fleet, got {learner!r}")
+    opened_source = open_source(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(opened_source, Source):
+        raise InvalidInputError(f"source: expected a name, or something with read(position), got {source!r}")
+    checkpoints = None if checkpoint is None else CheckpointStore(checkpoint)
     try:
-        about = {"source": shown(os.fspath(source))} if isinstance(source, str | os.PathLike) else {}
-        runner = Runner(given, model, as_sink(sink), checkpoints, every=every, late=late, stop=stop, about=about)
-        tally = runner.run()
-        runner.require_delivered()
+        about = {"source": redact(os.fspath(source))} if isinstance(source, str | os.PathLike) else {}
+        runner = Runner(
+            opened_source,
+            learner,
+            coerce_sink(sink),
+            checkpoints,
+            checkpoint_interval=checkpoint_interval,
+            late=late,
+            stop=stop,
+            run_id_fields=about,
+        )
+        stats = runner.run()
+        runner.raise_if_undelivered()
     finally:
         if checkpoints is not None:
             checkpoints.close()
-    return Outcome(runner.model, tally)
+    return RunResult(runner.model, stats)
 
 
-def as_sink(sink: Any) -> Sink:
+def coerce_sink(sink: Any) -> Sink:
     """A sink of whatever was given as one."""
     if isinstance(sink, str | os.PathLike):
-        return sink_at(os.fspath(sink))
+        return open_sink(os.fspath(sink))
     if isinstance(sink, list | tuple):
-        return Several([as_sink(one) for one in sink])
+        return MultiSink([coerce_sink(item) for item in sink])
     if callable(getattr(sink, "write", None)):
-        return sink if isinstance(sink, Sink) else Calling(sink.write, sink)
+        return sink if isinstance(sink, Sink) else CallbackSink(sink.write, sink)
     if callable(sink):
-        return Calling(sink)
-    raise BadInputError(f"sink: expected a name, a function, or something with write(results), got {sink!r}")
+        return CallbackSink(sink)
+    raise InvalidInputError(f"sink: expected a name, a function, or something with write(results), got {sink!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.errors import CheckpointError
-from holdfast.streams.results import Results
+from holdfast.streams.results import BatchResult
 
 
 class Sink:
@@ -28,10 +28,10 @@ class Sink:
     """
 
     name: str = ""
-    alone: bool = False
+    is_exclusive: bool = False
     undelivered: int = 0
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """The results of a batch."""
         raise NotImplementedError
 
@@ -39,33 +39,33 @@ class Sink:
         """How far it has come."""
         return None
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Goes back to a mark."""
 
-    def claim(self) -> None:
+    def acquire(self) -> None:
         """What is written from now on is this run's alone."""
 
     def drain(self) -> None:
         """Delivers what can be delivered soon."""
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """Waits for nobody from now on."""
 
     def close(self) -> None:
         """Nothing more will come."""
 
 
-def mark_of(sink: Sink, **parts: Any) -> dict[str, Any]:
+def make_offset(sink: Sink, **parts: Any) -> dict[str, Any]:
     """A mark that says of which sink it is."""
     return {"sink": sink.name, **parts}
 
 
-def parts_of(sink: Sink, mark: Any) -> dict[str, Any]:
+def check_offset(sink: Sink, offset: Any) -> dict[str, Any]:
     """What a mark holds, if it is one of this sink."""
-    if not isinstance(mark, dict) or "sink" not in mark:
+    if not isinstance(offset, dict) or "sink" not in offset:
         raise CheckpointError(f"the checkpoint says nothing of {sink.name}: give another --checkpoint folder")
-    if mark["sink"] != sink.name:
+    if offset["sink"] != sink.name:
         raise CheckpointError(
-            f"the checkpoint is of {mark['sink']}, now it is {sink.name}: give the same, or another --checkpoint folder"
+            f"the checkpoint is of {offset['sink']}, now it is {sink.name}: give the same, or another --checkpoint folder"
         )
-    return mark
+    return offset

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import BadInputError, CheckpointError
-from holdfast.streams.owners import Owner, new_owner, require_free, require_own
-from holdfast.streams.results import Results, free_names
-from holdfast.streams.sink import Sink, mark_of, parts_of
-from holdfast.streams.tables import ALARMS, POINTS, check_what, columns_of, rows_of
-from holdfast.transactions import at_once
+from holdfast.errors import CheckpointError, InvalidInputError
+from holdfast.streams.owners import SinkOwner, check_owner, check_unowned, make_owner
+from holdfast.streams.results import BatchResult, dedupe_names
+from holdfast.streams.sink import Sink, check_offset, make_offset
+from holdfast.streams.tables import ALARMS_TABLE, POINTS_TABLE, check_table, get_column_names, to_rows
+from holdfast.transactions import transaction
 
-NUMBER = "n"  # the column that has the number of a row
+ROW_NUMBER_COLUMN = "n"  # the column that has the number of a row
 
 
-class Sqlite(Sink):
+class SqliteSink(Sink):
     """Rows of tables, numbered in the order in which they were told.
 
     path: of the database, made if it is not there. what: "alarms", "points", or both. anew: whether rows that are there
@@ -31,139 +31,148 @@ class Sqlite(Sink):
     is as this run has left it, so that two at a time are noticed as well.
     """
 
-    alone = True
+    is_exclusive = True
 
     def __init__(
-        self, path: str | os.PathLike[str], what: str | Sequence[str] = (ALARMS, POINTS), *, anew: bool = False
+        self,
+        path: str | os.PathLike[str],
+        tables: str | Sequence[str] = (ALARMS_TABLE, POINTS_TABLE),
+        *,
+        overwrite: bool = False,
     ) -> None:
-        self.path, self._anew = Path(path), anew
-        self.what = tuple(map(check_what, (what,) if isinstance(what, str) else what))
+        self.path, self._overwrite = Path(path), overwrite
+        self.tables = tuple(map(check_table, (tables,) if isinstance(tables, str) else tables))
         if not self.path.absolute().parent.is_dir():
-            raise BadInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
-        self.name = f"{' and '.join(self.what)} in {self.path.resolve()}"
-        self._made: set[str] = set()  # tables that are known to be right
+            raise InvalidInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+        self.name = f"{' and '.join(self.tables)} in {self.path.resolve()}"
+        self._created_tables: set[str] = set()  # tables that are known to be right
         self._owner: str | None = None
-        with self._told():
+        with self._wrap_errors():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma journal_mode = wal")
             self._database.execute("pragma synchronous = normal")
-            with at_once(self._database):
+            with transaction(self._database):
                 self._database.execute(
                     "create table if not exists holdfast "
                     "(name text primary key, next integer not null, owner text, since integer)"
                 )
-                for name in self.what:
+                for name in self.tables:
                     self._database.execute("insert or ignore into holdfast (name, next) values (?, 0)", (name,))
-            self._next = {name: self._found(name)[0] for name in self.what}
+            self._next = {name: self._read_state(name)[0] for name in self.tables}
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Adds the rows of a batch, all or none."""
         if not len(results):
             return
-        with self._told(), at_once(self._database):
-            self._require_unchanged()
-            counts = {name: self._add(name, results) for name in self.what}
+        with self._wrap_errors(), transaction(self._database):
+            self._check_unchanged()
+            counts = {name: self._insert_rows(name, results) for name in self.tables}
         self._next |= counts
 
     def flush(self) -> Any:
         """How many rows each table has had; they are on the disk."""
-        with self._told():
+        with self._wrap_errors():
             self._database.execute("pragma synchronous = full")
-            with at_once(self._database):
-                self._require_unchanged()
+            with transaction(self._database):
+                self._check_unchanged()
                 for name, count in self._next.items():
                     self._database.execute("update holdfast set next = ? where name = ?", (count, name))
             self._database.execute("pragma synchronous = normal")
-        return mark_of(self, rows=dict(self._next), owner=self._owner)
+        return make_offset(self, rows=dict(self._next), owner=self._owner)
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Takes out the rows that came after the mark."""
-        rows = None if mark is None else parts_of(self, mark)["rows"]
-        with self._told(), at_once(self._database):
-            for name in self.what:
-                count, owner = self._found(name)
+        rows = None if offset is None else check_offset(self, offset)["rows"]
+        with self._wrap_errors(), transaction(self._database):
+            for name in self.tables:
+                count, owner = self._read_state(name)
                 if rows is None:
-                    require_free(f"the table {name} of {self.path}", owner, count)
+                    check_unowned(f"the table {name} of {self.path}", owner, count)
                     self._write_owner(name, None)  # one that has added nothing
-                    self._next[name] = 0 if self._anew else count
-                    if self._anew:
+                    self._next[name] = 0 if self._overwrite else count
+                    if self._overwrite:
                         self._database.execute(f"drop table if exists {name}")
                         self._database.execute("update holdfast set next = 0 where name = ?", (name,))
                     continue
-                known = int(rows[name])
-                if count < known:
-                    raise CheckpointError(f"{self.path} has had {count} {name}, the checkpoint knows of {known}")
-                require_own(f"the table {name} of {self.path}", owner, mark["owner"], count - known)
-                if count > known:
-                    self._database.execute(f"delete from {name} where n >= ?", (known,))
-                    self._database.execute("update holdfast set next = ? where name = ?", (known, name))
-                self._next[name] = known
-        self._owner = None if mark is None else mark["owner"]
+                known_rows = int(rows[name])
+                if count < known_rows:
+                    raise CheckpointError(f"{self.path} has had {count} {name}, the checkpoint knows of {known_rows}")
+                check_owner(f"the table {name} of {self.path}", owner, offset["owner"], count - known_rows)
+                if count > known_rows:
+                    self._database.execute(f"delete from {name} where n >= ?", (known_rows,))
+                    self._database.execute("update holdfast set next = ? where name = ?", (known_rows, name))
+                self._next[name] = known_rows
+        self._owner = None if offset is None else offset["owner"]
 
-    def claim(self) -> None:
+    def acquire(self) -> None:
         """What is added from now on is this run's alone."""
-        name = new_owner(0).name
-        with self._told(), at_once(self._database):
-            self._require_unchanged()
+        name = make_owner(0).name
+        with self._wrap_errors(), transaction(self._database):
+            self._check_unchanged()
             for table, count in self._next.items():
-                self._write_owner(table, Owner(name, count))
+                self._write_owner(table, SinkOwner(name, count))
         self._owner = name
 
     def close(self) -> None:
         """Closes the database."""
         self._database.close()
 
-    def _found(self, name: str) -> tuple[int, Owner | None]:
+    def _read_state(self, name: str) -> tuple[int, SinkOwner | None]:
         """How many rows a table has had, and whose it is."""
-        asked = "select next, owner, since from holdfast where name = ?"
-        count, owner, since = self._database.execute(asked, (name,)).fetchone()
-        return count, None if owner is None else Owner(owner, since)
+        query = "select next, owner, since from holdfast where name = ?"
+        count, owner, since = self._database.execute(query, (name,)).fetchone()
+        return count, None if owner is None else SinkOwner(owner, since)
 
-    def _write_owner(self, name: str, owner: Owner | None) -> None:
-        told = (None, None) if owner is None else owner
-        self._database.execute("update holdfast set owner = ?, since = ? where name = ?", (*told, name))
+    def _write_owner(self, name: str, owner: SinkOwner | None) -> None:
+        values = (None, None) if owner is None else owner
+        self._database.execute("update holdfast set owner = ?, since = ? where name = ?", (*values, name))
 
-    def _require_unchanged(self) -> None:
+    def _check_unchanged(self) -> None:
         """That nobody else has written since."""
-        for name in self.what:
-            count, owner = self._found(name)
+        for name in self.tables:
+            count, owner = self._read_state(name)
             if count != self._next[name] or (None if owner is None else owner.name) != self._owner:
-                raise BadInputError(f"another run writes to the table {name} of {self.path}: give another file")
+                raise InvalidInputError(f"another run writes to the table {name} of {self.path}: give another file")
 
-    def _add(self, name: str, results: Results) -> int:
+    def _insert_rows(self, name: str, results: BatchResult) -> int:
         """Adds the rows of one table; how many it has had then."""
-        rows, first = rows_of(results, name), self._next[name]
-        if name not in self._made:
-            self._make(name, free_names([_name(one) for one in columns_of(results, name)], [NUMBER]))
+        rows, first = to_rows(results, name), self._next[name]
+        if name not in self._created_tables:
+            self._create_table(
+                name,
+                dedupe_names([_to_sql_name(column) for column in get_column_names(results, name)], [ROW_NUMBER_COLUMN]),
+            )
         if rows:
-            numbered = ((first + i, *map(_value, row)) for i, row in enumerate(rows))
-            marks = ", ".join("?" * (1 + len(rows[0])))
-            self._database.executemany(f"insert into {name} values ({marks})", numbered)
+            numbered = ((first + i, *map(_to_sql_value, row)) for i, row in enumerate(rows))
+            placeholders = ", ".join("?" * (1 + len(rows[0])))
+            self._database.executemany(f"insert into {name} values ({placeholders})", numbered)
             self._database.execute("update holdfast set next = ? where name = ?", (first + len(rows), name))
         return first + len(rows)
 
-    def _make(self, name: str, columns: Sequence[str]) -> None:
+    def _create_table(self, name: str, columns: Sequence[str]) -> None:
         """The table, if it is not there; one that is there must have these columns."""
-        listed = ", ".join(map(_quoted, columns))
-        self._database.execute(f"create table if not exists {name} ({NUMBER} integer primary key, {listed})")
-        found = [row[1] for row in self._database.execute(f"pragma table_info({name})")][1:]
-        if found != list(columns):
-            raise BadInputError(
-                f"the table {name} of {self.path} has other columns: {', '.join(found)}; expected "
+        column_list = ", ".join(map(_quote, columns))
+        self._database.execute(
+            f"create table if not exists {name} ({ROW_NUMBER_COLUMN} integer primary key, {column_list})"
+        )
+        existing = [row[1] for row in self._database.execute(f"pragma table_info({name})")][1:]
+        if existing != list(columns):
+            raise InvalidInputError(
+                f"the table {name} of {self.path} has other columns: {', '.join(existing)}; expected "
                 f"{', '.join(columns)}. Give the name of another file"
             )
-        self._made.add(name)
+        self._created_tables.add(name)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _wrap_errors(self) -> Iterator[None]:
         """Errors of SQLite in words."""
         try:
             yield
         except sqlite3.Error as error:
-            raise BadInputError(f"{self.path} could not be written: {error}") from None
+            raise InvalidInputError(f"{self.path} could not be written: {error}") from None
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """A name as SQL takes it.
 
     >>> _quoted('a"b')
@@ -172,18 +181,18 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _value(value: Any) -> Any:
+def _to_sql_value(value: Any) -> Any:
     """A value as a column holds it."""
     if isinstance(value, list):
         value = " ".join(value)
-    return _text(value) if isinstance(value, str) else value
+    return _to_utf8(value) if isinstance(value, str) else value
 
 
-def _name(text: str) -> str:
+def _to_sql_name(text: str) -> str:
     """A name that SQL can hold, which ends at a zero."""
-    return _text(text).replace("\0", "?")
+    return _to_utf8(text).replace("\0", "?")
 
 
-def _text(text: str) -> str:
+def _to_utf8(text: str) -> str:
     """A text that UTF-8 can write."""
     return text if text.isascii() else text.encode(errors="replace").decode()

@@ -11,18 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.columns import Columns, Wanted
-from holdfast.streams.csv_lines import CsvLines
-from holdfast.streams.lines import blocks
-from holdfast.streams.readers import HEAD, LinesReader, batch_of, is_enough, reader_for, reader_of
+from holdfast.streams.columns import ColumnSpec, Schema
+from holdfast.streams.csv_lines import CsvReader
+from holdfast.streams.lines import iter_line_blocks
+from holdfast.streams.readers import (
+    HEAD_BYTES,
+    LinesReader,
+    has_full_line,
+    make_batch_from_block,
+    reader_from_position,
+    sniff_reader,
+)
 
-PATIENCE = 0.25  # seconds until one looks whether there is something else to do
-PAUSE = 0.05  # seconds after which what has come is looked at
+POLL_TIMEOUT_S = 0.25  # seconds until one looks whether there is something else to do
+SETTLE_TIMEOUT_S = 0.05  # seconds after which what has come is looked at
 
 
-class StandardInput:
+class StdinSource:
     """What is piped in. It cannot be read again: what had come since the last checkpoint is lost in a crash.
 
     path: of a named pipe (`mkfifo`) in place of standard input; with `follow` other writers may come after the first.
@@ -30,72 +37,72 @@ class StandardInput:
 
     def __init__(
         self,
-        wanted: Wanted | None = None,
+        spec: ColumnSpec | None = None,
         *,
         form: str | None = None,
         path: str | os.PathLike[str] | None = None,
         follow: bool = False,
     ) -> None:
-        self.wanted, self.form, self.path, self.follow = wanted or Wanted(), form, path, follow
+        self.spec, self.form, self.path, self.follow = spec or ColumnSpec(), form, path, follow
         self.reader: LinesReader | None = None
 
     @property
-    def columns(self) -> Columns | None:
+    def columns(self) -> Schema | None:
         """What was understood."""
         return None if self.reader is None else self.reader.columns
 
     def read(self, position: Any = None) -> Iterator[Batch]:
         """Batches of what comes; of a position only what the columns are matters."""
-        pipe = self._opened()
+        pipe = self._open()
         try:
-            yield from self._batches(pipe, position)
+            yield from self._read_batches(pipe, position)
         finally:
             if self.path is not None:
                 os.close(pipe)
 
-    def _batches(self, pipe: int, position: Any) -> Iterator[Batch]:
-        self.reader = reader_of(position, self.wanted) if position else None
-        head, until = b"", None  # when to look at what has come
-        while len(head) < HEAD and (until is None or time.monotonic() < until):
-            piece = _read(pipe, HEAD, PATIENCE if until is None else PAUSE)
-            if piece == b"" or (piece is None and until is not None):
+    def _read_batches(self, pipe: int, position: Any) -> Iterator[Batch]:
+        self.reader = reader_from_position(position, self.spec) if position else None
+        head, deadline = b"", None  # when to look at what has come
+        while len(head) < HEAD_BYTES and (deadline is None or time.monotonic() < deadline):
+            piece = _read(pipe, HEAD_BYTES, POLL_TIMEOUT_S if deadline is None else SETTLE_TIMEOUT_S)
+            if piece == b"" or (piece is None and deadline is not None):
                 break
             head += piece or b""
-            if until is None:
+            if deadline is None:
                 yield Batch(np.zeros((0, 1)), position)
-                if b"\n" in head if position else is_enough(head, self.form):
-                    until = time.monotonic() + PATIENCE
-        begin = self._begin(head)
-        pieces = iter([head[begin:]] if head[begin:] else [])
+                if b"\n" in head if position else has_full_line(head, self.form):
+                    deadline = time.monotonic() + POLL_TIMEOUT_S
+        start = self._start(head)
+        pieces = iter([head[start:]] if head[start:] else [])
         assert self.reader is not None
-        for block in blocks(lambda n: next(pieces, None) or _read(pipe, n, PATIENCE), 0):
-            yield batch_of(self.reader, block, {})
+        for block in iter_line_blocks(lambda n: next(pieces, None) or _read(pipe, n, POLL_TIMEOUT_S), 0):
+            yield make_batch_from_block(self.reader, block, {})
 
-    def _begin(self, head: bytes) -> int:
+    def _start(self, head: bytes) -> int:
         """Understands what comes; how many bytes there are before the first record: names may come again."""
         if self.reader is not None:
             first = head[: head.find(b"\n") + 1]
-            return len(first) if isinstance(self.reader, CsvLines) and self.reader.is_header(first) else 0
+            return len(first) if isinstance(self.reader, CsvReader) and self.reader.is_header(first) else 0
         if not head.strip():
-            raise BadInputError(f"{self.path or 'standard input'} is empty")
-        whole = head[: head.rfind(b"\n") + 1] or head
-        self.reader, begin = reader_for(whole, self.wanted, self.form)
-        return begin
+            raise InvalidInputError(f"{self.path or 'standard input'} is empty")
+        complete_lines = head[: head.rfind(b"\n") + 1] or head
+        self.reader, start = sniff_reader(complete_lines, self.spec, self.form)
+        return start
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         if self.path is None:
             if sys.stdin is None:
-                raise BadInputError("there is no standard input")
+                raise InvalidInputError("there is no standard input")
             return sys.stdin.fileno()
         try:  # one that may write itself never sees the end
             return os.open(self.path, (os.O_RDWR if self.follow else os.O_RDONLY) | os.O_NONBLOCK)
         except OSError as error:
-            raise BadInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
+            raise InvalidInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
-def _read(pipe: int, n: int, patience: float) -> bytes | None:
+def _read(pipe: int, n: int, timeout_s: float) -> bytes | None:
     """What has come, None if nothing has."""
-    if not select.select([pipe], [], [], patience)[0]:
+    if not select.select([pipe], [], [], timeout_s)[0]:
         return None
     try:
         return os.read(pipe, n)

@@ -6,29 +6,29 @@ import sys
 from datetime import datetime
 from typing import Any
 
-from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink, mark_of, parts_of
-from holdfast.streams.tables import ALARMS, check_what, json_line, records_of
+from holdfast.streams.results import BatchResult
+from holdfast.streams.sink import Sink, check_offset, make_offset
+from holdfast.streams.tables import ALARMS_TABLE, check_table, to_json_line, to_records
 
 
-class StandardOutput(Sink):
+class StdoutSink(Sink):
     """Lines as they come. What has been printed cannot be taken back: after a crash some lines may come again.
 
     what: "alarms" or "points". form: "text", a sentence an alarm, or "json", an object a line.
     """
 
-    def __init__(self, what: str = ALARMS, form: str = "text") -> None:
-        self.what, self.form = check_what(what), form
-        self.name = f"{what} to standard output"
+    def __init__(self, table: str = ALARMS_TABLE, form: str = "text") -> None:
+        self.table, self.form = check_table(table), form
+        self.name = f"{table} to standard output"
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Prints them at once."""
-        records = records_of(results, self.what)
-        if self.form == "text" and self.what == ALARMS:
+        records = to_records(results, self.table)
+        if self.form == "text" and self.table == ALARMS_TABLE:
             now = datetime.now().isoformat(" ", "seconds")  # where points have no times, when it was noticed
             lines = [f"{now if row['time'] is None else row['time']} {row['message']}" for row in records]
         else:
-            lines = [json_line(record) for record in records]
+            lines = [to_json_line(record) for record in records]
         if lines:
             if self.form == "text":
                 lines = ["".join(c if c.isprintable() else "?" for c in line) for line in lines]
@@ -38,9 +38,9 @@ class StandardOutput(Sink):
 
     def flush(self) -> Any:
         """All has been printed."""
-        return mark_of(self)
+        return make_offset(self)
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """What has been printed stays."""
-        if mark is not None:
-            parts_of(self, mark)
+        if offset is not None:
+            check_offset(self, offset)

@@ -7,45 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import BadInputError
-from holdfast.streams.results import ALARM_COLUMNS, Results
+from holdfast.errors import InvalidInputError
+from holdfast.streams.results import ALARM_COLUMNS, BatchResult
 
-POINTS, ALARMS = "points", "alarms"
+POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
 
 
-def check_what(what: str) -> str:
+def check_table(table: str) -> str:
     """The name of a table."""
-    if what not in (POINTS, ALARMS):
-        raise BadInputError(f"expected {POINTS!r} or {ALARMS!r}, got {what!r}")
-    return what
+    if table not in (POINTS_TABLE, ALARMS_TABLE):
+        raise InvalidInputError(f"expected {POINTS_TABLE!r} or {ALARMS_TABLE!r}, got {table!r}")
+    return table
 
 
-def columns_of(results: Results, what: str) -> tuple[str, ...]:
+def get_column_names(results: BatchResult, table: str) -> tuple[str, ...]:
     """The names of the columns."""
-    return ALARM_COLUMNS if what == ALARMS else tuple(results.point_columns())
+    return ALARM_COLUMNS if table == ALARMS_TABLE else tuple(results.point_columns())
 
 
-def rows_of(results: Results, what: str) -> list[tuple[Any, ...]]:
+def to_rows(results: BatchResult, table: str) -> list[tuple[Any, ...]]:
     """The rows: numbers, flags, texts, lists of texts; None where there is nothing."""
-    if what == ALARMS:
-        return [tuple(row.values()) for row in results.alarm_rows()]
-    return list(zip(*map(plain, results.point_columns().values()), strict=True))
+    if table == ALARMS_TABLE:
+        return [tuple(row.values()) for row in results.alarm_records()]
+    return list(zip(*map(to_plain_list, results.point_columns().values()), strict=True))
 
 
-def records_of(results: Results, what: str) -> list[dict[str, Any]]:
+def to_records(results: BatchResult, table: str) -> list[dict[str, Any]]:
     """The rows, by the names of their columns."""
-    if what == ALARMS:
-        return results.alarm_rows()
+    if table == ALARMS_TABLE:
+        return results.alarm_records()
     columns = results.point_columns()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*map(plain, columns.values()), strict=True)]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*map(to_plain_list, columns.values()), strict=True)]
 
 
-def first_of(results: Results, what: str) -> int:
+def first_index(results: BatchResult, table: str) -> int:
     """How many rows there were before."""
-    return results.first_alarm if what == ALARMS else results.first_point
+    return results.first_alarm if table == ALARMS_TABLE else results.first_point
 
 
-def plain(column: Any) -> list[Any]:
+def to_plain_list(column: Any) -> list[Any]:
     """A column of plain values; numbers that JSON does not have are None.
 
     >>> plain(np.array([1.5, np.nan]))
@@ -59,6 +59,6 @@ def plain(column: Any) -> list[Any]:
     return list(column.tolist())
 
 
-def json_line(record: dict[str, Any]) -> str:
+def to_json_line(record: dict[str, Any]) -> str:
     """A record as one line of JSON."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from holdfast.streams.batch import Batch
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.results import Results
+from holdfast.streams.refusals import RejectLog
+from holdfast.streams.results import BatchResult
 
-NO_VALUE, BEYOND = "no value", "infinite, or beyond 1e150"
-LATEST = 5  # alarms that are kept to be shown
-RECENT = 10.0  # seconds over which the rate is taken
-COUNTS = ("records", "points", "dropped", "anomalies", "late", "repeated", "checkpoints")
+NO_VALUE, OUT_OF_RANGE = "no value", "infinite, or beyond 1e150"
+MAX_LATEST_ALARMS = 5  # alarms that are kept to be shown
+RATE_WINDOW_S = 10.0  # seconds over which the rate is taken
+COUNT_FIELDS = ("records", "points", "rejected", "anomalies", "late", "repeated", "checkpoints")
 
 
 @dataclass
-class Tally:
+class RunStats:
     """What has come so far, since the run first began.
 
     records: lines, rows or what messages carry. points: those learnt or looked at, which with separate variables are
@@ -36,7 +36,7 @@ class Tally:
     repeated: int = 0
     checkpoints: int = 0
     alarms: Counter[str] = field(default_factory=Counter)
-    refused: Refusals = field(default_factory=Refusals)
+    rejects: RejectLog = field(default_factory=RejectLog)
     latest: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -44,61 +44,61 @@ class Tally:
         """Alarms of any kind."""
         return sum(self.alarms.values())
 
-    def note_read(self, batch: Batch, late: int, repeated: int) -> None:
+    def record_read(self, batch: Batch, late: int, repeated: int) -> None:
         """What came of reading a batch."""
-        self.refused.join(batch.refused, self.records)
+        self.rejects.merge(batch.rejects, self.records)
         self.records += batch.n_records
         self.late += late
         self.repeated += repeated
 
-    def note_learnt(self, results: Results) -> None:
+    def record_processed(self, results: BatchResult) -> None:
         """What came of learning it."""
         trace = results.trace
         self.points += len(trace)
-        self.dropped += int(np.count_nonzero(trace.dropped))
+        self.dropped += int(np.count_nonzero(trace.rejected))
         self.anomalies += int(np.count_nonzero(trace.anomaly))
         for alarm in trace.alarms:
             self.alarms[alarm.kind] += 1
         if trace.alarms:
-            self.latest = [*self.latest, *results.alarm_rows()[-LATEST:]][-LATEST:]
-        bad = np.flatnonzero(trace.bad)
-        if not len(bad):
+            self.latest = [*self.latest, *results.alarm_records()[-MAX_LATEST_ALARMS:]][-MAX_LATEST_ALARMS:]
+        invalid = np.flatnonzero(trace.invalid)
+        if not len(invalid):
             return
-        missing = np.asarray(np.isnan(results.batch.values[bad]).all(axis=1))
-        if results.batch.channels is not None:  # a gap in one of many variables is no fault
-            bad, missing = bad[~missing], missing[~missing]
-        shown = self.refused.wanted
-        for at, gone in zip(bad[:shown].tolist(), missing[:shown].tolist(), strict=True):
-            point = str(results.batch.values[at].tolist())
-            self.refused.add(NO_VALUE if gone else BEYOND, int(results.records[at]), point)
-        n_missing = int(np.count_nonzero(missing[shown:]))
-        self.refused.count(NO_VALUE, n_missing)
-        self.refused.count(BEYOND, len(missing[shown:]) - n_missing)
+        missing = np.asarray(np.isnan(results.batch.values[invalid]).all(axis=1))
+        if results.batch.variable_names is not None:  # a gap in one of many variables is no fault
+            invalid, missing = invalid[~missing], missing[~missing]
+        n_shown = self.rejects.remaining_capacity
+        for index, is_missing in zip(invalid[:n_shown].tolist(), missing[:n_shown].tolist(), strict=True):
+            point = str(results.batch.values[index].tolist())
+            self.rejects.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
+        n_missing = int(np.count_nonzero(missing[n_shown:]))
+        self.rejects.count(NO_VALUE, n_missing)
+        self.rejects.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        counts = {name: getattr(self, name) for name in COUNTS}
-        return {**counts, "alarms": dict(self.alarms), "refused": self.refused.as_json(), "latest": self.latest}
+        counts = {name: getattr(self, name) for name in COUNT_FIELDS}
+        return {**counts, "alarms": dict(self.alarms), "refused": self.rejects.to_dict(), "latest": self.latest}
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Tally:
+    def from_dict(cls, data: dict[str, Any]) -> RunStats:
         """What `as_json` was called on."""
-        counts = {name: kept[name] for name in COUNTS}
-        refused = Refusals.of_json(kept["refused"])
-        return cls(**counts, alarms=Counter(kept["alarms"]), refused=refused, latest=list(kept["latest"]))
+        counts = {name: data[name] for name in COUNT_FIELDS}
+        rejects = RejectLog.from_dict(data["refused"])
+        return cls(**counts, alarms=Counter(data["alarms"]), rejects=rejects, latest=list(data["latest"]))
 
 
-class Pace:
+class RateMeter:
     """Points a second, lately."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
     def rate(self, points: int) -> float:
         """The rate, now that there are so many."""
         now = time.monotonic()
-        self._seen.append((now, points))
-        while now - self._seen[0][0] > RECENT and len(self._seen) > 2:
-            self._seen.popleft()
-        then, before = self._seen[0]
-        return (points - before) / (now - then) if now > then else 0.0
+        self._samples.append((now, points))
+        while now - self._samples[0][0] > RATE_WINDOW_S and len(self._samples) > 2:
+            self._samples.popleft()
+        since, before = self._samples[0]
+        return (points - before) / (now - since) if now > since else 0.0

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.fleet.keys import is_writable
+from holdfast.fleet.keys import is_valid_utf8
 
-NUMBER, ISO, ZONED, TEXT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
+NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
 Times = npt.NDArray[Any]
 """datetime64[ns] in UTC, float64, or texts (object)."""
 
-SHAPE = re.compile(
+ISO_PATTERN = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)(?:Z|([+-])(\d\d):?(\d\d)?)?)?", re.ASCII
 )
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST, LAST = 1678, 2261  # years whose nanoseconds fit in 64 bits
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MIN_YEAR, MAX_YEAR = 1678, 2261  # years whose nanoseconds fit in 64 bits
 
 
-def kind_of(samples: Sequence[Any]) -> str | None:
+def infer_time_format(samples: Sequence[Any]) -> str | None:
     """What times are given as, most of them; None if these are none.
 
     >>> kind_of(["2024-05-01 10:00"]), kind_of(["2024-05-01T10:01:00Z"])
@@ -33,14 +33,14 @@ def kind_of(samples: Sequence[Any]) -> str | None:
     """
     if not samples:
         return None
-    if all(is_number(one) for one in samples):
-        return NUMBER
-    if not all(isinstance(one, str) for one in samples):
+    if all(is_number(sample) for sample in samples):
+        return NUMBER_FORMAT
+    if not all(isinstance(sample, str) for sample in samples):
         return None
-    read = [one for one in samples if nanoseconds(one) is not None]
-    if 2 * len(read) <= len(samples):
-        return TEXT
-    return ZONED if 2 * sum(map(has_zone, read)) > len(read) else ISO
+    parsed = [sample for sample in samples if parse_iso_ns(sample) is not None]
+    if 2 * len(parsed) <= len(samples):
+        return TEXT_FORMAT
+    return ZONED_ISO_FORMAT if 2 * sum(map(has_zone, parsed)) > len(parsed) else ISO_FORMAT
 
 
 def has_zone(text: str) -> bool:
@@ -53,77 +53,77 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def nanoseconds(text: Any) -> int | None:
+def parse_iso_ns(text: Any) -> int | None:
     """Nanoseconds since 1970 of a time in ISO 8601, in UTC unless it says otherwise; None if it is none.
 
     >>> nanoseconds("1970-01-01T00:00:01.5Z"), nanoseconds("1970-01-01 01:00:00+01:00"), nanoseconds("soon")
     (1500000000, 0, None)
     """
-    found = SHAPE.fullmatch(text) if isinstance(text, str) else None
-    if found is None or not FIRST <= int(text[:4]) <= LAST:
+    match = ISO_PATTERN.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not MIN_YEAR <= int(text[:4]) <= MAX_YEAR:
         return None
-    _, clock, _, _, minutes = found.groups()
+    _, clock, _, _, minutes = match.groups()
     if (clock or "").startswith("24") or int(minutes or 0) > 59:  # which some versions of Python let pass
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:  # such as the 31st of February
         return None
-    since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - EPOCH
-    beyond = (clock or "").partition(".")[2][6:]  # of a microsecond
-    whole = (86_400 * since.days + since.seconds) * 1_000_000 + since.microseconds
-    return 1000 * whole + int(beyond.ljust(3, "0") if beyond else 0)
+    since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - UNIX_EPOCH
+    sub_us_digits = (clock or "").partition(".")[2][6:]  # of a microsecond
+    microseconds = (86_400 * since.days + since.seconds) * 1_000_000 + since.microseconds
+    return 1000 * microseconds + int(sub_us_digits.ljust(3, "0") if sub_us_digits else 0)
 
 
-def as_time(value: Any, kind: str) -> Any:
+def parse_time(value: Any, kind: str) -> Any:
     """One time of this kind: nanoseconds, a float or a text; None for what is none."""
-    if kind in (ISO, ZONED):
-        return nanoseconds(value)
-    if kind == NUMBER:
+    if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
+        return parse_iso_ns(value)
+    if kind == NUMBER_FORMAT:
         return float(value) if is_number(value) and abs(value) < 1e300 else None
-    return value if isinstance(value, str) and (value.isascii() or is_writable(value)) else None
+    return value if isinstance(value, str) and (value.isascii() or is_valid_utf8(value)) else None
 
 
-def as_times(values: Sequence[Any], kind: str) -> Times:
+def to_time_array(values: Sequence[Any], kind: str) -> Times:
     """Times, each of which `as_time` has read, as an array."""
-    if kind in (ISO, ZONED):
+    if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
         return np.array(values, np.int64).view("datetime64[ns]")
-    if kind == NUMBER:
+    if kind == NUMBER_FORMAT:
         return np.array(values, np.float64)
-    texts = np.empty(len(values), object)
-    texts[:] = values
-    return texts
+    strings = np.empty(len(values), object)
+    strings[:] = values
+    return strings
 
 
-def told(times: Times, zoned: bool = False) -> list[Any]:
+def format_times(times: Times, zoned: bool = False) -> list[Any]:
     """As they are written: ISO 8601, with Z if they had a zone, numbers (whole ones without a point), texts.
 
     >>> told(np.array([1500000000], "datetime64[ns]"), True), told(np.array([3.0, 3.5]))
     (['1970-01-01T00:00:01.500Z'], [3, 3.5])
     """
     if times.dtype.kind == "M":
-        texts = [f"{one}Z" for one in shortest(times)] if zoned else list(shortest(times))
-        return [None if missing else one for one, missing in zip(texts, np.isnat(times).tolist(), strict=True)]
+        strings = [f"{value}Z" for value in format_iso(times)] if zoned else list(format_iso(times))
+        return [None if missing else value for value, missing in zip(strings, np.isnat(times).tolist(), strict=True)]
     if times.dtype.kind == "f":
-        whole = (times == np.floor(times)) & (np.abs(times) < 2.0**53)
+        is_integer = (times == np.floor(times)) & (np.abs(times) < 2.0**53)
         return [
-            int(one) if integer else one if abs(one) < np.inf else None
-            for one, integer in zip(times.tolist(), whole.tolist(), strict=True)
+            int(value) if integer else value if abs(value) < np.inf else None
+            for value, integer in zip(times.tolist(), is_integer.tolist(), strict=True)
         ]
     return list(times)
 
 
-def shortest(times: Times) -> list[str]:
+def format_iso(times: Times) -> list[str]:
     """Without the zeros at the end, each by itself: how it is written does not depend on those around it."""
-    texts: list[str] = np.datetime_as_string(times, unit="ns").tolist()
-    cut = []
-    for text, fraction in zip(texts, (times.view(np.int64) % 1_000_000_000).tolist(), strict=True):
+    strings: list[str] = np.datetime_as_string(times, unit="ns").tolist()
+    trimmed = []
+    for text, fraction in zip(strings, (times.view(np.int64) % 1_000_000_000).tolist(), strict=True):
         end = -10 if fraction == 0 else -6 if fraction % 1_000_000 == 0 else -3 if fraction % 1_000 == 0 else None
-        cut.append(text[:end])
-    return cut
+        trimmed.append(text[:end])
+    return trimmed
 
 
-def comparable(times: Times) -> npt.NDArray[Any] | None:
+def to_comparable(times: Times) -> npt.NDArray[Any] | None:
     """As numbers in their order; None for texts, which have none."""
     if times.dtype.kind == "M":
         return times.view(np.int64)

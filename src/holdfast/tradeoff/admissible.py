@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import FAR, Gamma, first_true, like
+from holdfast.tradeoff._numbers import TAIL_CUTOFF_M, Gamma, bisect_first_true, match_form
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.tails import tail
 
@@ -19,9 +19,9 @@ def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
     >>> round(admissible_step(3.0, constants), 6), admissible_step(3.0, Constants(c1=1.0, M=5.0))
     (0.008041, 0.0)
     """
-    room = 1.0 - 2.0 * constants.c1 * constants.d1 * tail(gamma, constants.M)
+    margin = 1.0 - 2.0 * constants.c1 * constants.d1 * tail(gamma, constants.M)
     scale = 2.0 * constants.c1 * constants.L * (constants.sigma1**2 + 2.0)
-    return like(gamma, np.maximum(room, 0.0) / scale)
+    return match_form(gamma, np.maximum(margin, 0.0) / scale)
 
 
 def admissible_gamma(constants: Constants) -> float:
@@ -35,4 +35,6 @@ def admissible_gamma(constants: Constants) -> float:
     reciprocal = 2.0 * constants.c1 * constants.d1
     if reciprocal * tail(0.0, constants.M) <= 1.0:
         return 0.0
-    return first_true(lambda gamma: reciprocal * tail(gamma, constants.M) <= 1.0, 0.0, FAR * constants.M)
+    return bisect_first_true(
+        lambda gamma: reciprocal * tail(gamma, constants.M) <= 1.0, 0.0, TAIL_CUTOFF_M * constants.M
+    )

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError
 from holdfast.tradeoff.corollary1 import beta_from
 
 
@@ -60,15 +60,15 @@ class Constants:
 
     def __post_init__(self) -> None:
         for name in ("c1", "d1", "L", "U", "M"):
-            require(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
         for name in ("c0", "d0", "sigma0", "sigma1", "V"):
-            require(name, getattr(self, name), zero=True)
-        require("alpha", self.alpha, zero=True, high=1.0)
+            check_positive(name, getattr(self, name), allow_zero=True)
+        check_positive("alpha", self.alpha, allow_zero=True, maximum=1.0)
         for name in ("dim", "n"):
-            require_whole(name, getattr(self, name), 1)
+            check_int(name, getattr(self, name), 1)
 
     @classmethod
-    def from_beta(cls, beta: float, M: float, alpha: float = 0.99, **others: Any) -> Self:
+    def from_beta(cls, beta: float, M: float, alpha: float = 0.99, **other_fields: Any) -> Self:
         """Choose L such that β of Corollary 1 is ``beta``: the knobs of SRA, seen as constants of the theory.
 
         ``others`` are any further fields but ``L``.
@@ -79,13 +79,15 @@ class Constants:
         60.0
         """
         allowed = {field.name for field in fields(cls)} - {"L", "M", "alpha"}
-        if not others.keys() <= allowed:
-            raise BadInputError(f"from_beta takes {sorted(allowed)} besides, got {sorted(others.keys() - allowed)}")
-        require("beta", beta)
-        if not require("alpha", alpha, zero=True, high=1.0) < 1.0:
-            raise BadInputError("alpha must be below 1 for a finite beta to be matched, got 1")
-        shape = cls(M=M, alpha=alpha, **others)
-        return cls(L=(shape.d0 + shape.d1) / (beta * (1.0 - alpha)), M=M, alpha=alpha, **others)
+        if not other_fields.keys() <= allowed:
+            raise InvalidInputError(
+                f"from_beta takes {sorted(allowed)} besides, got {sorted(other_fields.keys() - allowed)}"
+            )
+        check_positive("beta", beta)
+        if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
+            raise InvalidInputError("alpha must be below 1 for a finite beta to be matched, got 1")
+        unscaled = cls(M=M, alpha=alpha, **other_fields)
+        return cls(L=(unscaled.d0 + unscaled.d1) / (beta * (1.0 - alpha)), M=M, alpha=alpha, **other_fields)
 
     @property
     def beta(self) -> float:
@@ -93,6 +95,6 @@ class Constants:
         return math.inf if self.alpha == 1.0 else beta_from(self.d0, self.L, self.alpha, self.d1)
 
     @property
-    def noise_radius(self) -> float:
+    def outlier_radius(self) -> float:
         """``sqrt(dim) U``, the farthest an outlier lies; a larger threshold stops none of them."""
         return math.sqrt(self.dim) * self.U

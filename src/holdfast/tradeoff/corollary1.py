@@ -1,9 +1,9 @@
 """Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
 
-from holdfast.checks import require
-from holdfast.errors import BadInputError
-from holdfast.tradeoff._numbers import FAR, Gamma, first_true, like, require_gamma
-from holdfast.tradeoff.tails import bell
+from holdfast.checks import check_positive
+from holdfast.errors import InvalidInputError
+from holdfast.tradeoff._numbers import TAIL_CUTOFF_M, Gamma, bisect_first_true, check_gamma, match_form
+from holdfast.tradeoff.tails import exceedance_bound
 
 
 def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
@@ -28,8 +28,8 @@ def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
     >>> round(step_size(3.0, beta=0.1, M=5.0), 5)
     0.01163
     """
-    beta, values = require("beta", beta), require_gamma(gamma, finite=True)
-    return like(gamma, beta * bell(values, M) / (2.0 * values))
+    beta, values = check_positive("beta", beta), check_gamma(gamma, require_finite=True)
+    return match_form(gamma, beta * exceedance_bound(values, M) / (2.0 * values))
 
 
 def threshold(rho: float, beta: float, M: float) -> float:
@@ -42,8 +42,10 @@ def threshold(rho: float, beta: float, M: float) -> float:
     >>> round(threshold(step_size(3.0, beta=0.1, M=5.0), beta=0.1, M=5.0), 12)
     3.0
     """
-    rho, beta, M = require("rho", rho), require("beta", beta), require("M", M)
-    return first_true(lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, min(beta / (2.0 * rho), FAR * M))
+    rho, beta, M = check_positive("rho", rho), check_positive("beta", beta), check_positive("M", M)
+    return bisect_first_true(
+        lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, min(beta / (2.0 * rho), TAIL_CUTOFF_M * M)
+    )
 
 
 def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
@@ -56,7 +58,7 @@ def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
     >>> round(beta_from(d0=1.0, L=2000.0, alpha=0.99), 12)
     0.1
     """
-    d0, d1, L = require("d0", d0, zero=True), require("d1", d1), require("L", L)
-    if not require("alpha", alpha, zero=True, high=1.0) < 1.0:
-        raise BadInputError("alpha must be below 1: without outliers beta is infinite, got 1")
+    d0, d1, L = check_positive("d0", d0, allow_zero=True), check_positive("d1", d1), check_positive("L", L)
+    if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
+        raise InvalidInputError("alpha must be below 1: without outliers beta is infinite, got 1")
     return (d0 + d1) / (L * (1.0 - alpha))

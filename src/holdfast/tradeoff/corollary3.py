@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import Gamma, StepSizes, like, require_gamma
+from holdfast.tradeoff._numbers import Gamma, StepSizes, check_gamma, match_form
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.step_sums import step_sums
-from holdfast.tradeoff.tails import tail, tail_of_bounded
+from holdfast.tradeoff.tails import bounded_tail, tail
 
 
 def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float | None = None) -> Gamma:
@@ -25,10 +25,10 @@ def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float |
     >>> round(gain(8.0, 0.002, constants), 6), round(gain(8.0, 0.002, constants, gamma_star=7.0), 6)
     (0.264608, 0.2688)
     """
-    total, squares = step_sums(rho, constants)
-    radius = constants.noise_radius
-    reach = np.minimum(require_gamma(gamma), radius)
-    spared = (1.0 - constants.alpha) * (radius - reach) * (radius + reach)
-    cut = tail(gamma, constants.M) if gamma_star is None else tail_of_bounded(gamma, gamma_star)
-    cost = (constants.d0 + constants.d1) * cut
-    return like(gamma, 2.0 * constants.c1 * (constants.L * spared * squares / total - cost))
+    rho_sum, rho_squared_sum = step_sums(rho, constants)
+    radius = constants.outlier_radius
+    effective_gamma = np.minimum(check_gamma(gamma), radius)
+    noise_avoided = (1.0 - constants.alpha) * (radius - effective_gamma) * (radius + effective_gamma)
+    tail_mass = tail(gamma, constants.M) if gamma_star is None else bounded_tail(gamma, gamma_star)
+    cost = (constants.d0 + constants.d1) * tail_mass
+    return match_form(gamma, 2.0 * constants.c1 * (constants.L * noise_avoided * rho_squared_sum / rho_sum - cost))

@@ -51,12 +51,12 @@ def optimum(constants: Constants) -> Optimum:
     )
     rho = profile_step(gamma, constants)
     value = bound(gamma, rho, constants)
-    held = rho < best_step(gamma, constants)
+    is_at_limit = rho < best_step(gamma, constants)
     if math.isinf(gamma):
-        step = f"{rho:.4g}, the admissible limit" if held else f"{rho:.4g}"
+        step = f"{rho:.4g}, the admissible limit" if is_at_limit else f"{rho:.4g}"
         reason = f"No threshold lowers the bound: use none, with a step of {step}."
         return Optimum(gamma, rho, value, "infinity", reason)
-    if held:
+    if is_at_limit:
         reason = f"Larger steps would lower the bound further, but Theorem 2 only admits rho below {rho:.4g}."
         return Optimum(gamma, rho, value, "boundary", reason)
     reason = f"A threshold below {gamma:.4g} cuts off too much of the data, one above lets in too much noise."

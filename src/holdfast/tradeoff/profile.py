@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import FAR, first_true
+from holdfast.tradeoff._numbers import TAIL_CUTOFF_M, bisect_first_true
 from holdfast.tradeoff.admissible import admissible_gamma, admissible_step
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.corollary1 import step_size
 from holdfast.tradeoff.stationarity import best_step, d_bound_d_gamma, d_bound_d_rho
-from holdfast.tradeoff.tails import bell
+from holdfast.tradeoff.tails import exceedance_bound
 
-GRID = 400  # thresholds at which the slope is looked at before it is bisected
+GRID_POINTS = 400  # thresholds at which the slope is looked at before it is bisected
 
 
 def profile_step(gamma: float, constants: Constants) -> float:
@@ -40,7 +40,9 @@ def profile_slope(gamma: float, constants: Constants) -> float:
     rho = profile_step(gamma, constants)
     slope = d_bound_d_gamma(gamma, rho, constants)
     if rho < best_step(gamma, constants):
-        limit_slope = constants.d1 * float(bell(gamma, constants.M)) / (constants.L * (constants.sigma1**2 + 2.0))
+        limit_slope = (
+            constants.d1 * float(exceedance_bound(gamma, constants.M)) / (constants.L * (constants.sigma1**2 + 2.0))
+        )
         slope += d_bound_d_rho(gamma, rho, constants) * limit_slope
     return slope
 
@@ -59,22 +61,24 @@ def local_minima(constants: Constants) -> list[float]:
     [13.3498]
     """
     floor = admissible_gamma(constants)
-    high = min(constants.noise_radius, FAR * constants.M)
+    high = min(constants.outlier_radius, TAIL_CUTOFF_M * constants.M)
     if constants.alpha == 1.0 or high <= floor:
         return []
 
-    def past_crossing(gamma: float) -> bool:
+    def is_past_crossing(gamma: float) -> bool:
         return admissible_step(gamma, constants) > step_size(gamma, constants.beta, constants.M)
 
-    low = first_true(past_crossing, floor, high)
+    low = bisect_first_true(is_past_crossing, floor, high)
     if low >= high:
         return []
     # Measured from the floor, where the admissible step is 0 and everything changes fastest.
-    grid = floor + np.geomspace(low - floor, high - floor, GRID)
+    grid = floor + np.geomspace(low - floor, high - floor, GRID_POINTS)
     grid[[0, -1]] = low, np.nextafter(high, low)
     rising = [profile_slope(float(gamma), constants) >= 0.0 for gamma in grid]
-    found = [low] if rising[0] else []
+    minima = [low] if rising[0] else []
     for left, right, before, after in zip(grid, grid[1:], rising, rising[1:], strict=False):
         if after and not before:
-            found.append(first_true(lambda gamma: profile_slope(gamma, constants) >= 0.0, float(left), float(right)))
-    return found
+            minima.append(
+                bisect_first_true(lambda gamma: profile_slope(gamma, constants) >= 0.0, float(left), float(right))
+            )
+    return minima

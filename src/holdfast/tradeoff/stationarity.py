@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from holdfast.checks import require
-from holdfast.tradeoff._numbers import Gamma, StepSizes, like, require_gamma
+from holdfast.checks import check_positive
+from holdfast.tradeoff._numbers import Gamma, StepSizes, check_gamma, match_form
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.step_sums import step_sums
-from holdfast.tradeoff.tails import bell
+from holdfast.tradeoff.tails import exceedance_bound
 from holdfast.tradeoff.theorem2 import noise_power
 
 
@@ -23,12 +23,12 @@ def d_bound_d_gamma(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma
     >>> abs(d_bound_d_gamma(3.0, step_size(3.0, 0.1, 5.0), constants)) < 1e-12
     True
     """
-    total, squares = step_sums(rho, constants)
-    values = require_gamma(gamma)
-    reach = np.where(values < constants.noise_radius, values, 0.0)
-    noise = 2.0 * constants.L * (1.0 - constants.alpha) * reach * squares / total
-    bias = (constants.d0 + constants.d1) * bell(values, constants.M)
-    return like(gamma, 2.0 * constants.c1 * (noise - bias))
+    rho_sum, rho_squared_sum = step_sums(rho, constants)
+    values = check_gamma(gamma)
+    effective_gamma = np.where(values < constants.outlier_radius, values, 0.0)
+    noise = 2.0 * constants.L * (1.0 - constants.alpha) * effective_gamma * rho_squared_sum / rho_sum
+    bias = (constants.d0 + constants.d1) * exceedance_bound(values, constants.M)
+    return match_form(gamma, 2.0 * constants.c1 * (noise - bias))
 
 
 def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
@@ -43,9 +43,9 @@ def d_bound_d_rho(gamma: Gamma, rho: float, constants: Constants) -> Gamma:
     >>> round(d_bound_d_rho(1.0, 0.2, constants), 12)
     1.5
     """
-    step = require("rho", rho)
-    fall = constants.V / ((constants.n + 1) * step**2)
-    return like(gamma, 2.0 * constants.c1 * (constants.L * noise_power(gamma, constants) - fall))
+    step = check_positive("rho", rho)
+    descent = constants.V / ((constants.n + 1) * step**2)
+    return match_form(gamma, 2.0 * constants.c1 * (constants.L * noise_power(gamma, constants) - descent))
 
 
 def best_step(gamma: Gamma, constants: Constants) -> Gamma:
@@ -62,6 +62,6 @@ def best_step(gamma: Gamma, constants: Constants) -> Gamma:
     """
     power = np.asarray(noise_power(gamma, constants))
     if constants.V == 0.0:
-        return like(gamma, np.zeros_like(power))
+        return match_form(gamma, np.zeros_like(power))
     with np.errstate(divide="ignore"):
-        return like(gamma, np.sqrt(constants.V / ((constants.n + 1) * constants.L * power)))
+        return match_form(gamma, np.sqrt(constants.V / ((constants.n + 1) * constants.L * power)))

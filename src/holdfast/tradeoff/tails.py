@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from holdfast.checks import FloatArray, require
-from holdfast.tradeoff._numbers import FAR, Gamma, like, require_gamma
+from holdfast.checks import FloatArray, check_positive
+from holdfast.tradeoff._numbers import TAIL_CUTOFF_M, Gamma, check_gamma, match_form
 
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
-HALF_ROOT_PI = 0.5 * math.sqrt(math.pi)
+HALF_SQRT_PI = 0.5 * math.sqrt(math.pi)
 
 
 def tail(gamma: Gamma, M: float) -> Gamma:
@@ -21,11 +21,11 @@ def tail(gamma: Gamma, M: float) -> Gamma:
     >>> round(tail(0.0, M=2.0), 6), round(tail(3.0, M=5.0), 6), tail(float("inf"), M=5.0)
     (1.772454, 1.755367, 0.0)
     """
-    M, values = require("M", M), require_gamma(gamma, zero=True)
-    return like(gamma, M * HALF_ROOT_PI * erfc(values / M))
+    M, values = check_positive("M", M), check_gamma(gamma, allow_zero=True)
+    return match_form(gamma, M * HALF_SQRT_PI * erfc(values / M))
 
 
-def bell(gamma: FloatArray | float, M: float) -> FloatArray:
+def exceedance_bound(gamma: FloatArray | float, M: float) -> FloatArray:
     """``exp(-γ²/M²)``, minus the slope of :func:`tail`; cut where it is 0 anyway, lest the square overflow.
 
     Examples
@@ -33,11 +33,11 @@ def bell(gamma: FloatArray | float, M: float) -> FloatArray:
     >>> float(bell(0.0, M=1.0)), float(bell(1e300, M=1.0))
     (1.0, 0.0)
     """
-    M = require("M", M)
-    return np.asarray(np.exp(-np.square(np.minimum(np.asarray(gamma) / M, FAR))))
+    M = check_positive("M", M)
+    return np.asarray(np.exp(-np.square(np.minimum(np.asarray(gamma) / M, TAIL_CUTOFF_M))))
 
 
-def tail_of_bounded(gamma: Gamma, gamma_star: float) -> Gamma:
+def bounded_tail(gamma: Gamma, gamma_star: float) -> Gamma:
     """Integral of ``exp(-z²/(γ*-γ)²)`` from γ to γ*: what takes the place of :func:`tail` if ``|H| <= γ*``.
 
     From the text after Corollary 3. With ``w = γ* - γ`` it is ``w √π/2 · (erfc(γ/w) - erfc(γ*/w))``, and 0
@@ -48,8 +48,8 @@ def tail_of_bounded(gamma: Gamma, gamma_star: float) -> Gamma:
     >>> round(tail_of_bounded(1.0, gamma_star=3.0), 6), tail_of_bounded(3.0, gamma_star=3.0)
     (0.789815, 0.0)
     """
-    gamma_star, values = require("gamma_star", gamma_star), require_gamma(gamma, zero=True)
-    inner = np.minimum(values, gamma_star)
-    width = np.where(inner < gamma_star, gamma_star - inner, 1.0)
-    area = width * HALF_ROOT_PI * (erfc(inner / width) - erfc(gamma_star / width))
-    return like(gamma, np.where(inner < gamma_star, area, 0.0))
+    gamma_star, values = check_positive("gamma_star", gamma_star), check_gamma(gamma, allow_zero=True)
+    clipped_gamma = np.minimum(values, gamma_star)
+    width = np.where(clipped_gamma < gamma_star, gamma_star - clipped_gamma, 1.0)
+    area = width * HALF_SQRT_PI * (erfc(clipped_gamma / width) - erfc(gamma_star / width))
+    return match_form(gamma, np.where(clipped_gamma < gamma_star, area, 0.0))

@@ -27,9 +27,9 @@ def karimi_bound(steps: StepSizes, constants: Constants) -> float:
     >>> round(karimi_bound([0.1] * 100, constants), 12)
     0.6
     """
-    total, squares = step_sums(steps, constants)
-    noise = constants.L * constants.sigma0**2 * squares
-    return 2.0 * constants.c1 * (constants.V + noise) / total + 2.0 * constants.c0
+    rho_sum, rho_squared_sum = step_sums(steps, constants)
+    noise = constants.L * constants.sigma0**2 * rho_squared_sum
+    return 2.0 * constants.c1 * (constants.V + noise) / rho_sum + 2.0 * constants.c0
 
 
 def karimi_step_limit(constants: Constants) -> float:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from holdfast.tradeoff._numbers import Gamma, StepSizes, like, require_gamma
+from holdfast.tradeoff._numbers import Gamma, StepSizes, check_gamma, match_form
 from holdfast.tradeoff.constants import Constants
 from holdfast.tradeoff.step_sums import step_sums
 from holdfast.tradeoff.tails import tail
@@ -18,8 +18,10 @@ def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
     >>> round(noise_power(3.0, Constants(alpha=0.9, sigma0=1.0, U=20.0)), 12)
     1.8
     """
-    reach = np.minimum(require_gamma(gamma), constants.noise_radius)
-    return like(gamma, constants.alpha * constants.sigma0**2 + (1.0 - constants.alpha) * np.square(reach))
+    effective_gamma = np.minimum(check_gamma(gamma), constants.outlier_radius)
+    return match_form(
+        gamma, constants.alpha * constants.sigma0**2 + (1.0 - constants.alpha) * np.square(effective_gamma)
+    )
 
 
 def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
@@ -46,10 +48,10 @@ def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
     >>> round(bound(8.0, 0.002, constants), 6), round(bound(float("inf"), 0.002, constants), 6)
     (0.135592, 0.4002)
     """
-    total, squares = step_sums(rho, constants)
+    rho_sum, rho_squared_sum = step_sums(rho, constants)
     bias = constants.c0 + constants.c1 * (constants.d0 + constants.d1) * tail(gamma, constants.M)
-    noise = constants.L * noise_power(gamma, constants) * squares
-    return like(gamma, 2.0 * bias + 2.0 * constants.c1 * (constants.V + noise) / total)
+    noise = constants.L * noise_power(gamma, constants) * rho_squared_sum
+    return match_form(gamma, 2.0 * bias + 2.0 * constants.c1 * (constants.V + noise) / rho_sum)
 
 
 def bound_without_threshold(rho: StepSizes, constants: Constants) -> float:

@@ -1,10 +1,10 @@
 """Settings × streams × restarts, on all cores, and the best setting by the paper's two criteria."""
 
 from holdfast.tuning.grid import Setting, grid
-from holdfast.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, OfTrace
-from holdfast.tuning.selection import choose
-from holdfast.tuning.sweep import CannotRunError, Sweep, sweep
-from holdfast.tuning.tune import Tuned, tune
+from holdfast.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, TraceObjective
+from holdfast.tuning.selection import select_best
+from holdfast.tuning.sweep import CannotRunError, SweepResult, sweep
+from holdfast.tuning.tune import TuningResult, tune
 
 __all__ = [
     "BenefitAUC",
@@ -12,12 +12,12 @@ __all__ = [
     "LabelAUC",
     "MeanError",
     "Objective",
-    "OfTrace",
     "Setting",
-    "Sweep",
-    "Tuned",
-    "choose",
+    "SweepResult",
+    "TraceObjective",
+    "TuningResult",
     "grid",
+    "select_best",
     "sweep",
     "tune",
 ]

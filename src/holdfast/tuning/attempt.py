@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-Given = ParamSpec("Given")
-Answer = TypeVar("Answer")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
-class Failed:
+class FailedRun:
     """What was raised in place of an answer."""
 
     error: BaseException
 
 
-def attempt(function: Callable[Given, Answer], *args: Given.args, **kwargs: Given.kwargs) -> Answer | Failed:
+def run_safely(function: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs) -> Result | FailedRun:
     """The answer, or the error.
 
     >>> attempt(int, "3"), attempt(int, "three").error
@@ -26,15 +26,15 @@ def attempt(function: Callable[Given, Answer], *args: Given.args, **kwargs: Give
     try:
         return function(*args, **kwargs)
     except BaseException as error:  # it is raised where its turn comes
-        return Failed(error)
+        return FailedRun(error)
 
 
-def answer_of(attempted: Answer | Failed) -> Answer:
+def unwrap(result: Result | FailedRun) -> Result:
     """The answer; raises the error.
 
     >>> answer_of(attempt(int, "3"))
     3
     """
-    if isinstance(attempted, Failed):
-        raise attempted.error
-    return attempted
+    if isinstance(result, FailedRun):
+        raise result.error
+    return result

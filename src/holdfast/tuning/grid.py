@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 Setting = dict[str, Any]
 
@@ -22,11 +22,11 @@ def grid(**choices: Any) -> list[Setting]:
     >>> grid(norm="mean", gamma=(1.0, 3.0))
     [{'norm': 'mean', 'gamma': 1.0}, {'norm': 'mean', 'gamma': 3.0}]
     """
-    values = [_values(name, choice) for name, choice in choices.items()]
+    values = [_choice_values(name, choice) for name, choice in choices.items()]
     return [dict(zip(choices, combination, strict=True)) for combination in product(*values)]
 
 
-def _values(name: str, choice: Any) -> list[Any]:
+def _choice_values(name: str, choice: Any) -> list[Any]:
     if isinstance(choice, str | bytes | Mapping):
         return [choice]
     try:
@@ -35,5 +35,5 @@ def _values(name: str, choice: Any) -> list[Any]:
         return [choice]
     values = list(members)
     if not values:
-        raise BadInputError(f"{name}: expected at least one value, got {choice!r}; leave it out for the default")
+        raise InvalidInputError(f"{name}: expected at least one value, got {choice!r}; leave it out for the default")
     return values

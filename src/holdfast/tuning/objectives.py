@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeGuard
 
-from holdfast.checks import require, require_whole
+from holdfast.checks import check_int, check_positive
 from holdfast.datasets import Stream
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import StochasticApproximation, Trace
 from holdfast.metrics import SegmentMSE, benefit_auc, roc_auc, segment_mse
-from holdfast.metrics.reading import as_rows
+from holdfast.metrics.reading import check_change_points
 
 TAU = 1000  # the paper's τ: the rows before it are for choosing settings
 
@@ -20,38 +20,38 @@ TAU = 1000  # the paper's τ: the rows before it are for choosing settings
 class Objective(Protocol):
     """A learner that has seen nothing, and a stream → how well it does; `largest` says whether more is better."""
 
-    largest: ClassVar[bool]
+    maximize: ClassVar[bool]
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and measures it."""
 
 
-class OfTrace(ABC):
+class TraceObjective(ABC):
     """An objective that needs no more than the trace of the rows up to `stop`: learners can be run side by side.
 
     One of your own has `largest`, `judge` and, if it is not for the whole stream, `stop`; `tune` may then run many
     learners at once. A subclass with another `__call__` is called, learner by learner.
     """
 
-    largest: ClassVar[bool]
+    maximize: ClassVar[bool]
     stop: int | None = None
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the rows of the stream up to `stop` and measures it by its trace."""
-        return self.judge(learner.process(stream.y[: self.stop]), stream)
+        return self.evaluate_trace(learner.process(stream.y[: self.stop]), stream)
 
     @abstractmethod
-    def judge(self, trace: Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
         """Measures a learner by its trace."""
 
 
-def is_of_trace(objective: Objective) -> TypeGuard[OfTrace]:
+def is_trace_objective(objective: Objective) -> TypeGuard[TraceObjective]:
     """Whether calling it is to process the rows up to `stop` and to judge the trace, and nothing else."""
-    return isinstance(objective, OfTrace) and type(objective).__call__ is OfTrace.__call__
+    return isinstance(objective, TraceObjective) and type(objective).__call__ is TraceObjective.__call__
 
 
 @dataclass(frozen=True)
-class BenefitAUC(OfTrace):
+class BenefitAUC(TraceObjective):
     """The area under benefit against false alarms on rows [start, stop); see `holdfast.metrics.benefit_auc`.
 
     change_points: those of the stream, unless given.
@@ -62,24 +62,24 @@ class BenefitAUC(OfTrace):
     stop: int | None = None
     change_points: Sequence[int] | None = None
 
-    largest: ClassVar[bool] = True
+    maximize: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require("tolerance", self.tolerance)
+        check_positive("tolerance", self.tolerance)
         _check_span(self.start, self.stop)
         if self.change_points is not None:
-            as_rows(self.change_points)
+            check_change_points(self.change_points)
 
-    def judge(self, trace: Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
         """Scores the change score of a learner that has had the rows up to `stop`."""
         _check_rows(stream, self.start, self.stop)
         changes = stream.change_points if self.change_points is None else self.change_points
         if isinstance(changes, dict):
-            raise BadInputError(
+            raise InvalidInputError(
                 f"{stream.name} has changes by several annotators: BenefitAUC(change_points=…) says which"
             )
         if isinstance(changes, list) and not changes:
-            raise BadInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
+            raise InvalidInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
         return benefit_auc(trace.change_score, changes, self.tolerance, self.start, self.stop)
 
 
@@ -93,28 +93,28 @@ class MeanError:
 
     segment: str = "S_eval"
 
-    largest: ClassVar[bool] = False
+    maximize: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.segment not in SegmentMSE._fields:
-            raise BadInputError(f"segment: expected one of {', '.join(SegmentMSE._fields)}, got {self.segment!r}")
+            raise InvalidInputError(f"segment: expected one of {', '.join(SegmentMSE._fields)}, got {self.segment!r}")
 
     def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
         """Runs the learner over the stream and compares its means with the true ones."""
         changes = stream.change_points
         if stream.means is None:
-            raise BadInputError(
+            raise InvalidInputError(
                 f"{stream.name} does not tell its true means, which MeanError needs; "
                 "BenefitAUC needs change points, LabelAUC labels"
             )
         if not isinstance(changes, list) or not changes or not TAU < changes[0] < len(stream) - 1:
-            raise BadInputError(
+            raise InvalidInputError(
                 f"{stream.name}: MeanError expected a change after row {TAU} and at least two rows from it on, "
                 f"got change_points {changes} in {len(stream)} rows"
             )
         means = learner.process(stream.y, record="means").means
         if means.shape[1] != stream.means.shape[1]:
-            raise BadInputError(
+            raise InvalidInputError(
                 f"{stream.name} has {stream.means.shape[1]} components, the learner {means.shape[1]}: "
                 f"MeanError needs as many, n_components={stream.means.shape[1]}"
             )
@@ -123,21 +123,21 @@ class MeanError:
 
 
 @dataclass(frozen=True)
-class LabelAUC(OfTrace):
+class LabelAUC(TraceObjective):
     """The area under the ROC curve of the score against the stream's labels, on rows [start, stop)."""
 
     start: int | None = None
     stop: int | None = None
 
-    largest: ClassVar[bool] = True
+    maximize: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_span(self.start, self.stop)
 
-    def judge(self, trace: Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
         """Ranks the labelled rows by the score of a learner that has had the rows up to `stop`."""
         if stream.labels is None:
-            raise BadInputError(f"{stream.name} has no labels: Stream(y, labels=…) marks the anomalies with 1")
+            raise InvalidInputError(f"{stream.name} has no labels: Stream(y, labels=…) marks the anomalies with 1")
         _check_rows(stream, self.start, None)
         span = slice(self.start, self.stop)
         return roc_auc(trace.score[span], stream.labels[span])
@@ -145,14 +145,14 @@ class LabelAUC(OfTrace):
 
 def _check_span(start: int | None, stop: int | None) -> None:
     """Refuses what are no rows [start, stop)."""
-    first = 0 if start is None else require_whole("start", start, 0)
-    if stop is not None and require_whole("stop", stop, 0) <= first:
-        raise BadInputError(f"start, stop: expected start < stop, got {start!r}, {stop!r}")
+    first = 0 if start is None else check_int("start", start, 0)
+    if stop is not None and check_int("stop", stop, 0) <= first:
+        raise InvalidInputError(f"start, stop: expected start < stop, got {start!r}, {stop!r}")
 
 
 def _check_rows(stream: Stream, start: int | None, stop: int | None) -> None:
     """Refuses a stream that has not all the rows [start, stop)."""
     if (start or 0) >= len(stream) or (stop or 0) > len(stream):
-        raise BadInputError(
+        raise InvalidInputError(
             f"{stream.name}: expected rows from start to stop within its {len(stream)}, got start={start}, stop={stop}"
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 
-def choose(values: npt.ArrayLike, largest: bool = True) -> int:
+def select_best(values: npt.ArrayLike, largest: bool = True) -> int:
     """Returns the index of the setting with the best average over all the rest: streams, restarts.
 
     A setting with a NaN anywhere, one that left some stream without a value, is not chosen; of equal ones the first is.
@@ -21,14 +21,16 @@ def choose(values: npt.ArrayLike, largest: bool = True) -> int:
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        came = type(values).__name__
-        raise BadInputError(f"values: expected an array of numbers, as sweep(…).values is, got {came}") from error
+        received = type(values).__name__
+        raise InvalidInputError(
+            f"values: expected an array of numbers, as sweep(…).values is, got {received}"
+        ) from error
     if not isinstance(largest, bool | np.bool_):
-        raise BadInputError(f"largest: expected True or False, got {largest!r}")
+        raise InvalidInputError(f"largest: expected True or False, got {largest!r}")
     if table.ndim == 0 or not table.size:
-        raise BadInputError(f"values: expected one or more for each setting, got shape {table.shape}")
+        raise InvalidInputError(f"values: expected one or more for each setting, got shape {table.shape}")
     averages = table.reshape(len(table), -1).mean(axis=1)
     if np.isnan(averages).all():
-        came = f"NaN in each of {len(table)} settings, in {np.isnan(table).sum()} of {table.size} values"
-        raise BadInputError(f"values: expected at least one setting with a value for every stream, got {came}")
+        received = f"NaN in each of {len(table)} settings, in {np.isnan(table).sum()} of {table.size} values"
+        raise InvalidInputError(f"values: expected at least one setting with a value for every stream, got {received}")
     return int(np.nanargmax(averages) if largest else np.nanargmin(averages))

@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.checks import require_whole
+from holdfast.checks import check_int
 from holdfast.datasets import Stream
-from holdfast.errors import BadInputError, HoldfastError, HoldfastWarning
-from holdfast.threads import cores
-from holdfast.tuning.attempt import Failed, attempt
-from holdfast.tuning.reading import as_list, as_value, check_function, shown
+from holdfast.errors import HoldfastError, HoldfastWarning, InvalidInputError
+from holdfast.threads import n_threads
+from holdfast.tuning.attempt import FailedRun, run_safely
+from holdfast.tuning.reading import check_function, short_repr, to_list, to_value
 
 Item = TypeVar("Item")
 FloatArray = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ class CannotRunError(HoldfastError):
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class SweepResult:
     """What came of it: values (settings, streams, restarts, …), NaN for settings that cannot run, and why not."""
 
     settings: Sequence[Any]
@@ -48,7 +48,7 @@ def sweep(
     restarts: int = 1,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Sweep:
+) -> SweepResult:
     """Evaluates every setting on every stream, `restarts` times.
 
     The work is shared by threads, which learners and detectors let run side by side: nothing is copied or pickled, and
@@ -79,88 +79,88 @@ def sweep(
     """
     check_function("evaluate", evaluate, "(setting, stream, restart) → number")
 
-    def evaluate_one(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | Failed]:
-        return [attempt(evaluate, setting, stream, restart) for setting in group]
+    def evaluate_single(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | FailedRun]:
+        return [run_safely(evaluate, setting, stream, restart) for setting in group]
 
-    return sweep_in_groups(settings, streams, evaluate_one, 1, restarts=restarts, workers=workers, progress=progress)
+    return sweep_in_groups(settings, streams, evaluate_single, 1, restarts=restarts, workers=workers, progress=progress)
 
 
 def sweep_in_groups(
     settings: Iterable[Any],
     streams: Iterable[Item],
-    evaluate: Callable[[Sequence[Any], Item, int], Sequence[npt.ArrayLike | Failed]],
+    evaluate: Callable[[Sequence[Any], Item, int], Sequence[npt.ArrayLike | FailedRun]],
     size: int,
     *,
     restarts: int = 1,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Sweep:
+) -> SweepResult:
     """A sweep whose `evaluate` takes `size` settings at once and has an answer, or an error, for each of them.
 
     All else is as if each were evaluated alone: of several errors the one that a sweep of single settings would meet
     first is raised, and `progress` is called once for each setting, stream and restart.
     """
-    settings, streams = as_list("settings", settings), as_list("streams", streams)
+    settings, streams = to_list("settings", settings), to_list("streams", streams)
     if progress is not None:
         check_function("progress", progress, "(done, total)")
-    restarts = require_whole("restarts", restarts, 1)
-    threads = cores() if workers is None else require_whole("workers", workers, 1)
+    restarts = check_int("restarts", restarts, 1)
+    threads = n_threads() if workers is None else check_int("workers", workers, 1)
     groups = [settings[first : first + size] for first in range(0, len(settings), size)]
-    wanted = [len(group) for group in groups]  # of each group, the first so many: those before an error
+    n_wanted = [len(group) for group in groups]  # of each group, the first so many: those before an error
     jobs = list(product(range(len(groups)), range(len(streams)), range(restarts)))
     total = len(settings) * len(streams) * restarts
     results: dict[tuple[int, int, int], FloatArray | None] = {}
     cannot_run: dict[int, str] = {}
-    failed: BaseException | None = None
+    first_error: BaseException | None = None
 
-    def answers(g: int, i: int, r: int) -> list[FloatArray | Failed]:
-        found = evaluate(groups[g][: wanted[g]], streams[i], r)
-        return [each if isinstance(each, Failed) else attempt(as_value, each) for each in found]
+    def evaluate_group(g: int, i: int, r: int) -> list[FloatArray | FailedRun]:
+        raw_values = evaluate(groups[g][: n_wanted[g]], streams[i], r)
+        return [each if isinstance(each, FailedRun) else run_safely(to_value, each) for each in raw_values]
 
     with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
         warnings.simplefilter("ignore", HoldfastWarning)
-        waiting = [pool.submit(answers, *job) for job in jobs]
+        futures = [pool.submit(evaluate_group, *job) for job in jobs]
         try:
-            for (g, i, r), future in zip(jobs, waiting, strict=True):
-                for s, answer in enumerate(future.result()[: wanted[g]], start=g * size):
-                    if not isinstance(answer, Failed):
-                        results[s, i, r] = answer
-                    elif isinstance(answer.error, CannotRunError):
+            for (g, i, r), future in zip(jobs, futures, strict=True):
+                for s, result in enumerate(future.result()[: n_wanted[g]], start=g * size):
+                    if not isinstance(result, FailedRun):
+                        results[s, i, r] = result
+                    elif isinstance(result.error, CannotRunError):
                         results[s, i, r] = None
-                        cannot_run.setdefault(s, str(answer.error))
+                        cannot_run.setdefault(s, str(result.error))
                     else:
-                        failed, wanted[g] = answer.error, s - g * size
-                        if isinstance(failed, Exception):
-                            place = f"{named(streams[i], i)}, restart {r}"
-                            failed.add_note(f"settings[{s}] = {shown(settings[s])}, {place}")
+                        first_error, n_wanted[g] = result.error, s - g * size
+                        if isinstance(first_error, Exception):
+                            location = f"{describe_stream(streams[i], i)}, restart {r}"
+                            first_error.add_note(f"settings[{s}] = {short_repr(settings[s])}, {location}")
                         break
                     if progress is not None:
                         progress(len(results), total)
                 is_last = (i, r) == (len(streams) - 1, restarts - 1)
-                if failed is not None and (is_last or not wanted[g]):  # no setting before it can fail any more
-                    raise failed
+                if first_error is not None and (is_last or not n_wanted[g]):  # no setting before it can fail any more
+                    raise first_error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     shape = _common_shape(list(results.values()))
     values = np.full((len(settings), len(streams), restarts, *shape), np.nan)
-    for where, value in results.items():
-        if value is not None and where[0] not in cannot_run:
-            values[where] = value
-    return Sweep(settings, values, dict(sorted(cannot_run.items())))
+    for index, value in results.items():
+        if value is not None and index[0] not in cannot_run:
+            values[index] = value
+    return SweepResult(settings, values, dict(sorted(cannot_run.items())))
 
 
-def named(stream: object, place: int) -> str:
+def describe_stream(stream: object, index: int) -> str:
     """A stream by its place and, if it has one, its name.
 
     >>> named(Stream([1.0, 2.0], name="flow"), 3)
     "streams[3] 'flow'"
     """
-    return f"streams[{place}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{place}]"
+    return f"streams[{index}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{index}]"
 
 
 def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:
     shapes = {value.shape for value in results if value is not None}
     if len(shapes) > 1:
-        raise BadInputError(f"expected one shape from every evaluation, got {sorted(shapes)}")
+        raise InvalidInputError(f"expected one shape from every evaluation, got {sorted(shapes)}")
     return shapes.pop() if shapes else ()

@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from holdfast.checks import require_whole
+from holdfast.checks import check_int
 from holdfast.datasets import Stream
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.learners import StochasticApproximation
 from holdfast.tuning.grid import Setting
-from holdfast.tuning.objectives import Objective, is_of_trace
-from holdfast.tuning.reading import as_settings, as_streams, check_learner, check_objective, check_seeds, shown
-from holdfast.tuning.selection import choose
-from holdfast.tuning.side_by_side import AT_ONCE, WORTH_COMPILING, evaluate_all
-from holdfast.tuning.sweep import Sweep, named, sweep, sweep_in_groups
+from holdfast.tuning.objectives import Objective, is_trace_objective
+from holdfast.tuning.reading import check_learner, check_objective, check_seeds, short_repr, to_settings, to_streams
+from holdfast.tuning.selection import select_best
+from holdfast.tuning.side_by_side import BATCH_THRESHOLD_POINTS, GRID_CHUNK_LEARNERS, evaluate_all
+from holdfast.tuning.sweep import SweepResult, describe_stream, sweep, sweep_in_groups
 
 
-class Tuned(NamedTuple):
+class TuningResult(NamedTuple):
     """The best setting, what it reached on average, and all that was tried."""
 
     setting: Setting
     value: float
-    sweep: Sweep
+    sweep: SweepResult
 
 
 def tune(
@@ -37,7 +37,7 @@ def tune(
     restarts: int = 1,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Tuned:
+) -> TuningResult:
     """Tries every setting on every stream and returns the best on average.
 
     Parameters
@@ -65,38 +65,40 @@ def tune(
     3.0
     """
     check_learner(learner)
-    settings, streams = as_settings(settings), as_streams(streams)
+    settings, streams = to_settings(settings), to_streams(streams)
     check_objective(objective)
-    several = require_whole("restarts", restarts, 1) > 1
-    if several:
+    has_restarts = check_int("restarts", restarts, 1) > 1
+    if has_restarts:
         check_seeds(learner, settings)
 
     def make(setting: Setting, restart: int) -> StochasticApproximation:
-        return learner(**setting, **({"seed": restart} if several else {}))
+        return learner(**setting, **({"seed": restart} if has_restarts else {}))
 
-    how: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
+    options: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
     points = len(settings) * restarts * sum(map(len, streams))
-    if is_of_trace(objective) and points >= WORTH_COMPILING:
-        result = sweep_in_groups(settings, streams, partial(evaluate_all, make, objective), AT_ONCE, **how)
+    if is_trace_objective(objective) and points >= BATCH_THRESHOLD_POINTS:
+        result = sweep_in_groups(
+            settings, streams, partial(evaluate_all, make, objective), GRID_CHUNK_LEARNERS, **options
+        )
     else:
-        result = sweep(settings, streams, lambda s, stream, r: objective(make(s, r), stream), **how)
+        result = sweep(settings, streams, lambda s, stream, r: objective(make(s, r), stream), **options)
     try:
-        best = choose(result.values, objective.largest)
-    except BadInputError as error:
-        raise BadInputError(f"{error}; {_why_none(result, streams)}") from None
-    return Tuned(settings[best], float(result.values[best].mean()), result)
+        best = select_best(result.values, objective.maximize)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error}; {_explain_no_best(result, streams)}") from None
+    return TuningResult(settings[best], float(result.values[best].mean()), result)
 
 
-def _why_none(result: Sweep, streams: list[Stream]) -> str:
+def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
     """What keeps every setting from being chosen: it cannot run, or there is a stream on which none has a value."""
     if result.cannot_run:
-        place, why = next(iter(result.cannot_run.items()))
-        return f"{len(result.cannot_run)} cannot run, such as {shown(result.settings[place])}: {why}"
+        index, reason = next(iter(result.cannot_run.items()))
+        return f"{len(result.cannot_run)} cannot run, such as {short_repr(result.settings[index])}: {reason}"
     missing = np.isnan(result.values).reshape(*result.values.shape[:2], -1).any(axis=2).all(axis=0)
     if not missing.any():
         return "each of them lacks a value on another stream"
     first = int(missing.argmax())
     return (
-        f"none has a value on {missing.sum()} of {len(streams)} streams, such as {named(streams[first], first)}: "
+        f"none has a value on {missing.sum()} of {len(streams)} streams, such as {describe_stream(streams[first], first)}: "
         "are there changes, or anomalies, in the rows that the objective scores?"
     )

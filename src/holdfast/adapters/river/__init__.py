@@ -1,8 +1,8 @@
 """holdfast in river: an anomaly detector and a drift detector by river's conventions. Needs holdfast[river]."""
 
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
-with needed_for("holdfast.adapters.river", "river"):
+with optional_import("holdfast.adapters.river", "river"):
     import river  # noqa: F401
 
 from holdfast.adapters.river.anomaly import AnomalyDetector

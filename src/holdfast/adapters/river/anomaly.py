@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from river import base
 
-from holdfast.adapters.river.features import Features, Point, as_point
-from holdfast.adapters.river.newcomers import Newcomers
-from holdfast.checks import require_whole
-from holdfast.errors import BadInputError, HoldfastWarning
+from holdfast.adapters.river.features import Features, Point, to_point
+from holdfast.adapters.river.newcomers import FeatureAdmission
+from holdfast.checks import check_int
+from holdfast.errors import HoldfastWarning, InvalidInputError
 from holdfast.learners import SRA, StochasticApproximation
-from holdfast.learners.in_place import InPlace
-from holdfast.learners.reading import NamedRows
-from holdfast.scheme.algorithm import LARGEST
+from holdfast.learners.in_place import FastPath
+from holdfast.learners.reading import LabelledArray
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
 
-NOT_PLAIN = (KeyError, TypeError, OverflowError, struct.error)  # what a point raises that needs a second look
-SETTLED = 500  # points, after which a model that replaces another is calibrated well enough
-GIVEN_UP = 4  # times the points of a start, after which a model that has not started does not any more
-RAREST = 300.0  # what −log10 p is taken for where p is no longer told from 0
+FAST_PATH_ERRORS = (KeyError, TypeError, OverflowError, struct.error)  # what a point raises that needs a second look
+MIN_REPLACEMENT_POINTS = 500  # points, after which a model that replaces another is calibrated well enough
+MAX_START_FACTOR = 4  # times the points of a start, after which a model that has not started does not any more
+MAX_NEG_LOG10_P = 300.0  # what −log10 p is taken for where p is no longer told from 0
 
 
 class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
@@ -66,24 +66,24 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     def __init__(self, learner: StochasticApproximation | None = None, max_features: int = 100):
         if learner is not None and (not isinstance(learner, StochasticApproximation) or learner.model.supervised):
-            raise BadInputError(f"learner must be a learner of points, such as holdfast.SRA(), got {learner!r}")
+            raise InvalidInputError(f"learner must be a learner of points, such as holdfast.SRA(), got {learner!r}")
         self.learner = learner
-        self.max_features = require_whole("max_features", max_features, 1)
-        self._features = self._coming = Features(())
+        self.max_features = check_int("max_features", max_features, 1)
+        self._features = self._next_features = Features(())
         self._model: StochasticApproximation | None = None
-        self._next: StochasticApproximation | None = None  # over other features: takes over in time
-        self._newcomers = Newcomers(self._new_learner().n_init, self.max_features)
-        self._find_place()
+        self._next_model: StochasticApproximation | None = None  # over other features: takes over in time
+        self._admission = FeatureAdmission(self._new_learner().n_init, self.max_features)
+        self._bind_fast_path()
 
     def _new_learner(self) -> StochasticApproximation:
         learner = SRA() if self.learner is None else self.learner.clone()
-        learner.on_bad = "skip"
-        learner._is_told_elsewhere("bad")  # in the class: what is infinite is not learnt
+        learner.on_invalid = "skip"
+        learner._suppress_warning("invalid")  # in the class: what is infinite is not learnt
         return learner
 
-    def _find_place(self) -> None:
-        self._place = None if self._model is None else self._model.in_place()
-        self._values = self._features.reader()
+    def _bind_fast_path(self) -> None:
+        self._fast_path = None if self._model is None else self._model.fast_path()
+        self._read_values = self._features.make_reader()
 
     @property
     def model(self) -> StochasticApproximation | None:
@@ -92,99 +92,99 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
         """Learns a point, or drops it."""
-        if self._next is None and not self._newcomers.points and self._put(x):
+        if self._next_model is None and not self._admission.points and self._write_point(x):
             self._learn()
             return
-        point = as_point(x)
-        if self._place is not None:
-            self._place.put(*self._features.vector(point))
+        point = to_point(x)
+        if self._fast_path is not None:
+            self._fast_path.write_point(*self._features.to_vector(point))
             self._learn()
-        if self._next is not None:
+        if self._next_model is not None:
             self._learn_next([point])
-        elif self._newcomers.points or not point.keys() <= self._features.known:
-            self._meet(point)
+        elif self._admission.points or not point.keys() <= self._features.known:
+            self._admit_features(point)
 
     def _learn(self) -> None:
         """The point that lies in its place."""
-        place, model = self._place, self._model
-        if place is not None and model is not None:
-            place.learn()
-            if place.fate[0]:
-                model.follow_up(place.fate[0])
+        fast_path, model = self._fast_path, self._model
+        if fast_path is not None and model is not None:
+            fast_path.learn()
+            if fast_path.outcome[0]:
+                model.handle_outcome(fast_path.outcome[0])
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
         """How rare the point is; 0 while too little has been seen, and where there is nothing to judge by."""
-        place = self._place
-        if place is not None and self._put(x):
-            place.assess()
-            score = self._score(place)
+        fast_path = self._fast_path
+        if fast_path is not None and self._write_point(x):
+            fast_path.score_only()
+            score = self._score(fast_path)
             if score == score:
                 return score
-        point = as_point(x)
-        if place is None:
+        point = to_point(x)
+        if fast_path is None:
             return 0.0
-        place.put(*np.clip(self._features.vector(point), -LARGEST, LARGEST))
-        place.assess()
-        score = self._score(place)
+        fast_path.write_point(*np.clip(self._features.to_vector(point), -MAX_ABS_VALUE, MAX_ABS_VALUE))
+        fast_path.score_only()
+        score = self._score(fast_path)
         return score if score == score else 0.0
 
     @staticmethod
-    def _score(place: InPlace) -> float:
+    def _score(fast_path: FastPath) -> float:
         """Of the point that was assessed; NaN if it cannot be."""
-        if len(place.score) == 1:
-            return place.score[0]
-        p = place.score[1]
-        return -log10(p) if p > 0.0 else RAREST if p == 0.0 else nan
+        if len(fast_path.score) == 1:
+            return fast_path.score[0]
+        p = fast_path.score[1]
+        return -log10(p) if p > 0.0 else MAX_NEG_LOG10_P if p == 0.0 else nan
 
-    def _put(self, x: Mapping[Any, Any]) -> bool:
+    def _write_point(self, x: Mapping[Any, Any]) -> bool:
         """Whether the point has all features as numbers, and no others; then it is put in its place."""
         try:
-            values = self._values(x)
-            if self._place is None or len(x) != len(values):
+            values = self._read_values(x)
+            if self._fast_path is None or len(x) != len(values):
                 return False
-            self._place.put(*values)
-        except NOT_PLAIN:
+            self._fast_path.write_point(*values)
+        except FAST_PATH_ERRORS:
             return False
         return True
 
-    def _meet(self, point: Point) -> None:
+    def _admit_features(self, point: Point) -> None:
         """A new feature, or the points after one: in time they call for a model over all that there are by then."""
-        names = self._newcomers.add(point)
+        names = self._admission.add(point)
         if names is None:
             return
-        taken, points = self._newcomers.taken(names), self._newcomers.leave()
-        if len(taken) < len(names):
-            told = f"{len(names)} features: the {self.max_features} that most points have are learnt (max_features)"
-            warnings.warn(told, HoldfastWarning, stacklevel=3)
-        if not self._features.known >= set(taken):
-            self._coming, self._next = Features(taken), self._new_learner()
+        accepted, points = self._admission.limit(names), self._admission.pop_points()
+        if len(accepted) < len(names):
+            message = f"{len(names)} features: the {self.max_features} that most points have are learnt (max_features)"
+            warnings.warn(message, HoldfastWarning, stacklevel=3)
+        if not self._features.known >= set(accepted):
+            self._next_features, self._next_model = Features(accepted), self._new_learner()
             self._learn_next(points)
 
     def _learn_next(self, points: list[Point]) -> None:
         """The next model learns as well, and takes over once it has seen enough to be as good as the one before."""
-        following = self._next
-        assert following is not None
-        rows = np.array([self._coming.vector(point) for point in points])
-        following.process(NamedRows(rows, self._coming.labels))
-        enough = 0 if self._model is None else min(SETTLED, self._model.n_seen)
-        if following.started and following.n_seen >= enough:
-            self._model, self._features, self._next = following, self._coming, None
-            self._find_place()
-        elif not following.started and following.n_seen > GIVEN_UP * following.n_init:
-            self._next = None  # a feature has gone again
+        next_model = self._next_model
+        assert next_model is not None
+        rows = np.array([self._next_features.to_vector(point) for point in points])
+        next_model.process(LabelledArray(rows, self._next_features.labels))
+        min_points = 0 if self._model is None else min(MIN_REPLACEMENT_POINTS, self._model.n_seen)
+        if next_model.started and next_model.n_seen >= min_points:
+            self._model, self._features, self._next_model = next_model, self._next_features, None
+            self._bind_fast_path()
+        elif not next_model.started and next_model.n_seen > MAX_START_FACTOR * next_model.n_init:
+            self._next_model = None  # a feature has gone again
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_place", "_values")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_fast_path", "_read_values")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for model in (self._model, self._next):
+        for model in (self._model, self._next_model):
             if model is not None:
-                model._is_told_elsewhere("bad")
-        self._find_place()
+                model._suppress_warning("invalid")
+        self._bind_fast_path()
 
     @property
     def _raw_memory_usage(self) -> int:
         """Of what is kept of the stream; what the compiled code refers to is no part of it."""
-        kept = sum(model.state.nbytes for model in (self._model, self._next) if model is not None)
-        return kept + 8 * sum(map(len, self._newcomers.points))
+        n_bytes = sum(model.state.nbytes for model in (self._model, self._next_model) if model is not None)
+        return n_bytes + 8 * sum(map(len, self._admission.points))

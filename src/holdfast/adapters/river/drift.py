@@ -9,18 +9,25 @@ from typing import Any
 from river import base
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.checks import require, require_whole
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.checks import check_int, check_positive
+from holdfast.errors import InvalidInputError, InvalidTypeError
 from holdfast.learners import SRA
-from holdfast.learners.in_place import InPlace
-from holdfast.scheme.algorithm import CHANGED, FATE, UNUSABLE
+from holdfast.learners.in_place import FastPath
+from holdfast.scheme.algorithm import OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_MASK
 
 DIRECTIONS = ("both", "up", "down")
-MOST = 0.1  # false alarms a point
-RECENT = 0.1  # step of the average that tells where the latest values are
-SURELY = 1.5  # standard errors
-LEAST, FAR_OUT = 10, 5.0  # values, after which a further one counts for so many standard deviations at the most
-FIRST, FEW, TOGETHER = 50, 5, 7  # with so few different values among the first, so many are averaged
+MAX_FAR = 0.1  # false alarms a point
+RECENT_MEAN_STEP = 0.1  # step of the average that tells where the latest values are
+DIRECTION_THRESHOLD_SE = 1.5  # standard errors
+MIN_CLIPPING_VALUES, MAX_DEVIATION_SD = (
+    10,
+    5.0,
+)  # values, after which a further one counts for so many standard deviations at the most
+N_PROBE_VALUES, MAX_DISTINCT_VALUES, DISCRETE_BLOCK_VALUES = (
+    50,
+    5,
+    7,
+)  # with so few different values among the first, so many are averaged
 
 
 class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
@@ -66,23 +73,27 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
         block: int | None = None,
     ):
         super().__init__()
-        self.far, self.warning_far = require("far", far, high=MOST), warning_far
-        warned = min(10.0 * far, MOST) if warning_far is None else require("warning_far", warning_far, high=MOST)
+        self.far, self.warning_far = check_positive("far", far, maximum=MAX_FAR), warning_far
+        warning_rate = (
+            min(10.0 * far, MAX_FAR)
+            if warning_far is None
+            else check_positive("warning_far", warning_far, maximum=MAX_FAR)
+        )
         if direction not in DIRECTIONS:
-            raise BadInputError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
-        if warned < far:
-            raise BadInputError(f"warning_far must be at least far, got {warning_far!r} and {far!r}")
+            raise InvalidInputError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
+        if warning_rate < far:
+            raise InvalidInputError(f"warning_far must be at least far, got {warning_far!r} and {far!r}")
         self.direction = direction
-        self.block = None if block is None else require_whole("block", block, 1)
+        self.block = None if block is None else check_int("block", block, 1)
         self.alarm: Alarm | None = None
         """The latest drift that was told: when it was noticed, when it began, how large it is."""
-        self._nearly = math.log(far / warned)
-        self._first: list[float] = []  # values from which it is found out how many are averaged
+        self._log_warning_threshold = math.log(far / warning_rate)
+        self._probe_values: list[float] = []  # values from which it is found out how many are averaged
         self._model: SRA | None = None
-        self._place: InPlace | None = None
-        self._levels, self._sum, self._n, self._per_block = Levels(), 0.0, 0, 0
+        self._fast_path: FastPath | None = None
+        self._direction_tracker, self._block_sum, self._block_count, self._per_block = DirectionTracker(), 0.0, 0, 0
         if block is not None:
-            self._begin(block)
+            self._start_model(block)
 
     @property
     def _tags(self) -> set[str]:
@@ -92,109 +103,111 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
     def update(self, x: float) -> None:
         """Takes the next value, as a number."""
         self._drift_detected = False  # the warning stays, until the next value or block has been looked at
-        value = as_number(x)
+        value = to_float(x)
         if self._model is not None:
-            self._take(value)
+            self._add_to_block(value)
             return
-        self._first.append(value)
-        if len(self._first) == FIRST:
-            few = len({each for each in self._first if math.isfinite(each)}) <= FEW
-            self._begin(TOGETHER if few else 1)
-            for each in self._first:
-                self._take(each)
-            self._first = []
+        self._probe_values.append(value)
+        if len(self._probe_values) == N_PROBE_VALUES:
+            is_discrete = len({each for each in self._probe_values if math.isfinite(each)}) <= MAX_DISTINCT_VALUES
+            self._start_model(DISCRETE_BLOCK_VALUES if is_discrete else 1)
+            for each in self._probe_values:
+                self._add_to_block(each)
+            self._probe_values = []
 
-    def _begin(self, block: int) -> None:
+    def _start_model(self, block: int) -> None:
         """So many values are averaged; the promise is for values, so there may be more alarms a block."""
         self._per_block = block
-        self._model = SRA(far=min(block * self.far, MOST))
-        self._model._is_told_elsewhere("bad")
+        self._model = SRA(far=min(block * self.far, MAX_FAR))
+        self._model._suppress_warning("invalid")
 
-    def _take(self, value: float) -> None:
+    def _add_to_block(self, value: float) -> None:
         if self._per_block == 1:
             self._learn(value)
             return
-        self._n += 1
-        self._sum += value if math.isfinite(value) else math.nan
-        if self._n == self._per_block:
-            mean = self._sum / self._n
-            self._sum, self._n = 0.0, 0
+        self._block_count += 1
+        self._block_sum += value if math.isfinite(value) else math.nan
+        if self._block_count == self._per_block:
+            mean = self._block_sum / self._block_count
+            self._block_sum, self._block_count = 0.0, 0
             self._learn(mean)
 
     def _learn(self, value: float) -> None:
         """A value, or the mean of a block."""
-        model, place = self._model, self._place
+        model, fast_path = self._model, self._fast_path
         assert model is not None
-        if place is None:
+        if fast_path is None:
             model.update(value)
-            self._place = model.in_place() if model.started else None
+            self._fast_path = model.fast_path() if model.started else None
             return
-        place.put(value)
-        place.learn()
-        fate = place.fate[0]
-        if fate & FATE != UNUSABLE:
-            self._levels.add(value)
-        alarms = model.follow_up(fate) if fate else ()
-        if fate & CHANGED:
-            self._change(next(alarm for alarm in alarms if alarm.kind == "change"))
+        fast_path.write_point(value)
+        fast_path.learn()
+        outcome = fast_path.outcome[0]
+        if outcome & OUTCOME_MASK != OUTCOME_INVALID:
+            self._direction_tracker.add(value)
+        alarms = model.handle_outcome(outcome) if outcome else ()
+        if outcome & OUTCOME_CHANGE:
+            self._report_change(next(alarm for alarm in alarms if alarm.kind == "change"))
         else:
-            self._warning_detected = place.certainty() > self._nearly
+            self._warning_detected = fast_path.log_evidence_margin() > self._log_warning_threshold
 
-    def _change(self, alarm: Alarm) -> None:
+    def _report_change(self, alarm: Alarm) -> None:
         """Told unless it goes the other way; the warning has come true, and river's retraining looks at that first."""
         self._warning_detected = False
-        way = alarm.direction if alarm.direction in DIRECTIONS else self._levels.way()
-        self._levels = Levels()
-        if self.direction in ("both", way):
+        direction = alarm.direction if alarm.direction in DIRECTIONS else self._direction_tracker.direction()
+        self._direction_tracker = DirectionTracker()
+        if self.direction in ("both", direction):
             row, onset = (alarm.row + 1) * self._per_block - 1, alarm.onset * self._per_block
             self._drift_detected, self.alarm = True, replace(alarm, row=row, onset=onset)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_place"}
+        return {name: value for name, value in self.__dict__.items() if name != "_fast_path"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._model is not None:
-            self._model._is_told_elsewhere("bad")
-        self._place = self._model.in_place() if self._model is not None and self._model.started else None
+            self._model._suppress_warning("invalid")
+        self._fast_path = self._model.fast_path() if self._model is not None and self._model.started else None
 
 
-class Levels:
+class DirectionTracker:
     """Where the values have been since the last change, and where the latest are: for changes that are told as one of
     spread, as those of zeros and ones are, and have a way all the same. An outlier counts for no more than a few
     standard deviations."""
 
     def __init__(self) -> None:
-        self.n, self.all, self.squares, self.latest, self.square = 0, 0.0, 0.0, 0.0, 0.0
+        self.n, self.mean, self.sum_of_squares, self.recent_mean, self.recent_mean_square = 0, 0.0, 0.0, 0.0, 0.0
 
     def add(self, value: float) -> None:
         """The next value."""
-        if self.n >= LEAST:
-            most = FAR_OUT * math.sqrt(self.squares / self.n)
-            value = min(max(value, self.all - most), self.all + most)
+        if self.n >= MIN_CLIPPING_VALUES:
+            max_deviation = MAX_DEVIATION_SD * math.sqrt(self.sum_of_squares / self.n)
+            value = min(max(value, self.mean - max_deviation), self.mean + max_deviation)
         self.n += 1
-        step, off = max(RECENT, 1.0 / self.n), value - self.all
-        self.all += off / self.n
-        self.squares += off * (value - self.all)
-        self.latest += step * (value - self.latest)
-        self.square += step * ((value - self.all) ** 2 - self.square)
+        step, deviation = max(RECENT_MEAN_STEP, 1.0 / self.n), value - self.mean
+        self.mean += deviation / self.n
+        self.sum_of_squares += deviation * (value - self.mean)
+        self.recent_mean += step * (value - self.recent_mean)
+        self.recent_mean_square += step * ((value - self.mean) ** 2 - self.recent_mean_square)
 
-    def way(self) -> str:
+    def direction(self) -> str:
         """ "up" or "down", if the latest are surely there; otherwise ""."""
-        off = self.latest - self.all
-        error = math.sqrt(max(self.square - off * off, 0.0) * RECENT / (2.0 - RECENT))
-        if abs(off) <= SURELY * error:
+        deviation = self.recent_mean - self.mean
+        error = math.sqrt(
+            max(self.recent_mean_square - deviation * deviation, 0.0) * RECENT_MEAN_STEP / (2.0 - RECENT_MEAN_STEP)
+        )
+        if abs(deviation) <= DIRECTION_THRESHOLD_SE * error:
             return ""
-        return "up" if off > 0.0 else "down"
+        return "up" if deviation > 0.0 else "down"
 
 
-def as_number(x: Any) -> float:
+def to_float(x: Any) -> float:
     """As a float; what is none is told. NaN and what is beyond all floats are skipped by the learner."""
     if isinstance(x, str | bytes):
-        raise WrongTypeError(f"expected a number, got {x!r}")
+        raise InvalidTypeError(f"expected a number, got {x!r}")
     try:
         return float(x)
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
-        raise WrongTypeError(f"expected a number, got {type(x).__name__}") from None
+        raise InvalidTypeError(f"expected a number, got {type(x).__name__}") from None

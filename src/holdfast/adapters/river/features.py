@@ -8,36 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.errors import WrongTypeError
+from holdfast.errors import InvalidTypeError
 from holdfast.scheme.state import Vector
 
 Point = dict[Hashable, float]
 
 
-def as_point(x: Mapping[Any, Any]) -> Point:
+def to_point(x: Mapping[Any, Any]) -> Point:
     """The features that have a value, as numbers; None and NaN are missing.
 
     >>> as_point({"a": 1, "b": None, "c": True, "d": float("nan")})
     {'a': 1.0, 'c': 1.0}
     """
     if not isinstance(x, Mapping):
-        raise WrongTypeError(f"expected a dict of features, got {type(x).__name__} {x!r}")
+        raise InvalidTypeError(f"expected a dict of features, got {type(x).__name__} {x!r}")
     return {
-        name: value for name, value in ((name, _number(name, value)) for name, value in x.items()) if value == value
+        name: value for name, value in ((name, _to_float(name, value)) for name, value in x.items()) if value == value
     }
 
 
-def _number(name: Hashable, value: Any) -> float:
+def _to_float(name: Hashable, value: Any) -> float:
     if value is None:
         return np.nan
     if isinstance(value, str | bytes):
-        raise WrongTypeError(f"feature {name!r} is {value!r}, not a number")
+        raise InvalidTypeError(f"feature {name!r} is {value!r}, not a number")
     try:
         return float(value)
     except OverflowError:  # a whole number beyond all floats
         return np.inf if value > 0 else -np.inf
     except (TypeError, ValueError):
-        raise WrongTypeError(f"feature {name!r} is a {type(value).__name__}, not a number") from None
+        raise InvalidTypeError(f"feature {name!r} is a {type(value).__name__}, not a number") from None
 
 
 class Features:
@@ -56,17 +56,18 @@ class Features:
     @property
     def labels(self) -> tuple[str, ...]:
         """The names as text, told apart where they are the same."""
-        texts = [str(name) for name in self.names]
+        strings = [str(name) for name in self.names]
         return tuple(
-            text if texts.count(text) == 1 else repr(name) for text, name in zip(texts, self.names, strict=True)
+            string if strings.count(string) == 1 else repr(name)
+            for string, name in zip(strings, self.names, strict=True)
         )
 
-    def reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
+    def make_reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
         """(x) → the values of all features, in order; a KeyError if one is not there."""
         if len(self.names) > 1:
             return itemgetter(*self.names)
         return lambda x: tuple(x[name] for name in self.names)
 
-    def vector(self, point: Point) -> Vector:
+    def to_vector(self, point: Point) -> Vector:
         """NaN where a feature is missing; one that is not known is left out."""
         return np.array([point.get(name, np.nan) for name in self.names])

@@ -1,8 +1,8 @@
 """holdfast in scikit-learn: estimators by its rules, that learn by `partial_fit`, too. Needs holdfast[sklearn]."""
 
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
-with needed_for("holdfast.adapters.sklearn", "sklearn"):
+with optional_import("holdfast.adapters.sklearn", "sklearn"):
     import sklearn  # noqa: F401
 
 from holdfast.adapters.sklearn.classifier import RobustClassifier

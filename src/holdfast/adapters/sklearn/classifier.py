@@ -10,14 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from holdfast.adapters.sklearn.streaming import gone_on
-from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator, mean_score
-from holdfast.errors import BadInputError
+from holdfast.adapters.sklearn.streaming import with_updated_params
+from holdfast.adapters.sklearn.supervised import VALIDATION_OPTIONS, SupervisedEstimator, mean_score
+from holdfast.errors import InvalidInputError
 from holdfast.learners import SRA
 from holdfast.models import LogisticRegression
 from holdfast.scheme.state import Vector
 
-SURE = 1e-15
+MIN_PROBABILITY = 1e-15
 
 
 class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
@@ -55,11 +55,11 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns the pairs, forgetting all that was learnt before."""
-        rows, labels = validate_data(self, X, y, **READ)
+        rows, labels = validate_data(self, X, y, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
         classes = np.unique(labels)
-        learners = self._learners(classes)
-        self.n_iter_ = self._learn_well(lambda: self._learn(learners, classes, rows, labels))
+        learners = self._make_learners(classes)
+        self.n_iter_ = self._fit_until_converged(lambda: self._learn(learners, classes, rows, labels))
         self.classes_, self.learners_ = classes, learners
         return self
 
@@ -67,33 +67,37 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         """Learns more pairs, each once; the first call needs all classes that there are."""
         first = not hasattr(self, "learners_")
         if first and classes is None:
-            raise BadInputError("the first call of partial_fit needs classes: all labels that there will be")
+            raise InvalidInputError("the first call of partial_fit needs classes: all labels that there will be")
         all_classes = np.unique(column_or_1d(classes)) if first else self.classes_
         if classes is not None and not np.array_equal(np.unique(classes), all_classes):
-            raise BadInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
-        rows, labels = validate_data(self, X, y, reset=first, **READ)
+            raise InvalidInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
+        rows, labels = validate_data(self, X, y, reset=first, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
         unknown = np.setdiff1d(labels, all_classes)
         if len(unknown):
-            raise BadInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {all_classes}")
-        learners = self._learners(all_classes)
+            raise InvalidInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {all_classes}")
+        learners = self._make_learners(all_classes)
         if not first:
-            learners = [gone_on(before, wanted) for before, wanted in zip(self.learners_, learners, strict=True)]
+            learners = [
+                with_updated_params(previous, learner)
+                for previous, learner in zip(self.learners_, learners, strict=True)
+            ]
         self._learn(learners, all_classes, rows, labels)
         self.classes_, self.learners_, self.n_iter_ = all_classes, learners, 1
         return self
 
-    def _learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
+    def _make_learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
         """One a class; for two classes one, of the second."""
         return [
-            self._learner(LogisticRegression) for _ in range(len(classes) if len(classes) > 2 else len(classes) - 1)
+            self._make_learner(LogisticRegression)
+            for _ in range(len(classes) if len(classes) > 2 else len(classes) - 1)
         ]
 
     @staticmethod
     def _learn(learners: list[SRA], classes: npt.NDArray[Any], rows: Vector, labels: npt.NDArray[Any]) -> float:
         """Goes through the pairs once; their mean score."""
-        of_each = zip(learners, classes[len(classes) - len(learners) :], strict=True)
-        scores = [mean_score(learner.process(rows, (labels == label).astype(np.float64))) for learner, label in of_each]
+        pairs = zip(learners, classes[len(classes) - len(learners) :], strict=True)
+        scores = [mean_score(learner.process(rows, (labels == label).astype(np.float64))) for learner, label in pairs]
         return float(np.sum(scores))
 
     @property
@@ -106,28 +110,28 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         """(1,) for two classes, else (K,)."""
         return np.array([learner.intercept for learner in self.learners_])
 
-    def _chances(self, X: Any) -> Vector:
+    def _class_probabilities(self, X: Any) -> Vector:
         """(n, learners): how likely the class of each learner is, by itself."""
         check_is_fitted(self)
-        rows = self._features(X)
-        chances = [learner.predict(rows) for learner in self.learners_]
-        return np.column_stack(chances) if chances else np.empty((len(rows), 0))
+        rows = self._validate_features(X)
+        probabilities = [learner.predict(rows) for learner in self.learners_]
+        return np.column_stack(probabilities) if probabilities else np.empty((len(rows), 0))
 
     def predict_proba(self, X: Any) -> Vector:
         """(n, K): how likely each class is, for each row."""
-        chances = self._chances(X)
+        probabilities = self._class_probabilities(X)
         if len(self.classes_) <= 2:
-            return np.column_stack([1.0 - chances.sum(axis=1), chances])
-        total = chances.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(total > 0.0, chances, 1.0) / np.where(total > 0.0, total, len(self.classes_)))
+            return np.column_stack([1.0 - probabilities.sum(axis=1), probabilities])
+        total = probabilities.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0.0, probabilities, 1.0) / np.where(total > 0.0, total, len(self.classes_)))
 
     def decision_function(self, X: Any) -> Vector:
         """The logarithm of the odds: (n,) of the second class of two, else (n, K)."""
-        chances = np.clip(self._chances(X), SURE, 1.0 - SURE)
-        odds = np.log(chances / (1.0 - chances))
+        probabilities = np.clip(self._class_probabilities(X), MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
+        odds = np.log(probabilities / (1.0 - probabilities))
         return np.asarray(odds[:, 0] if len(self.classes_) == 2 else odds)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most likely class of each row."""
-        most_likely = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[most_likely])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])

@@ -18,21 +18,21 @@ def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vec
            [-0.9189]])
     """
     result = np.tile(np.log(weights), (len(rows), 1))
-    there = ~np.isnan(rows)
-    for pattern in np.unique(there, axis=0):
+    present = ~np.isnan(rows)
+    for pattern in np.unique(present, axis=0):
         if not pattern.any():
             continue
-        same = (there == pattern).all(axis=1)
+        has_pattern = (present == pattern).all(axis=1)
         for k, (mean, covariance) in enumerate(zip(means, covariances, strict=True)):
             factor = np.linalg.cholesky(covariance[np.ix_(pattern, pattern)])
-            white = np.linalg.solve(factor, (rows[same][:, pattern] - mean[pattern]).T)
-            unit = np.log(np.diag(factor)).sum() + 0.5 * pattern.sum() * math.log(2.0 * math.pi)
-            result[same, k] -= 0.5 * (white * white).sum(axis=0) + unit
+            whitened = np.linalg.solve(factor, (rows[has_pattern][:, pattern] - mean[pattern]).T)
+            log_normalizer = np.log(np.diag(factor)).sum() + 0.5 * pattern.sum() * math.log(2.0 * math.pi)
+            result[has_pattern, k] -= 0.5 * (whitened * whitened).sum(axis=0) + log_normalizer
     return result
 
 
-def log_sum(logs: Vector) -> Vector:
+def log_sum_exp(logs: Vector) -> Vector:
     """log Σ_k exp of each row."""
-    most = logs.max(axis=1, keepdims=True)
-    result: Vector = (most + np.log(np.exp(logs - most).sum(axis=1, keepdims=True)))[:, 0]
+    max_logs = logs.max(axis=1, keepdims=True)
+    result: Vector = (max_logs + np.log(np.exp(logs - max_logs).sum(axis=1, keepdims=True)))[:, 0]
     return result

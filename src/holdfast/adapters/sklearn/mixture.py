@@ -10,7 +10,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from holdfast.adapters.sklearn.gaussian import log_densities, log_sum
+from holdfast.adapters.sklearn.gaussian import log_densities, log_sum_exp
 from holdfast.adapters.sklearn.streaming import StreamEstimator
 from holdfast.learners import SRA
 from holdfast.scheme.state import Vector
@@ -72,11 +72,11 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
 
     def _log_densities(self, X: Any) -> Vector:
         check_is_fitted(self)
-        return log_densities(self._rows(X, reset=False), self.weights_, self.means_, self.covariances_)
+        return log_densities(self._validate_rows(X, reset=False), self.weights_, self.means_, self.covariances_)
 
     def score_samples(self, X: Any) -> Vector:
         """log f of each row, by the estimate; over the coordinates that are there."""
-        return log_sum(self._log_densities(X))
+        return log_sum_exp(self._log_densities(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of log f over the rows."""
@@ -85,7 +85,7 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
     def predict_proba(self, X: Any) -> Vector:
         """(n, K): how likely each component is, for each row."""
         logs = self._log_densities(X)
-        return np.asarray(np.exp(logs - log_sum(logs)[:, None]))
+        return np.asarray(np.exp(logs - log_sum_exp(logs)[:, None]))
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """The most likely component of each row."""

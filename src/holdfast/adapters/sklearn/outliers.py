@@ -11,13 +11,13 @@ from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from holdfast.adapters.sklearn.streaming import StreamEstimator
-from holdfast.checks import require
+from holdfast.checks import check_positive
 from holdfast.learners import SRA, Trace
 from holdfast.scheme.state import Vector
 
-AUTO = "auto"
-CLEARLY = 1e-9  # by how much an outlier lies below the line, at the least
-RAREST = 1e-300  # what is rarer is not told from 0
+AUTO_CONTAMINATION = "auto"
+MIN_MARGIN_LOG10 = 1e-9  # by how much an outlier lies below the line, at the least
+MIN_P_VALUE = 1e-300  # what is rarer is not told from 0
 
 
 class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
@@ -59,27 +59,27 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         self.covariance = covariance
 
     def _new_learner(self) -> SRA:
-        require("far", self.far, high=0.1)
-        if self.contamination != AUTO:
-            require("contamination", self.contamination, high=0.5)
+        check_positive("far", self.far, maximum=0.1)
+        if self.contamination != AUTO_CONTAMINATION:
+            check_positive("contamination", self.contamination, maximum=0.5)
         return SRA(self.n_components, covariance=self.covariance)
 
     def _learn(self, learner: SRA, rows: Vector) -> Self:
         super()._learn(learner, rows)
         self.offset_ = math.log10(self.far)
-        if self.contamination != AUTO:
-            scores = log_rarity(self._assess(rows, None))
+        if self.contamination != AUTO_CONTAMINATION:
+            scores = neg_log10_p(self._score_validated(rows, None))
             self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
         return self
 
     def score_samples(self, X: Any) -> Vector:
         """log10 of the p-value of each row: 0 is nothing special, −4 is one row in ten thousand."""
         check_is_fitted(self)
-        if self.contamination != AUTO:
-            return log_rarity(self._assessed(X))
-        trace, line = self._assessed(X, 10.0**self.offset_), self.offset_
-        scores = log_rarity(trace)
-        return np.where(trace.anomaly, np.minimum(scores, line - CLEARLY), np.maximum(scores, line))
+        if self.contamination != AUTO_CONTAMINATION:
+            return neg_log10_p(self._score_only(X))
+        trace, threshold = self._score_only(X, 10.0**self.offset_), self.offset_
+        scores = neg_log10_p(trace)
+        return np.where(trace.anomaly, np.minimum(scores, threshold - MIN_MARGIN_LOG10), np.maximum(scores, threshold))
 
     def decision_function(self, X: Any) -> Vector:
         """The same less `offset_`: below 0 for outliers."""
@@ -90,6 +90,6 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
 
-def log_rarity(trace: Trace) -> Vector:
+def neg_log10_p(trace: Trace) -> Vector:
     """log10 of the p-values; 0 where there is nothing to judge a row by."""
-    return np.asarray(np.log10(np.clip(np.where(np.isnan(trace.p_value), 1.0, trace.p_value), RAREST, 1.0)))
+    return np.asarray(np.log10(np.clip(np.where(np.isnan(trace.p_value), 1.0, trace.p_value), MIN_P_VALUE, 1.0)))

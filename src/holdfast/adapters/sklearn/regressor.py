@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from holdfast.adapters.sklearn.streaming import gone_on
-from holdfast.adapters.sklearn.supervised import READ, SupervisedEstimator, mean_score
+from holdfast.adapters.sklearn.streaming import with_updated_params
+from holdfast.adapters.sklearn.supervised import VALIDATION_OPTIONS, SupervisedEstimator, mean_score
 from holdfast.learners import SRA
 from holdfast.models import LinearRegression
 from holdfast.scheme.state import Vector
@@ -29,7 +29,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     max_iter, tol: `fit` goes through the rows until three times in a row they are no less surprising, by more than
         `tol`, or so often. `partial_fit` goes through them once.
 
-    coef_ (p,), intercept_, n_iter_, learner_: the learner, with `n_dropped` and all else.
+    coef_ (p,), intercept_, n_iter_, learner_: the learner, with `n_rejected` and all else.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -43,24 +43,24 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learns the pairs, forgetting all that was learnt before."""
-        learner = self._learner(LinearRegression)
-        rows, targets = self._pairs(X, y, reset=True)
-        self.n_iter_ = self._learn_well(lambda: mean_score(learner.process(rows, targets)))
+        learner = self._make_learner(LinearRegression)
+        rows, targets = self._validate_pairs(X, y, reset=True)
+        self.n_iter_ = self._fit_until_converged(lambda: mean_score(learner.process(rows, targets)))
         self.learner_: SRA = learner
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learns more pairs, each once."""
-        learner = self._learner(LinearRegression)
+        learner = self._make_learner(LinearRegression)
         first = not hasattr(self, "learner_")
-        rows, targets = self._pairs(X, y, reset=first)
-        self.learner_ = learner if first else gone_on(self.learner_, learner)
+        rows, targets = self._validate_pairs(X, y, reset=first)
+        self.learner_ = learner if first else with_updated_params(self.learner_, learner)
         self.learner_.process(rows, targets)
         self.n_iter_ = 1
         return self
 
-    def _pairs(self, X: Any, y: Any, reset: bool) -> tuple[Vector, Vector]:
-        rows, targets = validate_data(self, X, y, reset=reset, y_numeric=True, **READ)
+    def _validate_pairs(self, X: Any, y: Any, reset: bool) -> tuple[Vector, Vector]:
+        rows, targets = validate_data(self, X, y, reset=reset, y_numeric=True, **VALIDATION_OPTIONS)
         return rows, np.asarray(targets, np.float64)
 
     @property
@@ -76,4 +76,4 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     def predict(self, X: Any) -> Vector:
         """The expected target of each row."""
         check_is_fitted(self)
-        return np.asarray(self.learner_.predict(self._features(X)))
+        return np.asarray(self.learner_.predict(self._validate_features(X)))

@@ -13,7 +13,7 @@ from holdfast.adapters.sklearn.streaming import StreamEstimator
 from holdfast.learners import SRA
 from holdfast.scheme.state import Vector
 
-COLUMNS = ("score", "p_value", "dropped", "anomaly")
+SCORE_COLUMNS = ("score", "p_value", "rejected", "anomaly")
 
 
 class StreamScores(TransformerMixin, StreamEstimator):  # type: ignore[misc]
@@ -42,11 +42,11 @@ class StreamScores(TransformerMixin, StreamEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> Vector:
         """(n, 4): score −log f, p-value, dropped and anomaly as 0 or 1."""
-        trace = self._assessed(X)
+        trace = self._score_only(X)
         score, p_value = np.nan_to_num(trace.score), np.nan_to_num(trace.p_value, nan=1.0)
-        return np.column_stack([score, p_value, trace.dropped, trace.anomaly]).astype(np.float64)
+        return np.column_stack([score, p_value, trace.rejected, trace.anomaly]).astype(np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """The names of the columns."""
         check_is_fitted(self)
-        return np.array(COLUMNS, dtype=object)
+        return np.array(SCORE_COLUMNS, dtype=object)

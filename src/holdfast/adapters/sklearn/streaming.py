@@ -10,16 +10,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from holdfast.learners import SRA, Trace
-from holdfast.learners.reading import NamedRows
-from holdfast.scheme.algorithm import LARGEST
+from holdfast.learners.reading import LabelledArray
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
 from holdfast.scheme.state import Vector
 
 
-def gone_on(learner: SRA, wanted: SRA) -> SRA:
+def with_updated_params(learner: SRA, template: SRA) -> SRA:
     """The learner, with the settings that are wanted if `set_params` has changed them since."""
-    now, then = wanted.get_params(), learner.get_params()
-    changed = {name: value for name, value in now.items() if value != then[name]}
-    return learner.retuned(**changed) if changed else learner
+    new_params, old_params = template.get_params(), learner.get_params()
+    changed = {name: value for name, value in new_params.items() if value != old_params[name]}
+    return learner.with_params(**changed) if changed else learner
 
 
 class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -37,39 +37,39 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learns the rows, forgetting all that was learnt before; y is not used."""
-        return self._learn(self._new_learner(), self._rows(X, reset=True))
+        return self._learn(self._new_learner(), self._validate_rows(X, reset=True))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learns more rows; y is not used."""
         learner = self._new_learner()
         if not hasattr(self, "learner_"):
-            return self._learn(learner, self._rows(X, reset=True))
-        return self._learn(gone_on(self.learner_, learner), self._rows(X, reset=False))
+            return self._learn(learner, self._validate_rows(X, reset=True))
+        return self._learn(with_updated_params(self.learner_, learner), self._validate_rows(X, reset=False))
 
     def _learn(self, learner: SRA, rows: Vector) -> Self:
-        alarms = learner.process(self._named(rows)).alarms
+        alarms = learner.process(self._label_rows(rows)).alarms
         self.learner_, self.alarms_ = learner, alarms
         return self
 
-    def _assessed(self, X: Any, far: float | None = None) -> Trace:
+    def _score_only(self, X: Any, far: float | None = None) -> Trace:
         """What the learner makes of each row by itself, at this rate of false alarms; it learns nothing."""
         check_is_fitted(self)
-        return self._assess(self._rows(X, reset=False), far)
+        return self._score_validated(self._validate_rows(X, reset=False), far)
 
-    def _assess(self, rows: Vector, far: float | None) -> Trace:
-        finite = np.clip(rows, -LARGEST, LARGEST)  # what is larger is as far out as can be
-        trace: Trace = self.learner_.assess(self._named(finite), far=far, alone=True)
+    def _score_validated(self, rows: Vector, far: float | None) -> Trace:
+        clipped = np.clip(rows, -MAX_ABS_VALUE, MAX_ABS_VALUE)  # what is larger is as far out as can be
+        trace: Trace = self.learner_.score_only(self._label_rows(clipped), far=far, independent=True)
         return trace
 
-    def _rows(self, X: Any, reset: bool) -> Vector:
+    def _validate_rows(self, X: Any, reset: bool) -> Vector:
         rows: Vector = validate_data(
             self, X, reset=reset, dtype="float64", order="C", ensure_all_finite="allow-nan", copy=None
         )
         return rows
 
-    def _named(self, rows: Vector) -> Vector | NamedRows:
+    def _label_rows(self, rows: Vector) -> Vector | LabelledArray:
         names = getattr(self, "feature_names_in_", None)
-        return rows if names is None else NamedRows(rows, tuple(map(str, names)))
+        return rows if names is None else LabelledArray(rows, tuple(map(str, names)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,19 +10,19 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from holdfast.checks import require, require_whole
+from holdfast.checks import check_int, check_positive
 from holdfast.learners import SRA, Trace
 from holdfast.models.base import Model
 from holdfast.scheme.state import Vector
 
-FIRST = 50  # rows that the units of features and target are taken from: with ten they are rough
-WORSE = 3  # passes in a row that are no better, after which `fit` stops
-READ = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
+N_INIT_ROWS = 50  # rows that the units of features and target are taken from: with ten they are rough
+MAX_STALLED_PASSES = 3  # passes in a row that are no better, after which `fit` stops
+VALIDATION_OPTIONS = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
 
 
 def mean_score(trace: Trace) -> float:
     """Of the rows that were not dropped."""
-    scores = trace.score[~trace.dropped & ~np.isnan(trace.score)]
+    scores = trace.score[~trace.rejected & ~np.isnan(trace.score)]
     return float(scores.mean()) if len(scores) else math.inf
 
 
@@ -48,32 +48,32 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
 
-    def _learner(self, model: type[Model]) -> SRA:
+    def _make_learner(self, model: type[Model]) -> SRA:
         return SRA(
             model=model(l2=self.l2),  # type: ignore[call-arg]
             rho=self.rho,
             gamma=self.gamma,
             far=self.far,
             patience=self.patience,
-            n_init=FIRST,
+            n_init=N_INIT_ROWS,
         )
 
-    def _learn_well(self, learn: Callable[[], float]) -> int:
+    def _fit_until_converged(self, learn: Callable[[], float]) -> int:
         """Goes through the rows until it gets no better at them, by more than `tol`; how often it went.
 
         learn: goes through the rows once; the mean score, −log f."""
-        most, tol = require_whole("max_iter", self.max_iter, 1), require("tol", self.tol, zero=True)
-        best, worse = math.inf, 0
-        for times in range(1, most + 1):
+        max_passes, tol = check_int("max_iter", self.max_iter, 1), check_positive("tol", self.tol, allow_zero=True)
+        best, n_stalled = math.inf, 0
+        for n_passes in range(1, max_passes + 1):
             score = learn()
-            worse = 0 if score < best - tol else worse + 1
+            n_stalled = 0 if score < best - tol else n_stalled + 1
             best = min(best, score)
-            if worse == WORSE:
-                return times
-        return most
+            if n_stalled == MAX_STALLED_PASSES:
+                return n_passes
+        return max_passes
 
-    def _features(self, X: Any) -> Vector:
-        rows: Vector = validate_data(self, X, reset=False, **READ)
+    def _validate_features(self, X: Any) -> Vector:
+        rows: Vector = validate_data(self, X, reset=False, **VALIDATION_OPTIONS)
         return rows
 
     def __sklearn_tags__(self) -> Any:

@@ -1,8 +1,8 @@
 """holdfast in sktime: detectors of change points and of anomalies, with `update`. Needs holdfast[sktime]."""
 
-from holdfast.extras import needed_for
+from holdfast.extras import optional_import
 
-with needed_for("holdfast.adapters.sktime", "sktime"):
+with optional_import("holdfast.adapters.sktime", "sktime"):
     import sktime  # noqa: F401
 
 from holdfast.adapters.sktime.anomalies import AnomalyDetector

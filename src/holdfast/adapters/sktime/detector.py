@@ -12,9 +12,9 @@ from sktime.detection.base import BaseDetector
 
 from holdfast.errors import HoldfastWarning
 from holdfast.learners import SRA, StochasticApproximation, Trace, from_bytes
-from holdfast.learners.reading import NamedRows
-from holdfast.learners.trace import in_turn
-from holdfast.scheme.algorithm import LARGEST
+from holdfast.learners.reading import LabelledArray
+from holdfast.learners.trace import concatenate
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
 from holdfast.scheme.state import Vector
 
 
@@ -52,61 +52,67 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
     def _fit(self, X: pd.DataFrame) -> StreamDetector:
         settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
         self.learner_: StochasticApproximation = SRA(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
-        self.trace_: Trace = self.learner_.process(named(X))
-        self._learnt = self._X = X  # sktime's `update` combines it with what comes, as a dataframe
+        self.trace_: Trace = self.learner_.process(labelled(X))
+        self._learned = self._X = X  # sktime's `update` combines it with what comes, as a dataframe
         return self
 
     def _update(self, X: pd.DataFrame) -> StreamDetector:
-        _, known = self._known(X)
-        new = X[known:]
-        if len(new) and numbered(new):  # an array, whose rows come next
-            new = new.set_axis(pd.RangeIndex(len(self._learnt), len(self._learnt) + len(new)))
-        again = new.index.isin(self._learnt.index)
-        if again.any():
-            told = f"{again.sum()} rows are passed over: rows of the same times were learnt before, with other values"
-            warnings.warn(told, HoldfastWarning, stacklevel=4)
-            new = new[~again]
+        _, n_known = self._find_learned_rows(X)
+        new = X[n_known:]
+        if len(new) and has_range_index(new):  # an array, whose rows come next
+            new = new.set_axis(pd.RangeIndex(len(self._learned), len(self._learned) + len(new)))
+        repeated = new.index.isin(self._learned.index)
+        if repeated.any():
+            message = (
+                f"{repeated.sum()} rows are passed over: rows of the same times were learnt before, with other values"
+            )
+            warnings.warn(message, HoldfastWarning, stacklevel=4)
+            new = new[~repeated]
         if len(new):
-            self.trace_ = in_turn([self.trace_, self.learner_.process(named(new))])
-            self._learnt = pd.concat([self._learnt, new])
-        self._X = self._learnt
+            self.trace_ = concatenate([self.trace_, self.learner_.process(labelled(new))])
+            self._learned = pd.concat([self._learned, new])
+        self._X = self._learned
         return self
 
-    def _said(self, X: pd.DataFrame) -> tuple[Trace, int]:
+    def _trace_for(self, X: pd.DataFrame) -> tuple[Trace, int]:
         """What is said of the rows of X, and the row of the stream that the first of them is."""
         X = X.to_frame() if isinstance(X, pd.Series) else X  # as sktime's `predict_points` has it
-        at, known = self._known(X)
-        if known == len(X):
-            return self.trace_, at
+        first_row, n_known = self._find_learned_rows(X)
+        if n_known == len(X):
+            return self.trace_, first_row
         copy = from_bytes(self.learner_.to_bytes())
-        said = in_turn([self.trace_, copy.process(named(X[known:]))])
-        return said, len(self._learnt) - known
+        trace = concatenate([self.trace_, copy.process(labelled(X[n_known:]))])
+        return trace, len(self._learned) - n_known
 
-    def _known(self, X: pd.DataFrame) -> tuple[int, int]:
+    def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
         """Where the first row of X was learnt, and how many rows from there on are those that were learnt."""
-        learnt = self._learnt
-        if not len(X) or list(X.columns) != list(learnt.columns):
+        learned = self._learned
+        if not len(X) or list(X.columns) != list(learned.columns):
             return 0, 0
-        values, before = X.to_numpy(np.float64), learnt.to_numpy(np.float64)
-        found: list[tuple[int, int]] = [(0, 0)]
-        for at in map(int, np.flatnonzero(learnt.index == X.index[0])):
-            n: int = min(len(X), len(learnt) - at)
-            same = equal(before[at : at + n], values[:n]) & (learnt.index[at : at + n] == X.index[:n])
-            known = n if same.all() else int(np.argmin(same))
-            if known == len(X) or at + known == len(learnt):
-                found.append((at, known))
-        last = len(learnt) - len(X)
-        if numbered(X) and last >= 0 and equal(before[last:], values).all():  # an array that has just been learnt
-            found.append((last, len(X)))
-        return max(found, key=lambda each: each[1])
+        values, learned_values = X.to_numpy(np.float64), learned.to_numpy(np.float64)
+        matches: list[tuple[int, int]] = [(0, 0)]
+        for row in map(int, np.flatnonzero(learned.index == X.index[0])):
+            n: int = min(len(X), len(learned) - row)
+            is_same = rows_equal(learned_values[row : row + n], values[:n]) & (
+                learned.index[row : row + n] == X.index[:n]
+            )
+            n_known = n if is_same.all() else int(np.argmin(is_same))
+            if n_known == len(X) or row + n_known == len(learned):
+                matches.append((row, n_known))
+        last_row = len(learned) - len(X)
+        if (
+            has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all()
+        ):  # an array that has just been learnt
+            matches.append((last_row, len(X)))
+        return max(matches, key=lambda each: each[1])
 
     def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        trace, first = self._said(X)
-        told = [row for noticed, row in self._events(trace) if first <= noticed < first + len(X)]
-        return pd.DataFrame({"ilocs": np.unique(np.maximum(np.array(told, np.int64) - first, 0))}, dtype="int64")
+        trace, first = self._trace_for(X)
+        rows = [row for noticed, row in self._events(trace) if first <= noticed < first + len(X)]
+        return pd.DataFrame({"ilocs": np.unique(np.maximum(np.array(rows, np.int64) - first, 0))}, dtype="int64")
 
     def _transform_scores(self, X: pd.DataFrame) -> pd.DataFrame:
-        trace, first = self._said(X)
+        trace, first = self._trace_for(X)
         return pd.DataFrame({"scores": self._scores(trace)[first : first + len(X)]}, index=X.index)
 
     @abstractmethod
@@ -123,17 +129,17 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return [{}, {"far": 1e-2, "covariance": "diagonal"}]
 
 
-def named(X: pd.DataFrame) -> NamedRows:
+def labelled(X: pd.DataFrame) -> LabelledArray:
     """The values, with the names of the columns; what is infinite is as far out as can be."""
-    values = np.clip(X.to_numpy(np.float64), -LARGEST, LARGEST)
-    return NamedRows(np.ascontiguousarray(values), tuple(map(str, X.columns)))
+    values = np.clip(X.to_numpy(np.float64), -MAX_ABS_VALUE, MAX_ABS_VALUE)
+    return LabelledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
 
 
-def numbered(X: pd.DataFrame) -> bool:
+def has_range_index(X: pd.DataFrame) -> bool:
     """Whether rows are merely counted from 0, as those of an array are."""
     return isinstance(X.index, pd.RangeIndex) and X.index.step == 1 and X.index.start == 0
 
 
-def equal(a: Vector, b: Vector) -> Any:
+def rows_equal(a: Vector, b: Vector) -> Any:
     """Which rows are the same."""
     return ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.flags import with_group, with_settings
-from holdfast.cli.settings import ON_SPARK, SPARK
+from holdfast.cli.flags import option_group, options_command
+from holdfast.cli.settings import SPARK_COMMAND, SPARK_GROUP
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 APP_HELP = """Run past one machine, on Spark: score streams, move states.
@@ -59,11 +59,11 @@ codes: 0 ended or stopped, 1 Spark's job died while it ran, 2 something is wrong
 """
 
 Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]
-ENDS = "\n\nExit codes: 0 done, 2 something is wrong.\n"
+EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 something is wrong.\n"
 
 
 @app.command(help=SCORE_HELP)
-@with_settings(SPARK, "What to score.", "SOURCE")
+@options_command(SPARK_COMMAND, "What to score.", "SOURCE")
 def score(source: str, values: dict[str, Any]) -> None:
     """See SCORE_HELP."""
     from holdfast.cli.spark.score import run_score
@@ -82,8 +82,8 @@ Example:
 """
 
 
-@app.command(help=REBUCKET_HELP + ENDS)
-@with_group(ON_SPARK)
+@app.command(help=REBUCKET_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
 def rebucket(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
@@ -106,8 +106,8 @@ Examples:
 """
 
 
-@app.command(help=EXPORT_HELP + ENDS)
-@with_group(ON_SPARK)
+@app.command(help=EXPORT_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
 def export(
     checkpoint: Checkpoint,
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
@@ -131,8 +131,8 @@ Examples:
 """
 
 
-@app.command(help=STATUS_HELP + ENDS)
-@with_group(ON_SPARK)
+@app.command(help=STATUS_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
 def status(
     checkpoint: Checkpoint,
     values: dict[str, Any],

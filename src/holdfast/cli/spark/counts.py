@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FLAGS = ("dropped", "bad", "late")
+COUNTED_FLAGS = ("rejected", "invalid", "late")
 
 
 @dataclass
-class Counts:
+class RowCounts:
     """Of a batch, or of all."""
 
     rows: int = 0
@@ -23,28 +23,28 @@ class Counts:
     alarms: int = 0
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, found: Any) -> None:
+    def add(self, metrics: Any) -> None:
         """What Spark has observed; of no rows it knows no sum."""
-        told = found if isinstance(found, dict) else found.asDict()
-        for name in self.as_dict():
-            setattr(self, name, getattr(self, name) + int(told.get(name) or 0))
+        values = metrics if isinstance(metrics, dict) else metrics.asDict()
+        for name in self.to_dict():
+            setattr(self, name, getattr(self, name) + int(values.get(name) or 0))
 
-    def as_dict(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, int]:
         """The numbers."""
         return {name: value for name, value in asdict(self).items() if name != "began"}
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """In words."""
-        rest = ", ".join(f"{value:,} {name}" for name, value in self.as_dict().items() if name != "rows")
+        rest = ", ".join(f"{value:,} {name}" for name, value in self.to_dict().items() if name != "rows")
         return f"{self.rows:,} rows: {rest}"
 
 
-def observed(scored: DataFrame, prefix: str, name: Any) -> DataFrame:
+def observe_counts(scored: DataFrame, prefix: str, name: Any) -> DataFrame:
     """The same rows, which Spark counts on their way."""
     from pyspark.sql import functions as F
 
-    flags = [one for one in FLAGS if prefix + one in scored.columns]
-    sums = [F.sum(F.col(f"`{prefix}{one}`").cast("long")).alias(one) for one in flags]
+    flags = [flag for flag in COUNTED_FLAGS if prefix + flag in scored.columns]
+    sums = [F.sum(F.col(f"`{prefix}{flag}`").cast("long")).alias(flag) for flag in flags]
     alarms = F.sum(F.coalesce(F.size(F.col(f"`{prefix}alarms`")), F.lit(0)).cast("long")).alias("alarms")
     return scored.observe(name, F.count(F.lit(1)).alias("rows"), *sums, alarms)

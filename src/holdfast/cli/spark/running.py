@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.spark.counts import Counts, observed
-from holdfast.cli.spark.errors import while_it_runs
-from holdfast.cli.spark.sink import as_written, options_of
+from holdfast.cli.spark.counts import RowCounts, observe_counts
+from holdfast.cli.spark.errors import convert_job_errors
+from holdfast.cli.spark.sink import make_writer_options, prepare_for_format
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 log = logging.getLogger("holdfast.spark")
-LOOK_EVERY = 0.25  # seconds
+POLL_INTERVAL_S = 0.25  # seconds
 
 
-def follow(scored: DataFrame, values: Mapping[str, Any], stop: threading.Event) -> Counts:
+def run_query(scored: DataFrame, values: Mapping[str, Any], stop: threading.Event) -> RowCounts:
     """Runs a query to its end, and counts."""
-    counted = observed(scored, values["prefix"], "holdfast")
-    writer = as_written(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-    writer = _triggered(writer.options(**options_of(values["to"])), values)
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as room:  # for a socket: files cannot do without
-        query = writer.option("checkpointLocation", values["checkpoint"] or room).start(values["out"])
-        with while_it_runs(values["spark_log"]):
-            return _to_the_end(query, stop)
+    counted = observe_counts(scored, values["prefix"], "holdfast")
+    writer = prepare_for_format(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
+    writer = _set_trigger(writer.options(**make_writer_options(values["to"])), values)
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as temp_dir:  # for a socket: files cannot do without
+        query = writer.option("checkpointLocation", values["checkpoint"] or temp_dir).start(values["out"])
+        with convert_job_errors(values["spark_log"]):
+            return _await_query(query, stop)
 
 
 @contextmanager
-def cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
+def cancel_jobs_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
     """What Spark does inside is given up when somebody says stop, and ends with an error."""
     done = threading.Event()
 
-    def watch() -> None:
-        while not done.wait(LOOK_EVERY):
+    def poll() -> None:
+        while not done.wait(POLL_INTERVAL_S):
             if stop.is_set():  # again and again: one job may follow another
                 with suppress(Exception):
                     spark.sparkContext.cancelAllJobs()
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=poll, daemon=True)
     thread.start()
     try:
         yield
@@ -53,54 +53,56 @@ def cancelled_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
         thread.join()
 
 
-def _triggered(writer: DataStreamWriter, values: Mapping[str, Any]) -> DataStreamWriter:
+def _set_trigger(writer: DataStreamWriter, values: Mapping[str, Any]) -> DataStreamWriter:
     """With how often it looks for more."""
-    from holdfast.engines.spark.schema import duration
+    from holdfast.engines.spark.schema import parse_duration
 
     if values["once"]:
         return writer.trigger(availableNow=True)
     if values["every"] is None:
         return writer
-    milliseconds = max((duration("--every", values["every"], "us") or 0) // 1000, 1)
+    milliseconds = max((parse_duration("--every", values["every"], "us") or 0) // 1000, 1)
     return writer.trigger(processingTime=f"{milliseconds} milliseconds")
 
 
-def _to_the_end(query: StreamingQuery, stop: threading.Event) -> Counts:
+def _await_query(query: StreamingQuery, stop: threading.Event) -> RowCounts:
     """Tells of batches until the query ends, or somebody says stop."""
-    told = Told()
+    batches = BatchLogger()
     try:
-        while not query.awaitTermination(LOOK_EVERY):
-            told.look(query)
+        while not query.awaitTermination(POLL_INTERVAL_S):
+            batches.log_new_batches(query)
             if stop.is_set():
                 break
     finally:
         if query.isActive:
             query.stop()
-        told.look(query)
-    return told.all
+        batches.log_new_batches(query)
+    return batches.total
 
 
-class Told:
+class BatchLogger:
     """The batches that have been told of, and what they come to."""
 
     def __init__(self) -> None:
-        self.all = Counts()
-        self._last = -1
+        self.total = RowCounts()
+        self._last_batch_id = -1
 
-    def look(self, query: StreamingQuery) -> None:
+    def log_new_batches(self, query: StreamingQuery) -> None:
         """Tells of the batches that have been finished since."""
         newest = query.lastProgress
-        if newest is None or newest.batchId <= self._last:
+        if newest is None or newest.batchId <= self._last_batch_id:
             return
-        for one in query.recentProgress:
-            found = one.observedMetrics.get("holdfast")
-            if one.batchId <= self._last or not one.numInputRows or found is None:  # what is idle reports as well
+        for progress in query.recentProgress:
+            metrics = progress.observedMetrics.get("holdfast")
+            if (
+                progress.batchId <= self._last_batch_id or not progress.numInputRows or metrics is None
+            ):  # what is idle reports as well
                 continue
-            self._last = one.batchId
-            batch = Counts()
-            batch.add(found)
-            self.all.add(found)
-            rate = one.processedRowsPerSecond
-            fields = {"batch": one.batchId, "rows_per_second": round(rate, 1), **batch.as_dict()}
-            told = batch.told.replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
-            log.info("batch %d: %s", one.batchId, told, extra={"fields": fields})
+            self._last_batch_id = progress.batchId
+            batch = RowCounts()
+            batch.add(metrics)
+            self.total.add(metrics)
+            rate = progress.processedRowsPerSecond
+            fields = {"batch": progress.batchId, "rows_per_second": round(rate, 1), **batch.to_dict()}
+            message = batch.summary.replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
+            log.info("batch %d: %s", progress.batchId, message, extra={"fields": fields})

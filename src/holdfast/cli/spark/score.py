@@ -10,132 +10,136 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from holdfast.cli.arrangement import learner_of
-from holdfast.cli.logs import set_up_logs
+from holdfast.cli.arrangement import make_learner
+from holdfast.cli.logs import configure_logging
 from holdfast.cli.signals import stop_on_signals
-from holdfast.cli.spark.addresses import local_path, whole
-from holdfast.cli.spark.counts import Counts
-from holdfast.cli.spark.errors import told_plainly
-from holdfast.cli.spark.opening import pairs, session_for, settings_of_spark
-from holdfast.cli.spark.reading import frame_of, require_source
-from holdfast.cli.spark.running import cancelled_on, follow
-from holdfast.cli.spark.sink import refuse_foreign_output, table_written
-from holdfast.cli.spark.source import Place, place_of
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.cli.spark.addresses import to_absolute_uri, to_local_path
+from holdfast.cli.spark.counts import RowCounts
+from holdfast.cli.spark.errors import friendly_spark_errors
+from holdfast.cli.spark.opening import make_spark_conf, parse_pairs, session_for
+from holdfast.cli.spark.reading import check_source_available, read_frame
+from holdfast.cli.spark.running import cancel_jobs_on, run_query
+from holdfast.cli.spark.sink import check_output_owner, write_table
+from holdfast.cli.spark.source import SparkSource, parse_source
+from holdfast.errors import InvalidInputError, InvalidTypeError
 from holdfast.learners import SRA
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger("holdfast.spark")
-INTERRUPTED = 130  # as shells have it
+EXIT_INTERRUPTED = 130  # as shells have it
 
 
-def run_score(source: str, values: dict[str, Any]) -> None:
+def run_score(source_name: str, values: dict[str, Any]) -> None:
     """Scores until the source ends, or somebody says stop."""
-    from holdfast.engines.spark.session import require_spark
+    from holdfast.engines.spark.session import check_spark_installed
 
-    set_up_logs(values["log_format"])
+    configure_logging(values["log_format"])
     check_settings(values)
-    learner = learner_of(values)
-    place = place_of(source, values, pairs("--option", values["option"]))
-    check_folders(place, values)
-    values |= {name: whole(values[name]) for name in ("out", "checkpoint") if values[name]}
-    settings_of_spark(values)  # what is wrong with them is told before Spark is begun
-    require_spark()
+    learner = make_learner(values)
+    source = parse_source(source_name, values, parse_pairs("--option", values["option"]))
+    check_folders(source, values)
+    values |= {name: to_absolute_uri(values[name]) for name in ("out", "checkpoint") if values[name]}
+    make_spark_conf(values)  # what is wrong with them is told before Spark is begun
+    check_spark_installed()
     stop = threading.Event()
     stop_on_signals(stop)
     log.info("starting Spark at %s", values["master"])
-    with told_plainly(), session_for(values) as spark:
+    with friendly_spark_errors(), session_for(values) as spark:
         stop_on_signals(stop)  # Spark has put its own in their place
         if values["batch"]:
-            counts = _all_or_nothing(spark, place, values, learner, stop)
+            counts = _score_table(spark, source, values, learner, stop)
         else:
-            counts = _scored(spark, place, values, learner, stop)
+            counts = _score(spark, source, values, learner, stop)
     stopped = stop.is_set() and not values["batch"]
-    log.info("%s after %s", "stopped" if stopped else "ended", counts.told, extra={"fields": counts.as_dict()})
+    log.info("%s after %s", "stopped" if stopped else "ended", counts.summary, extra={"fields": counts.to_dict()})
 
 
-def _all_or_nothing(
-    spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
-) -> Counts:
+def _score_table(
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+) -> RowCounts:
     """A table; whoever says stop gets none."""
     try:
-        with cancelled_on(stop, spark):
-            return _scored(spark, place, values, learner, stop)
+        with cancel_jobs_on(stop, spark):
+            return _score(spark, source, values, learner, stop)
     except Exception:
         if not stop.is_set():
             raise
-    path = local_path(values["out"])
+    path = to_local_path(values["out"])
     if path is not None and os.path.isdir(path) and not os.listdir(path):
         os.rmdir(path)  # which would be in the way of the next attempt
     log.info("interrupted: there is no table at %s", values["out"])
-    raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def check_settings(values: dict[str, Any]) -> None:
     """Refuses settings that do not go together; names that mean nothing become None."""
     if values["key"] in (None, "none"):
-        raise BadInputError("--key is missing: the column that names the stream of each row")
+        raise InvalidInputError("--key is missing: the column that names the stream of each row")
     values["time"] = None if values["time"] == "none" else values["time"]
     if not values["out"]:
-        raise BadInputError("--out is missing: the folder for the scored rows")
-    ways = [f"--{name}" for name in ("once", "every", "batch") if values[name]]
-    if len(ways) > 1:
-        raise BadInputError(f"{' and '.join(ways)} do not go together")
+        raise InvalidInputError("--out is missing: the folder for the scored rows")
+    modes = [f"--{name}" for name in ("once", "every", "batch") if values[name]]
+    if len(modes) > 1:
+        raise InvalidInputError(f"{' and '.join(modes)} do not go together")
     if values["batch"]:
         for name in ("checkpoint", "buckets", "watermark", "initial", "files_per_batch"):
             if values[name] is not None:
-                raise BadInputError(f"--{name.replace('_', '-')} is for a stream: it does not go with --batch")
+                raise InvalidInputError(f"--{name.replace('_', '-')} is for a stream: it does not go with --batch")
     if values["every"] is not None:
-        from holdfast.engines.spark.schema import duration
+        from holdfast.engines.spark.schema import parse_duration
 
-        duration("--every", values["every"], "us")
+        parse_duration("--every", values["every"], "us")
     if values["initial"] is not None and not values["initial"].is_file():
-        raise BadInputError(f"--initial: there is no file {values['initial']}")
+        raise InvalidInputError(f"--initial: there is no file {values['initial']}")
 
 
-def check_folders(place: Place, values: Mapping[str, Any]) -> None:
+def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
     """Refuses folders that would get into each other's way."""
-    if not values["checkpoint"] and not values["batch"] and place.form != "socket":
-        raise BadInputError("--checkpoint is missing: the folder that it goes on from, after a crash or a restart")
+    if not values["checkpoint"] and not values["batch"] and source.format_name != "socket":
+        raise InvalidInputError("--checkpoint is missing: the folder that it goes on from, after a crash or a restart")
     folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
-    local = {name: os.path.realpath(path) for name, one in folders.items() if (path := local_path(one)) is not None}
-    address = local_path(place.address) if place.is_files else None
-    read = None if address is None else os.path.realpath(address)
+    local = {
+        name: os.path.realpath(path) for name, folder in folders.items() if (path := to_local_path(folder)) is not None
+    }
+    address = to_local_path(source.location) if source.is_files else None
+    source_path = None if address is None else os.path.realpath(address)
     for name, path in local.items():
-        if read is not None and (path == read or path.startswith(read + os.sep)):
-            raise BadInputError(f"{name}: {folders[name]} is in the folder that is read: give another one")
+        if source_path is not None and (path == source_path or path.startswith(source_path + os.sep)):
+            raise InvalidInputError(f"{name}: {folders[name]} is in the folder that is read: give another one")
         if os.path.isfile(path):
-            raise BadInputError(f"{name}: {folders[name]} is a file: expected a folder")
+            raise InvalidInputError(f"{name}: {folders[name]} is a file: expected a folder")
     if len(local) == 2 and len(set(local.values())) == 1:
-        raise BadInputError("--out and --checkpoint are the same folder: give each one of its own")
+        raise InvalidInputError("--out and --checkpoint are the same folder: give each one of its own")
     if values["batch"] and "--out" in local and os.path.isdir(local["--out"]) and os.listdir(local["--out"]):
-        raise BadInputError(f"--out: {values['out']} is there already, and is not empty: give another one")
+        raise InvalidInputError(f"--out: {values['out']} is there already, and is not empty: give another one")
 
 
-def _scored(
-    spark: SparkSession, place: Place, values: Mapping[str, Any], learner: SRA, stop: threading.Event
-) -> Counts:
+def _score(
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+) -> RowCounts:
     """Does it, and counts."""
     key, time = values["key"], values["time"]
     if values["to"] == "delta":
-        require_source(spark, "delta")
-    frame = frame_of(spark, place, values, (key, time))
+        check_source_available(spark, "delta")
+    frame = read_frame(spark, source, values, (key, time))
     if values["checkpoint"]:
-        refuse_foreign_output(spark, values["checkpoint"], values["out"])
-    scored = _with_answers(frame, values, learner, guessed=place.form in ("csv", "json") and not values["schema"])
-    for word, meaning in understood(place, frame, values, learner):
+        check_output_owner(spark, values["checkpoint"], values["out"])
+    scored = _score_frame(
+        frame, values, learner, is_inferred=source.format_name in ("csv", "json") and not values["schema"]
+    )
+    for word, meaning in describe_job(source, frame, values, learner):
         log.info("%s: %s", word, meaning)
-    return table_written(scored, values) if values["batch"] else follow(scored, values, stop)
+    return write_table(scored, values) if values["batch"] else run_query(scored, values, stop)
 
 
-def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, guessed: bool) -> DataFrame:
+def _score_frame(frame: DataFrame, values: Mapping[str, Any], learner: SRA, is_inferred: bool) -> DataFrame:
     """The frame with what each row comes to. guessed: whether the types of columns were found out from texts."""
     from holdfast.engines.spark.scoring import score
 
-    more = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
-    idle = values["idle"]
+    options = {name: values[name] for name in ("buckets", "watermark", "checkpoint", "initial") if not values["batch"]}
+    idle_timeout = values["idle"]
     try:
         return score(
             frame,
@@ -143,25 +147,31 @@ def _with_answers(frame: DataFrame, values: Mapping[str, Any], learner: SRA, gue
             values["columns"] or None,
             values["time"],
             learner,
-            idle=int(idle) if idle is not None and idle.isdigit() else idle,  # a whole number, where times are
+            idle=int(idle_timeout)
+            if idle_timeout is not None and idle_timeout.isdigit()
+            else idle_timeout,  # a whole number, where times are
             prefix=values["prefix"],
-            **more,
+            **options,
         )
-    except WrongTypeError as error:
-        if not guessed:
+    except InvalidTypeError as error:
+        if not is_inferred:
             raise
         hint = "if the files were misread, --schema or --option (nanValue=…, timestampFormat=…) says how to read them"
-        raise WrongTypeError(f"{error}; {hint}") from None
+        raise InvalidTypeError(f"{error}; {hint}") from None
 
 
-def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learner: SRA) -> list[tuple[str, str]]:
+def describe_job(
+    source: SparkSource, frame: DataFrame, values: Mapping[str, Any], learner: SRA
+) -> list[tuple[str, str]]:
     """What was understood, in pairs of words."""
-    from holdfast.engines.spark.schema import values_in
+    from holdfast.engines.spark.schema import resolve_value_columns
 
     types, key, time = dict(frame.dtypes), values["key"], values["time"]
-    columns = ", ".join(f"{one} ({types[one]})" for one in values_in(types, values["columns"] or None, [key, time]))
-    pairs_ = [
-        ("source", place.told),
+    columns = ", ".join(
+        f"{name} ({types[name]})" for name in resolve_value_columns(types, values["columns"] or None, [key, time])
+    )
+    entries = [
+        ("source", source.description),
         ("learning from", columns),
         ("key", f"{key} ({types[key]}): one stream for each"),
         ("time", "none: rows are taken as they come" if time is None else f"{time} ({types[time]})"),
@@ -169,14 +179,14 @@ def understood(place: Place, frame: DataFrame, values: Mapping[str, Any], learne
         ("goes to", f"{values['out']}, {values['to']}"),
     ]
     if values["checkpoint"]:
-        pairs_.append(("checkpoint", f"{values['checkpoint']}, {n_buckets(frame, values['checkpoint'])} buckets"))
-    return pairs_
+        entries.append(("checkpoint", f"{values['checkpoint']}, {read_n_buckets(frame, values['checkpoint'])} buckets"))
+    return entries
 
 
-def n_buckets(frame: DataFrame, checkpoint: str) -> int | str:
+def read_n_buckets(frame: DataFrame, checkpoint: str) -> int | str:
     """As the checkpoint has them, which has been begun by now."""
-    from holdfast.engines.spark.folder import Folder
-    from holdfast.engines.spark.generations import latest
+    from holdfast.engines.spark.folder import RemoteDirectory
+    from holdfast.engines.spark.generations import read_spec
 
-    plan = latest(Folder(frame.sparkSession, checkpoint))
-    return "?" if plan is None else plan.n_buckets
+    spec = read_spec(RemoteDirectory(frame.sparkSession, checkpoint))
+    return "?" if spec is None else spec.n_buckets

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, scheme_of
-from holdfast.errors import BadInputError
+from holdfast.cli.spark.addresses import get_scheme, may_be_remote, to_local_path
+from holdfast.errors import InvalidInputError
 
-ENDINGS = {
+FORMAT_BY_SUFFIX = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "json"),
 }
-PACKED = (".gz", ".bz2", ".zst", ".lz4", ".deflate", ".snappy")
-NO_SCHEMA = "say what columns there are, such as --schema 'sensor string, ts timestamp, flow double'"
-USUAL = {
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".zst", ".lz4", ".deflate", ".snappy")
+SCHEMA_HINT = "say what columns there are, such as --schema 'sensor string, ts timestamp, flow double'"
+DEFAULT_OPTIONS = {
     "csv": {"header": "true", "enforceSchema": "false", "escape": '"'},
     "json": {"inferTimestamp": "true"},
     "kafka": {"startingOffsets": "earliest"},
@@ -28,97 +28,110 @@ USUAL = {
 
 
 @dataclass(frozen=True)
-class Place:
+class SparkSource:
     """A source by its name. form: as Spark calls it. address: a path, host:port, or host:port and a topic."""
 
-    form: str
-    address: str
+    format_name: str
+    location: str
     options: Mapping[str, str] = field(default_factory=dict)
     is_files: bool = True
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """In words."""
-        return f"{self.address}, {self.form}" if self.is_files else f"{self.form}://{self.address}"
+        return f"{self.location}, {self.format_name}" if self.is_files else f"{self.format_name}://{self.location}"
 
 
-def place_of(source: str, values: Mapping[str, Any], options: Mapping[str, str]) -> Place:
+def parse_source(source_name: str, values: Mapping[str, Any], options: Mapping[str, str]) -> SparkSource:
     """The source of this name, with its options; what is wrong with it is told before Spark is begun."""
-    scheme = scheme_of(source)
+    scheme = get_scheme(source_name)
     if scheme in ("kafka", "socket"):
-        place = _kafka(source) if scheme == "kafka" else _socket(source)
+        source = _parse_kafka(source_name) if scheme == "kafka" else _parse_socket(source_name)
         if not values["schema"]:
-            raise BadInputError(f"{scheme}:// carries JSON, of which Spark wants to know the columns: {NO_SCHEMA}")
+            raise InvalidInputError(
+                f"{scheme}:// carries JSON, of which Spark wants to know the columns: {SCHEMA_HINT}"
+            )
         for name in ("files_per_batch", "input_format"):
             if values[name] is not None:
-                raise BadInputError(f"--{name.replace('_', '-')} is for files")
+                raise InvalidInputError(f"--{name.replace('_', '-')} is for files")
         if scheme == "socket" and (values["batch"] or values["once"]):
-            raise BadInputError("a socket has no end: --once and --batch are for files and Kafka")
+            raise InvalidInputError("a socket has no end: --once and --batch are for files and Kafka")
         if scheme == "socket" and values["checkpoint"]:
-            raise BadInputError("a socket cannot be read again: there is nothing that a --checkpoint could go on from")
+            raise InvalidInputError(
+                "a socket cannot be read again: there is nothing that a --checkpoint could go on from"
+            )
     else:
-        place = _files(source, values)
-    return replace(place, options={**USUAL.get(place.form, {}), **place.options, **options})
+        source = _parse_files(source_name, values)
+    return replace(source, options={**DEFAULT_OPTIONS.get(source.format_name, {}), **source.options, **options})
 
 
-def _kafka(source: str) -> Place:
-    parts = urlsplit(source)
+def _parse_kafka(source_name: str) -> SparkSource:
+    parts = urlsplit(source_name)
     topic = parts.path.strip("/")
     if not parts.netloc or not topic or "@" in parts.netloc:
-        raise BadInputError("expected kafka://host:9092/topic; names and passwords go into --option kafka.…=…")
-    hosts = ",".join(one if ":" in one else f"{one}:9092" for one in parts.netloc.split(","))
-    return Place("kafka", f"{hosts}/{topic}", {"kafka.bootstrap.servers": hosts, "subscribe": topic}, is_files=False)
+        raise InvalidInputError("expected kafka://host:9092/topic; names and passwords go into --option kafka.…=…")
+    hosts = ",".join(host if ":" in host else f"{host}:9092" for host in parts.netloc.split(","))
+    return SparkSource(
+        "kafka", f"{hosts}/{topic}", {"kafka.bootstrap.servers": hosts, "subscribe": topic}, is_files=False
+    )
 
 
-def _socket(source: str) -> Place:
-    parts = urlsplit(source)
+def _parse_socket(source_name: str) -> SparkSource:
+    parts = urlsplit(source_name)
     try:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
     if not host or not port:
-        raise BadInputError(f"expected socket://host:port, got {source}")
-    return Place("socket", f"{host}:{port}", {"host": host, "port": str(port)}, is_files=False)
+        raise InvalidInputError(f"expected socket://host:port, got {source_name}")
+    return SparkSource("socket", f"{host}:{port}", {"host": host, "port": str(port)}, is_files=False)
 
 
-def _files(source: str, values: Mapping[str, Any]) -> Place:
-    form, options = values["input_format"], {}
-    path = local_path(source)
-    if path is None or (not glob.glob(path) and may_be_elsewhere(source, values)):
-        form = form or _form_of(source)
-        if form is None:
-            raise BadInputError(f"{source}: say of which format its files are, with --input-format")
-        return Place(form, source)
+def _parse_files(source_name: str, values: Mapping[str, Any]) -> SparkSource:
+    format_name, options = values["input_format"], {}
+    path = to_local_path(source_name)
+    if path is None or (not glob.glob(path) and may_be_remote(source_name, values)):
+        format_name = format_name or _infer_format(source_name)
+        if format_name is None:
+            raise InvalidInputError(f"{source_name}: say of which format its files are, with --input-format")
+        return SparkSource(format_name, source_name)
     if not glob.has_magic(path) and not os.path.exists(path):
-        raise BadInputError(f"there is no folder {path}")
-    found = files_in(path)
-    if not found and not values["schema"]:
-        raise BadInputError(f"there are no files in {path} to learn the columns from: {NO_SCHEMA}")
-    forms = sorted({one for file in found if (one := _form_of(file))} or {one for one in [_form_of(path)] if one})
-    if form is None and len(forms) != 1:
-        what = f"holds {' and '.join(forms)}" if forms else "does not tell by names of which format its files are"
-        raise BadInputError(f"{path} {what}: say which with --input-format")
-    form = form or forms[0]
-    if form == "csv" and found and all(".tsv" in Path(file).suffixes for file in found):
+        raise InvalidInputError(f"there is no folder {path}")
+    files = list_files(path)
+    if not files and not values["schema"]:
+        raise InvalidInputError(f"there are no files in {path} to learn the columns from: {SCHEMA_HINT}")
+    format_names = sorted(
+        {candidate for file in files if (candidate := _infer_format(file))}
+        or {candidate for candidate in [_infer_format(path)] if candidate}
+    )
+    if format_name is None and len(format_names) != 1:
+        problem = (
+            f"holds {' and '.join(format_names)}"
+            if format_names
+            else "does not tell by names of which format its files are"
+        )
+        raise InvalidInputError(f"{path} {problem}: say which with --input-format")
+    format_name = format_name or format_names[0]
+    if format_name == "csv" and files and all(".tsv" in Path(file).suffixes for file in files):
         options["sep"] = "\t"
-    return Place(form, source, options)
+    return SparkSource(format_name, source_name, options)
 
 
-def files_in(path: str) -> list[str]:
+def list_files(path: str) -> list[str]:
     """The files of a folder, of its folders of the form name=value, or of a pattern: those that Spark would read."""
-    found: list[str] = []
-    for one in sorted(glob.glob(path)):
-        if os.path.isdir(one):
-            for name in sorted(os.listdir(one)):
-                inside = os.path.join(one, name)
+    files: list[str] = []
+    for entry in sorted(glob.glob(path)):
+        if os.path.isdir(entry):
+            for name in sorted(os.listdir(entry)):
+                child = os.path.join(entry, name)
                 if not name.startswith(("_", ".")):
-                    found += files_in(glob.escape(inside)) if "=" in name or not os.path.isdir(inside) else []
+                    files += list_files(glob.escape(child)) if "=" in name or not os.path.isdir(child) else []
         else:
-            found.append(one)
-    return found
+            files.append(entry)
+    return files
 
 
-def _form_of(name: str) -> str | None:
+def _infer_format(name: str) -> str | None:
     """The format that the name of a file tells."""
-    stem, ending = os.path.splitext(name.lower())
-    return ENDINGS.get(os.path.splitext(stem)[1] if ending in PACKED else ending)
+    stem, suffix = os.path.splitext(name.lower())
+    return FORMAT_BY_SUFFIX.get(os.path.splitext(stem)[1] if suffix in COMPRESSION_SUFFIXES else suffix)

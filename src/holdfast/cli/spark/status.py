@@ -8,132 +8,134 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.spark.addresses import local_path, may_be_elsewhere, whole
-from holdfast.cli.spark.errors import told_plainly
+from holdfast.cli.spark.addresses import may_be_remote, to_absolute_uri, to_local_path
+from holdfast.cli.spark.errors import friendly_spark_errors
 from holdfast.cli.spark.opening import session_for
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from holdfast.engines.spark.folder import Readable
-    from holdfast.engines.spark.plan import Plan
+    from holdfast.engines.spark.folder import ReadableDirectory
+    from holdfast.engines.spark.plan import JobSpec
 
 
-def run_status(checkpoint: str, form: str, values: Mapping[str, Any]) -> None:
+def run_status(checkpoint: str, format_name: str, values: Mapping[str, Any]) -> None:
     """Prints it."""
-    if form not in ("text", "json"):
-        raise BadInputError(f"--format: expected one of text, json, got {form!r}")
-    plan = plan_here(checkpoint, values)
-    if plan is None:
-        with told_plainly(), session_for(values) as spark:
-            from holdfast.engines.spark.folder import Folder
+    if format_name not in ("text", "json"):
+        raise InvalidInputError(f"--format: expected one of text, json, got {format_name!r}")
+    spec = read_local_spec(checkpoint, values)
+    if spec is None:
+        with friendly_spark_errors(), session_for(values) as spark:
+            from holdfast.engines.spark.folder import RemoteDirectory
 
-            folder = Folder(spark, whole(checkpoint))
-            told = _told(folder, plan_of(folder, checkpoint))
+            directory = RemoteDirectory(spark, to_absolute_uri(checkpoint))
+            status = _read_status(directory, read_spec(directory, checkpoint))
     else:
-        from holdfast.engines.spark.folder import LocalFolder
+        from holdfast.engines.spark.folder import LocalDirectory
 
-        told = _told(LocalFolder(local_path(checkpoint) or ""), plan)
-    if form == "json":
-        sys.stdout.write(json.dumps(told) + "\n")
+        status = _read_status(LocalDirectory(to_local_path(checkpoint) or ""), spec)
+    if format_name == "json":
+        sys.stdout.write(json.dumps(status) + "\n")
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     grid = Table.grid(padding=(0, 2))
-    for word, meaning in pairs_of(told):
+    for word, meaning in format_status(status):
         grid.add_row(Text(word, style="dim"), Text(meaning))
     Console().print(grid)
 
 
-def plan_here(checkpoint: str, values: Mapping[str, Any]) -> Plan | None:
+def read_local_spec(checkpoint: str, values: Mapping[str, Any]) -> JobSpec | None:
     """What a checkpoint was begun with, as far as this machine tells; None where it may be elsewhere, for Spark to say.
 
     values: the settings of Spark.
     """
-    from holdfast.engines.spark.folder import LocalFolder
-    from holdfast.engines.spark.generations import OWN
+    from holdfast.engines.spark.folder import LocalDirectory
+    from holdfast.engines.spark.generations import METADATA_DIR
 
-    path = local_path(checkpoint)
-    if path is None or (may_be_elsewhere(checkpoint, values) and not LocalFolder(path).names(OWN)):
+    path = to_local_path(checkpoint)
+    if path is None or (may_be_remote(checkpoint, values) and not LocalDirectory(path).list_names(METADATA_DIR)):
         return None
-    return plan_of(LocalFolder(path), checkpoint)
+    return read_spec(LocalDirectory(path), checkpoint)
 
 
-def plan_of(folder: Readable, checkpoint: str) -> Plan:
+def read_spec(directory: ReadableDirectory, checkpoint: str) -> JobSpec:
     """What a checkpoint was begun with."""
-    from holdfast.engines.spark.generations import latest
+    from holdfast.engines.spark.generations import read_spec
 
-    plan = latest(folder)
-    if plan is None:
-        raise BadInputError(f"{checkpoint} is no checkpoint of `holdfast spark score`: nothing of holdfast is in it")
-    return plan
+    spec = read_spec(directory)
+    if spec is None:
+        raise InvalidInputError(
+            f"{checkpoint} is no checkpoint of `holdfast spark score`: nothing of holdfast is in it"
+        )
+    return spec
 
 
-def _told(folder: Readable, plan: Plan) -> dict[str, Any]:
+def _read_status(directory: ReadableDirectory, spec: JobSpec) -> dict[str, Any]:
     """What there is to say."""
-    batches = [int(name) for name in folder.names("commits") if name.isdigit()]
-    begun = [int(name) for name in folder.names("offsets") if name.isdigit()]
-    about = _metadata(folder, max(begun)) if begun else {}
+    committed_batches = [int(name) for name in directory.list_names("commits") if name.isdigit()]
+    started_batches = [int(name) for name in directory.list_names("offsets") if name.isdigit()]
+    metadata = _read_batch_metadata(directory, max(started_batches)) if started_batches else {}
     return {
-        "key": plan.key,
-        "values": list(plan.values),
-        "time": plan.time,
-        "watermark": plan.watermark,
-        "idle": plan.idle,
-        "buckets": plan.n_buckets,
-        "generation": plan.generation,
-        "model": repr(plan.learner()),
-        "last_batch": max(batches, default=None),
-        "unfinished": bool(begun) and max(begun) > max(batches, default=-1),
-        "last_begun": about.get("batchTimestampMs"),
-        "event_time": about.get("batchWatermarkMs") or None,
+        "key": spec.key,
+        "values": list(spec.values),
+        "time": spec.time,
+        "watermark": spec.watermark,
+        "idle": spec.idle,
+        "buckets": spec.n_buckets,
+        "generation": spec.generation,
+        "model": repr(spec.make_learner()),
+        "last_batch": max(committed_batches, default=None),
+        "unfinished": bool(started_batches) and max(started_batches) > max(committed_batches, default=-1),
+        "last_begun": metadata.get("batchTimestampMs"),
+        "event_time": metadata.get("batchWatermarkMs") or None,
     }
 
 
-def _metadata(folder: Readable, batch: int) -> dict[str, Any]:
+def _read_batch_metadata(directory: ReadableDirectory, batch: int) -> dict[str, Any]:
     """What Spark notes of a batch when it begins: the second line of a file of its own."""
-    lines = folder.read(f"offsets/{batch}").splitlines()
+    lines = directory.read_text(f"offsets/{batch}").splitlines()
     try:
-        found = json.loads(lines[1])
+        metadata = json.loads(lines[1])
     except (IndexError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
-def pairs_of(told: dict[str, Any]) -> list[tuple[str, str]]:
+def format_status(status: dict[str, Any]) -> list[tuple[str, str]]:
     """In words."""
-    from holdfast.cli.status import ago
+    from holdfast.cli.status import format_age
 
-    batch = "none yet" if told["last_batch"] is None else f"number {told['last_batch']:,}"
-    if told["unfinished"]:
+    batch = "none yet" if status["last_batch"] is None else f"number {status['last_batch']:,}"
+    if status["unfinished"]:
         batch += "; one more was begun, which is done again when it goes on"
     pairs = [
-        ("key", told["key"]),
-        ("learns from", ", ".join(told["values"])),
-        ("time", told["time"] or "none"),
-        ("model", told["model"]),
-        ("buckets", f"{told['buckets']:,}, generation {told['generation']}"),
+        ("key", status["key"]),
+        ("learns from", ", ".join(status["values"])),
+        ("time", status["time"] or "none"),
+        ("model", status["model"]),
+        ("buckets", f"{status['buckets']:,}, generation {status['generation']}"),
         ("last batch", batch),
     ]
-    if told["last_begun"] is not None:
-        pairs.append(("begun", ago(max(time.time() - told["last_begun"] / 1000, 0.0))))
-    if told["watermark"] is not None:
-        seen = "" if told["event_time"] is None else f", now at {_moment(told['event_time'])}"
-        pairs.append(("watermark", f"{_written(told['watermark'])}{seen}"))
-    if told["idle"] is not None:
-        timed = in_units(told["idle"]) if told["watermark"] else f"{told['idle']:,}"
+    if status["last_begun"] is not None:
+        pairs.append(("begun", format_age(max(time.time() - status["last_begun"] / 1000, 0.0))))
+    if status["watermark"] is not None:
+        seen = "" if status["event_time"] is None else f", now at {_format_time(status['event_time'])}"
+        pairs.append(("watermark", f"{_format_watermark(status['watermark'])}{seen}"))
+    if status["idle"] is not None:
+        timed = format_duration(status["idle"]) if status["watermark"] else f"{status['idle']:,}"
         pairs.append(("forgets after", timed))
     return pairs
 
 
-def _written(watermark: str) -> str:
-    from holdfast.engines.spark.schema import duration
+def _format_watermark(watermark: str) -> str:
+    from holdfast.engines.spark.schema import parse_duration
 
-    return in_units(duration("watermark", watermark, "us", least=0) or 0)
+    return format_duration(parse_duration("watermark", watermark, "us", minimum=0) or 0)
 
 
-def in_units(microseconds: int) -> str:
+def format_duration(microseconds: int) -> str:
     """A duration as people write it, and all of it.
 
     >>> in_units(600_000_000), in_units(86_401_500_000), in_units(0)
@@ -147,5 +149,5 @@ def in_units(microseconds: int) -> str:
     return " ".join(parts) or "0 s"
 
 
-def _moment(milliseconds: int) -> str:
+def _format_time(milliseconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))

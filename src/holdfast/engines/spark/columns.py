@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 
 from holdfast.alarms.alarm import Alarm
-from holdfast.engines.spark.clock import NEVER
+from holdfast.engines.spark.clock import NO_TIME
 from holdfast.fleet.found import Integers
-from holdfast.fleet.frames import PLAIN, WATCHED
-from holdfast.fleet.keys import Numbers, Texts
+from holdfast.fleet.frames import AUTO_RESULT_COLUMNS, RESULT_COLUMNS
+from holdfast.fleet.keys import IntKeys, StrKeys
 from holdfast.fleet.reading import read_keys
 from holdfast.scheme.state import Vector
 
-LATE, ALARMS = "late", "alarms"
-DAY = 86_400_000_000  # microseconds
+LATE_COLUMN, ALARMS_COLUMN = "late", "alarms"
+MICROSECONDS_PER_DAY = 86_400_000_000  # microseconds
 ALARM_FIELDS = ("kind", "row", "onset", "size", "direction", "variables", "p_value", "message")
 
 
-def answer_names(on_autopilot: bool, timed: bool) -> tuple[str, ...]:
+def output_columns(is_auto: bool, has_time: bool) -> tuple[str, ...]:
     """The columns that are added to the input, before their prefix."""
-    return (*(WATCHED if on_autopilot else PLAIN), *((LATE,) if timed else ()), ALARMS)
+    return (*(AUTO_RESULT_COLUMNS if is_auto else RESULT_COLUMNS), *((LATE_COLUMN,) if has_time else ()), ALARMS_COLUMN)
 
 
-def keys_of(column: Any) -> Numbers | Texts:
+def read_key_column(column: Any) -> IntKeys | StrKeys:
     """The keys in a column; to Spark any bytes may be a text, and one that is none is missing."""
     import pyarrow
 
     try:
         return read_keys(column)
     except UnicodeDecodeError:
-        kind, texts = column.type, column.cast(pyarrow.large_binary()).to_pylist()
-        return read_keys(pyarrow.chunked_array([[one if _is_text(one) else None for one in texts]]).cast(kind))
+        kind, strings = column.type, column.cast(pyarrow.large_binary()).to_pylist()
+        return read_keys(pyarrow.chunked_array([[key if _is_text(key) else None for key in strings]]).cast(kind))
 
 
 def _is_text(data: bytes | None) -> bool:
@@ -43,7 +43,7 @@ def _is_text(data: bytes | None) -> bool:
         return False
 
 
-def values_of(table: Any, names: Sequence[str]) -> Vector:
+def read_value_columns(table: Any, names: Sequence[str]) -> Vector:
     """The numbers in some columns, (n, columns); what is null is NaN."""
     import pyarrow
 
@@ -51,51 +51,51 @@ def values_of(table: Any, names: Sequence[str]) -> Vector:
     return np.ascontiguousarray(np.column_stack(columns), np.float64)
 
 
-def times_of(column: Any) -> Integers:
+def read_time_column(column: Any) -> Integers:
     """Times as whole numbers, those of dates and timestamps in microseconds; NEVER where there is none."""
     import pyarrow
 
     types = pyarrow.types
     if types.is_timestamp(column.type):
         column = column.cast(pyarrow.timestamp("us", column.type.tz)).cast(pyarrow.int64())
-    factor = DAY if types.is_date32(column.type) else 1
+    factor = MICROSECONDS_PER_DAY if types.is_date32(column.type) else 1
     if factor > 1:
         column = column.cast(pyarrow.int32())
-    times: Integers = column.cast(pyarrow.int64()).fill_null(NEVER).to_numpy().astype(np.int64, copy=False)
-    return np.where(times == NEVER, NEVER, times * factor) if factor > 1 else times
+    times: Integers = column.cast(pyarrow.int64()).fill_null(NO_TIME).to_numpy().astype(np.int64, copy=False)
+    return np.where(times == NO_TIME, NO_TIME, times * factor) if factor > 1 else times
 
 
 def alarm_type() -> Any:
     """What the column of alarms holds: a list for a row that raised some, null for the others."""
     import pyarrow
 
-    text, number, whole = pyarrow.string(), pyarrow.float64(), pyarrow.int64()
-    kinds = (text, whole, whole, number, text, pyarrow.list_(text), number, text)
+    text, number, integer = pyarrow.string(), pyarrow.float64(), pyarrow.int64()
+    kinds = (text, integer, integer, number, text, pyarrow.list_(text), number, text)
     return pyarrow.list_(pyarrow.struct(list(zip(ALARM_FIELDS, kinds, strict=True))))
 
 
-def alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> Any:
+def make_alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> Any:
     """The column of alarms: rows[i] raised alarms[i]."""
     import pyarrow
 
     order = np.argsort(np.array(rows, np.int64), kind="stable").tolist()
-    told = [_told(alarms[i]) for i in order]
+    records = [_alarm_to_dict(alarms[i]) for i in order]
     counts = np.bincount(np.array(rows, np.int64), minlength=n)
-    edges = np.append(0, np.cumsum(counts)).astype(np.int32)
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
     kind = alarm_type()
     return pyarrow.ListArray.from_arrays(
-        pyarrow.array(edges), pyarrow.array(told, kind.value_type), type=kind, mask=pyarrow.array(counts == 0)
+        pyarrow.array(offsets), pyarrow.array(records, kind.value_type), type=kind, mask=pyarrow.array(counts == 0)
     )
 
 
-def _told(alarm: Alarm) -> dict[str, Any]:
+def _alarm_to_dict(alarm: Alarm) -> dict[str, Any]:
     return {
         "kind": alarm.kind,
         "row": alarm.row,
         "onset": alarm.onset,
         "size": alarm.size,
         "direction": alarm.direction,
-        "variables": [str(one) for one in alarm.variables],
+        "variables": [str(variable) for variable in alarm.variables],
         "p_value": alarm.p_value,
         "message": str(alarm),
     }

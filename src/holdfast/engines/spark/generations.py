@@ -18,130 +18,132 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.spark.folder import Folder, Readable
-from holdfast.engines.spark.hashing import buckets_of_list
-from holdfast.engines.spark.plan import Plan, check_retuning
-from holdfast.engines.spark.states_file import Part, write_states
-from holdfast.errors import BadInputError, CheckpointError
+from holdfast.engines.spark.folder import ReadableDirectory, RemoteDirectory
+from holdfast.engines.spark.hashing import partition_of_list
+from holdfast.engines.spark.plan import JobSpec, check_param_changes
+from holdfast.engines.spark.states_file import PartitionBytes, write_states
+from holdfast.errors import CheckpointError, InvalidInputError
 from holdfast.fleet import Fleet, load
-from holdfast.fleet.parts import keys_of, split
+from holdfast.fleet.parts import all_keys, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
-OWN = "holdfast"
-NAME = re.compile(r"generation-(\d+)(?:-(\d+))?\.json")
+METADATA_DIR = "holdfast"
+SPEC_NAME_PATTERN = re.compile(r"generation-(\d+)(?:-(\d+))?\.json")
 
 
-def begun(spark: SparkSession, checkpoint: str, plan: Plan, initial: Any) -> Plan:
+def open_checkpoint(spark: SparkSession, checkpoint: str, spec: JobSpec, initial: Any) -> JobSpec:
     """The plan on a checkpoint: as it was begun, or begun now. States to begin with are where tasks can read them."""
-    folder = Folder(spark, checkpoint)
-    before = latest(folder)
-    if before is not None:
-        _refuse_gone_on(folder, before)
-        if initial is not None and before.states is None and last_commit(folder) < 0:
+    directory = RemoteDirectory(spark, checkpoint)
+    previous = read_spec(directory)
+    if previous is not None:
+        _check_not_diverged(directory, previous)
+        if initial is not None and previous.states is None and last_committed_batch(directory) < 0:
             raise CheckpointError(
                 f"{checkpoint} was begun without initial=…, and no batch has been committed: remove it to begin anew"
             )
-        plan = _going_on(folder, plan, before)
-        if plan != before:  # for who reads the states without the query
-            _retell(folder, plan)
-    elif last_commit(folder) >= 0:
+        spec = _resume_from(directory, spec, previous)
+        if spec != previous:  # for who reads the states without the query
+            _write_revision(directory, spec)
+    elif last_committed_batch(directory) >= 0:
         raise CheckpointError(
             f"{checkpoint} was begun without checkpoint=… and cannot be looked at: go on without, or begin a new one"
         )
     else:
-        plan = replace(plan, buckets=plan.n_buckets)
-        parts = None if initial is None else _parts_of(initial, plan)
-        plan = add(folder, plan, parts)
-    if plan.states is not None:
-        spark.sparkContext.addFile(f"{folder.given_out}/{OWN}/{plan.states}")
-    return plan
+        spec = replace(spec, buckets=spec.n_buckets)
+        parts = None if initial is None else _split_initial(initial, spec)
+        spec = add_generation(directory, spec, parts)
+    if spec.states is not None:
+        spark.sparkContext.addFile(f"{directory.distribution_uri}/{METADATA_DIR}/{spec.states}")
+    return spec
 
 
-def _going_on(folder: Folder, plan: Plan, before: Plan) -> Plan:
+def _resume_from(directory: RemoteDirectory, spec: JobSpec, previous: JobSpec) -> JobSpec:
     try:
-        return plan.going_on_from(before)
+        return spec.resume_from(previous)
     except CheckpointError as error:
-        if last_commit(folder) >= 0:
+        if last_committed_batch(directory) >= 0:
             raise
         raise CheckpointError(
-            f"{error} (no batch has been committed there: to begin anew, remove {folder.address} and its results)"
+            f"{error} (no batch has been committed there: to begin anew, remove {directory.uri} and its results)"
         ) from None
 
 
-def latest(folder: Readable) -> Plan | None:
+def read_spec(directory: ReadableDirectory) -> JobSpec | None:
     """The plan of the generation that counts; None for a checkpoint that has not been begun."""
-    told = _told(folder)
-    return Plan.of_json(folder.read(f"{OWN}/{told[max(told)]}")) if told else None
+    names = _list_specs(directory)
+    return JobSpec.from_json(directory.read_text(f"{METADATA_DIR}/{names[max(names)]}")) if names else None
 
 
-def last_commit(folder: Readable) -> int:
+def last_committed_batch(directory: ReadableDirectory) -> int:
     """The last batch that was committed; −1 if none was."""
-    return last_batch(folder, "commits")
+    return last_batch(directory, "commits")
 
 
-def last_batch(folder: Readable, log: str) -> int:
+def last_batch(directory: ReadableDirectory, log: str) -> int:
     """The last batch in one of Spark's logs: "offsets", those that were begun, or "commits"; −1 if there is none."""
-    return max((int(name) for name in folder.names(log) if name.isdigit()), default=-1)
+    return max((int(name) for name in directory.list_names(log) if name.isdigit()), default=-1)
 
 
-def _refuse_gone_on(folder: Folder, plan: Plan) -> None:
+def _check_not_diverged(directory: RemoteDirectory, spec: JobSpec) -> None:
     """A generation begins where the one before it was when its states were written: nobody may have gone on since."""
-    begun_already = f"generation-{plan.generation:04}.begun"
-    if plan.after is None or begun_already in folder.names(OWN):
+    started_marker = f"generation-{spec.generation:04}.begun"
+    if spec.after is None or started_marker in directory.list_names(METADATA_DIR):
         return
-    if last_commit(folder) != plan.after:
-        name = folder.at(f"{OWN}/generation-{plan.generation:04}.json")
+    if last_committed_batch(directory) != spec.after:
+        name = directory.child_uri(f"{METADATA_DIR}/generation-{spec.generation:04}.json")
         raise CheckpointError(
-            f"{folder.address} was moved to {plan.buckets} buckets after batch {plan.after}, but a query went on "
-            f"without them to batch {last_commit(folder)}: what it learnt is not in them. Stop all queries, remove "
+            f"{directory.uri} was moved to {spec.buckets} buckets after batch {spec.after}, but a query went on "
+            f"without them to batch {last_committed_batch(directory)}: what it learnt is not in them. Stop all queries, remove "
             f"{name}, and rebucket again"
         )
-    folder.write(f"{OWN}/{begun_already}", "")
+    directory.write_text(f"{METADATA_DIR}/{started_marker}", "")
 
 
-def _told(folder: Readable) -> dict[tuple[int, int], str]:
+def _list_specs(directory: ReadableDirectory) -> dict[tuple[int, int], str]:
     """The descriptions that are there, by generation and number."""
-    found = filter(None, map(NAME.fullmatch, folder.names(OWN)))
-    return {(int(name[1]), int(name[2] or 0)): name[0] for name in found}
+    matches = filter(None, map(SPEC_NAME_PATTERN.fullmatch, directory.list_names(METADATA_DIR)))
+    return {(int(match[1]), int(match[2] or 0)): match[0] for match in matches}
 
 
-def _retell(folder: Folder, plan: Plan) -> None:
+def _write_revision(directory: RemoteDirectory, spec: JobSpec) -> None:
     """The same generation goes on with other settings."""
-    generation, number = max(_told(folder))
-    folder.write(f"{OWN}/generation-{generation:04}-{number + 1:04}.json", plan.to_json())
+    generation, number = max(_list_specs(directory))
+    directory.write_text(f"{METADATA_DIR}/generation-{generation:04}-{number + 1:04}.json", spec.to_json())
 
 
-def add(folder: Folder, plan: Plan, parts: Iterable[Part] | None) -> Plan:
+def add_generation(directory: RemoteDirectory, spec: JobSpec, parts: Iterable[PartitionBytes] | None) -> JobSpec:
     """A further generation: the states first, then the description, with which it counts."""
-    name = f"generation-{plan.generation:04}"
+    name = f"generation-{spec.generation:04}"
     if parts is not None:
         # Of a name that is found nowhere else: executors keep files by their name.
-        plan = replace(plan, states=f"{name}-{os.urandom(4).hex()}.states")
-        with tempfile.TemporaryDirectory() as room:
-            local = Path(room) / "states"
+        spec = replace(spec, states=f"{name}-{os.urandom(4).hex()}.states")
+        with tempfile.TemporaryDirectory() as temp_dir:
+            local = Path(temp_dir) / "states"
             write_states(local, parts)
-            folder.take_in(local, f"{OWN}/{plan.states}")
-    folder.write(f"{OWN}/{name}.json", plan.to_json())
-    return plan
+            directory.upload(local, f"{METADATA_DIR}/{spec.states}")
+    directory.write_text(f"{METADATA_DIR}/{name}.json", spec.to_json())
+    return spec
 
 
-def _parts_of(initial: Any, plan: Plan) -> list[Part]:
+def _split_initial(initial: Any, spec: JobSpec) -> list[PartitionBytes]:
     """The streams of a fleet by bucket."""
     fleet = initial if isinstance(initial, Fleet) else load(initial)
     if not isinstance(fleet, Fleet):
-        raise BadInputError(f"initial: expected a fleet, got {fleet!r}")
-    check_retuning(fleet.model._description(None, None), plan.model)
-    keys = keys_of(fleet)
+        raise InvalidInputError(f"initial: expected a fleet, got {fleet!r}")
+    check_param_changes(fleet.learner._config(None, None), spec.model)
+    keys = all_keys(fleet)
     if not keys:
         return []
-    if isinstance(keys[0], str) != plan.texts:
-        raise BadInputError(f"initial: its keys are such as {keys[0]!r}, those of the column {plan.key!r} are not")
-    if fleet.variables != plan.values and (fleet.variables or fleet._calls.width != len(plan.values)):
-        theirs = ", ".join(fleet.variables or ()) or f"{fleet._calls.width} variables"
-        raise BadInputError(f"initial: its streams are of {theirs}, the values are {', '.join(plan.values)}")
-    parts = split(fleet, buckets_of_list(keys, plan.n_buckets)).items()
+    if isinstance(keys[0], str) != spec.texts:
+        raise InvalidInputError(f"initial: its keys are such as {keys[0]!r}, those of the column {spec.key!r} are not")
+    if fleet.feature_names != spec.values and (fleet.feature_names or fleet._executor.width != len(spec.values)):
+        fleet_variables = ", ".join(fleet.feature_names or ()) or f"{fleet._executor.width} variables"
+        raise InvalidInputError(
+            f"initial: its streams are of {fleet_variables}, the values are {', '.join(spec.values)}"
+        )
+    parts = split(fleet, partition_of_list(keys, spec.n_buckets)).items()
     return [(number, part.to_bytes(), b"") for number, part in parts]

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.fleet.columns import arrow_bytes
+from holdfast.fleet.columns import arrow_string_buffers
 from holdfast.fleet.found import Integers
 from holdfast.fleet.keys import Key
-from holdfast.fleet.text_hashes import hash_texts
+from holdfast.fleet.text_hashes import hash_strings
 
-VERSION = 1
-FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # of splitmix64
+HASH_VERSION = 1
+SPLITMIX_MULTIPLIER_1, SPLITMIX_MULTIPLIER_2 = (
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)  # of splitmix64
 
 
-def buckets_of(keys: Any, n_buckets: int) -> Integers:
+def partition_of(keys: Any, n_buckets: int) -> Integers:
     """The bucket of each key in a column of Arrow, texts or whole numbers; those that are missing are dealt out.
 
     >>> import pyarrow
@@ -32,23 +35,23 @@ def buckets_of(keys: Any, n_buckets: int) -> Integers:
     if pyarrow.types.is_integer(keys.type):
         hashes[:] = keys.cast(pyarrow.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     else:
-        hash_texts(*arrow_bytes(keys), hashes)
-    found: Integers = (_mixed(hashes.view(np.uint64)) % np.uint64(n_buckets)).astype(np.int64)
+        hash_strings(*arrow_string_buffers(keys), hashes)
+    buckets: Integers = (_mix_bits(hashes.view(np.uint64)) % np.uint64(n_buckets)).astype(np.int64)
     if keys.null_count:  # they have no state: it does not matter which, as long as not one bucket gets them all
         missing = keys.is_null().to_numpy(zero_copy_only=False)
-        found[missing] = np.flatnonzero(missing) % n_buckets
-    return found
+        buckets[missing] = np.flatnonzero(missing) % n_buckets
+    return buckets
 
 
-def buckets_of_list(keys: list[Key], n_buckets: int) -> Integers:
+def partition_of_list(keys: list[Key], n_buckets: int) -> Integers:
     """The same of a list of keys, all texts or all whole numbers."""
     import pyarrow
 
-    return buckets_of(pyarrow.array(keys, pyarrow.large_string() if isinstance(keys[0], str) else None), n_buckets)
+    return partition_of(pyarrow.array(keys, pyarrow.large_string() if isinstance(keys[0], str) else None), n_buckets)
 
 
-def _mixed(numbers: Any) -> Any:
+def _mix_bits(numbers: Any) -> Any:
     """Numbers whose bits all depend on all bits."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * FIRST
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * SECOND
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * SPLITMIX_MULTIPLIER_1
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * SPLITMIX_MULTIPLIER_2
     return numbers ^ (numbers >> np.uint64(31))

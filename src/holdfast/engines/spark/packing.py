@@ -11,20 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.spark.clock import NEVER
-from holdfast.engines.spark.columns import times_of
-from holdfast.engines.spark.hashing import buckets_of
-from holdfast.engines.spark.plan import Plan
+from holdfast.engines.spark.clock import NO_TIME
+from holdfast.engines.spark.columns import read_time_column
+from holdfast.engines.spark.hashing import partition_of
+from holdfast.engines.spark.plan import JobSpec
 
-PACKED = "bucket int, place long, latest timestamp, rows binary"
-ROWS = "rows binary"
-AT_ONCE = 1 << 26  # bytes of rows that are dealt out at a time
-ROWS_AT_ONCE = 1 << 17  # rows that go back as one value, if they are not large
-LATEST = np.datetime64("2262-01-01", "us").astype(np.int64)  # pandas, by way of which Spark hands them on, ends there
-EARLIEST = -LATEST
+PACKED_SCHEMA = "bucket int, place long, latest timestamp, rows binary"
+ROWS_SCHEMA = "rows binary"
+ARROW_CHUNK_BYTES = 1 << 26  # bytes of rows that are dealt out at a time
+ARROW_CHUNK_ROWS = 1 << 17  # rows that go back as one value, if they are not large
+MAX_TIME_US = np.datetime64("2262-01-01", "us").astype(
+    np.int64
+)  # pandas, by way of which Spark hands them on, ends there
+MIN_TIME_US = -MAX_TIME_US
 
 
-def as_bytes(table: Any) -> bytes:
+def to_ipc_bytes(table: Any) -> bytes:
     """A table as one value."""
     import pyarrow
 
@@ -35,74 +37,74 @@ def as_bytes(table: Any) -> bytes:
     return data
 
 
-def as_values(table: Any) -> Iterator[bytes]:
+def to_ipc_chunks(table: Any) -> Iterator[bytes]:
     """A table as one value or, where it is large, as several."""
-    size = table.nbytes // max(len(table), 1) + 1
-    at_once = min(max(AT_ONCE // size, 1), ROWS_AT_ONCE)
-    for first in range(0, len(table), at_once):
-        yield as_bytes(table.slice(first, at_once))
+    row_bytes = table.nbytes // max(len(table), 1) + 1
+    chunk_rows = min(max(ARROW_CHUNK_BYTES // row_bytes, 1), ARROW_CHUNK_ROWS)
+    for first in range(0, len(table), chunk_rows):
+        yield to_ipc_bytes(table.slice(first, chunk_rows))
 
 
-def as_table(data: Any) -> Any:
+def from_ipc_bytes(data: Any) -> Any:
     """The table that `as_bytes` was given; it lies in the same memory."""
     import pyarrow
 
     return pyarrow.ipc.open_stream(data).read_all()
 
 
-def packed(batches: Iterable[Any], plan: Plan, task: int) -> Iterator[Any]:
+def pack_batches(batches: Iterable[Any], spec: JobSpec, task: int) -> Iterator[Any]:
     """The rows of a task, dealt to their buckets: a row for each bucket and each so many bytes, of the columns PACKED.
 
     place: puts what came from all tasks in one order, whichever comes first. latest: the latest time among the rows.
     """
-    waiting: list[Any] = []
-    n_bytes = n_dealt = 0
+    pending: list[Any] = []
+    n_bytes = n_packed = 0
     for batch in batches:
-        waiting.append(batch)
+        pending.append(batch)
         n_bytes += batch.nbytes
-        if n_bytes >= AT_ONCE:
-            yield _dealt(waiting, plan, (task << 32) + n_dealt)
-            waiting, n_bytes, n_dealt = [], 0, n_dealt + 1
-    if any(batch.num_rows for batch in waiting):
-        yield _dealt(waiting, plan, (task << 32) + n_dealt)
+        if n_bytes >= ARROW_CHUNK_BYTES:
+            yield _pack_rows(pending, spec, (task << 32) + n_packed)
+            pending, n_bytes, n_packed = [], 0, n_packed + 1
+    if any(batch.num_rows for batch in pending):
+        yield _pack_rows(pending, spec, (task << 32) + n_packed)
 
 
-def _dealt(batches: list[Any], plan: Plan, place: int) -> Any:
+def _pack_rows(batches: list[Any], spec: JobSpec, sequence_number: int) -> Any:
     import pyarrow
 
     table = pyarrow.Table.from_batches(batches).combine_chunks()
-    keys = table[plan.key].combine_chunks()
-    buckets = buckets_of(keys, plan.n_buckets).astype(np.int16 if plan.n_buckets < 1 << 15 else np.int64)
+    keys = table[spec.key].combine_chunks()
+    buckets = partition_of(keys, spec.n_buckets).astype(np.int16 if spec.n_buckets < 1 << 15 else np.int64)
     order = np.argsort(buckets, kind="stable")
     table, buckets = table.take(pyarrow.array(order)).combine_chunks(), buckets[order]
-    edges = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])).tolist()
-    pieces = [table.slice(begin, end - begin) for begin, end in zip(edges, [*edges[1:], len(buckets)], strict=True)]
+    starts = np.flatnonzero(np.append(True, buckets[1:] != buckets[:-1])).tolist()
+    pieces = [table.slice(start, end - start) for start, end in zip(starts, [*starts[1:], len(buckets)], strict=True)]
     latest = None
-    if plan.watermark is not None and plan.time is not None:
-        times = times_of(table[plan.time])
-        found = np.maximum.reduceat(times, edges)
-        latest = pyarrow.array(np.clip(found, EARLIEST, LATEST), mask=found == NEVER).cast(
+    if spec.watermark is not None and spec.time is not None:
+        times = read_time_column(table[spec.time])
+        latest_times = np.maximum.reduceat(times, starts)
+        latest = pyarrow.array(np.clip(latest_times, MIN_TIME_US, MAX_TIME_US), mask=latest_times == NO_TIME).cast(
             pyarrow.timestamp("us", "UTC")
         )
     return pyarrow.RecordBatch.from_pydict(
         {
-            "bucket": pyarrow.array(buckets[edges].astype(np.int32)),
-            "place": pyarrow.array(np.full(len(edges), place)),
-            "latest": pyarrow.nulls(len(edges), pyarrow.timestamp("us", "UTC")) if latest is None else latest,
-            "rows": pyarrow.array([as_bytes(piece) for piece in pieces], pyarrow.binary()),
+            "bucket": pyarrow.array(buckets[starts].astype(np.int32)),
+            "place": pyarrow.array(np.full(len(starts), sequence_number)),
+            "latest": pyarrow.nulls(len(starts), pyarrow.timestamp("us", "UTC")) if latest is None else latest,
+            "rows": pyarrow.array([to_ipc_bytes(piece) for piece in pieces], pyarrow.binary()),
         }
     )
 
 
-def unpacked(batches: Iterable[Any]) -> Iterator[Any]:
+def unpack_batches(batches: Iterable[Any]) -> Iterator[Any]:
     """The rows of tables that travelled as values."""
     for batch in batches:
         for value in batch.column("rows"):
-            yield from as_table(value.as_buffer()).to_batches()
+            yield from from_ipc_bytes(value.as_buffer()).to_batches()
 
 
-def joined_tables(values: Iterable[Any]) -> Any:
+def concat_tables(values: Iterable[Any]) -> Any:
     """One table of several that travelled as values."""
     import pyarrow
 
-    return pyarrow.concat_tables([as_table(value) for value in values]).combine_chunks()
+    return pyarrow.concat_tables([from_ipc_bytes(value) for value in values]).combine_chunks()

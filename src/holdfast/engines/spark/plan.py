@@ -8,18 +8,18 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
-from holdfast.checks import require_whole
+from holdfast.checks import check_int
 from holdfast.engines.spark import hashing
-from holdfast.errors import BadInputError, CheckpointError
-from holdfast.learners.restoring import described
+from holdfast.errors import CheckpointError, InvalidInputError
+from holdfast.learners.restoring import learner_from_config
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 
-VERSION = 1  # of this description and of the state
-BUCKETS, MOST_BUCKETS = 64, 1 << 20
+SPEC_VERSION = 1  # of this description and of the state
+DEFAULT_BUCKETS, MAX_BUCKETS = 64, 1 << 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobSpec:
     """Which columns there are, what learns from them, and how the states are laid out.
 
     model: the learner as the header of a checkpoint tells it. time: the column of times, kept as whole numbers in
@@ -46,69 +46,69 @@ class Plan:
 
     def to_json(self) -> str:
         """As text, with the version of its form."""
-        return json.dumps({"version": VERSION, "hash": hashing.VERSION, **asdict(self)}, sort_keys=True)
+        return json.dumps({"version": SPEC_VERSION, "hash": hashing.HASH_VERSION, **asdict(self)}, sort_keys=True)
 
     @classmethod
-    def of_json(cls, text: str) -> Plan:
+    def from_json(cls, text: str) -> JobSpec:
         """What `to_json` was called on."""
         try:
-            told = json.loads(text)
-            version, hash_version = told.pop("version"), told.pop("hash")
-            plan = cls(**told | {"values": tuple(told["values"])}) if version == VERSION else None
+            payload = json.loads(text)
+            version, hash_version = payload.pop("version"), payload.pop("hash")
+            spec = cls(**payload | {"values": tuple(payload["values"])}) if version == SPEC_VERSION else None
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError("the description of this checkpoint is truncated or altered") from None
-        if plan is None or hash_version != hashing.VERSION:
+        if spec is None or hash_version != hashing.HASH_VERSION:
             raise CheckpointError(
                 f"this checkpoint was written with version {version} of the state and {hash_version} of the hash; this "
-                f"holdfast has {VERSION} and {hashing.VERSION}"
+                f"holdfast has {SPEC_VERSION} and {hashing.HASH_VERSION}"
             )
-        return plan
+        return spec
 
-    def learner(self) -> StochasticApproximation:
+    def make_learner(self) -> StochasticApproximation:
         """A learner with these settings that has seen nothing."""
-        return _learner(json.dumps(self.model))
+        return _make_learner(json.dumps(self.model))
 
-    def modules(self) -> set[str]:
+    def get_modules(self) -> set[str]:
         """The modules of classes that are not ours, and have to be known where the job runs."""
-        return set(_modules_in(self.model))
+        return set(_iter_modules(self.model))
 
     @property
-    def on_autopilot(self) -> bool:
+    def is_auto(self) -> bool:
         """Whether streams run on autopilot."""
-        return getattr(self.learner(), "_on_autopilot", False)
+        return getattr(self.make_learner(), "_is_auto", False)
 
     @property
     def n_buckets(self) -> int:
         """How many buckets there are."""
-        return self.buckets or BUCKETS
+        return self.buckets or DEFAULT_BUCKETS
 
-    def going_on_from(self, before: Plan) -> Plan:
+    def resume_from(self, previous: JobSpec) -> JobSpec:
         """This plan on the checkpoint of an earlier one; refused where its states would mean something else."""
-        for name, what in FIXED.items():
-            old, new = getattr(before, name), getattr(self, name)
+        for name, description in FIXED_FIELDS.items():
+            old, new = getattr(previous, name), getattr(self, name)
             if old != new:
                 raise CheckpointError(
-                    f"this checkpoint was begun with {what} {_told(old)}, got {_told(new)}: that cannot change. Go "
+                    f"this checkpoint was begun with {description} {_format_setting(old)}, got {_format_setting(new)}: that cannot change. Go "
                     "on with what it was begun with, or begin a new checkpoint, and a new folder for its results"
                 )
-        if self.buckets is not None and self.buckets != before.buckets:
+        if self.buckets is not None and self.buckets != previous.buckets:
             raise CheckpointError(
-                f"this checkpoint has {before.buckets} buckets, got {self.buckets}: holdfast.engines.spark.rebucket, "
+                f"this checkpoint has {previous.buckets} buckets, got {self.buckets}: holdfast.engines.spark.rebucket, "
                 "or `holdfast spark rebucket`, moves it to another number"
             )
-        check_retuning(before.model, self.model)
-        layout = {name: getattr(before, name) for name in ("buckets", "generation", "states", "after")}
+        check_param_changes(previous.model, self.model)
+        layout = {name: getattr(previous, name) for name in ("buckets", "generation", "states", "after")}
         return replace(self, **layout)
 
 
 def check_buckets(buckets: Any) -> int:
     """A number of buckets, if it can be one."""
-    if require_whole("buckets", buckets, 1) > MOST_BUCKETS:
-        raise BadInputError(f"buckets: expected at most {MOST_BUCKETS}, got {buckets}")
+    if check_int("buckets", buckets, 1) > MAX_BUCKETS:
+        raise InvalidInputError(f"buckets: expected at most {MAX_BUCKETS}, got {buckets}")
     return int(buckets)
 
 
-FIXED = {
+FIXED_FIELDS = {
     "key": "the key",
     "texts": "keys that are texts:",
     "values": "the values",
@@ -118,33 +118,33 @@ FIXED = {
 }
 
 
-def check_retuning(old: dict[str, Any], new: dict[str, Any]) -> None:
+def check_param_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
     """Refuses settings with which states that were learnt with other settings would mean something else."""
     if old["learner"] != new["learner"]:
         raise CheckpointError(f"the states were learnt by {old['learner']}, which {new['learner']} cannot go on with")
-    learners = described(old), described(new)  # with the settings that the old one did not have yet
-    before, after = (learner._description(None, None)["settings"] for learner in learners)
+    learners = learner_from_config(old), learner_from_config(new)  # with the settings that the old one did not have yet
+    before, after = (learner._config(None, None)["settings"] for learner in learners)
     changed = [name for name in after if before[name] != after[name]]
-    free = set(learners[0].retunable) & set(learners[1].retunable)
-    if fixed := [name for name in changed if name not in free]:
+    mutable = set(learners[0].mutable_params) & set(learners[1].mutable_params)
+    if fixed := [name for name in changed if name not in mutable]:
         raise CheckpointError(
             f"the states were learnt by {learners[0]!r}; {learners[1]!r} cannot go on with them: {', '.join(fixed)} "
-            f"cannot change (of this learner {', '.join(sorted(free)) or 'nothing'} can)"
+            f"cannot change (of this learner {', '.join(sorted(mutable)) or 'nothing'} can)"
         )
 
 
-def _modules_in(told: Any) -> Iterator[str]:
+def _iter_modules(record: Any) -> Iterator[str]:
     """In a description, those of the classes in it that have a module in their name."""
-    for name, value in told.items() if isinstance(told, dict) else ():
+    for name, value in record.items() if isinstance(record, dict) else ():
         if isinstance(value, str) and name in ("learner", "model", "step_size") and ":" in value:
             yield value.partition(":")[0]
-        yield from _modules_in(value)
+        yield from _iter_modules(value)
 
 
 @cache
-def _learner(model: str) -> StochasticApproximation:
-    return described(json.loads(model))
+def _make_learner(model: str) -> StochasticApproximation:
+    return learner_from_config(json.loads(model))
 
 
-def _told(setting: Any) -> str:
+def _format_setting(setting: Any) -> str:
     return ", ".join(map(repr, setting)) if isinstance(setting, tuple) else repr(setting)

@@ -8,28 +8,28 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from holdfast.engines.spark.columns import answer_names
-from holdfast.engines.spark.plan import Plan
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.engines.spark.columns import output_columns
+from holdfast.engines.spark.plan import JobSpec
+from holdfast.errors import InvalidInputError, InvalidTypeError
 
-WHOLE = ("tinyint", "smallint", "int", "bigint")
-NUMBERS = (*WHOLE, "float", "double", "boolean")
-DATES = ("timestamp", "timestamp_ntz", "date")
-TEXTS = ("string",)
-TYPES = {
+INTEGER_TYPES = ("tinyint", "smallint", "int", "bigint")
+NUMERIC_TYPES = (*INTEGER_TYPES, "float", "double", "boolean")
+TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
+STRING_TYPES = ("string",)
+OUTPUT_TYPES = {
     "score": "double",
     "change_score": "double",
     "p_value": "double",
-    "dropped": "boolean",
-    "bad": "boolean",
+    "rejected": "boolean",
+    "invalid": "boolean",
     "anomaly": "boolean",
     "change": "boolean",
     "late": "boolean",
     "alarms": "array<struct<kind: string, row: bigint, onset: bigint, size: double, direction: string, "
     "variables: array<string>, p_value: double, message: string>>",
 }
-DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
-MICROSECONDS = {
+DURATION_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+MICROSECONDS_PER_UNIT = {
     **dict.fromkeys(("us", "microsecond"), 1),
     **dict.fromkeys(("ms", "millisecond"), 1_000),
     **dict.fromkeys(("s", "sec", "second"), 1_000_000),
@@ -42,82 +42,86 @@ MICROSECONDS = {
 
 def key_is_text(types: dict[str, str], key: str) -> bool:
     """Whether keys are texts; else they are whole numbers. Anything else is refused."""
-    kind = _kind(types, key)
-    if kind not in (*TEXTS, *WHOLE):
-        raise WrongTypeError(f"column {key!r} holds {kind}: keys are texts or whole numbers; cast it to string")
-    return kind in TEXTS
+    kind = _get_type(types, key)
+    if kind not in (*STRING_TYPES, *INTEGER_TYPES):
+        raise InvalidTypeError(f"column {key!r} holds {kind}: keys are texts or whole numbers; cast it to string")
+    return kind in STRING_TYPES
 
 
-def values_in(types: dict[str, str], values: Any, others: Sequence[str | None]) -> tuple[str, ...]:
+def resolve_value_columns(types: dict[str, str], values: Any, others: Sequence[str | None]) -> tuple[str, ...]:
     """The columns to learn from: those given, or all others that hold numbers."""
     if values is None:
-        candidates = (name for name, kind in types.items() if is_number(kind) and kind != "boolean")  # as in a fleet
-        found = tuple(name for name in candidates if name not in others)
+        candidates = (
+            name for name, kind in types.items() if is_numeric_type(kind) and kind != "boolean"
+        )  # as in a fleet
+        names = tuple(name for name in candidates if name not in others)
     else:
-        found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
-    for name in found:
-        if not is_number(kind := _kind(types, name)):
-            raise WrongTypeError(f"column {name!r} holds {kind}, not numbers: leave it out or cast it")
-    if not found or len(set(found)) < len(found):
-        raise BadInputError(f"values: expected one or more columns with numbers, each once, got {_listed(found)}")
-    if both := [name for name in found if name in others]:
-        raise BadInputError(f"values: {_listed(both)} is the key or the time")
-    return found
+        names = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
+    for name in names:
+        if not is_numeric_type(kind := _get_type(types, name)):
+            raise InvalidTypeError(f"column {name!r} holds {kind}, not numbers: leave it out or cast it")
+    if not names or len(set(names)) < len(names):
+        raise InvalidInputError(
+            f"values: expected one or more columns with numbers, each once, got {_format_names(names)}"
+        )
+    if overlap := [name for name in names if name in others]:
+        raise InvalidInputError(f"values: {_format_names(overlap)} is the key or the time")
+    return names
 
 
-def unit_of(types: dict[str, str], time: str | None) -> str:
+def get_time_unit(types: dict[str, str], time: str | None) -> str:
     """ "us" for dates and timestamps, "" for whole numbers."""
     if time is None:
         return ""
-    kind = _kind(types, time)
-    if kind not in (*DATES, *WHOLE):
-        raise WrongTypeError(f"column {time!r} holds {kind}: times are timestamps, dates or whole numbers; cast it")
-    return "us" if kind in DATES else ""
+    kind = _get_type(types, time)
+    if kind not in (*TIME_TYPES, *INTEGER_TYPES):
+        raise InvalidTypeError(f"column {time!r} holds {kind}: times are timestamps, dates or whole numbers; cast it")
+    return "us" if kind in TIME_TYPES else ""
 
 
-def is_number(kind: str) -> bool:
+def is_numeric_type(kind: str) -> bool:
     """Whether a type of Spark's is one of numbers."""
-    return kind in NUMBERS or kind.startswith("decimal")
+    return kind in NUMERIC_TYPES or kind.startswith("decimal")
 
 
-def duration(name: str, given: Any, unit: str, least: int = 1) -> int | None:
+def parse_duration(name: str, value: Any, unit: str, minimum: int = 1) -> int | None:
     """How long that is, in the unit of the times.
 
     >>> duration("idle", "7 days", "us"), duration("idle", timedelta(minutes=1), "us"), duration("idle", 100, "")
     (604800000000, 60000000, 100)
     """
-    if given is None:
+    if value is None:
         return None
-    found: float | None = None
-    if unit and isinstance(given, timedelta):
-        found = given / timedelta(microseconds=1)
-    elif unit and isinstance(given, str) and (parts := DURATION.fullmatch(given)):
-        found = float(parts[1]) * _microseconds(parts[2].lower())
-    elif not unit and isinstance(given, int) and not isinstance(given, bool):
-        found = given
-    if found is None or math.isnan(found) or int(found) < least:
+    result: float | None = None
+    if unit and isinstance(value, timedelta):
+        result = value / timedelta(microseconds=1)
+    elif unit and isinstance(value, str) and (parts := DURATION_PATTERN.fullmatch(value)):
+        result = float(parts[1]) * _get_unit_microseconds(parts[2].lower())
+    elif not unit and isinstance(value, int) and not isinstance(value, bool):
+        result = value
+    if result is None or math.isnan(result) or int(result) < minimum:
         expected = "a duration such as '7 days'" if unit else "a whole number, as the times are"
-        raise BadInputError(f"{name}: expected {expected}, got {given!r}")
-    return int(found)
+        raise InvalidInputError(f"{name}: expected {expected}, got {value!r}")
+    return int(result)
 
 
-def _microseconds(word: str) -> float:
-    return MICROSECONDS.get(word) or MICROSECONDS.get(word.removesuffix("s")) or math.nan
+def _get_unit_microseconds(word: str) -> float:
+    return MICROSECONDS_PER_UNIT.get(word) or MICROSECONDS_PER_UNIT.get(word.removesuffix("s")) or math.nan
 
 
-def refuse_taken(types: Iterable[str], plan: Plan) -> None:
+def check_name_clash(types: Iterable[str], spec: JobSpec) -> None:
     """Refuses a frame with columns that are called as the answers are; to Spark large letters are small ones."""
-    taken = {name.lower() for name in types}
-    names = [plan.prefix + name for name in answer_names(plan.on_autopilot, plan.time is not None)]
-    if clash := [name for name in names if name.lower() in taken]:
-        raise BadInputError(f"the frame has a column {_listed(clash)} already: give a prefix")
+    used_names = {name.lower() for name in types}
+    names = [spec.prefix + name for name in output_columns(spec.is_auto, spec.time is not None)]
+    if clash := [name for name in names if name.lower() in used_names]:
+        raise InvalidInputError(f"the frame has a column {_format_names(clash)} already: give a prefix")
 
 
-def _kind(types: dict[str, str], name: str) -> str:
+def _get_type(types: dict[str, str], name: str) -> str:
     if not isinstance(name, str) or name not in types:
-        raise BadInputError(f"there is no column {name!r}; there are {_listed(types)}")
+        raise InvalidInputError(f"there is no column {name!r}; there are {_format_names(types)}")
     return types[name]
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names)) or "none"

@@ -7,23 +7,30 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from holdfast.engines.spark.columns import answer_names
-from holdfast.engines.spark.packing import PACKED, ROWS
-from holdfast.engines.spark.plan import Plan, check_buckets
-from holdfast.engines.spark.schema import TYPES, duration, key_is_text, refuse_taken, unit_of, values_in
-from holdfast.engines.spark.state import SCHEMA
-from holdfast.engines.spark.tasks import ORDER, Gather, Learn, LearnWithState, Pack, Unpack
-from holdfast.errors import BadInputError, WrongTypeError
+from holdfast.engines.spark.columns import output_columns
+from holdfast.engines.spark.packing import PACKED_SCHEMA, ROWS_SCHEMA
+from holdfast.engines.spark.plan import JobSpec, check_buckets
+from holdfast.engines.spark.schema import (
+    OUTPUT_TYPES,
+    check_name_clash,
+    get_time_unit,
+    key_is_text,
+    parse_duration,
+    resolve_value_columns,
+)
+from holdfast.engines.spark.state import STATE_SCHEMA
+from holdfast.engines.spark.tasks import ORDER_COLUMN, CollectFleets, Pack, ScoreSortedStreams, StatefulTask, Unpack
+from holdfast.errors import InvalidInputError, InvalidTypeError
 from holdfast.fleet import Fleet
-from holdfast.fleet.checkpoint import fleet_of
-from holdfast.fleet.fleet import check_model
-from holdfast.fleet.parts import joined
+from holdfast.fleet.checkpoint import fleet_from_bytes
+from holdfast.fleet.fleet import check_learner
+from holdfast.fleet.parts import concat
 from holdfast.learners.stochastic_approximation import StochasticApproximation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-HAS_WATERMARK = "spark.watermarkDelayMs"  # in what Spark keeps beside a column
+WATERMARK_METADATA_KEY = "spark.watermarkDelayMs"  # in what Spark keeps beside a column
 
 
 def score(
@@ -63,16 +70,18 @@ def score(
     New columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly and change; with a time, late;
     alarms: what the row raised, or null.
     """
-    plan = plan_of(df, key, values, time, model, buckets=buckets, watermark=watermark, idle=idle, prefix=prefix)
+    spec = make_job_spec(df, key, values, time, model, buckets=buckets, watermark=watermark, idle=idle, prefix=prefix)
     if df.isStreaming:
-        return streaming(df, _on_checkpoint(df, plan, checkpoint, initial))
-    for name, given in (("checkpoint", checkpoint), ("initial", initial)):
-        if given is not None:
-            raise BadInputError(f"{name} is for a streaming DataFrame")
-    return in_time(df, plan).mapInArrow(Learn(plan.to_json(), tuple(df.columns)), output_schema(df, plan))
+        return process_stream(df, _bind_checkpoint(df, spec, checkpoint, initial))
+    for name, value in (("checkpoint", checkpoint), ("initial", initial)):
+        if value is not None:
+            raise InvalidInputError(f"{name} is for a streaming DataFrame")
+    return sort_by_key_time(df, spec).mapInArrow(
+        ScoreSortedStreams(spec.to_json(), tuple(df.columns)), output_schema(df, spec)
+    )
 
 
-def plan_of(
+def make_job_spec(
     df: DataFrame,
     key: str,
     values: str | list[str] | None,
@@ -83,79 +92,85 @@ def plan_of(
     watermark: Any = None,
     idle: Any = None,
     prefix: str = "",
-) -> Plan:
+) -> JobSpec:
     """What is to be done, if it can be done with these columns."""
     if not hasattr(df, "isStreaming"):
-        raise WrongTypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
+        raise InvalidTypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
     from holdfast import SRA
 
     learner = SRA() if model is None else model
-    check_model(learner)
+    check_learner(learner)
     if not isinstance(prefix, str):
-        raise WrongTypeError(f"prefix: expected a text, got {prefix!r}")
-    if learner.on_bad != "skip":
-        raise BadInputError("a job must not die of data: on_bad='raise' is for other places")
+        raise InvalidTypeError(f"prefix: expected a text, got {prefix!r}")
+    if learner.on_invalid != "skip":
+        raise InvalidInputError("a job must not die of data: on_invalid='raise' is for other places")
     types = dict(df.dtypes)
     if len(types) < len(df.columns):
-        raise BadInputError(f"expected a DataFrame whose columns have different names, got {', '.join(df.columns)}")
-    texts, unit = key_is_text(types, key), unit_of(types, time)
-    described = learner._description(None, None)
-    plan = Plan(
-        model={"learner": described["learner"], "settings": described["settings"]},
+        raise InvalidInputError(f"expected a DataFrame whose columns have different names, got {', '.join(df.columns)}")
+    keys_are_text, unit = key_is_text(types, key), get_time_unit(types, time)
+    config = learner._config(None, None)
+    spec = JobSpec(
+        model={"learner": config["learner"], "settings": config["settings"]},
         key=key,
-        texts=texts,
-        values=values_in(types, values, [key, time]),
+        texts=keys_are_text,
+        values=resolve_value_columns(types, values, [key, time]),
         time=time,
         unit=unit,
         time_type=types[time] if time is not None and unit else "",
-        idle=duration("idle", idle, unit) if time is not None else None,
-        watermark=_delay(watermark) if unit == "us" else None,
+        idle=parse_duration("idle", idle, unit) if time is not None else None,
+        watermark=_format_watermark(watermark) if unit == "us" else None,
         prefix=prefix,
         buckets=None if buckets is None else check_buckets(buckets),
     )
-    if "__main__" in plan.modules():
-        raise BadInputError(
+    if "__main__" in spec.get_modules():
+        raise InvalidInputError(
             "a model of your own has to be in a module that Spark's workers can import, not in the script"
         )
     if (idle is not None or watermark is not None) and time is None:
-        raise BadInputError("idle and watermark go by the times of rows: give time as well")
-    if watermark is not None and plan.watermark is None:
-        raise BadInputError("watermark goes by timestamps and dates; whole numbers have none")
-    if df.isStreaming and watermark is not None and any(HAS_WATERMARK in (one.metadata or {}) for one in df.schema):
-        raise BadInputError("the DataFrame has a watermark already, of which Spark allows one: leave one of them out")
+        raise InvalidInputError("idle and watermark go by the times of rows: give time as well")
+    if watermark is not None and spec.watermark is None:
+        raise InvalidInputError("watermark goes by timestamps and dates; whole numbers have none")
+    if (
+        df.isStreaming
+        and watermark is not None
+        and any(WATERMARK_METADATA_KEY in (field.metadata or {}) for field in df.schema)
+    ):
+        raise InvalidInputError(
+            "the DataFrame has a watermark already, of which Spark allows one: leave one of them out"
+        )
     if df.isStreaming and idle is not None and watermark is None:
-        raise BadInputError("idle needs a watermark on a stream: how much later than others a row may come")
-    refuse_taken(types, plan)
-    return plan
+        raise InvalidInputError("idle needs a watermark on a stream: how much later than others a row may come")
+    check_name_clash(types, spec)
+    return spec
 
 
-def _delay(watermark: Any) -> str | None:
+def _format_watermark(watermark: Any) -> str | None:
     """In words that Spark knows; it knows fewer than we do."""
-    return None if watermark is None else f"{duration('watermark', watermark, 'us', least=0)} microseconds"
+    return None if watermark is None else f"{parse_duration('watermark', watermark, 'us', minimum=0)} microseconds"
 
 
-def output_schema(df: DataFrame, plan: Plan) -> Any:
+def output_schema(df: DataFrame, spec: JobSpec) -> Any:
     """The columns of the input and those of the answers.
 
     No column has a watermark: Spark does not carry one past a state, and a window that relied on it would never close.
     """
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
-    names = answer_names(plan.on_autopilot, plan.time is not None)
-    added = [StructField(plan.prefix + name, _parse_datatype_string(TYPES[name])) for name in names]
-    own = [
+    names = output_columns(spec.is_auto, spec.time is not None)
+    added = [StructField(spec.prefix + name, _parse_datatype_string(OUTPUT_TYPES[name])) for name in names]
+    input_fields = [
         StructField(
             field.name,
             field.dataType,
             field.nullable,
-            {name: told for name, told in (field.metadata or {}).items() if name != HAS_WATERMARK},
+            {name: value for name, value in (field.metadata or {}).items() if name != WATERMARK_METADATA_KEY},
         )
         for field in df.schema.fields
     ]
-    return StructType([*own, *added])
+    return StructType([*input_fields, *added])
 
 
-def learn(
+def fit(
     df: DataFrame,
     key: str,
     values: str | list[str] | None = None,
@@ -168,52 +183,62 @@ def learn(
 
     The arguments are those of `score`. History can be learnt so, and a stream be begun with it (`initial`).
     """
-    plan = plan_of(df, key, values, time, model, idle=idle)
+    spec = make_job_spec(df, key, values, time, model, idle=idle)
     if df.isStreaming:
-        raise BadInputError("learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`")
-    parts = in_time(df, plan).mapInArrow(Gather(plan.to_json(), tuple(df.columns)), "fleet binary").persist()
+        raise InvalidInputError(
+            "learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`"
+        )
+    parts = (
+        sort_by_key_time(df, spec)
+        .mapInArrow(CollectFleets(spec.to_json(), tuple(df.columns)), "fleet binary")
+        .persist()
+    )
     try:
         parts.count()  # all partitions at a time; they come here one after another
-        return joined([fleet_of(part.fleet) for part in parts.toLocalIterator()] or [Fleet(plan.learner())])
+        return concat(
+            [fleet_from_bytes(part.fleet) for part in parts.toLocalIterator()] or [Fleet(spec.make_learner())]
+        )
     finally:
         parts.unpersist()
 
 
-def in_time(df: DataFrame, plan: Plan) -> DataFrame:
+def sort_by_key_time(df: DataFrame, spec: JobSpec) -> DataFrame:
     """All rows of a key in one partition, in the order of their times, those of equal times as they were."""
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
-    plain = plainly_named(df)
-    key, *times = (plain.columns[df.columns.index(name)] for name in (plan.key, plan.time) if name is not None)
+    renamed = with_safe_names(df)
+    key, *times = (renamed.columns[df.columns.index(name)] for name in (spec.key, spec.time) if name is not None)
     return (
-        plain.withColumn(ORDER, F.monotonically_increasing_id())
+        renamed.withColumn(ORDER_COLUMN, F.monotonically_increasing_id())
         .repartition(partitions, F.col(key))
-        .sortWithinPartitions(*(F.col(time).asc_nulls_last() for time in times), ORDER)
+        .sortWithinPartitions(*(F.col(time).asc_nulls_last() for time in times), ORDER_COLUMN)
     )
 
 
-def streaming(df: DataFrame, plan: Plan, learn: type[LearnWithState] = LearnWithState) -> DataFrame:
+def process_stream(df: DataFrame, spec: JobSpec, task: type[StatefulTask] = StatefulTask) -> DataFrame:
     """A value for each bucket and task, the state of each bucket, and rows again."""
-    text = plan.to_json()
-    packed = plainly_named(df).mapInArrow(Pack(text, tuple(df.columns)), PACKED)
-    if plan.watermark is not None:
-        packed = packed.withWatermark("latest", plan.watermark)
-    learnt = packed.groupBy("bucket").applyInPandasWithState(learn(text), ROWS, SCHEMA, "append", "NoTimeout")
-    return learnt.mapInArrow(Unpack(text), output_schema(df, plan))
+    spec_json = spec.to_json()
+    packed = with_safe_names(df).mapInArrow(Pack(spec_json, tuple(df.columns)), PACKED_SCHEMA)
+    if spec.watermark is not None:
+        packed = packed.withWatermark("latest", spec.watermark)
+    results = packed.groupBy("bucket").applyInPandasWithState(
+        task(spec_json), ROWS_SCHEMA, STATE_SCHEMA, "append", "NoTimeout"
+    )
+    return results.mapInArrow(Unpack(spec_json), output_schema(df, spec))
 
 
-def _on_checkpoint(df: DataFrame, plan: Plan, checkpoint: Any, initial: Any) -> Plan:
+def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any) -> JobSpec:
     """The plan as the checkpoint has it, where one is given."""
     if checkpoint is None:
         if initial is not None:
-            raise BadInputError("initial: the states are kept beside the checkpoint: give checkpoint as well")
-        return replace(plan, buckets=plan.n_buckets)
-    from holdfast.engines.spark.generations import begun
+            raise InvalidInputError("initial: the states are kept beside the checkpoint: give checkpoint as well")
+        return replace(spec, buckets=spec.n_buckets)
+    from holdfast.engines.spark.generations import open_checkpoint
 
-    return begun(df.sparkSession, os.fspath(checkpoint), plan, initial)
+    return open_checkpoint(df.sparkSession, os.fspath(checkpoint), spec, initial)
 
 
-def plainly_named(df: DataFrame) -> DataFrame:
+def with_safe_names(df: DataFrame) -> DataFrame:
     """The same with other names: PySpark does not find columns whose names have dots or backticks."""
     return df.toDF(*(f"column{i}" for i in range(len(df.columns))))

@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterable
 from zipfile import BadZipFile, ZipFile
 
-from holdfast.engines.spark.bucket import Bucket
-from holdfast.engines.spark.plan import Plan
-from holdfast.engines.spark.state import opened_bucket
+from holdfast.engines.spark.bucket import PartitionState
+from holdfast.engines.spark.plan import JobSpec
+from holdfast.engines.spark.state import restore_partition
 from holdfast.errors import CheckpointError
 
-Part = tuple[int, bytes, bytes]  # the bucket, the bytes of its fleet, the times of its streams
+PartitionBytes = tuple[int, bytes, bytes]  # the bucket, the bytes of its fleet, the times of its streams
 
 
-def write_states(path: str | os.PathLike[str], parts: Iterable[Part]) -> None:
+def write_states(path: str | os.PathLike[str], parts: Iterable[PartitionBytes]) -> None:
     """Writes such a file."""
     with ZipFile(path, "w") as archive:
         for number, fleet, times in parts:
@@ -28,19 +28,19 @@ class StatesFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = path
 
-    def numbers(self) -> list[int]:
+    def list_partitions(self) -> list[int]:
         """The buckets that are in it."""
-        with self._opened() as archive:
+        with self._open() as archive:
             return sorted({int(name.partition("/")[0]) for name in archive.namelist()})
 
-    def bucket(self, number: int, plan: Plan) -> Bucket | None:
+    def read_partition(self, number: int, spec: JobSpec) -> PartitionState | None:
         """A bucket as it began; None if it is not in it."""
-        with self._opened() as archive:
+        with self._open() as archive:
             if f"{number}/fleet" not in archive.NameToInfo:
                 return None
-            return opened_bucket(archive.read(f"{number}/fleet"), archive.read(f"{number}/times"), plan)
+            return restore_partition(archive.read(f"{number}/fleet"), archive.read(f"{number}/times"), spec)
 
-    def _opened(self) -> ZipFile:
+    def _open(self) -> ZipFile:
         try:
             return ZipFile(self.path)
         except BadZipFile as error:

@@ -9,43 +9,43 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.engines.spark.bucket import Bucket
-from holdfast.engines.spark.clock import NEVER
-from holdfast.engines.spark.packing import as_values, joined_tables, packed, unpacked
-from holdfast.engines.spark.plan import Plan
-from holdfast.engines.spark.state import Value, bucket_of, value_of
+from holdfast.engines.spark.bucket import PartitionState
+from holdfast.engines.spark.clock import NO_TIME
+from holdfast.engines.spark.packing import concat_tables, pack_batches, to_ipc_chunks, unpack_batches
+from holdfast.engines.spark.plan import JobSpec
+from holdfast.engines.spark.state import StateValue, from_state_value, to_state_value
 from holdfast.engines.spark.states_file import StatesFile
 from holdfast.fleet.parts import split
-from holdfast.threads import use_at_most
+from holdfast.threads import set_max_threads
 
-ORDER = "__holdfast_order__"  # of rows of equal times, while they are sorted
-STREAMS_AT_ONCE = 10_000  # that come back as one value
+ORDER_COLUMN = "__holdfast_order__"  # of rows of equal times, while they are sorted
+FLEET_CHUNK_STREAMS = 10_000  # that come back as one value
 
 
 @dataclass(frozen=True)
-class Task:
+class SparkTask:
     """A function with its plan, as text: it is sent to other processes, which may have another holdfast.
 
     columns: the names of the columns that it gets, which come under other ones.
     """
 
-    plan: str
+    spec_json: str
     columns: tuple[str, ...] = ()
 
-    def opened(self) -> Plan:
+    def load_spec(self) -> JobSpec:
         """The plan, where the task runs: beside other tasks on the same machine, one for each core."""
-        use_at_most(1)
-        plan = Plan.of_json(self.plan)
-        for module in plan.modules():
+        set_max_threads(1)
+        spec = JobSpec.from_json(self.spec_json)
+        for module in spec.get_modules():
             import_module(module)
-        return plan
+        return spec
 
-    def named(self, batch: Any) -> Any:
+    def restore_names(self, batch: Any) -> Any:
         """The columns by their own names; what comes after them keeps the one it has."""
         return batch.rename_columns([*self.columns, *batch.schema.names[len(self.columns) :]])
 
 
-class Pack(Task):
+class Pack(SparkTask):
     """For mapInArrow: rows → a value for each bucket."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -53,18 +53,20 @@ class Pack(Task):
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        yield from packed(map(self.named, batches), self.opened(), context.partitionId() if context else 0)
+        yield from pack_batches(
+            map(self.restore_names, batches), self.load_spec(), context.partitionId() if context else 0
+        )
 
 
-class Unpack(Task):
+class Unpack(SparkTask):
     """For mapInArrow: values → the rows in them."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Batches of the input's columns and those of the answers."""
-        yield from unpacked(batches)
+        yield from unpack_batches(batches)
 
 
-class LearnWithState(Task):
+class StatefulTask(SparkTask):
     """For applyInPandasWithState: the rows of a bucket, and what it has learnt before."""
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
@@ -72,64 +74,66 @@ class LearnWithState(Task):
         import pandas
 
         packed_rows = pandas.concat(list(frames)).sort_values("place", kind="stable")
-        table, value = self.learnt(int(key[0]), joined_tables(packed_rows["rows"]), state)
+        table, value = self.process_partition(int(key[0]), concat_tables(packed_rows["rows"]), state)
         state.update(value)
-        for rows in as_values(table):
+        for rows in to_ipc_chunks(table):
             yield pandas.DataFrame({"rows": [rows]})
 
-    def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, Value]:
+    def process_partition(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
         """The rows of a bucket with the answers beside them, and what is to be kept of it."""
-        plan = self.opened()
-        bucket = self.bucket(plan, number, state)
-        return bucket.learn(table, _watermark(plan, state)), value_of(bucket)
+        spec = self.load_spec()
+        bucket = self.load_partition(spec, number, state)
+        return bucket.process(table, _get_watermark_us(spec, state)), to_state_value(bucket)
 
-    def bucket(self, plan: Plan, number: int, state: Any) -> Bucket:
+    def load_partition(self, spec: JobSpec, number: int, state: Any) -> PartitionState:
         """As it was, or as its generation began."""
-        known = bucket_of(state.get, plan) if state.exists else None
-        if known is None and plan.states is not None:
+        partition = from_state_value(state.get, spec) if state.exists else None
+        if partition is None and spec.states is not None:
             from pyspark import SparkFiles
 
-            known = StatesFile(SparkFiles.get(plan.states)).bucket(number, plan)
-        return known or Bucket.empty(plan)
+            partition = StatesFile(SparkFiles.get(spec.states)).read_partition(number, spec)
+        return partition or PartitionState.empty(spec)
 
 
-class WholeStreams(Task):
+class SortedStreamsTask(SparkTask):
     """For mapInArrow: rows of whole streams, in the order of their times."""
 
-    def learnt(self, bucket: Bucket, batches: Iterable[Any]) -> Iterator[Any]:
+    def process_batches(self, bucket: PartitionState, batches: Iterable[Any]) -> Iterator[Any]:
         """What batches come to, one after another."""
         import pyarrow
 
         for batch in batches:
             if batch.num_rows:
-                yield bucket.learn(pyarrow.Table.from_batches([self.named(batch)]).drop_columns([ORDER]))
+                yield bucket.process(
+                    pyarrow.Table.from_batches([self.restore_names(batch)]).drop_columns([ORDER_COLUMN])
+                )
 
 
-class Learn(WholeStreams):
+class ScoreSortedStreams(SortedStreamsTask):
     """Rows → the same with the answers beside them."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """The same batches with the answers beside them."""
-        for table in self.learnt(Bucket.empty(self.opened()), batches):
+        for table in self.process_batches(PartitionState.empty(self.load_spec()), batches):
             yield from table.combine_chunks().to_batches()
 
 
-class Gather(WholeStreams):
+class CollectFleets(SortedStreamsTask):
     """Rows → fleets that have learnt them, as bytes."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """A row for each so many streams: a value of Spark's holds 2 GB."""
         import pyarrow
 
-        bucket = Bucket.empty(self.opened())
-        for _ in self.learnt(bucket, batches):
+        bucket = PartitionState.empty(self.load_spec())
+        for _ in self.process_batches(bucket, batches):
             pass
-        owners = np.arange(len(bucket.fleet)) // STREAMS_AT_ONCE
-        for fleet in split(bucket.fleet, owners).values() if len(owners) else ():
+        chunk_index = np.arange(len(bucket.fleet)) // FLEET_CHUNK_STREAMS
+        for fleet in split(bucket.fleet, chunk_index).values() if len(chunk_index) else ():
             yield pyarrow.RecordBatch.from_pydict({"fleet": pyarrow.array([fleet.to_bytes()], pyarrow.binary())})
 
 
-def _watermark(plan: Plan, state: Any) -> int:
+def _get_watermark_us(spec: JobSpec, state: Any) -> int:
     """In microseconds; NEVER where there is none yet."""
-    milliseconds = state.getCurrentWatermarkMs() if plan.watermark is not None else 0
-    return 1000 * milliseconds if milliseconds > 0 else NEVER
+    milliseconds = state.getCurrentWatermarkMs() if spec.watermark is not None else 0
+    return 1000 * milliseconds if milliseconds > 0 else NO_TIME

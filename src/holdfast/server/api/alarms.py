@@ -8,84 +8,86 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 
 from holdfast.server.api import schemas
-from holdfast.server.api.answers import answer
-from holdfast.server.errors import Refused
-from holdfast.server.live.board import in_short
-from holdfast.server.live.watching import Watching, watching
+from holdfast.server.api.answers import json_response
+from holdfast.server.errors import ApiError
+from holdfast.server.live.board import summarize_alarm
+from holdfast.server.live.watching import Monitor, get_monitor
 from holdfast.server.store import alarms as store
 
 router = APIRouter(tags=["alarms"])
-Live = Annotated[Watching, Depends(watching)]
-NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": schemas.Error}}
-Number = Annotated[int, Path(ge=0, le=2**53)]
+MonitorDep = Annotated[Monitor, Depends(get_monitor)]
+NOT_FOUND_RESPONSE: dict[int | str, dict[str, Any]] = {404: {"model": schemas.Error}}
+AlarmId = Annotated[int, Path(ge=0, le=2**53)]
 
 
-@router.get("/alarms", response_model=schemas.Alarms, responses=NOT_FOUND)
+@router.get("/alarms", response_model=schemas.Alarms, responses=NOT_FOUND_RESPONSE)
 def list_alarms(
-    live: Live,
+    monitor: MonitorDep,
     open: Annotated[bool | None, Query(description="Only those not acknowledged, or only the others.")] = None,
     stream: Annotated[str | None, Query(max_length=200, description="The key of a stream.")] = None,
     limit: Annotated[int, Query(ge=0, le=10_000)] = 100,
     before: Annotated[int | None, Query(ge=0, le=2**53, description="Only those with smaller ids.")] = None,
 ) -> Response:
     """Alarms, the newest first."""
-    number = None if stream is None else live.known(stream).entry.number
-    with live.store.reading() as connection:
-        total, found = store.find_alarms(connection, stream=number, is_open=open, before=before, limit=limit)
-    return answer({"total": total, "alarms": found})
+    stream_id = None if stream is None else monitor.get_stream(stream).entry.id
+    with monitor.store.read_connection() as connection:
+        total, alarms = store.find_alarms(connection, stream_id=stream_id, is_open=open, before=before, limit=limit)
+    return json_response({"total": total, "alarms": alarms})
 
 
-@router.patch("/alarms/{id}", response_model=schemas.Alarm, responses=NOT_FOUND)
-async def change_alarm(live: Live, id: Number, change: schemas.Change) -> Response:
+@router.patch("/alarms/{id}", response_model=schemas.Alarm, responses=NOT_FOUND_RESPONSE)
+async def change_alarm(monitor: MonitorDep, id: AlarmId, patch: schemas.AlarmPatch) -> Response:
     """Acknowledges an alarm, or takes that back, and notes something about it."""
-    if change.note is not None and not _can_be_kept(change.note):
-        raise Refused("invalid", "note: a text without NUL and halves of characters")
-    changed = await live.do(lambda: _change(live, id, change))
-    live.hub.notify(live.known(changed["stream"]).entry.number, {"event": "alarm_changed", "data": changed})
-    return answer(changed)
+    if patch.note is not None and not _is_storable(patch.note):
+        raise ApiError("invalid", "note: a text without NUL and halves of characters")
+    alarm = await monitor.run_on_writer(lambda: _apply_patch(monitor, id, patch))
+    monitor.notifier.notify(monitor.get_stream(alarm["stream"]).entry.id, {"event": "alarm_changed", "data": alarm})
+    return json_response(alarm)
 
 
-@router.post("/alarms/acknowledge", responses=NOT_FOUND)
-async def acknowledge_all(live: Live, which: schemas.Which) -> Response:
+@router.post("/alarms/acknowledge", responses=NOT_FOUND_RESPONSE)
+async def acknowledge_all(monitor: MonitorDep, selector: schemas.AlarmSelector) -> Response:
     """Acknowledges all open alarms, of one stream or of all."""
-    known = None if which.stream is None else live.known(which.stream)
-    number = None if known is None else known.entry.number
-    n = await live.do(lambda: _acknowledge_all(live, number))
-    live.hub.notify(number, {"event": "alarms_changed", "data": {}})
-    return answer({"acknowledged": n})
+    stream = None if selector.stream is None else monitor.get_stream(selector.stream)
+    stream_id = None if stream is None else stream.entry.id
+    n = await monitor.run_on_writer(lambda: _acknowledge_all(monitor, stream_id))
+    monitor.notifier.notify(stream_id, {"event": "alarms_changed", "data": {}})
+    return json_response({"acknowledged": n})
 
 
-def _change(live: Watching, number: int, change: schemas.Change) -> dict[str, Any]:
-    board = live.desk.board
-    with live.store.writing() as connection:
-        before = store.alarm_of(connection, number)
+def _apply_patch(monitor: Monitor, alarm_id: int, patch: schemas.AlarmPatch) -> dict[str, Any]:
+    registry = monitor.processor.registry
+    with monitor.store.write_transaction() as connection:
+        before = store.get_alarm(connection, alarm_id)
         if before is None:
-            raise Refused("unknown_alarm", f"there is no alarm {number}")
-        store.change_alarm(connection, number, change.acknowledged, change.note)
-        after = store.alarm_of(connection, number)
+            raise ApiError("unknown_alarm", f"there is no alarm {alarm_id}")
+        store.update_alarm(connection, alarm_id, patch.acknowledged, patch.note)
+        after = store.get_alarm(connection, alarm_id)
         assert after is not None
-        known = live.known(after["stream"])
-        _, still_open = store.find_alarms(connection, stream=known.entry.number, is_open=True, before=None, limit=1)
-    with board.lock:
-        known.open_alarm = in_short(still_open[0]) if still_open else None
-        known.open_alarms += (after["acknowledged_at"] is None) - (before["acknowledged_at"] is None)
-        board.note([known])
-        board.reorder()
+        stream = monitor.get_stream(after["stream"])
+        _, still_open = store.find_alarms(connection, stream_id=stream.entry.id, is_open=True, before=None, limit=1)
+    with registry.lock:
+        stream.open_alarm = summarize_alarm(still_open[0]) if still_open else None
+        stream.open_alarms += (after["acknowledged_at"] is None) - (before["acknowledged_at"] is None)
+        registry.touch([stream])
+        registry.invalidate_order()
     return after
 
 
-def _acknowledge_all(live: Watching, number: int | None) -> int:
-    board = live.desk.board
-    with live.store.writing() as connection:
-        numbers = store.acknowledge_all(connection, number)
-    with board.lock:
-        changed = [known for known in board.all() if known.open_alarms and number in (None, known.entry.number)]
-        for known in changed:
-            known.open_alarms = 0
-        board.note(changed)
-        board.reorder()
-    return len(numbers)
+def _acknowledge_all(monitor: Monitor, stream_id: int | None) -> int:
+    registry = monitor.processor.registry
+    with monitor.store.write_transaction() as connection:
+        alarm_ids = store.acknowledge_all(connection, stream_id)
+    with registry.lock:
+        changed = [
+            stream for stream in registry.iter_streams() if stream.open_alarms and stream_id in (None, stream.entry.id)
+        ]
+        for stream in changed:
+            stream.open_alarms = 0
+        registry.touch(changed)
+        registry.invalidate_order()
+    return len(alarm_ids)
 
 
-def _can_be_kept(text: str) -> bool:
-    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+def _is_storable(text: str) -> bool:
+    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

@@ -7,13 +7,13 @@ import logging
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.server.api.answers import refusal
-from holdfast.server.api.door import Door
-from holdfast.server.errors import Refused
+from holdfast.server.api.answers import error_response
+from holdfast.server.api.door import RequestGuard
+from holdfast.server.errors import ApiError
 
 log = logging.getLogger("holdfast.server")
-MEGABYTE = 1 << 20
-HEADERS = {
+BYTES_PER_MB = 1 << 20
+SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -27,66 +27,66 @@ HEADERS = {
 }
 
 
-class Guard:
+class SecurityMiddleware:
     """The outermost part of the app."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        self.app, self.door = app, door
+    def __init__(self, app: ASGIApp, request_guard: RequestGuard) -> None:
+        self.app, self.request_guard = app, request_guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, path, begun = Headers(scope=scope), scope["path"], False
-        too_large: list[Refused] = []
+        headers, path, response_started = Headers(scope=scope), scope["path"], False
+        too_large: list[ApiError] = []
 
-        async def with_headers(message: Message) -> None:
-            nonlocal begun
+        async def send_with_headers(message: Message) -> None:
+            nonlocal response_started
             if too_large:
                 return
             if message["type"] == "http.response.start":
-                begun = True
-                own = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    own.setdefault(name, value)
-                own.setdefault("Cache-Control", "no-cache" if path.startswith("/static/") else "no-store")
+                response_started = True
+                response_headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    response_headers.setdefault(name, value)
+                response_headers.setdefault("Cache-Control", "no-cache" if path.startswith("/static/") else "no-store")
             await send(message)
 
         try:
-            self.door.check((scope.get("client") or ("", 0))[0], scope["method"], path, headers)
-            await self.app(scope, self._limited(path, headers, receive, too_large), with_headers)
+            self.request_guard.check((scope.get("client") or ("", 0))[0], scope["method"], path, headers)
+            await self.app(scope, self._limit_body(path, headers, receive, too_large), send_with_headers)
             if too_large:  # whatever was made of that further in
                 raise too_large.pop()
-        except Refused as refused:  # also from within, when a body turns out too large
-            if begun:
+        except ApiError as refused:  # also from within, when a body turns out too large
+            if response_started:
                 raise
-            await refusal(refused)(scope, receive, with_headers)
+            await error_response(refused)(scope, receive, send_with_headers)
         except Exception:
             log.exception("%s %r could not be answered", scope["method"], path)
-            if begun:
+            if response_started:
                 raise
-            error = Refused("internal", "something went wrong here; the log says what")
-            await refusal(error)(scope, receive, with_headers)
+            error = ApiError("internal", "something went wrong here; the log says what")
+            await error_response(error)(scope, receive, send_with_headers)
 
-    def _limited(self, path: str, headers: Headers, receive: Receive, told: list[Refused]) -> Receive:
+    def _limit_body(self, path: str, headers: Headers, receive: Receive, errors: list[ApiError]) -> Receive:
         """The body, as long as it is not too large; if it is, that is told as well."""
-        rules = self.door.rules
-        most = rules.file if path.startswith("/explore/data") else rules.body
-        limit, so_far = int(most * MEGABYTE), 0
-        too_large = Refused("too_large", f"a body has at most {most:g} MB here", headers={"Connection": "close"})
+        config = self.request_guard.config
+        max_mb = config.max_file_mb if path.startswith("/explore/data") else config.max_body_mb
+        max_bytes, n_bytes = int(max_mb * BYTES_PER_MB), 0
+        too_large = ApiError("too_large", f"a body has at most {max_mb:g} MB here", headers={"Connection": "close"})
         length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > limit:
+        if length.isdecimal() and int(length) > max_bytes:
             raise too_large
 
-        async def limited() -> Message:
-            nonlocal so_far
+        async def receive_limited() -> Message:
+            nonlocal n_bytes
             message = await receive()
             if message["type"] == "http.request":
-                so_far += len(message.get("body", b""))
-                if so_far > limit:
-                    told.append(too_large)
+                n_bytes += len(message.get("body", b""))
+                if n_bytes > max_bytes:
+                    errors.append(too_large)
                     raise too_large
             return message
 
-        return limited
+        return receive_limited

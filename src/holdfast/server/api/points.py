@@ -8,17 +8,17 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from holdfast.server.api import schemas
-from holdfast.server.api.answers import answer
-from holdfast.server.api.bodies import parts_of_many, points_in, post_name, read_json
-from holdfast.server.live.posts import check_key, read_part
-from holdfast.server.live.watching import Watching, watching
+from holdfast.server.api.answers import json_response
+from holdfast.server.api.bodies import extract_points, group_by_stream, idempotency_key, read_json
+from holdfast.server.live.posts import check_key, parse_stream_points
+from holdfast.server.live.watching import Monitor, get_monitor
 
 router = APIRouter(tags=["points"])
-Live = Annotated[Watching, Depends(watching)]
-REFUSED: dict[int | str, dict[str, Any]] = {
+MonitorDep = Annotated[Monitor, Depends(get_monitor)]
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.Error} for status in (400, 409, 413, 415, 422, 429, 503)
 }
-IDEMPOTENCY = {
+IDEMPOTENCY_KEY_PARAM = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
@@ -28,19 +28,19 @@ IDEMPOTENCY = {
 }
 
 
-def _documented(body: str) -> dict[str, Any]:
+def _openapi_body(schema_name: str) -> dict[str, Any]:
     """The body is read by hand, which is quicker; this is what the documentation says of it."""
-    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body}"}}}
-    return {"requestBody": {"required": True, "content": content}, "parameters": [IDEMPOTENCY]}
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema_name}"}}}
+    return {"requestBody": {"required": True, "content": content}, "parameters": [IDEMPOTENCY_KEY_PARAM]}
 
 
 @router.post(
     "/streams/{key:path}/points",
     response_model=schemas.Accepted,
-    responses=REFUSED,
-    openapi_extra=_documented("Body"),
+    responses=ERROR_RESPONSES,
+    openapi_extra=_openapi_body("Body"),
 )
-async def post_points(request: Request, live: Live, key: str) -> Response:
+async def post_points(request: Request, monitor: MonitorDep, key: str) -> Response:
     """Learns points of one stream, in order; a new key begins a new stream.
 
     One number, a list of numbers, an object `{"value": 1.5, "time": …}`, `{"values": [1, 2]}` or
@@ -49,12 +49,16 @@ async def post_points(request: Request, live: Live, key: str) -> Response:
     """
     check_key(key)
     content, digest = await read_json(request)
-    accepted = await live.post([read_part(key, points_in(content))], post_name(request), digest)
-    return answer(accepted[0])
+    accepted = await monitor.ingest(
+        [parse_stream_points(key, extract_points(content))], idempotency_key(request), digest
+    )
+    return json_response(accepted[0])
 
 
-@router.post("/points", response_model=list[schemas.Accepted], responses=REFUSED, openapi_extra=_documented("Many"))
-async def post_many(request: Request, live: Live) -> Response:
+@router.post(
+    "/points", response_model=list[schemas.Accepted], responses=ERROR_RESPONSES, openapi_extra=_openapi_body("Many")
+)
+async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
     """Learns points of many streams, each of which names its own: all of them, or none if one cannot be used."""
     content, digest = await read_json(request)
-    return answer(await live.post(parts_of_many(content), post_name(request), digest))
+    return json_response(await monitor.ingest(group_by_stream(content), idempotency_key(request), digest))

@@ -10,26 +10,26 @@ Time = Annotated[float | str, Field(description="A number, or a text in ISO 8601
 Number = Annotated[float, Field(ge=-1e150, le=1e150)]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """Nothing but what is named here."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Change(Strict):
+class AlarmPatch(StrictModel):
     """What is to be changed of an alarm; what is left out stays."""
 
     acknowledged: bool | None = None
     note: Annotated[str | None, Field(max_length=2000)] = None
 
 
-class Which(Strict):
+class AlarmSelector(StrictModel):
     """The open alarms of one stream, or of all."""
 
     stream: str | None = None
 
 
-class Login(Strict):
+class Login(StrictModel):
     """The token that the server was started with."""
 
     token: Annotated[str, Field(max_length=1000)]
@@ -70,7 +70,7 @@ class Summary(BaseModel):
     key: str
     variables: list[str]
     n_points: int
-    n_dropped: int
+    n_rejected: int
     n_alarms: int
     open_alarms: int
     state: Literal["learning", "quiet", "alarming"]
@@ -80,7 +80,7 @@ class Summary(BaseModel):
     p_value: float | None
     last_alarm: LastAlarm | None = Field(description="The newest that is open; if none is, the newest of all.")
     spark: list[float | None]
-    spark_dropped: list[int]
+    spark_rejected: list[int]
 
 
 class Streams(BaseModel):
@@ -132,7 +132,7 @@ class History(BaseModel):
     estimate: list[list[float | None]]
     score: list[float | None]
     p_value: list[float | None]
-    n_dropped: list[int]
+    n_rejected: list[int]
     anomaly: list[int]
     change: list[int]
 
@@ -162,7 +162,7 @@ class Alarms(BaseModel):
     alarms: list[Alarm]
 
 
-class Problem(BaseModel):
+class ErrorDetail(BaseModel):
     """What is wrong."""
 
     code: str
@@ -173,41 +173,41 @@ class Problem(BaseModel):
 class Error(BaseModel):
     """Every error looks like this."""
 
-    error: Problem
+    error: ErrorDetail
 
 
-class Point(Strict):
+class Point(StrictModel):
     """A point with its value, and when it was."""
 
     value: Number
     time: Time | None = None
 
 
-class Several(Strict):
+class MultiValuePoint(StrictModel):
     """A point of several variables, by their order or by their names; null is a missing value."""
 
     values: Annotated[list[Number | None], Field(min_length=1, max_length=32)] | dict[str, Number | None]
     time: Time | None = None
 
 
-OnePoint = Number | Point | Several
+PointInput = Number | Point | MultiValuePoint
 
 
-class Posted(Strict):
+class Posted(StrictModel):
     """Several points."""
 
-    points: Annotated[list[OnePoint], Field(min_length=1)]
+    points: Annotated[list[PointInput], Field(min_length=1)]
 
 
 Body = (
-    OnePoint
-    | Annotated[list[OnePoint | Annotated[list[Number | None], Field(min_length=1)]], Field(min_length=1)]
+    PointInput
+    | Annotated[list[PointInput | Annotated[list[Number | None], Field(min_length=1)]], Field(min_length=1)]
     | Posted
 )
 """Of POST /streams/{key}/points."""
 
 
-class OfStream(Strict):
+class StreamPoint(StrictModel):
     """A point of one of many streams."""
 
     stream: Annotated[str, Field(min_length=1, max_length=200)]
@@ -216,5 +216,5 @@ class OfStream(Strict):
     time: Time | None = None
 
 
-Many = Annotated[list[OfStream], Field(min_length=1)]
+StreamPointList = Annotated[list[StreamPoint], Field(min_length=1)]
 """Of POST /points."""

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from holdfast.server.api import schemas
-from holdfast.server.api.answers import answer
-from holdfast.server.api.door import COOKIE, Door
+from holdfast.server.api.answers import json_response
+from holdfast.server.api.door import COOKIE_NAME, RequestGuard
 
 router = APIRouter(tags=["session"])
 
@@ -15,22 +15,24 @@ router = APIRouter(tags=["session"])
 @router.get("/session")
 async def read_session(request: Request) -> Response:
     """Whether a token is needed here, and whether this browser has shown it."""
-    door: Door = request.app.state.door
-    needed = door.rules.token is not None
-    return answer({"needed": needed, "ok": not needed or door.has_session(request.headers)})
+    request_guard: RequestGuard = request.app.state.request_guard
+    needed = request_guard.config.token is not None
+    return json_response({"needed": needed, "ok": not needed or request_guard.has_session(request.headers)})
 
 
 @router.post("/session", responses={401: {"model": schemas.Error}, 429: {"model": schemas.Error}})
 async def log_in(request: Request, login: schemas.Login) -> Response:
     """Shows the token, and gets a cookie."""
-    door: Door = request.app.state.door
-    if door.rules.token is None:
-        return answer({"needed": False, "ok": True})
-    if not door.rules.is_token(login.token):
-        door.refuse_guess(request.client.host if request.client else "")
-    response = answer({"needed": True, "ok": True})
+    request_guard: RequestGuard = request.app.state.request_guard
+    if request_guard.config.token is None:
+        return json_response({"needed": False, "ok": True})
+    if not request_guard.config.is_token(login.token):
+        request_guard.reject_token(request.client.host if request.client else "")
+    response = json_response({"needed": True, "ok": True})
     secure = request.scope["scheme"] == "https"
-    response.set_cookie(COOKIE, door.rules.session(), httponly=True, samesite="strict", secure=secure, path="/")
+    response.set_cookie(
+        COOKIE_NAME, request_guard.config.session_token(), httponly=True, samesite="strict", secure=secure, path="/"
+    )
     return response
 
 
@@ -38,5 +40,5 @@ async def log_in(request: Request, login: schemas.Login) -> Response:
 async def log_out() -> Response:
     """Forgets the cookie."""
     response = Response(status_code=204)
-    response.delete_cookie(COOKIE, path="/")
+    response.delete_cookie(COOKIE_NAME, path="/")
     return response

@@ -14,10 +14,10 @@ import numpy as np
 
 from holdfast.datasets import Stream, load_well_log, make_abrupt, make_gradual
 from holdfast.errors import HoldfastError
-from holdfast.server.errors import Refused
-from holdfast.server.explorer.looked_at import LookedAt
+from holdfast.server.errors import ApiError
+from holdfast.server.explorer.looked_at import ExplorerDataset
 
-PREFIX = "builtin:"
+EXAMPLE_ID_PREFIX = "builtin:"
 
 
 def levels() -> Stream:
@@ -41,7 +41,7 @@ def burst() -> Stream:
     return Stream(y, means.reshape(-1, 1, 1), outliers, change_points=[3500], name="burst")
 
 
-def one_of_two() -> Stream:
+def correlated_pair() -> Stream:
     """Two variables that go together; only the second one moves."""
     rng = np.random.default_rng(6)
     means = np.full((5000, 1, 2), [40.0, 3.0])
@@ -63,52 +63,52 @@ def season() -> Stream:
 
 
 @dataclass(frozen=True)
-class Builtin:
+class ExampleStream:
     """A stream that is always there. make: makes it; call: how Python calls that, for functions of `hf.datasets`."""
 
     title: str
-    told: str
+    description: str
     make: Callable[[], Stream]
-    call: str | None = None
+    dataset_call: str | None = None
     names: tuple[str, ...] = ()
     n_components: int = 1
     season: int = 0
 
 
-BUILTIN = {
-    "levels": Builtin(
+EXAMPLE_STREAMS = {
+    "levels": ExampleStream(
         "Level shifts", "One variable whose level jumps three times, with one outlier in a hundred.", levels
     ),
-    "burst": Builtin("A burst, then a shift", "Forty wild points in a row; the level really moves later.", burst),
-    "one-of-two": Builtin(
-        "One of two moves", "Flow and pressure; only the pressure moves.", one_of_two, names=("flow", "pressure")
+    "burst": ExampleStream("A burst, then a shift", "Forty wild points in a row; the level really moves later.", burst),
+    "one-of-two": ExampleStream(
+        "One of two moves", "Flow and pressure; only the pressure moves.", correlated_pair, names=("flow", "pressure")
     ),
-    "season": Builtin("A season", "A day of 144 rows, one odd hour, and a lasting rise.", season, season=144),
-    "abrupt": Builtin(
+    "season": ExampleStream("A season", "A day of 144 rows, one odd hour, and a lasting rise.", season, season=144),
+    "abrupt": ExampleStream(
         "Abrupt change, 1-d",
         "The paper's: two components that jump apart.",
         make_abrupt,
         "make_abrupt()",
         n_components=2,
     ),
-    "gradual": Builtin(
+    "gradual": ExampleStream(
         "Gradual change, 1-d", "The paper's: two that drift apart.", make_gradual, "make_gradual()", n_components=2
     ),
-    "abrupt-3d": Builtin(
+    "abrupt-3d": ExampleStream(
         "Abrupt change, 3-d",
         "The paper's in three variables.",
         lambda: make_abrupt(dim=3),
         "make_abrupt(dim=3)",
         n_components=2,
     ),
-    "gradual-3d": Builtin(
+    "gradual-3d": ExampleStream(
         "Gradual change, 3-d",
         "The paper's in three variables.",
         lambda: make_gradual(dim=3),
         "make_gradual(dim=3)",
         n_components=2,
     ),
-    "well-log": Builtin(
+    "well-log": ExampleStream(
         "Well-log",
         "Magnetic measurements down a borehole: real jumps, real outliers.",
         load_well_log,
@@ -117,69 +117,69 @@ BUILTIN = {
 }
 
 
-def names() -> list[str]:
+def list_names() -> list[str]:
     """Those that are there now: the borehole only if its file is, for listing downloads nothing."""
-    return [name for name in BUILTIN if name != "well-log" or _has_well_log()]
+    return [name for name in EXAMPLE_STREAMS if name != "well-log" or _has_well_log()]
 
 
-def listed() -> list[dict[str, Any]]:
+def list_examples() -> list[dict[str, Any]]:
     """All of them, in words."""
-    found = ((name, load(name)) for name in names())
+    examples = ((name, load(name)) for name in list_names())
     return [
         {
-            "id": PREFIX + name,
+            "id": EXAMPLE_ID_PREFIX + name,
             "name": name,
-            "title": BUILTIN[name].title,
-            "told": BUILTIN[name].told,
+            "title": EXAMPLE_STREAMS[name].title,
+            "told": EXAMPLE_STREAMS[name].description,
             "rows": len(stream.values),
             "variables": stream.names,
             "suggested": stream.suggested,
         }
-        for name, stream in found
+        for name, stream in examples
     ]
 
 
-def load(name: str) -> LookedAt:
+def load(name: str) -> ExplorerDataset:
     """The stream of this name."""
-    if name not in BUILTIN or (name == "well-log" and not _has_well_log()):
-        raise Refused("unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(names())}")
+    if name not in EXAMPLE_STREAMS or (name == "well-log" and not _has_well_log()):
+        raise ApiError("unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(list_names())}")
     return _load(name)
 
 
-@lru_cache(maxsize=len(BUILTIN))
-def _load(name: str) -> LookedAt:
-    one = BUILTIN[name]
-    stream = one.make()
+@lru_cache(maxsize=len(EXAMPLE_STREAMS))
+def _load(name: str) -> ExplorerDataset:
+    example = EXAMPLE_STREAMS[name]
+    stream = example.make()
     width = stream.y.shape[1]
-    variables = one.names or tuple("value" if width == 1 else f"x{i + 1}" for i in range(width))
-    changes = stream.change_points
-    return LookedAt(
+    variables = example.names or tuple("value" if width == 1 else f"x{i + 1}" for i in range(width))
+    change_points = stream.change_points
+    return ExplorerDataset(
         name,
         variables,
         stream.y,
         means=stream.means,
-        change_points=changes if isinstance(changes, list) else changes[1],
-        told={"title": one.title, "sentence": one.told, "columns": variables},
-        suggested={"n_components": one.n_components, "season": one.season},
-        lines=_lines(one),
+        change_points=change_points if isinstance(change_points, list) else change_points[1],
+        metadata={"title": example.title, "sentence": example.description, "columns": variables},
+        suggested={"n_components": example.n_components, "season": example.season},
+        source_code=_source_code(example),
     )
 
 
-def _lines(one: Builtin) -> str:
+def _source_code(example: ExampleStream) -> str:
     """Python that makes the stream: a call of `hf.datasets`, or the function above as it stands."""
-    if one.call:
-        return f"import holdfast as hf\n\nstream = hf.datasets.{one.call}\n"
-    made = inspect.getsource(one.make).rstrip()
+    if example.dataset_call:
+        return f"import holdfast as hf\n\nstream = hf.datasets.{example.dataset_call}\n"
+    function_source = inspect.getsource(example.make).rstrip()
     imports = "import holdfast as hf\nimport numpy as np\nfrom holdfast.datasets import Stream\n"
-    return f"{imports}\n\n{made}\n\n\nstream = {one.make.__name__}()\n"
+    return f"{imports}\n\n{function_source}\n\n\nstream = {example.make.__name__}()\n"
 
 
 def _has_well_log() -> bool:
     from holdfast.datasets import fetching
 
-    folder = os.environ.get(fetching.VARIABLE)
+    folder = os.environ.get(fetching.DATA_FOLDER_VARIABLE)
     try:
-        place = Path(folder).expanduser() if folder else fetching.cache_folder()
+        directory = Path(folder).expanduser() if folder else fetching.get_cache_folder()
     except HoldfastError:
         return False
-    return (place / "well_log" / "well.txt").is_file()
+    return (directory / "well_log" / "well.txt").is_file()

@@ -10,41 +10,41 @@ import numpy.typing as npt
 from holdfast.detectors import ADWIN, KSWIN, RiverPageHinkley
 from holdfast.detectors.base import Detector
 from holdfast.scheme.state import Vector
-from holdfast.server.explorer.looked_at import LookedAt
+from holdfast.server.explorer.looked_at import ExplorerDataset
 
 Flags = npt.NDArray[np.bool_]
 
 
-def detected(detector: Detector, scores: Vector) -> Flags | None:
+def to_detection_flags(detector: Detector, scores: Vector) -> Flags | None:
     """For each point and variable whether it is a detection; None for a detector without a rule for that."""
     if isinstance(detector, ADWIN):
-        return np.column_stack([_cuts(column) for column in scores.T])
+        return np.column_stack([_window_cuts(column) for column in scores.T])
     if isinstance(detector, KSWIN):
-        alarming = detector._table[detector._critical :]
-        found: Flags = scores >= (alarming[0] if len(alarming) else np.inf)
-        return found
+        alarming = detector._score_table[detector._critical_gap :]
+        flags: Flags = scores >= (alarming[0] if len(alarming) else np.inf)
+        return flags
     if isinstance(detector, RiverPageHinkley):
         return np.asarray(scores > detector.threshold)
     return None
 
 
-def _cuts(scores: Vector) -> Flags:
+def _window_cuts(scores: Vector) -> Flags:
     """Where the window did not grow. The point after a cut starts anew, which is no second detection."""
-    found = np.zeros(len(scores), bool)
-    usable = np.flatnonzero(~np.isnan(scores))
-    shrunk = scores[usable] > -1.0
+    flags = np.zeros(len(scores), bool)
+    valid = np.flatnonzero(~np.isnan(scores))
+    shrunk = scores[valid] > -1.0
     shrunk[1:] &= ~shrunk[:-1]
-    found[usable[shrunk]] = True
-    return found
+    flags[valid[shrunk]] = True
+    return flags
 
 
-def as_alarms(found: Flags, data: LookedAt) -> list[dict[str, Any]]:
+def detections_to_records(flags: Flags, data: ExplorerDataset) -> list[dict[str, Any]]:
     """Detections as the page has alarms: one for each row, with the variables that have changed."""
-    told = []
-    for row in np.flatnonzero(found.any(axis=1)).tolist():
-        names = [name for name, here in zip(data.names, found[row], strict=True) if here]
+    records = []
+    for row in np.flatnonzero(flags.any(axis=1)).tolist():
+        names = [name for name, is_detected in zip(data.names, flags[row], strict=True) if is_detected]
         time = None if data.times is None else data.times[row]
-        told.append(
+        records.append(
             {
                 "kind": "change",
                 "row": row,
@@ -58,4 +58,4 @@ def as_alarms(found: Flags, data: LookedAt) -> list[dict[str, Any]]:
                 "message": f"a change of {', '.join(names)} is detected at row {row:,}",
             }
         )
-    return told
+    return records

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.scheme.state import Vector
-from holdfast.server.errors import Refused
+from holdfast.server.errors import ApiError
 
-MOST_COLUMNS = 16  # variables that are learnt at once, at most
+MAX_COLUMNS = 16  # variables that are learnt at once, at most
 
 
 @dataclass(frozen=True, eq=False)
-class LookedAt:
+class ExplorerDataset:
     """Points in the order in which they came.
 
     name: of the file, or of the built-in stream. values: (n, d), NaN where one is missing.
@@ -33,64 +33,64 @@ class LookedAt:
     keys: npt.NDArray[np.object_] | None = None
     means: Vector | None = None
     change_points: list[int] = field(default_factory=list)
-    told: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     suggested: dict[str, Any] = field(default_factory=dict)
-    lines: str | None = None
+    source_code: str | None = None
 
     @property
-    def size(self) -> int:
+    def n_bytes(self) -> int:
         """Bytes it takes, about."""
         times = 0 if self.times is None else 80 * len(self.times)
         keys = 0 if self.keys is None else 16 * len(self.keys)
         return self.values.nbytes + times + keys + (0 if self.means is None else self.means.nbytes) + 4096
 
     @cached_property
-    def fingerprint(self) -> str:
+    def content_hash(self) -> str:
         """The same for the same points of the same variables at the same times."""
-        about = repr((self.names, None if self.times is None else (self.times[0], self.times[-1])))
-        return hashlib.sha256(about.encode("utf-8", "replace") + self.values.tobytes()).hexdigest()
+        header = repr((self.names, None if self.times is None else (self.times[0], self.times[-1])))
+        return hashlib.sha256(header.encode("utf-8", "replace") + self.values.tobytes()).hexdigest()
 
     @cached_property
-    def streams(self) -> list[dict[str, Any]]:
+    def key_counts(self) -> list[dict[str, Any]]:
         """The keys with their numbers of points, in the order in which they first came."""
         counts: dict[str, int] = {}
         for key in () if self.keys is None else self.keys.tolist():
             counts[key] = counts.get(key, 0) + 1
         return [{"key": key, "rows": n} for key, n in counts.items()]
 
-    def chosen(self, key: str | None, columns: list[str] | None) -> LookedAt:
+    def select(self, key: str | None, columns: list[str] | None) -> ExplorerDataset:
         """One of its streams, some of its variables."""
         rows: Any = slice(None)
         if self.keys is not None:
-            key = self.streams[0]["key"] if key is None else key
+            key = self.key_counts[0]["key"] if key is None else key
             rows = np.flatnonzero(self.keys == key)
             if not len(rows):
-                raise Refused("unknown_key", f"there is no stream {key!r} in {self.name}")
+                raise ApiError("unknown_key", f"there is no stream {key!r} in {self.name}")
         elif key is not None:
-            raise Refused("unknown_key", f"{self.name} is one stream: it has no keys")
-        unknown = [one for one in columns or () if one not in self.names]
+            raise ApiError("unknown_key", f"{self.name} is one stream: it has no keys")
+        unknown = [column for column in columns or () if column not in self.names]
         if unknown:
-            raise Refused("unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
+            raise ApiError("unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
         names = tuple(dict.fromkeys(columns)) if columns else self.names
-        if len(names) > MOST_COLUMNS:
-            raise Refused(
-                "too_many_columns", f"at most {MOST_COLUMNS} columns are learnt together here, got {len(names)}"
+        if len(names) > MAX_COLUMNS:
+            raise ApiError(
+                "too_many_columns", f"at most {MAX_COLUMNS} columns are learnt together here, got {len(names)}"
             )
-        which = [self.names.index(one) for one in names]
-        return LookedAt(
+        column_index = [self.names.index(column) for column in names]
+        return ExplorerDataset(
             self.name,
             names,
-            np.ascontiguousarray(self.values[rows][:, which]),
-            self._times_of(rows),
+            np.ascontiguousarray(self.values[rows][:, column_index]),
+            self._select_times(rows),
             None,
-            None if self.means is None else np.ascontiguousarray(self.means[:, :, which]),
+            None if self.means is None else np.ascontiguousarray(self.means[:, :, column_index]),
             self.change_points,
-            self.told,
+            self.metadata,
             self.suggested,
-            self.lines,
+            self.source_code,
         )
 
-    def _times_of(self, rows: Any) -> list[Any] | None:
+    def _select_times(self, rows: Any) -> list[Any] | None:
         if self.times is None or isinstance(rows, slice):
             return self.times
         return [self.times[row] for row in rows.tolist()]

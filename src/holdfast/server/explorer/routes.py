@@ -10,26 +10,26 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.server.api.answers import answer
-from holdfast.server.errors import Refused
+from holdfast.server.api.answers import json_response
+from holdfast.server.errors import ApiError
 from holdfast.server.explorer import builtin
-from holdfast.server.explorer.looked_at import MOST_COLUMNS, LookedAt
-from holdfast.server.explorer.reading import MOST, read_file
+from holdfast.server.explorer.looked_at import MAX_COLUMNS, ExplorerDataset
+from holdfast.server.explorer.reading import MAX_VALUES, read_file
 from holdfast.server.explorer.running import run
-from holdfast.server.explorer.settings import AnySetting, Autopilot, Rival
-from holdfast.server.explorer.shelf import Shelf
-from holdfast.server.explorer.tradeoff import trade, usual_length, usual_spread
-from holdfast.streams.separate import TOGETHER  # columns that are looked at if nobody says which
+from holdfast.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
+from holdfast.server.explorer.shelf import SizedLRUCache
+from holdfast.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
+from holdfast.streams.separate import MAX_JOINT_COLUMNS  # columns that are looked at if nobody says which
 
-LARGEST = 32 << 20  # bytes of a file
-DATA: Shelf[LookedAt] = Shelf(64 << 20)
-TRADES: Shelf[dict[str, Any]] = Shelf(4 << 20)
-SIZE = 16 << 10  # bytes of a trade-off, about
+MAX_FILE_BYTES = 32 << 20  # bytes of a file
+DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)
+TRADEOFF_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(4 << 20)
+TRADEOFF_ENTRY_BYTES = 16 << 10  # bytes of a trade-off, about
 
 router = APIRouter(prefix="/explore", tags=["explorer"])
 
 
-class Asked(BaseModel):
+class RunRequest(BaseModel):
     """A stream, which of its columns, and a setting."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,14 +37,14 @@ class Asked(BaseModel):
     data: Annotated[str, Field(max_length=100, description="An id that /explore/data gave, or builtin:NAME.")]
     key: Annotated[str | None, Field(max_length=1000)] = None
     columns: Annotated[list[str] | None, Field(max_length=1000)] = None
-    settings: AnySetting = Autopilot()
+    settings: AnySettings = AutoSettings()
 
 
 @router.get("/streams")
-def streams() -> Response:
+def list_examples() -> Response:
     """The built-in streams."""
-    limits = {"most_values": MOST, "most_bytes": LARGEST, "most_columns": MOST_COLUMNS}
-    return answer({"streams": builtin.listed(), "limits": limits})
+    limits = {"most_values": MAX_VALUES, "most_bytes": MAX_FILE_BYTES, "most_columns": MAX_COLUMNS}
+    return json_response({"streams": builtin.list_examples(), "limits": limits})
 
 
 @router.post(
@@ -53,7 +53,7 @@ def streams() -> Response:
         "requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
     },
 )
-async def take_data(
+async def upload_data(
     request: Request,
     name: Annotated[str, Query(max_length=500)] = "data.csv",
     by: Annotated[
@@ -61,97 +61,99 @@ async def take_data(
     ] = None,
 ) -> Response:
     """Takes a file as it is (CSV, TSV, JSON lines, Parquet, .gz) and says what was understood of it."""
-    content = await _body(request)
-    return await run_in_threadpool(_kept, content, name, by)
+    content = await _read_body(request)
+    return await run_in_threadpool(_store_dataset, content, name, by)
 
 
 @router.get("/data/{id}")
-def data(
+def read_data(
     id: str,
     key: Annotated[str | None, Query(max_length=1000)] = None,
     columns: Annotated[list[str] | None, Query(max_length=1000)] = None,
 ) -> Response:
     """The values of a stream, column by column, with its times and what is known of its truth."""
-    whole = _find(id)
-    stream = whole.chosen(key, columns or list(whole.names[:TOGETHER]))
-    told = _described(id, whole) | {
-        "key": key if key is not None or whole.keys is None else whole.streams[0]["key"],
-        "n_rows": len(stream.values),
-        "columns": stream.names,
-        "values": [column.copy() for column in stream.values.T],
-        "times": stream.times,
-        "means": None if stream.means is None else [[*of_one.T.copy()] for of_one in stream.means.transpose(2, 0, 1)],
-        "usual_length": usual_length(stream.values),
-        "usual_spread": usual_spread(stream.values),
+    dataset = _get_dataset(id)
+    selection = dataset.select(key, columns or list(dataset.names[:MAX_JOINT_COLUMNS]))
+    content = _describe_dataset(id, dataset) | {
+        "key": key if key is not None or dataset.keys is None else dataset.key_counts[0]["key"],
+        "n_rows": len(selection.values),
+        "columns": selection.names,
+        "values": [column.copy() for column in selection.values.T],
+        "times": selection.times,
+        "means": None
+        if selection.means is None
+        else [[*variable.T.copy()] for variable in selection.means.transpose(2, 0, 1)],
+        "usual_length": typical_run_length(selection.values),
+        "usual_spread": noise_std(selection.values),
     }
-    return answer(told)
+    return json_response(content)
 
 
 @router.post("/runs")
-def runs(asked: Asked) -> Response:
+def create_run(request: RunRequest) -> Response:
     """One setting from the first point to the last: what was rejected, the estimate, scores, alarms."""
-    return answer(run(_find(asked.data).chosen(asked.key, asked.columns), asked.settings))
+    return json_response(run(_get_dataset(request.data).select(request.key, request.columns), request.settings))
 
 
 @router.post("/tradeoff")
-def trade_off(asked: Asked) -> Response:
+def compute_tradeoff(request: RunRequest) -> Response:
     """The mean squared error over γ and ρ where the truth is known; else the theory's bound."""
-    if isinstance(asked.settings, Rival):
-        raise Refused("invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
-    whole = _find(asked.data)
-    settings = asked.settings.model_dump(include={"mode", "n_components", "norm"})
-    name = hashlib.sha256(orjson.dumps([asked.data, asked.key, asked.columns, settings])).hexdigest()
-    kept = TRADES.get(name)
-    if kept is None:
-        kept = trade(whole.chosen(asked.key, asked.columns), asked.settings)
-        TRADES.put(name, kept, SIZE)
-    return answer(kept)
+    if isinstance(request.settings, BaselineSettings):
+        raise ApiError("invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
+    dataset = _get_dataset(request.data)
+    settings = request.settings.model_dump(include={"mode", "n_components", "norm"})
+    cache_key = hashlib.sha256(orjson.dumps([request.data, request.key, request.columns, settings])).hexdigest()
+    table = TRADEOFF_CACHE.get(cache_key)
+    if table is None:
+        table = tradeoff_grid(dataset.select(request.key, request.columns), request.settings)
+        TRADEOFF_CACHE.put(cache_key, table, TRADEOFF_ENTRY_BYTES)
+    return json_response(table)
 
 
-async def _body(request: Request) -> bytes:
+async def _read_body(request: Request) -> bytes:
     """The file, as long as it is not too large."""
-    too_large = Refused(
-        "too_large", f"the file is larger than {LARGEST >> 20} MB: `holdfast detect FILE` takes any size"
+    too_large = ApiError(
+        "too_large", f"the file is larger than {MAX_FILE_BYTES >> 20} MB: `holdfast detect FILE` takes any size"
     )
     length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > LARGEST:
+    if length.isdigit() and int(length) > MAX_FILE_BYTES:
         raise too_large
     content = bytearray()
     async for chunk in request.stream():
         content += chunk
-        if len(content) > LARGEST:
+        if len(content) > MAX_FILE_BYTES:
             raise too_large
     return bytes(content)
 
 
-def _kept(content: bytes, name: str, by: str | None) -> Response:
-    about = name if by is None else f"{name}\0{by}"
-    id = hashlib.sha256(about.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
-    found = DATA.get(id)
-    if found is None:
-        found = read_file(content, name, by)
-        DATA.put(id, found, found.size)
-    return answer(_described(id, found))
+def _store_dataset(content: bytes, name: str, by: str | None) -> Response:
+    header = name if by is None else f"{name}\0{by}"
+    id = hashlib.sha256(header.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
+    dataset = DATASET_CACHE.get(id)
+    if dataset is None:
+        dataset = read_file(content, name, by)
+        DATASET_CACHE.put(id, dataset, dataset.n_bytes)
+    return json_response(_describe_dataset(id, dataset))
 
 
-def _find(id: str) -> LookedAt:
-    if id.startswith(builtin.PREFIX):
-        return builtin.load(id.removeprefix(builtin.PREFIX))
-    found = DATA.get(id)
-    if found is None:
-        raise Refused("unknown_data", "this file is not kept here any more: give it again")
-    return found
+def _get_dataset(id: str) -> ExplorerDataset:
+    if id.startswith(builtin.EXAMPLE_ID_PREFIX):
+        return builtin.load(id.removeprefix(builtin.EXAMPLE_ID_PREFIX))
+    dataset = DATASET_CACHE.get(id)
+    if dataset is None:
+        raise ApiError("unknown_data", "this file is not kept here any more: give it again")
+    return dataset
 
 
-def _described(id: str, found: LookedAt) -> dict[str, Any]:
+def _describe_dataset(id: str, dataset: ExplorerDataset) -> dict[str, Any]:
     return {
         "id": id,
-        "name": found.name,
-        "n_rows": len(found.values),
-        "all_columns": found.names,
-        "keys": None if found.keys is None else found.streams[:2000],
-        "told": found.told,
-        "suggested": found.suggested,
-        "change_points": found.change_points,
-        "has_truth": found.means is not None,
+        "name": dataset.name,
+        "n_rows": len(dataset.values),
+        "all_columns": dataset.names,
+        "keys": None if dataset.keys is None else dataset.key_counts[:2000],
+        "told": dataset.metadata,
+        "suggested": dataset.suggested,
+        "change_points": dataset.change_points,
+        "has_truth": dataset.means is not None,
     }

@@ -12,118 +12,120 @@ import numpy.typing as npt
 from holdfast.alarms.alarm import Alarm
 from holdfast.detectors.base import Detector
 from holdfast.learners import SRA, Trace
-from holdfast.learners.reading import NamedRows
+from holdfast.learners.reading import LabelledArray
 from holdfast.learners.stochastic_approximation import StochasticApproximation
-from holdfast.learners.warnings import Teller
+from holdfast.learners.warnings import WarningOnce
 from holdfast.scheme.state import Vector
-from holdfast.server.explorer.as_code import as_command, as_python
-from holdfast.server.explorer.detections import as_alarms, detected
-from holdfast.server.explorer.errors_of_means import mean_errors
-from holdfast.server.explorer.looked_at import LookedAt
-from holdfast.server.explorer.settings import Autopilot, Hand, Rival
-from holdfast.server.explorer.shelf import Shelf
+from holdfast.server.explorer.as_code import to_cli, to_python
+from holdfast.server.explorer.detections import detections_to_records, to_detection_flags
+from holdfast.server.explorer.errors_of_means import mse_by_phase
+from holdfast.server.explorer.looked_at import ExplorerDataset
+from holdfast.server.explorer.settings import AutoSettings, BaselineSettings, ManualSettings
+from holdfast.server.explorer.shelf import SizedLRUCache
 
-WARM = 60  # points after the start
-MOST_ALARMS = 2000  # that are told one by one; the last ones
+WARM_UP_POINTS = 60  # points after the start
+MAX_REPORTED_ALARMS = 2000  # that are told one by one; the last ones
 
 
-class Listening(Teller):
+class WarningCollector(WarningOnce):
     """Keeps what a learner would warn of: the page shows it. Warnings proper are everybody's, and there are threads."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[str] = []
+        self.messages: list[str] = []
 
-    def tell(self, topic: str, message: str, depth: int = 4) -> None:
+    def warn_once(self, topic: str, message: str, depth: int = 4) -> None:
         """Kept, once a topic."""
-        if topic not in self.told:
-            self.told.add(topic)
-            self.heard.append(message if topic != "bad" else _without_value(message))
+        if topic not in self.issued_topics:
+            self.issued_topics.add(topic)
+            self.messages.append(message if topic != "invalid" else _format_skipped_rows(message))
 
 
-def _without_value(message: str) -> str:
+def _format_skipped_rows(message: str) -> str:
     """Rows that were skipped, in words for a page: "47 of 2600 rows could not be used …" has the number first."""
     n = int(message.split()[0])
     return f"{n:,} row{'s' * (n != 1)} {'has' if n == 1 else 'have'} no value and {'is' if n == 1 else 'are'} skipped."
 
 
-BESIDE: Shelf[dict[str, Any]] = Shelf(32 << 20)
+AUTO_ALARMS_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(32 << 20)
 
 
-def watched_beside(data: LookedAt, setting: Hand) -> dict[str, Any]:
+def auto_alarms_for(data: ExplorerDataset, setting: ManualSettings) -> dict[str, Any]:
     """What the autopilot raises beside a learner by hand; kept, since γ and ρ make no difference to it."""
-    watcher = setting.watcher()
-    name = f"{data.fingerprint} {watcher.model_dump_json()}"
-    found = BESIDE.get(name)
-    if found is None:
-        trace, _, _ = learn(watcher.learner(), data)
-        found = _watched(trace, data, "autopilot")
-        BESIDE.put(name, found, 8 * len(trace) + 500 * len(trace.alarms))
-    return found
+    auto_settings = setting.to_auto_settings()
+    cache_key = f"{data.content_hash} {auto_settings.model_dump_json()}"
+    fields = AUTO_ALARMS_CACHE.get(cache_key)
+    if fields is None:
+        trace, _, _ = run_timed(auto_settings.learner(), data)
+        fields = _alarm_fields(trace, data, "autopilot")
+        AUTO_ALARMS_CACHE.put(cache_key, fields, 8 * len(trace) + 500 * len(trace.alarms))
+    return fields
 
 
-def run(data: LookedAt, setting: Autopilot | Hand | Rival) -> dict[str, Any]:
+def run(data: ExplorerDataset, setting: AutoSettings | ManualSettings | BaselineSettings) -> dict[str, Any]:
     """Runs it from the first point to the last. data: of one stream, with the columns that are looked at."""
-    method = setting.learner()
-    if isinstance(method, Detector):
-        told = _of_detector(method, data)
+    model = setting.learner()
+    if isinstance(model, Detector):
+        result = _detector_result(model, data)
     else:
-        told = _of_learner(method, data, setting)
-    return told | {"python": as_python(data, setting), "command": as_command(data, setting)}
+        result = _learner_result(model, data, setting)
+    return result | {"python": to_python(data, setting), "command": to_cli(data, setting)}
 
 
-def learn(learner: StochasticApproximation, data: LookedAt) -> tuple[Trace, float, list[str]]:
+def run_timed(learner: StochasticApproximation, data: ExplorerDataset) -> tuple[Trace, float, list[str]]:
     """The trace with the estimates, the milliseconds it took, and what the learner had to say."""
-    learner._teller = listening = Listening()
-    rows = NamedRows(data.values, data.names)
-    first = learner.clone()  # what is compiled or loaded at the first points is no part of the learning
-    first._teller = Listening()
-    first.process(data.values[: first.n_init + WARM], record="means")
-    began = time.perf_counter()
+    learner._warnings = collector = WarningCollector()
+    rows = LabelledArray(data.values, data.names)
+    warm_up_learner = learner.clone()  # what is compiled or loaded at the first points is no part of the learning
+    warm_up_learner._warnings = WarningCollector()
+    warm_up_learner.process(data.values[: warm_up_learner.n_init + WARM_UP_POINTS], record="means")
+    started = time.perf_counter()
     trace = learner.process(rows, record="means")
-    return trace, 1e3 * (time.perf_counter() - began), listening.heard
+    return trace, 1e3 * (time.perf_counter() - started), collector.messages
 
 
-def _of_learner(learner: StochasticApproximation, data: LookedAt, setting: Any) -> dict[str, Any]:
-    trace, elapsed, notes = learn(learner, data)
-    told: dict[str, Any] = {
+def _learner_result(learner: StochasticApproximation, data: ExplorerDataset, setting: Any) -> dict[str, Any]:
+    trace, elapsed, notes = run_timed(learner, data)
+    result: dict[str, Any] = {
         "n_rows": len(trace),
-        "n_dropped": int(trace.dropped.sum()),
-        "n_bad": int(trace.bad.sum()),
-        "dropped": np.flatnonzero(trace.dropped),
-        "estimate": [[single(component) for component in of_one.T] for of_one in trace.means.transpose(2, 0, 1)],
+        "n_rejected": int(trace.rejected.sum()),
+        "n_invalid": int(trace.invalid.sum()),
+        "rejected": np.flatnonzero(trace.rejected),
+        "estimate": [
+            [to_float32(component) for component in variable.T] for variable in trace.means.transpose(2, 0, 1)
+        ],
         "weights": learner.weights.tolist() if learner.started else None,
-        "score": single(trace.score),
+        "score": to_float32(trace.score),
         "elapsed_ms": elapsed,
-        "gamma": _finite(learner.threshold),
-        "rho": None if learner.step_size is None else _step_of(learner),
-        "mse": mean_errors(trace.means, data),
+        "gamma": _finite_or_none(learner.threshold),
+        "rho": None if learner.step_size is None else _get_constant_step(learner),
+        "mse": mse_by_phase(trace.means, data),
         "notes": notes,
         "summary": None,
     }
-    if isinstance(setting, Autopilot):
-        return told | _watched(trace, data, "itself") | _found_out(learner, trace)
-    if isinstance(setting, Hand):
-        return told | watched_beside(data, setting)
-    return told | _unwatched()
+    if isinstance(setting, AutoSettings):
+        return result | _alarm_fields(trace, data, "itself") | _summary_fields(learner, trace)
+    if isinstance(setting, ManualSettings):
+        return result | auto_alarms_for(data, setting)
+    return result | _empty_alarm_fields()
 
 
-def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
+def _detector_result(detector: Detector, data: ExplorerDataset) -> dict[str, Any]:
     """A detector scores each variable; the largest of a row is shown."""
-    detector.fresh().process(data.values[:1])  # compiles
-    began = time.perf_counter()
+    detector.clone().process(data.values[:1])  # compiles
+    started = time.perf_counter()
     scores = detector.process(data.values)
-    elapsed = 1e3 * (time.perf_counter() - began)
-    unknown = np.isnan(scores).all(axis=1)
-    largest = np.where(unknown, np.nan, np.where(np.isnan(scores), -np.inf, scores).max(axis=1))
-    told: dict[str, Any] = {
+    elapsed = 1e3 * (time.perf_counter() - started)
+    is_missing = np.isnan(scores).all(axis=1)
+    largest = np.where(is_missing, np.nan, np.where(np.isnan(scores), -np.inf, scores).max(axis=1))
+    result: dict[str, Any] = {
         "n_rows": len(scores),
-        "n_dropped": None,  # it rejects nothing
-        "n_bad": int((~np.isfinite(data.values)).all(axis=1).sum()),
-        "dropped": np.zeros(0, np.int64),
+        "n_rejected": None,  # it rejects nothing
+        "n_invalid": int((~np.isfinite(data.values)).all(axis=1).sum()),
+        "rejected": np.zeros(0, np.int64),
         "estimate": None,
         "weights": None,
-        "score": single(largest),
+        "score": to_float32(largest),
         "elapsed_ms": elapsed,
         "gamma": None,
         "rho": None,
@@ -131,43 +133,45 @@ def _of_detector(detector: Detector, data: LookedAt) -> dict[str, Any]:
         "notes": [],
         "summary": None,
     }
-    found = detected(detector, scores)
-    if found is None:
-        return told | _unwatched()
-    alarms = as_alarms(found, data)
-    shown = alarms[-MOST_ALARMS:]
+    detections = to_detection_flags(detector, scores)
+    if detections is None:
+        return result | _empty_alarm_fields()
+    alarms = detections_to_records(detections, data)
+    reported = alarms[-MAX_REPORTED_ALARMS:]
     counts = {"watched_by": "detector", "n_alarms": len(alarms), "n_changes": len(alarms), "n_anomalies": None}
-    return told | _unwatched() | counts | {"alarms": shown, "alarms_left_out": len(alarms) - len(shown)}
+    return (
+        result | _empty_alarm_fields() | counts | {"alarms": reported, "alarms_left_out": len(alarms) - len(reported)}
+    )
 
 
-def _watched(trace: Trace, data: LookedAt, by: str) -> dict[str, Any]:
+def _alarm_fields(trace: Trace, data: ExplorerDataset, raised_by: str) -> dict[str, Any]:
     """The alarms and p-values, and who raised them."""
-    shown = trace.alarms[-MOST_ALARMS:]
+    reported = trace.alarms[-MAX_REPORTED_ALARMS:]
     return {
-        "watched_by": by,
+        "watched_by": raised_by,
         "n_alarms": len(trace.alarms),
         "n_changes": sum(alarm.kind == "change" for alarm in trace.alarms),
         "n_anomalies": int(trace.anomaly.sum()),
-        "alarms": [_as_json(alarm, data) for alarm in shown],
-        "alarms_left_out": len(trace.alarms) - len(shown),
-        "change_score": single(trace.change_score),
-        "p_value": single(trace.p_value),
+        "alarms": [_alarm_to_dict(alarm, data) for alarm in reported],
+        "alarms_left_out": len(trace.alarms) - len(reported),
+        "change_score": to_float32(trace.change_score),
+        "p_value": to_float32(trace.p_value),
     }
 
 
-def _unwatched() -> dict[str, Any]:
+def _empty_alarm_fields() -> dict[str, Any]:
     empty: dict[str, Any] = {"watched_by": None, "n_alarms": 0, "n_changes": 0, "n_anomalies": 0, "alarms": []}
     return empty | {"alarms_left_out": 0, "change_score": None, "p_value": None}
 
 
-def _as_json(alarm: Alarm, data: LookedAt) -> dict[str, Any]:
+def _alarm_to_dict(alarm: Alarm, data: ExplorerDataset) -> dict[str, Any]:
     return {
         "kind": alarm.kind,
         "row": alarm.row,
         "onset": alarm.onset,
-        "size": _finite(alarm.size),
+        "size": _finite_or_none(alarm.size),
         "direction": alarm.direction,
-        "variables": [str(one) for one in alarm.variables],
+        "variables": [str(variable) for variable in alarm.variables],
         "p_value": alarm.p_value,
         "time": None if data.times is None else data.times[alarm.row],
         "onset_time": None if data.times is None else data.times[alarm.onset],
@@ -175,25 +179,29 @@ def _as_json(alarm: Alarm, data: LookedAt) -> dict[str, Any]:
     }
 
 
-def _found_out(learner: StochasticApproximation, trace: Trace) -> dict[str, Any]:
+def _summary_fields(learner: StochasticApproximation, trace: Trace) -> dict[str, Any]:
     """What the autopilot says of the stream."""
     assert isinstance(learner, SRA)
     if not learner.n_seen:
         return {}
-    told: dict[str, Any] = {"summary": learner.summary()}
-    return told | {name: _finite(value) for name, value in learner.calibration().items()} if learner.started else told
+    fields: dict[str, Any] = {"summary": learner.summary()}
+    return (
+        fields | {name: _finite_or_none(value) for name, value in learner.fitted_params().items()}
+        if learner.started
+        else fields
+    )
 
 
-def _step_of(learner: StochasticApproximation) -> float | None:
+def _get_constant_step(learner: StochasticApproximation) -> float | None:
     """ρ where it is one number."""
-    return _finite(getattr(learner.step_size, "rho", None))
+    return _finite_or_none(getattr(learner.step_size, "rho", None))
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def single(values: Vector) -> npt.NDArray[np.float32]:
+def to_float32(values: Vector) -> npt.NDArray[np.float32]:
     """In half the digits, which is plenty for a picture."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(values, np.float32)

@@ -17,13 +17,13 @@ Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 Components = Annotated[int, Field(ge=1, le=5)]
 
 
-class Setting(BaseModel):
+class BaseSettings(BaseModel):
     """What settings share: what is not known is refused, not passed over."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Autopilot(Setting):
+class AutoSettings(BaseSettings):
     """No knobs but the promise."""
 
     mode: Literal["autopilot"] = "autopilot"
@@ -34,14 +34,14 @@ class Autopilot(Setting):
 
     def learner(self) -> SRA:
         """The learner, which has seen nothing."""
-        return SRA(**self.told())
+        return SRA(**self.to_params())
 
-    def told(self) -> dict[str, Any]:
+    def to_params(self) -> dict[str, Any]:
         """What differs from the defaults."""
-        return {name: value for name, value in self if name != "mode" and value != _default(self, name)}
+        return {name: value for name, value in self if name != "mode" and value != _get_default(self, name)}
 
 
-class Hand(Setting):
+class ManualSettings(BaseSettings):
     """The paper's algorithm: γ (None is ∞), and ρ or what ties it to γ. far: of the autopilot beside it."""
 
     mode: Literal["hand"]
@@ -55,22 +55,22 @@ class Hand(Setting):
 
     def learner(self) -> SRA:
         """The learner, which has seen nothing."""
-        return SRA(**self.told())
+        return SRA(**self.to_params())
 
-    def told(self) -> dict[str, Any]:
+    def to_params(self) -> dict[str, Any]:
         """What differs from the defaults, and always γ."""
-        told: dict[str, Any] = {} if self.n_components == 1 else {"n_components": self.n_components}
-        told["gamma"] = math.inf if self.gamma is None else self.gamma
+        params: dict[str, Any] = {} if self.n_components == 1 else {"n_components": self.n_components}
+        params["gamma"] = math.inf if self.gamma is None else self.gamma
         steps = {"rho": self.rho, "beta": self.beta, "M": self.M}
-        told |= {name: value for name, value in steps.items() if value is not None}
-        return told if self.norm == "whitened" else told | {"norm": self.norm}
+        params |= {name: value for name, value in steps.items() if value is not None}
+        return params if self.norm == "whitened" else params | {"norm": self.norm}
 
-    def watcher(self) -> Autopilot:
+    def to_auto_settings(self) -> AutoSettings:
         """The autopilot that raises the alarms, which the paper's algorithm does not."""
-        return Autopilot(far=self.far, n_components=self.n_components)
+        return AutoSettings(far=self.far, n_components=self.n_components)
 
 
-class Rival(Setting):
+class BaselineSettings(BaseSettings):
     """Another method; of these parameters it takes those that are its own."""
 
     mode: Literal["rival"]
@@ -86,19 +86,19 @@ class Rival(Setting):
 
     def learner(self) -> StochasticApproximation | Detector:
         """The method, which has seen nothing."""
-        return RIVALS[self.name](**self.told())  # type: ignore[no-any-return]
+        return BASELINES[self.name](**self.to_params())  # type: ignore[no-any-return]
 
-    def told(self) -> dict[str, Any]:
+    def to_params(self) -> dict[str, Any]:
         """What was said, of what this method understands."""
-        own = OWN[self.name]
-        return {name: value for name, value in self if name in own and value is not None}
+        names = BASELINE_PARAMS[self.name]
+        return {name: value for name, value in self if name in names and value is not None}
 
 
-RIVALS: dict[str, Any] = {
+BASELINES: dict[str, Any] = {
     "SEM": SEM, "IEM": IEM, "SDEM": SDEM,
     "ADWIN": ADWIN, "KSWIN": KSWIN, "PageHinkley": PageHinkley, "RiverPageHinkley": RiverPageHinkley,
 }  # fmt: skip
-OWN = {
+BASELINE_PARAMS = {
     "SEM": ("n_components", "rho"),
     "IEM": ("n_components",),
     "SDEM": ("n_components", "r", "alpha"),
@@ -107,8 +107,8 @@ OWN = {
     "PageHinkley": ("delta",),
     "RiverPageHinkley": ("delta", "threshold"),
 }
-AnySetting = Annotated[Autopilot | Hand | Rival, Field(discriminator="mode")]
+AnySettings = Annotated[AutoSettings | ManualSettings | BaselineSettings, Field(discriminator="mode")]
 
 
-def _default(setting: Setting, name: str) -> Any:
+def _get_default(setting: BaseSettings, name: str) -> Any:
     return type(setting).model_fields[name].default

@@ -6,10 +6,10 @@ import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 
 
-class Shelf(Generic[Kept]):
+class SizedLRUCache(Generic[Value]):
     """Names with what is kept under them.
 
     >>> shelf = Shelf[str](most=10)
@@ -17,25 +17,25 @@ class Shelf(Generic[Kept]):
     (None, None, None, 'second')
     """
 
-    def __init__(self, most: int) -> None:
-        self.most, self._bytes = most, 0
-        self._kept: OrderedDict[str, tuple[Kept, int]] = OrderedDict()
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self._bytes = max_bytes, 0
+        self._entries: OrderedDict[str, tuple[Value, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, name: str) -> Kept | None:
+    def get(self, key: str) -> Value | None:
         """What is kept under the name; None if it has left."""
         with self._lock:
-            found = self._kept.get(name)
-            if found is not None:
-                self._kept.move_to_end(name)
-            return None if found is None else found[0]
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+            return None if entry is None else entry[0]
 
-    def put(self, name: str, kept: Kept, size: int) -> None:
+    def put(self, key: str, value: Value, n_bytes: int) -> None:
         """Keeps it; the newest stays even if it is larger than all the room."""
         with self._lock:
-            self._bytes -= self._kept.pop(name, (None, 0))[1]
-            self._kept[name] = kept, size
-            self._bytes += size
-            while self._bytes > self.most and len(self._kept) > 1:
-                _, (_, freed) = self._kept.popitem(last=False)
+            self._bytes -= self._entries.pop(key, (None, 0))[1]
+            self._entries[key] = value, n_bytes
+            self._bytes += n_bytes
+            while self._bytes > self.max_bytes and len(self._entries) > 1:
+                _, (_, freed) = self._entries.popitem(last=False)
                 self._bytes -= freed

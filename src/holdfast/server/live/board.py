@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.server.live.clock import Clock
-from holdfast.server.store.blocks import DROPPED, Block, as_time, nullable
-from holdfast.server.store.streams import Entry
+from holdfast.server.live.clock import EventTimeFilter
+from holdfast.server.store.blocks import REJECTED_BIT, PointBlock, nan_to_none, to_api_time
+from holdfast.server.store.streams import StreamRow
 
-SPARK = 60  # points of a sparkline
-ALARMING, BY_NAME, RECENT = "alarming", "name", "recent"
+SPARKLINE_POINTS = 60  # points of a sparkline
+SORT_ALARMING, SORT_BY_NAME, SORT_RECENT = "alarming", "name", "recent"
 
 
-class Known:
+class StreamInfo:
     """One stream. open_alarm, newest_alarm: the newest open one and the newest of all, as the API tells them in short.
 
     seq: when it changed last, counted in groups.
@@ -26,22 +26,22 @@ class Known:
     """
 
     __slots__ = (
-        *("entry", "n_points", "n_dropped", "n_alarms", "open_alarms", "open_alarm", "newest_alarm"),
+        *("entry", "n_points", "n_rejected", "n_alarms", "open_alarms", "open_alarm", "newest_alarm"),
         *("last_time", "last_seen", "last", "p_value", "spark", "clock", "first_row", "packed", "loose", "seq"),
     )
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: StreamRow) -> None:
         self.entry = entry
-        self.n_points = self.n_dropped = self.n_alarms = self.open_alarms = self.seq = 0
-        self.first_row = self.packed = self.loose = 0
+        self.n_points = self.n_rejected = self.n_alarms = self.open_alarms = self.seq = 0
+        self.first_row = self.packed_until = self.n_loose_blocks = 0
         self.open_alarm: dict[str, Any] | None = None
         self.newest_alarm: dict[str, Any] | None = None
         self.last_time: str | float | int | None = None
         self.last_seen: float | None = None
         self.last: list[float | None] = []
         self.p_value: float | None = None
-        self.spark: deque[tuple[float | None, bool]] = deque(maxlen=SPARK)
-        self.clock = Clock()
+        self.sparkline: deque[tuple[float | None, bool]] = deque(maxlen=SPARKLINE_POINTS)
+        self.time_filter = EventTimeFilter()
 
     @property
     def names(self) -> list[str]:
@@ -50,38 +50,38 @@ class Known:
         return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
 
     @property
-    def has_numbers(self) -> bool:
+    def has_unnamed_variables(self) -> bool:
         """Whether its variables go by numbers."""
         return self.entry.names is None and self.entry.width > 1
 
-    def note_block(self, block: Block) -> None:
+    def add_block(self, block: PointBlock) -> None:
         """Further points, of which the last few are shown."""
-        self.n_points = block.first + len(block)
-        self.n_dropped += int(np.count_nonzero(block.fates & DROPPED))
-        self.last, self.p_value = nullable(block.values[-1]), nullable(block.p_value[-1:])[0]
-        self.last_time = as_time(block.times[-1])
-        dropped = [fate & DROPPED > 0 for fate in block.fates[-SPARK:].tolist()]
-        self.spark.extend(zip(nullable(block.values[-SPARK:, 0]), dropped, strict=True))
+        self.n_points = block.first_row + len(block)
+        self.n_rejected += int(np.count_nonzero(block.outcomes & REJECTED_BIT))
+        self.last, self.p_value = nan_to_none(block.values[-1]), nan_to_none(block.p_value[-1:])[0]
+        self.last_time = to_api_time(block.times[-1])
+        is_rejected = [outcome & REJECTED_BIT > 0 for outcome in block.outcomes[-SPARKLINE_POINTS:].tolist()]
+        self.sparkline.extend(zip(nan_to_none(block.values[-SPARKLINE_POINTS:, 0]), is_rejected, strict=True))
 
-    def note_alarm(self, alarm: dict[str, Any]) -> None:
+    def add_alarm(self, alarm: dict[str, Any]) -> None:
         """A new one."""
         self.n_alarms += 1
         self.open_alarms += 1
-        self.open_alarm = self.newest_alarm = in_short(alarm)
+        self.open_alarm = self.newest_alarm = summarize_alarm(alarm)
 
     @property
     def last_alarm(self) -> dict[str, Any] | None:
         """The newest that is open; if none is, the newest of all."""
         return self.open_alarm if self.open_alarms else self.newest_alarm
 
-    def told(self, settled: int) -> dict[str, Any]:
+    def to_api(self, n_settling_points: int) -> dict[str, Any]:
         """As the API tells it. settled: points from which on every kind of alarm can be raised."""
-        state = "alarming" if self.open_alarms else "learning" if self.n_points < settled else "quiet"
+        state = "alarming" if self.open_alarms else "learning" if self.n_points < n_settling_points else "quiet"
         return {
             "key": self.entry.key,
             "variables": self.names,
             "n_points": self.n_points,
-            "n_dropped": self.n_dropped,
+            "n_rejected": self.n_rejected,
             "n_alarms": self.n_alarms,
             "open_alarms": self.open_alarms,
             "state": state,
@@ -90,82 +90,82 @@ class Known:
             "last": self.last,
             "p_value": self.p_value,
             "last_alarm": self.last_alarm,
-            "spark": [value for value, _ in self.spark],
-            "spark_dropped": [place for place, (_, out) in enumerate(self.spark) if out],
+            "spark": [value for value, _ in self.sparkline],
+            "spark_rejected": [index for index, (_, is_rejected) in enumerate(self.sparkline) if is_rejected],
         }
 
 
-class Board:
+class StreamRegistry:
     """All streams. One thread changes it, many look at it.
 
     settled: points from which on every kind of alarm can be raised.
     """
 
-    def __init__(self, settled: int) -> None:
+    def __init__(self, n_settling_points: int) -> None:
         self.lock = threading.RLock()
-        self.settled, self.seq, self.n_points = settled, 0, 0
-        self._by_key: dict[str, Known] = {}
-        self._by_number: OrderedDict[int, Known] = OrderedDict()  # those that changed last stand at the end
-        self._orders: dict[str, list[Known]] = {}
+        self.n_settling_points, self.seq, self.n_points = n_settling_points, 0, 0
+        self._by_key: dict[str, StreamInfo] = {}
+        self._by_id: OrderedDict[int, StreamInfo] = OrderedDict()  # those that changed last stand at the end
+        self._sorted_streams: dict[str, list[StreamInfo]] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def get(self, key: str) -> Known | None:
+    def get(self, key: str) -> StreamInfo | None:
         """The stream of this key."""
         return self._by_key.get(key)
 
-    def of_number(self, number: int) -> Known:
+    def get_by_id(self, stream_id: int) -> StreamInfo:
         """The stream of this number, which there is."""
-        return self._by_number[number]
+        return self._by_id[stream_id]
 
     def clear(self) -> None:
         """Nothing is known."""
         self._by_key.clear()
-        self._by_number.clear()
-        self._orders.clear()
+        self._by_id.clear()
+        self._sorted_streams.clear()
 
-    def number_of(self, key: str) -> int:
+    def get_id(self, key: str) -> int:
         """The number of a stream that there is."""
-        return self._by_key[key].entry.number
+        return self._by_key[key].entry.id
 
-    def find(self, number: int) -> Known | None:
+    def find_by_id(self, stream_id: int) -> StreamInfo | None:
         """The stream of this number, if there is one."""
-        return self._by_number.get(number)
+        return self._by_id.get(stream_id)
 
-    def add(self, entry: Entry) -> Known:
+    def add(self, entry: StreamRow) -> StreamInfo:
         """A new stream."""
-        known = Known(entry)
-        self._by_key[entry.key] = self._by_number[entry.number] = known
-        self._orders.clear()
-        return known
+        stream = StreamInfo(entry)
+        self._by_key[entry.key] = self._by_id[entry.id] = stream
+        self._sorted_streams.clear()
+        return stream
 
-    def remove(self, known: Known) -> None:
+    def remove(self, stream: StreamInfo) -> None:
         """A stream that is gone."""
-        del self._by_key[known.entry.key], self._by_number[known.entry.number]
+        del self._by_key[stream.entry.key], self._by_id[stream.entry.id]
         self.seq += 1
-        self._orders.clear()
+        self._sorted_streams.clear()
 
-    def note(self, changed: Iterable[Known]) -> None:
+    def touch(self, changed: Iterable[StreamInfo]) -> None:
         """These streams have changed, together."""
         self.seq += 1
-        for known in changed:
-            known.seq = self.seq
-            self._by_number.move_to_end(known.entry.number)
+        for stream in changed:
+            stream.seq = self.seq
+            self._by_id.move_to_end(stream.entry.id)
 
-    def reorder(self) -> None:
+    def invalidate_order(self) -> None:
         """Alarms have come or gone, so the order is another one."""
-        self._orders.clear()
+        self._sorted_streams.clear()
 
-    def all(self) -> Iterator[Known]:
+    def iter_streams(self) -> Iterator[StreamInfo]:
         """Every stream."""
-        return iter(list(self._by_number.values()))
+        return iter(list(self._by_id.values()))
 
     def totals(self) -> dict[str, Any]:
         """Numbers over all streams."""
-        alarming = self._in_order(ALARMING)
-        n_alarming = next((i for i, known in enumerate(alarming) if not known.open_alarms), len(alarming))
-        open_alarms = sum(known.open_alarms for known in alarming[:n_alarming])
+        alarming = self._get_sorted(SORT_ALARMING)
+        n_alarming = next((i for i, stream in enumerate(alarming) if not stream.open_alarms), len(alarming))
+        open_alarms = sum(stream.open_alarms for stream in alarming[:n_alarming])
         return {
             "n_streams": len(self),
             "n_alarming": n_alarming,
@@ -174,49 +174,49 @@ class Board:
             "seq": self.seq,
         }
 
-    def listed(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
+    def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
         """How many streams match, and some of them, as the API tells them."""
         with self.lock:
-            found = self._in_order(sort)
+            matches = self._get_sorted(sort)
             if search:
-                wanted = search.casefold()
-                found = [known for known in found if wanted in known.entry.key.casefold()]
-            streams = [known.told(self.settled) for known in found[offset : offset + limit]]
-            return {"total": len(found), **self.totals(), "streams": streams}
+                needle = search.casefold()
+                matches = [stream for stream in matches if needle in stream.entry.key.casefold()]
+            streams = [stream.to_api(self.n_settling_points) for stream in matches[offset : offset + limit]]
+            return {"total": len(matches), **self.totals(), "streams": streams}
 
-    def changed_since(self, seq: int, most: int) -> dict[str, Any]:
+    def changed_since(self, seq: int, max_streams: int) -> dict[str, Any]:
         """Streams that have changed since, the most alarming ones if they are many, as the API tells them."""
         with self.lock:
             changed = []
-            for known in reversed(self._by_number.values()):
-                if known.seq <= seq:
+            for stream in reversed(self._by_id.values()):
+                if stream.seq <= seq:
                     break
-                changed.append(known)
-            more = len(changed) > most
-            if more:
-                changed.sort(key=_alarming)
-            streams = [known.told(self.settled) for known in changed[:most]]
-            return {**self.totals(), "streams": streams, "more": more}
+                changed.append(stream)
+            is_truncated = len(changed) > max_streams
+            if is_truncated:
+                changed.sort(key=_alarm_sort_key)
+            streams = [stream.to_api(self.n_settling_points) for stream in changed[:max_streams]]
+            return {**self.totals(), "streams": streams, "more": is_truncated}
 
-    def _in_order(self, sort: str) -> list[Known]:
-        if sort == RECENT:
-            return sorted(self._by_key.values(), key=lambda known: -(known.last_seen or 0.0))
-        if sort not in self._orders:
-            how = _alarming if sort == ALARMING else _by_name
-            self._orders[sort] = sorted(self._by_key.values(), key=how)
-        return self._orders[sort]
-
-
-def _by_name(known: Known) -> tuple[str, str]:
-    return known.entry.key.casefold(), known.entry.key
+    def _get_sorted(self, sort: str) -> list[StreamInfo]:
+        if sort == SORT_RECENT:
+            return sorted(self._by_key.values(), key=lambda stream: -(stream.last_seen or 0.0))
+        if sort not in self._sorted_streams:
+            sort_key = _alarm_sort_key if sort == SORT_ALARMING else _name_sort_key
+            self._sorted_streams[sort] = sorted(self._by_key.values(), key=sort_key)
+        return self._sorted_streams[sort]
 
 
-def _alarming(known: Known) -> tuple[int, str, str]:
+def _name_sort_key(stream: StreamInfo) -> tuple[str, str]:
+    return stream.entry.key.casefold(), stream.entry.key
+
+
+def _alarm_sort_key(stream: StreamInfo) -> tuple[int, str, str]:
     """Those with open alarms first, the newest of them before others."""
-    newest = known.last_alarm["id"] if known.open_alarms and known.last_alarm else 0
-    return -newest, *_by_name(known)
+    newest = stream.last_alarm["id"] if stream.open_alarms and stream.last_alarm else 0
+    return -newest, *_name_sort_key(stream)
 
 
-def in_short(alarm: dict[str, Any]) -> dict[str, Any]:
+def summarize_alarm(alarm: dict[str, Any]) -> dict[str, Any]:
     """An alarm as it stands in the list of streams."""
     return {name: alarm[name] for name in ("id", "kind", "row", "time", "message")}

@@ -13,192 +13,210 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from holdfast.learners import SRA
-from holdfast.server.errors import Refused
-from holdfast.server.live.admission import Admitted, admit
-from holdfast.server.live.board import Board, Known
-from holdfast.server.live.fleets import Fleets, require_same_settings
-from holdfast.server.live.learning import learn_pieces
-from holdfast.server.live.posts import Post
+from holdfast.server.errors import ApiError
+from holdfast.server.live.admission import AcceptedPoints, accept_points
+from holdfast.server.live.board import StreamInfo, StreamRegistry
+from holdfast.server.live.fleets import ModelPool, check_same_config
+from holdfast.server.live.learning import process_group_of_width
+from holdfast.server.live.posts import IngestRequest
 from holdfast.server.live.recovery import recover
 from holdfast.server.store import Store
-from holdfast.server.store.alarms import newest_number, write_alarms
-from holdfast.server.store.many import insert_many
-from holdfast.server.store.opening import set_about
+from holdfast.server.store.alarms import max_alarm_id, write_alarms
+from holdfast.server.store.many import bulk_insert
+from holdfast.server.store.opening import set_meta
 from holdfast.server.store.points import write_blocks
-from holdfast.server.store.states import Writing
-from holdfast.server.store.streams import Entry, add_streams, remove_stream
-from holdfast.server.store.tables import POSTS, SOURCES
+from holdfast.server.store.states import CheckpointWriter
+from holdfast.server.store.streams import StreamRow, add_streams, delete_stream
+from holdfast.server.store.tables import IDEMPOTENCY_TABLE, SOURCE_POSITIONS_TABLE
 
 log = logging.getLogger("holdfast.server")
-REFERENCE = 100  # points that a change is seen against
-REMEMBERED = 86_400.0  # seconds that a post is known again by its name
+REFERENCE_POINTS = 100  # points that a change is seen against
+IDEMPOTENCY_TTL_S = 86_400.0  # seconds that a post is known again by its name
 
 
 @dataclass(eq=False)
-class Told:
+class GroupOutcome:
     """What has happened in a group: the streams that have new points, and alarms as the API tells them."""
 
     streams: set[int] = field(default_factory=set)
     alarms: list[dict[str, Any]] = field(default_factory=list)
 
 
-class Desk:
+class GroupProcessor:
     """All that is known of all streams, in memory and in the store. One thread works here.
 
     learner: whose settings all streams have. most: streams, at most.
     """
 
-    def __init__(self, store: Store, learner: SRA, most: int) -> None:
-        self.store, self.most = store, most
-        self.fleets = Fleets(learner)
-        self.board = Board(learner.n_init + REFERENCE)
-        self.learnt: dict[int, int] = {}
+    def __init__(self, store: Store, learner: SRA, max_streams: int) -> None:
+        self.store, self.max_streams = store, max_streams
+        self.models = ModelPool(learner)
+        self.registry = StreamRegistry(learner.n_init + REFERENCE_POINTS)
+        self.checkpointed_rows: dict[int, int] = {}
         """How many rows of each stream are in the checkpoint of the store."""
-        settings = require_same_settings(learner, store.about("learner"))
-        with store.writing() as connection:
-            set_about(connection, "learner", settings)
+        config = check_same_config(learner, store.get_meta("learner"))
+        with store.write_transaction() as connection:
+            set_meta(connection, "learner", config)
         self.recover()
 
     def recover(self) -> None:
         """All as the store has it: after the start, and after a group that could not be written."""
-        with self.store.reading() as connection, self.board.lock:
-            found = recover(connection, self.fleets, self.board)
-            self._checkpoint, self.learnt = found.checkpoint, found.learnt
-            self._next_alarm = newest_number(connection) + 1
-        self._next_alarm = max(self._next_alarm, int(self.store.about("next_alarm") or 1))
-        self._next_stream = int(self.store.about("next_stream") or 1)
-        if found.relearnt:
-            log.info("relearnt %d points that the last checkpoint did not have", found.relearnt)
+        with self.store.read_connection() as connection, self.registry.lock:
+            recovered = recover(connection, self.models, self.registry)
+            self._checkpoint_id, self.checkpointed_rows = recovered.checkpoint_id, recovered.checkpointed_rows
+            self._next_alarm_id = max_alarm_id(connection) + 1
+        self._next_alarm_id = max(self._next_alarm_id, int(self.store.get_meta("next_alarm") or 1))
+        self._next_stream_id = int(self.store.get_meta("next_stream") or 1)
+        if recovered.n_replayed:
+            log.info("relearnt %d points that the last checkpoint did not have", recovered.n_replayed)
 
     # Posts
 
-    def take(self, posts: Sequence[Post]) -> tuple[list[Any], Told]:
+    def process_group(self, requests: Sequence[IngestRequest]) -> tuple[list[Any], GroupOutcome]:
         """Learns and keeps what these posts hold, in order; for each an answer, or the error that it is refused with.
 
         If this raises, nothing of the group is in the store; what is in memory has to be recovered.
         """
-        now, told = time.time(), Told()
-        answers: list[Any] = [None] * len(posts)
-        own: dict[int, list[Admitted]] = {}
-        named: dict[str, int] = {}
-        with self.store.writing() as connection, self.board.lock:
-            first_new = self._next_stream
-            for place, post in enumerate(posts):
+        now, outcome = time.time(), GroupOutcome()
+        results: list[Any] = [None] * len(requests)
+        accepted: dict[int, list[AcceptedPoints]] = {}
+        index_by_key: dict[str, int] = {}
+        with self.store.write_transaction() as connection, self.registry.lock:
+            first_new_id = self._next_stream_id
+            for index, request in enumerate(requests):
                 try:
-                    if post.name in named:
-                        require_same_post(post.digest, posts[named[post.name]].digest)
+                    if request.idempotency_key in index_by_key:
+                        check_same_request(request.digest, requests[index_by_key[request.idempotency_key]].digest)
                         continue  # sent twice at once: it gets the answer to the first
-                    answers[place] = self._answered_before(connection, post)
-                    if answers[place] is None:
-                        own[place] = self._admitted(post)
-                        named |= {post.name: place} if post.name is not None else {}
-                except Refused as refusal:
-                    answers[place] = refusal
-            if self._next_stream > first_new:
-                add_streams(connection, [self.board.of_number(n).entry for n in range(first_new, self._next_stream)])
-                set_about(connection, "next_stream", self._next_stream)
-            self._learn(connection, [piece for pieces in own.values() for piece in pieces], now, told)
-            for place, pieces in own.items():
-                answers[place] = [piece.answer() for piece in pieces]
-                self._remember(connection, posts[place], answers[place], now)
-        for place, post in enumerate(posts):
-            if answers[place] is None and post.name is not None:
-                answers[place] = answers[named[post.name]]
-        return answers, told
+                    results[index] = self._find_stored_response(connection, request)
+                    if results[index] is None:
+                        accepted[index] = self._accept(request)
+                        index_by_key |= {request.idempotency_key: index} if request.idempotency_key is not None else {}
+                except ApiError as refusal:
+                    results[index] = refusal
+            if self._next_stream_id > first_new_id:
+                add_streams(
+                    connection,
+                    [
+                        self.registry.get_by_id(stream_id).entry
+                        for stream_id in range(first_new_id, self._next_stream_id)
+                    ],
+                )
+                set_meta(connection, "next_stream", self._next_stream_id)
+            self._process_accepted(
+                connection, [piece for pieces in accepted.values() for piece in pieces], now, outcome
+            )
+            for index, pieces in accepted.items():
+                results[index] = [piece.to_api() for piece in pieces]
+                self._store_response(connection, requests[index], results[index], now)
+        for index, request in enumerate(requests):
+            if results[index] is None and request.idempotency_key is not None:
+                results[index] = results[index_by_key[request.idempotency_key]]
+        return results, outcome
 
-    def _admitted(self, post: Post) -> list[Admitted]:
+    def _accept(self, request: IngestRequest) -> list[AcceptedPoints]:
         """The parts of a post: all of them or none, but of a source those that fit."""
-        if post.position is None:
-            return admit(post.parts, self.board, self.most, self._new_stream)
-        admitted: list[Admitted] = []
-        for part in post.parts:
+        if request.source_position is None:
+            return accept_points(request.parts, self.registry, self.max_streams, self._new_stream)
+        accepted: list[AcceptedPoints] = []
+        for part in request.parts:
             try:
-                admitted += admit([part], self.board, self.most, self._new_stream)
-            except Refused as refusal:
-                post.left_out.append((part, refusal))
-        return admitted
+                accepted += accept_points([part], self.registry, self.max_streams, self._new_stream)
+            except ApiError as refusal:
+                request.rejected_parts.append((part, refusal))
+        return accepted
 
-    def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> Known:
-        known = self.board.add(Entry(self._next_stream, key, width, names, time.time()))
-        self._next_stream += 1
-        return known
+    def _new_stream(self, key: str, width: int, names: tuple[str, ...] | None) -> StreamInfo:
+        stream = self.registry.add(StreamRow(self._next_stream_id, key, width, names, time.time()))
+        self._next_stream_id += 1
+        return stream
 
-    def _answered_before(self, connection: Connection, post: Post) -> list[dict[str, Any]] | None:
+    def _find_stored_response(self, connection: Connection, request: IngestRequest) -> list[dict[str, Any]] | None:
         """The answer that the same post has had already."""
-        if post.name is None:
+        if request.idempotency_key is None:
             return None
-        found = connection.execute(select(POSTS).where(POSTS.c.name == post.name)).first()
-        if found is None:
+        row = connection.execute(
+            select(IDEMPOTENCY_TABLE).where(IDEMPOTENCY_TABLE.c.name == request.idempotency_key)
+        ).first()
+        if row is None:
             return None
-        require_same_post(post.digest, found.digest)
-        answer: list[dict[str, Any]] = json.loads(found.answer)
-        return answer
+        check_same_request(request.digest, row.digest)
+        response: list[dict[str, Any]] = json.loads(row.answer)
+        return response
 
-    def _remember(self, connection: Connection, post: Post, answer: list[dict[str, Any]], now: float) -> None:
-        if post.name is not None:
-            insert_many(connection, POSTS, [(post.name, now, post.digest, json.dumps(answer))])
-        if post.position is not None:
-            name, position = post.position
-            connection.execute(SOURCES.delete().where(SOURCES.c.name == name))
-            insert_many(connection, SOURCES, [(name, json.dumps(position))])
+    def _store_response(
+        self, connection: Connection, request: IngestRequest, response: list[dict[str, Any]], now: float
+    ) -> None:
+        if request.idempotency_key is not None:
+            bulk_insert(
+                connection, IDEMPOTENCY_TABLE, [(request.idempotency_key, now, request.digest, json.dumps(response))]
+            )
+        if request.source_position is not None:
+            name, position = request.source_position
+            connection.execute(SOURCE_POSITIONS_TABLE.delete().where(SOURCE_POSITIONS_TABLE.c.name == name))
+            bulk_insert(connection, SOURCE_POSITIONS_TABLE, [(name, json.dumps(position))])
 
-    def _learn(self, connection: Connection, admitted: list[Admitted], now: float, told: Told) -> None:
-        changed = {piece.known.entry.number: piece.known for piece in admitted if len(piece.values)}
-        for width in sorted({known.entry.width for known in changed.values()}):
-            own = [piece for piece in admitted if len(piece.values) and piece.known.entry.width == width]
-            learnt = learn_pieces(self.fleets, width, own, now)
-            write_blocks(connection, learnt.blocks)
-            raised = list(learnt.alarms(self._next_alarm))
-            self._next_alarm += len(raised)
-            write_alarms(connection, raised, [self.board.number_of(alarm["stream"]) for alarm in raised])
-            told.alarms += raised
+    def _process_accepted(
+        self, connection: Connection, accepted: list[AcceptedPoints], now: float, outcome: GroupOutcome
+    ) -> None:
+        changed = {piece.stream.entry.id: piece.stream for piece in accepted if len(piece.values)}
+        for width in sorted({stream.entry.width for stream in changed.values()}):
+            pieces = [piece for piece in accepted if len(piece.values) and piece.stream.entry.width == width]
+            result = process_group_of_width(self.models, width, pieces, now)
+            write_blocks(connection, result.blocks)
+            alarms = list(result.iter_alarms(self._next_alarm_id))
+            self._next_alarm_id += len(alarms)
+            write_alarms(connection, alarms, [self.registry.get_id(alarm["stream"]) for alarm in alarms])
+            outcome.alarms += alarms
         if changed:
-            self.board.note(changed.values())
-            self.board.n_points += sum(len(piece.values) for piece in admitted)
-            told.streams |= changed.keys()
-        if told.alarms:
-            self.board.reorder()
+            self.registry.touch(changed.values())
+            self.registry.n_points += sum(len(piece.values) for piece in accepted)
+            outcome.streams |= changed.keys()
+        if outcome.alarms:
+            self.registry.invalidate_order()
 
     # What else changes
 
-    def remove(self, key: str) -> int:
+    def delete_stream(self, key: str) -> int:
         """A stream with all that is known of it; its number."""
-        with self.board.lock:
-            stream = self.board.get(key)
+        with self.registry.lock:
+            stream = self.registry.get(key)
             if stream is None:
-                raise unknown_stream(key)
-            number = stream.entry.number
-            with self.store.writing() as connection:
-                remove_stream(connection, number)
-                set_about(connection, "next_alarm", self._next_alarm)  # so that no number is used again
-            self.fleets.drop(number)
-            self.board.remove(stream)
-            self.learnt.pop(number, None)
-        return number
+                raise unknown_stream_error(key)
+            stream_id = stream.entry.id
+            with self.store.write_transaction() as connection:
+                delete_stream(connection, stream_id)
+                set_meta(connection, "next_alarm", self._next_alarm_id)  # so that no number is used again
+            self.models.drop(stream_id)
+            self.registry.remove(stream)
+            self.checkpointed_rows.pop(stream_id, None)
+        return stream_id
 
-    def begin_checkpoint(self) -> Writing:
+    def start_checkpoint(self) -> CheckpointWriter:
         """All that has been learnt by now, to be written piece by piece."""
-        self._checkpoint += 1
-        counts = self.fleets.counts()
-        learnt = np.array([(number, seen) for number, (seen, _) in counts.items()], np.int64).reshape(-1, 2)
-        return Writing(self._checkpoint, self.fleets.to_bytes(), learnt)
+        self._checkpoint_id += 1
+        counts = self.models.counts()
+        row_counts = np.array([(stream_id, seen) for stream_id, (seen, _) in counts.items()], np.int64).reshape(-1, 2)
+        return CheckpointWriter(self._checkpoint_id, self.models.to_bytes(), row_counts)
 
-    def end_checkpoint(self, written: Writing) -> None:
+    def finish_checkpoint(self, checkpoint: CheckpointWriter) -> None:
         """The store has it."""
-        self.learnt = dict(written.learnt.tolist())
+        self.checkpointed_rows = dict(checkpoint.row_counts.tolist())
 
-    def forget_posts(self) -> None:
+    def expire_idempotency_keys(self) -> None:
         """Posts of long ago are not known again by their names."""
-        with self.store.writing() as connection:
-            connection.execute(POSTS.delete().where(POSTS.c.at < time.time() - REMEMBERED))
+        with self.store.write_transaction() as connection:
+            connection.execute(
+                IDEMPOTENCY_TABLE.delete().where(IDEMPOTENCY_TABLE.c.at < time.time() - IDEMPOTENCY_TTL_S)
+            )
 
 
-def unknown_stream(key: str) -> Refused:
+def unknown_stream_error(key: str) -> ApiError:
     """There is none of this key."""
-    return Refused("unknown_stream", f"there is no stream {key!r:.80}")
+    return ApiError("unknown_stream", f"there is no stream {key!r:.80}")
 
 
-def require_same_post(digest: str, before: str) -> None:
+def check_same_request(digest: str, stored_digest: str) -> None:
     """Refuses a post that has the name of another one."""
-    if digest != before:
-        raise Refused("other_post", "another post has had this Idempotency-Key")
+    if digest != stored_digest:
+        raise ApiError("other_post", "another post has had this Idempotency-Key")

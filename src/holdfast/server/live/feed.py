@@ -12,39 +12,41 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
-from holdfast.scheme.algorithm import LARGEST
-from holdfast.server.errors import Refused
-from holdfast.server.live.clock import Moment
-from holdfast.server.live.posts import Part, Post, check_key
-from holdfast.server.live.watching import Watching
-from holdfast.server.store.tables import SOURCES
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
+from holdfast.server.errors import ApiError
+from holdfast.server.live.clock import EventTime
+from holdfast.server.live.posts import IngestRequest, StreamPoints, check_key
+from holdfast.server.live.watching import Monitor
+from holdfast.server.store.tables import SOURCE_POSITIONS_TABLE
 from holdfast.streams.batch import Batch
-from holdfast.streams.peeked import Peeked
-from holdfast.streams.results import texts_of
-from holdfast.streams.separate import TOGETHER, apart, stream_keys
+from holdfast.streams.peeked import ProbedSource
+from holdfast.streams.results import to_str_list
+from holdfast.streams.separate import MAX_JOINT_COLUMNS, composite_keys, split_batch
 from holdfast.streams.source import Source
-from holdfast.streams.times import comparable, told
+from holdfast.streams.times import format_times, to_comparable
 
 log = logging.getLogger("holdfast.server")
-TOLD = 5  # refusals that are logged
+MAX_LOGGED = 5  # refusals that are logged
 
 
-class Feed:
+class SourceReader:
     """Reads a source in a thread of its own, from where it was when the server stopped.
 
     name: under which its position is kept. stream: the key where the source has none. joint: whether the columns of a
     record are one stream; None: if they are few.
     """
 
-    def __init__(self, watching: Watching, source: Source, name: str, stream: str, joint: bool | None = None) -> None:
+    def __init__(
+        self, monitor: Monitor, source: Source, name: str, default_key: str, joint: bool | None = None
+    ) -> None:
         self.name, self.state, self.problem = name, "running", ""
         self.n_records = self.n_refused = 0
-        self._watching, self._source, self._stream, self._joint = watching, source, stream, joint
+        self._monitor, self._source, self.default_key, self._joint = monitor, source, default_key, joint
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="holdfast feed", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="holdfast feed", daemon=True)
         self._thread.start()
 
-    def told(self) -> dict[str, Any]:
+    def to_api(self) -> dict[str, Any]:
         """As the API tells it."""
         names = ("name", "state", "problem", "n_records", "n_refused")
         return {name: getattr(self, name) for name in names}
@@ -55,7 +57,7 @@ class Feed:
         self._thread.join(5.0)
         getattr(self._source, "close", lambda: None)()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         try:
             self._read()
             self.state = "stopped" if self._stop.is_set() else "ended"
@@ -65,92 +67,101 @@ class Feed:
             log.error("%s is not read any more: %s", self.name, error)
 
     def _read(self) -> None:
-        with self._watching.store.reading() as connection:
-            kept = connection.execute(select(SOURCES.c.position).where(SOURCES.c.name == self.name)).scalar()
-        peeked = Peeked(self._source, None if kept is None else json.loads(kept))
-        if peeked.columns is None:
-            peeked.look(self._stop)
-        names = () if peeked.columns is None else peeked.columns.values
-        separate = len(names) > TOGETHER if self._joint is None else not self._joint
-        for batch in peeked.read():
-            self._note_refused(batch)
+        with self._monitor.store.read_connection() as connection:
+            position = connection.execute(
+                select(SOURCE_POSITIONS_TABLE.c.position).where(SOURCE_POSITIONS_TABLE.c.name == self.name)
+            ).scalar()
+        source = ProbedSource(self._source, None if position is None else json.loads(position))
+        if source.columns is None:
+            source.wait_for_schema(self._stop)
+        names = () if source.columns is None else source.columns.values
+        is_split = len(names) > MAX_JOINT_COLUMNS if self._joint is None else not self._joint
+        for batch in source.read():
+            self._count_rejected(batch)
             if batch.n_records:
-                self._learn(apart(batch) if separate and len(names) > 1 else batch)
-                peeked.committed(batch.position)
+                self._process(split_batch(batch) if is_split and len(names) > 1 else batch)
+                source.commit(batch.position)
             if self._stop.is_set():
                 return
 
-    def _learn(self, batch: Batch) -> None:
+    def _process(self, batch: Batch) -> None:
         """The points of a batch; those that cannot be kept are left out and told of."""
         parts = []
-        for part in parts_of(batch, self._stream):
+        for part in split_by_stream(batch, self.default_key):
             try:
                 check_key(part.key)
-            except Refused as refusal:
-                self._refuse(len(part), f"{part.key!r:.80}: {refusal}")
+            except ApiError as refusal:
+                self._log_rejected(len(part), f"{part.key!r:.80}: {refusal}")
             else:
                 parts.append(part)
         self.n_records += batch.n_records
-        for part, why in self._submit(Post(parts, position=(self.name, batch.position))).left_out:
-            self._refuse(len(part), f"{part.key!r:.80}: {why}")
+        for part, reason in self._submit(
+            IngestRequest(parts, source_position=(self.name, batch.position))
+        ).rejected_parts:
+            self._log_rejected(len(part), f"{part.key!r:.80}: {reason}")
 
-    def _submit(self, post: Post) -> Post:
+    def _submit(self, request: IngestRequest) -> IngestRequest:
         """Waits until it is kept, however long the store cannot be written."""
         while True:
             try:
-                self._watching.keeper.submit(post).result()
-                return post
-            except Refused as refusal:
+                self._monitor.writer.submit(request).result()
+                return request
+            except ApiError as refusal:
                 if refusal.code not in ("overloaded", "store_unavailable") or self._stop.wait(1.0):
                     raise
-                post = Post(post.parts, position=post.position)
+                request = IngestRequest(request.parts, source_position=request.source_position)
 
-    def _note_refused(self, batch: Batch) -> None:
-        self.n_refused += batch.refused.total
+    def _count_rejected(self, batch: Batch) -> None:
+        self.n_refused += batch.rejects.total
 
-    def _refuse(self, n: int, why: str) -> None:
+    def _log_rejected(self, n: int, reason: str) -> None:
         self.n_refused += n
-        if self.n_refused <= TOLD:
-            log.warning("%s: %d points are left out: %s", self.name, n, why)
+        if self.n_refused <= MAX_LOGGED:
+            log.warning("%s: %d points are left out: %s", self.name, n, reason)
 
 
-def parts_of(batch: Batch, stream: str) -> Iterator[Part]:
+def split_by_stream(batch: Batch, default_key: str) -> Iterator[StreamPoints]:
     """The points of a batch by their streams, those that can be learnt from."""
-    in_reach = (np.isnan(batch.values) | (np.abs(batch.values) <= LARGEST)).all(axis=1)
-    usable = np.asarray(in_reach & ~np.isnan(batch.values).all(axis=1))
-    batch = batch if usable.all() else batch.only(usable)
-    keys = stream_keys(batch)
-    names = None if batch.channels is not None or batch.values.shape[1] == 1 else batch.names
-    order: dict[str, list[int]] = {}
+    is_in_range = (np.isnan(batch.values) | (np.abs(batch.values) <= MAX_ABS_VALUE)).all(axis=1)
+    is_valid = np.asarray(is_in_range & ~np.isnan(batch.values).all(axis=1))
+    batch = batch if is_valid.all() else batch.filter(is_valid)
+    keys = composite_keys(batch)
+    names = None if batch.variable_names is not None or batch.values.shape[1] == 1 else batch.names
+    rows_by_key: dict[str, list[int]] = {}
     if keys is None:
-        order[stream] = list(range(len(batch)))
+        rows_by_key[default_key] = list(range(len(batch)))
     else:
-        for place, key in enumerate(texts_of(keys)):
+        for row, key in enumerate(to_str_list(keys)):
             if key is not None:
-                order.setdefault(key, []).append(place)
-    times, moments = _times_of(batch)
-    for key, places in order.items():
-        if places:
-            chosen = batch.values if len(places) == len(batch) else batch.values[places]
-            yield Part(key, chosen, names, [times[i] for i in places], [moments[i] for i in places])
+                rows_by_key.setdefault(key, []).append(row)
+    times, event_times = _to_event_times(batch)
+    for key, rows in rows_by_key.items():
+        if rows:
+            values = batch.values if len(rows) == len(batch) else batch.values[rows]
+            yield StreamPoints(key, values, names, [times[i] for i in rows], [event_times[i] for i in rows])
 
 
-def _times_of(batch: Batch) -> tuple[list[str | None], list[Moment | None]]:
+def _to_event_times(batch: Batch) -> tuple[list[str | None], list[EventTime | None]]:
     """Times as texts and to compare; none, where they cannot be compared."""
-    moments = None if batch.times is None else comparable(batch.times)
-    if batch.times is None or moments is None:
+    event_times = None if batch.times is None else to_comparable(batch.times)
+    if batch.times is None or event_times is None:
         return [None] * len(batch), [None] * len(batch)
     missing = np.isnat(batch.times) if batch.times.dtype.kind == "M" else np.isnan(batch.times)
-    texts = [None if one is None else str(one) for one in told(batch.times, batch.zoned)]
-    return texts, [None if out else moment for moment, out in zip(moments.tolist(), missing.tolist(), strict=True)]
+    strings = [None if time is None else str(time) for time in format_times(batch.times, batch.tz_aware)]
+    return strings, [
+        None if is_missing else event_time
+        for event_time, is_missing in zip(event_times.tolist(), missing.tolist(), strict=True)
+    ]
 
 
 @contextmanager
-def feeding(watching: Watching, source: Source, name: str, stream: str, joint: bool | None) -> Iterator[Feed]:
+def run_reader(
+    monitor: Monitor, source: Source, name: str, default_key: str, joint: bool | None
+) -> Iterator[SourceReader]:
     """Feeds the monitor as long as it runs."""
-    feed = Feed(watching, source, name, stream, joint)
-    watching.feeds.append(feed)
+    reader = SourceReader(monitor, source, name, default_key, joint)
+    monitor.readers.append(reader)
     try:
-        yield feed
+        yield reader
     finally:
-        feed.stop()
+        reader.stop()

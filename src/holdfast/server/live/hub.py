@@ -7,90 +7,90 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.server.errors import Refused
-from holdfast.server.live.desk import Told
+from holdfast.server.errors import ApiError
+from holdfast.server.live.desk import GroupOutcome
 
-MOST = 200  # listeners at a time
-NOTICES = 100  # that wait for one of them: who does not read for long has to ask again anyway
+MAX_LISTENERS = 200  # listeners at a time
+MAX_PENDING_NOTICES = 100  # that wait for one of them: who does not read for long has to ask again anyway
 
 
 class Listener:
     """Somebody who waits for news of one stream, or of all."""
 
     def __init__(self) -> None:
-        self._news = asyncio.Event()
+        self._event = asyncio.Event()
         self._notices: list[dict[str, Any]] = []
 
     def wake(self, notice: dict[str, Any] | None = None) -> None:
         """There is news; a notice is something that is not in rows, such as an alarm that was acknowledged."""
         if notice is not None:
-            self._notices = [*self._notices[1 - NOTICES :], notice]
-        self._news.set()
+            self._notices = [*self._notices[1 - MAX_PENDING_NOTICES :], notice]
+        self._event.set()
 
-    async def wait(self, seconds: float) -> bool:
+    async def wait(self, timeout_s: float) -> bool:
         """Whether there was news within this time."""
         try:
-            await asyncio.wait_for(self._news.wait(), seconds)
+            await asyncio.wait_for(self._event.wait(), timeout_s)
         except TimeoutError:
             return False
-        self._news.clear()
+        self._event.clear()
         return True
 
-    def notices(self) -> list[dict[str, Any]]:
+    def take_notices(self) -> list[dict[str, Any]]:
         """Those that have come since."""
-        taken, self._notices = self._notices, []
-        return taken
+        notices, self._notices = self._notices, []
+        return notices
 
 
-class Hub:
+class EventNotifier:
     """All listeners. Everything but `publish` is called in the thread of the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.closed = False
         self._loop = loop
-        self._of_all: set[Listener] = set()
-        self._of_stream: dict[int, set[Listener]] = {}
+        self._global_listeners: set[Listener] = set()
+        self._stream_listeners: dict[int, set[Listener]] = {}
 
-    def publish(self, told: Told) -> None:
+    def publish(self, outcome: GroupOutcome) -> None:
         """From any thread: streams have new points."""
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake, told.streams)
+            self._loop.call_soon_threadsafe(self._wake, outcome.streams)
 
     def _wake(self, streams: set[int]) -> None:
-        for listener in self._of_all:
+        for listener in self._global_listeners:
             listener.wake()
-        for number in self._of_stream.keys() & streams:
-            for listener in self._of_stream[number]:
+        for stream_id in self._stream_listeners.keys() & streams:
+            for listener in self._stream_listeners[stream_id]:
                 listener.wake()
 
-    def notify(self, number: int | None, notice: dict[str, Any] | None) -> None:
+    def notify(self, stream_id: int | None, notice: dict[str, Any] | None) -> None:
         """Something of a stream has changed that is not in its rows; None: of many streams."""
-        for listener in self._of_all:
+        for listener in self._global_listeners:
             listener.wake()
-        for one in list(self._of_stream) if number is None else [number]:
-            for listener in self._of_stream.get(one, ()):
+        for target_id in list(self._stream_listeners) if stream_id is None else [stream_id]:
+            for listener in self._stream_listeners.get(target_id, ()):
                 listener.wake(notice)
 
-    def require_room(self) -> None:
+    def check_capacity(self) -> None:
         """Refuses one more listener than there may be: before an answer has begun, when that can still be said."""
-        if len(self._of_all) + sum(map(len, self._of_stream.values())) >= MOST:
-            raise Refused("too_many_listeners", f"{MOST} pages are listening already")
+        if len(self._global_listeners) + sum(map(len, self._stream_listeners.values())) >= MAX_LISTENERS:
+            raise ApiError("too_many_listeners", f"{MAX_LISTENERS} pages are listening already")
 
     @contextmanager
-    def listening(self, number: int | None = None) -> Iterator[Listener]:
+    def subscribe(self, stream_id: int | None = None) -> Iterator[Listener]:
         """A listener to one stream, or to all."""
-        self.require_room()
+        self.check_capacity()
         listener = Listener()
-        own = self._of_all if number is None else self._of_stream.setdefault(number, set())
-        own.add(listener)
+        listeners = self._global_listeners if stream_id is None else self._stream_listeners.setdefault(stream_id, set())
+        listeners.add(listener)
         try:
             yield listener
         finally:
-            own.discard(listener)
-            if number is not None and not own:
-                self._of_stream.pop(number, None)
+            listeners.discard(listener)
+            if stream_id is not None and not listeners:
+                self._stream_listeners.pop(stream_id, None)
 
     def close(self) -> None:
         """The server stops: whoever listens is let go, and comes again later by itself."""
         self.closed = True
-        self._wake(set(self._of_stream))
+        self._wake(set(self._stream_listeners))

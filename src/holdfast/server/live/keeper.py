@@ -11,71 +11,81 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.server.errors import Refused
-from holdfast.server.live.desk import Desk, Told
-from holdfast.server.live.posts import Post
-from holdfast.server.live.room import Room
-from holdfast.server.store.states import Writing
+from holdfast.server.errors import ApiError
+from holdfast.server.live.desk import GroupOutcome, GroupProcessor
+from holdfast.server.live.posts import IngestRequest
+from holdfast.server.live.room import Compactor
+from holdfast.server.store.states import CheckpointWriter
 
 log = logging.getLogger("holdfast.server")
-AT_ONCE = 20_000  # points of a group, so that nobody waits long
-WAITING = 400_000  # points that may wait in all
-EVERY = 30.0  # seconds between checkpoints
-OFTEN = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
-SELDOM = 3600.0  # seconds between looks at what is not needed any more
-PATIENCE = 0.25  # seconds without posts, after which there is time for something else
+GROUP_MAX_POINTS = 20_000  # points of a group, so that nobody waits long
+MAX_QUEUED_POINTS = 400_000  # points that may wait in all
+CHECKPOINT_INTERVAL_S = 30.0  # seconds between checkpoints
+CHECKPOINT_POINTS_THRESHOLD = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
+CLEANUP_INTERVAL_S = 3600.0  # seconds between looks at what is not needed any more
+IDLE_TIMEOUT_S = 0.25  # seconds without posts, after which there is time for something else
 
 
 @dataclass(eq=False)
-class Task:
+class WriterTask:
     """Something else that is done between groups, and where its result goes."""
 
-    work: Callable[[], Any]
+    function: Callable[[], Any]
     result: Future[Any] = field(default_factory=Future)
 
 
-class Keeper:
+class WriterThread:
     """Works at a desk until it is stopped.
 
     keep: points of a stream that are kept in full. on_told: is called after each group with what has happened.
     """
 
-    def __init__(self, desk: Desk, keep: int, on_told: Callable[[Told], None], every: float = EVERY) -> None:
-        self.desk, self.every = desk, every
-        self._on_told = on_told
-        self._waiting: queue.Queue[Post | Task | None] = queue.Queue()
+    def __init__(
+        self,
+        processor: GroupProcessor,
+        max_full_points: int,
+        on_outcome: Callable[[GroupOutcome], None],
+        checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
+    ) -> None:
+        self.processor, self.checkpoint_interval_s = processor, checkpoint_interval_s
+        self._on_outcome = on_outcome
+        self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
         self._lock = threading.Lock()
-        self.n_waiting = 0  # points
+        self.n_queued_points = 0  # points
         self._stopped = False
-        self._is_sound = True  # what is in memory is what is in the store
-        self._writing: Writing | None = None
-        self._checkpoint_due, self._since_checkpoint, self._look_due = time.monotonic() + every, 0, 0.0
-        self._room = Room(keep)
-        self._thread = threading.Thread(target=self._work, name="holdfast keeper", daemon=True)
+        self._is_consistent = True  # what is in memory is what is in the store
+        self._checkpoint_writer: CheckpointWriter | None = None
+        self._checkpoint_due, self._n_points_since_checkpoint, self._cleanup_due = (
+            time.monotonic() + checkpoint_interval_s,
+            0,
+            0.0,
+        )
+        self._compactor = Compactor(max_full_points)
+        self._thread = threading.Thread(target=self._run, name="holdfast keeper", daemon=True)
         self._thread.start()
 
-    def submit(self, post: Post) -> Future[list[dict[str, Any]]]:
+    def submit(self, request: IngestRequest) -> Future[list[dict[str, Any]]]:
         """Takes a post; its answer comes once all of it is kept."""
         with self._lock:
-            self._refuse_if_stopped()
-            if self.n_waiting and self.n_waiting + post.n_points > WAITING:
-                message = f"{self.n_waiting} points are waiting to be learnt; send again later"
-                raise Refused("overloaded", message, headers={"Retry-After": "1"})
-            self.n_waiting += post.n_points
-            self._waiting.put(post)
-        return post.answer
+            self._check_running()
+            if self.n_queued_points and self.n_queued_points + request.n_points > MAX_QUEUED_POINTS:
+                message = f"{self.n_queued_points} points are waiting to be learnt; send again later"
+                raise ApiError("overloaded", message, headers={"Retry-After": "1"})
+            self.n_queued_points += request.n_points
+            self._queue.put(request)
+        return request.future
 
-    def call(self, work: Callable[[], Any]) -> Future[Any]:
+    def call(self, function: Callable[[], Any]) -> Future[Any]:
         """Does something between two groups."""
-        task = Task(work)
+        task = WriterTask(function)
         with self._lock:
-            self._refuse_if_stopped()
-            self._waiting.put(task)
+            self._check_running()
+            self._queue.put(task)
         return task.result
 
-    def _refuse_if_stopped(self) -> None:
+    def _check_running(self) -> None:
         if self._stopped:
-            raise Refused("stopping", "the server is stopping", headers={"Retry-After": "5"})
+            raise ApiError("stopping", "the server is stopping", headers={"Retry-After": "5"})
 
     def stop(self) -> None:
         """What waits is done, a checkpoint is written, and that is all."""
@@ -83,142 +93,153 @@ class Keeper:
             if self._stopped:
                 return
             self._stopped = True
-            self._waiting.put(None)
+            self._queue.put(None)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while True:
             try:
-                posts, task, ended = self._next()
-                if posts:
-                    self._take(posts)
+                requests, task, is_end = self._next()
+                if requests:
+                    self._process_requests(requests)
                 if task is not None:
-                    self._do(task)
-                if ended:
+                    self._run_task(task)
+                if is_end:
                     self._finish()
                     return
-                self._tidy()
+                self._run_maintenance()
             except Exception as error:
                 log.error("what is done between posts could not be done, and will be tried again: %s", error)
-                self._is_sound = False  # memory may be ahead of the store
+                self._is_consistent = False  # memory may be ahead of the store
                 self._recover()
-                time.sleep(PATIENCE)
+                time.sleep(IDLE_TIMEOUT_S)
 
-    def _next(self) -> tuple[list[Post], Task | None, bool]:
+    def _next(self) -> tuple[list[IngestRequest], WriterTask | None, bool]:
         """Posts that wait, a task after them, and whether that is the end."""
-        posts: list[Post] = []
+        requests: list[IngestRequest] = []
         n_points = 0
         try:
-            one = self._waiting.get(timeout=0.0 if self._writing is not None or self._room.is_wanted else PATIENCE)
-            while isinstance(one, Post):
-                posts.append(one)
-                n_points += one.n_points
-                if n_points >= AT_ONCE:
-                    return posts, None, False
-                one = self._waiting.get_nowait()
+            item = self._queue.get(
+                timeout=0.0 if self._checkpoint_writer is not None or self._compactor.has_candidates else IDLE_TIMEOUT_S
+            )
+            while isinstance(item, IngestRequest):
+                requests.append(item)
+                n_points += item.n_points
+                if n_points >= GROUP_MAX_POINTS:
+                    return requests, None, False
+                item = self._queue.get_nowait()
         except queue.Empty:
-            return posts, None, False
-        return posts, one, one is None
+            return requests, None, False
+        return requests, item, item is None
 
-    def _take(self, posts: list[Post]) -> None:
-        n_points = sum(post.n_points for post in posts)
+    def _process_requests(self, requests: list[IngestRequest]) -> None:
+        n_points = sum(request.n_points for request in requests)
         try:
-            self._learn([post for post in posts if post.answer.set_running_or_notify_cancel()], n_points)
+            self._process_group(
+                [request for request in requests if request.future.set_running_or_notify_cancel()], n_points
+            )
         finally:
             with self._lock:
-                self.n_waiting -= n_points
+                self.n_queued_points -= n_points
 
-    def _learn(self, posts: list[Post], n_points: int) -> None:
-        if not self._is_sound:
+    def _process_group(self, requests: list[IngestRequest], n_points: int) -> None:
+        if not self._is_consistent:
             self._recover()
-        if not self._is_sound:
-            _refuse(posts, "the store cannot be read")
+        if not self._is_consistent:
+            _fail_requests(requests, "the store cannot be read")
             return
         try:
-            answers, told = self.desk.take(posts)
+            results, outcome = self.processor.process_group(requests)
         except Exception as error:
             log.error("a group of %d points is lost to its senders, who are told: %s", n_points, error)
-            self._is_sound = False
+            self._is_consistent = False
             self._recover()
-            _refuse(posts, str(error))
+            _fail_requests(requests, str(error))
         else:
-            for post, answer in zip(posts, answers, strict=True):
-                if isinstance(answer, Refused):
-                    post.answer.set_exception(answer)
+            for request, result in zip(requests, results, strict=True):
+                if isinstance(result, ApiError):
+                    request.future.set_exception(result)
                 else:
-                    post.answer.set_result(answer)
-            self._since_checkpoint += n_points
-            self._room.note(told.streams, n_points)
-            if told.streams:
-                self._on_told(told)
+                    request.future.set_result(result)
+            self._n_points_since_checkpoint += n_points
+            self._compactor.add_candidates(outcome.streams, n_points)
+            if outcome.streams:
+                self._on_outcome(outcome)
 
     def _recover(self) -> None:
         """What is in memory becomes what is in the store; if that cannot be read now, it is tried again later."""
-        self._writing = None
+        self._checkpoint_writer = None
         try:
-            self.desk.recover()
-            self._is_sound = True
+            self.processor.recover()
+            self._is_consistent = True
         except Exception as error:
             log.error("the store cannot be read, trying again: %s", error)
 
     # Between groups
 
-    def _tidy(self) -> None:
+    def _run_maintenance(self) -> None:
         """A little of what has to be done; after a group, enough for the store not to grow faster than it shrinks."""
         now = time.monotonic()
-        if not self._is_sound:
-            time.sleep(PATIENCE)
+        if not self._is_consistent:
+            time.sleep(IDLE_TIMEOUT_S)
             self._recover()
             return
-        if self._writing is not None:
-            self._write_piece()
-        elif self._since_checkpoint and (now >= self._checkpoint_due or self._since_checkpoint >= OFTEN):
-            self._writing, self._since_checkpoint = self.desk.begin_checkpoint(), 0
-            self._checkpoint_due = now + self.every
-        elif now >= self._look_due:
-            self.desk.forget_posts()
-            self._look_due = now + SELDOM
-        if self._room.is_wanted:
-            self._room.make(self.desk)
+        if self._checkpoint_writer is not None:
+            self._write_chunk()
+        elif self._n_points_since_checkpoint and (
+            now >= self._checkpoint_due or self._n_points_since_checkpoint >= CHECKPOINT_POINTS_THRESHOLD
+        ):
+            self._checkpoint_writer, self._n_points_since_checkpoint = self.processor.start_checkpoint(), 0
+            self._checkpoint_due = now + self.checkpoint_interval_s
+        elif now >= self._cleanup_due:
+            self.processor.expire_idempotency_keys()
+            self._cleanup_due = now + CLEANUP_INTERVAL_S
+        if self._compactor.has_candidates:
+            self._compactor.compact(self.processor)
 
-    def _write_piece(self) -> None:
-        writing, self._writing = self._writing, None  # one that fails is given up: it would lack a piece
-        assert writing is not None
+    def _write_chunk(self) -> None:
+        checkpoint, self._checkpoint_writer = (
+            self._checkpoint_writer,
+            None,
+        )  # one that fails is given up: it would lack a piece
+        assert checkpoint is not None
         try:
-            with self.desk.store.writing() as connection:
-                done = writing.go_on(connection)
+            with self.processor.store.write_transaction() as connection:
+                done = checkpoint.write_next_chunk(connection)
         except Exception:
-            self._since_checkpoint += 1  # so that the next one is due in time
+            self._n_points_since_checkpoint += 1  # so that the next one is due in time
             raise
         if done:
-            self.desk.end_checkpoint(writing)
-            self._room.note(self.desk.learnt, 0)  # what had to wait for it may be condensed now
+            self.processor.finish_checkpoint(checkpoint)
+            self._compactor.add_candidates(
+                self.processor.checkpointed_rows, 0
+            )  # what had to wait for it may be condensed now
         else:
-            self._writing = writing
+            self._checkpoint_writer = checkpoint
 
-    def _do(self, task: Task) -> None:
+    def _run_task(self, task: WriterTask) -> None:
         if not task.result.set_running_or_notify_cancel():
             return
         try:
-            if not self._is_sound:
-                raise Refused("store_unavailable", "the store cannot be read", headers={"Retry-After": "5"})
-            task.result.set_result(task.work())
+            if not self._is_consistent:
+                raise ApiError("store_unavailable", "the store cannot be read", headers={"Retry-After": "5"})
+            task.result.set_result(task.function())
         except BaseException as error:
             task.result.set_exception(error)
 
     def _finish(self) -> None:
-        if not self._is_sound:
+        if not self._is_consistent:
             return
         try:
-            self._writing = self.desk.begin_checkpoint()
-            while self._writing is not None:
-                self._write_piece()
+            self._checkpoint_writer = self.processor.start_checkpoint()
+            while self._checkpoint_writer is not None:
+                self._write_chunk()
         except Exception as error:
             log.error("the last checkpoint could not be written; its points will be learnt again: %s", error)
 
 
-def _refuse(posts: list[Post], why: str) -> None:
+def _fail_requests(requests: list[IngestRequest], reason: str) -> None:
     """Tells the senders that nothing of it was stored."""
-    for post in posts:
-        refusal = Refused("store_unavailable", f"nothing was stored: {why}", headers={"Retry-After": "5"})
-        post.answer.set_exception(refusal)
+    for request in requests:
+        error = ApiError("store_unavailable", f"nothing was stored: {reason}", headers={"Retry-After": "5"})
+        request.future.set_exception(error)

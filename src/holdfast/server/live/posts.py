@@ -9,46 +9,50 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.scheme.algorithm import LARGEST
+from holdfast.scheme.algorithm import MAX_ABS_VALUE
 from holdfast.scheme.state import Vector
-from holdfast.server.errors import Refused
-from holdfast.server.live.clock import Moment
-from holdfast.server.store.streams import Names
-from holdfast.streams.times import is_number, nanoseconds
+from holdfast.server.errors import ApiError
+from holdfast.server.live.clock import EventTime
+from holdfast.server.store.streams import VariableNames
+from holdfast.streams.times import is_number, parse_iso_ns
 
-LONGEST_KEY = 200  # characters
-LAST_PARTS = ("points", "history", "events")  # of a path: a key that ends in one of these could not be told from it
-MOST_VARIABLES = 32
+MAX_KEY_CHARS = 200  # characters
+RESERVED_KEY_SUFFIXES = (
+    "points",
+    "history",
+    "events",
+)  # of a path: a key that ends in one of these could not be told from it
+MAX_VARIABLES = 32
 
 
 @dataclass(eq=False)
-class Part:
+class StreamPoints:
     """Points of one stream. times: as they were given, None for those without; moments: the same to compare."""
 
     key: str
     values: Vector
-    names: Names
+    names: VariableNames
     times: list[str | None]
-    moments: list[Moment | None]
+    event_times: list[EventTime | None]
 
     def __len__(self) -> int:
         return len(self.values)
 
 
 @dataclass(eq=False)
-class Post:
+class IngestRequest:
     """What somebody sent, and where the answer goes.
 
     name, digest: of a post that may be sent again, and of what it holds. position: (source, where it goes on), of a
     post that comes from a source.
     """
 
-    parts: list[Part]
-    name: str | None = None
+    parts: list[StreamPoints]
+    idempotency_key: str | None = None
     digest: str = ""
-    position: tuple[str, Any] | None = None
-    answer: Future[list[dict[str, Any]]] = field(default_factory=Future)
-    left_out: list[tuple[Part, Refused]] = field(default_factory=list)
+    source_position: tuple[str, Any] | None = None
+    future: Future[list[dict[str, Any]]] = field(default_factory=Future)
+    rejected_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)
 
     @property
     def n_points(self) -> int:
@@ -58,139 +62,152 @@ class Post:
 
 def check_key(key: Any) -> str:
     """A key that can be kept, shown, and asked for."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
-        raise Refused("bad_key", f"the key of a stream is a text of 1 to {LONGEST_KEY} characters")
-    if any(ord(letter) < 32 or 127 <= ord(letter) < 160 or "\ud800" <= letter <= "\udfff" for letter in key):
-        raise Refused("bad_key", "the key of a stream has no control characters, and no halves of characters")
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_CHARS:
+        raise ApiError("bad_key", f"the key of a stream is a text of 1 to {MAX_KEY_CHARS} characters")
+    if any(ord(char) < 32 or 127 <= ord(char) < 160 or "\ud800" <= char <= "\udfff" for char in key):
+        raise ApiError("bad_key", "the key of a stream has no control characters, and no halves of characters")
     if key != key.strip():
-        raise Refused("bad_key", "the key of a stream neither begins nor ends with white space")
+        raise ApiError("bad_key", "the key of a stream neither begins nor ends with white space")
     parts = key.split("/")
-    if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in LAST_PARTS):
-        raise Refused(
-            "bad_key", f"a key has no empty part, . or .. between slashes, nor {', '.join(LAST_PARTS)} after the last"
+    if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in RESERVED_KEY_SUFFIXES):
+        raise ApiError(
+            "bad_key",
+            f"a key has no empty part, . or .. between slashes, nor {', '.join(RESERVED_KEY_SUFFIXES)} after the last",
         )
     return key
 
 
-def read_part(key: str, points: Sequence[Any]) -> Part:
+def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
     """Points of one stream, each a number, a list of numbers, or an object with value or values, and maybe time."""
     times: list[str | None] = [None] * len(points)
-    moments: list[Moment | None] = [None] * len(points)
+    event_times: list[EventTime | None] = [None] * len(points)
     if set(map(type, points)) <= {int, float}:  # the most common case, without a look at each
-        return Part(key, _column(points), None, times, moments)
-    listed: list[Any] = list(points)
-    for place, point in enumerate(points):
+        return StreamPoints(key, _to_column(points), None, times, event_times)
+    raw_values: list[Any] = list(points)
+    for index, point in enumerate(points):
         if isinstance(point, dict):
-            listed[place] = _value_of(point, place)
+            raw_values[index] = _extract_value(point, index)
             if point.get("time") is not None:
-                times[place], moments[place] = _time_of(point["time"], place)
-    values, names = _matrix(listed)
-    kinds = {type(moment) for moment in moments if moment is not None}
+                times[index], event_times[index] = _parse_time(point["time"], index)
+    values, names = _to_matrix(raw_values)
+    kinds = {type(event_time) for event_time in event_times if event_time is not None}
     if len(kinds) > 1:
-        raise Refused("bad_time", "times are given as numbers and as dates in turn")
-    return Part(key, values, names, times, moments)
+        raise ApiError("bad_time", "times are given as numbers and as dates in turn")
+    return StreamPoints(key, values, names, times, event_times)
 
 
-def _value_of(point: dict[str, Any], place: int) -> Any:
+def _extract_value(point: dict[str, Any], index: int) -> Any:
     unknown = point.keys() - {"value", "values", "time"}
     if unknown:
-        raise Refused("bad_point", f"{at(place)}: expected value or values, time, got {sorted(unknown)[0]!r:.60}")
+        raise ApiError(
+            "bad_point", f"{point_label(index)}: expected value or values, time, got {sorted(unknown)[0]!r:.60}"
+        )
     if ("value" in point) == ("values" in point):
-        raise Refused("bad_point", f"{at(place)}: expected either value or values")
+        raise ApiError("bad_point", f"{point_label(index)}: expected either value or values")
     if "value" in point:
         if not is_number(point["value"]):
-            raise Refused("bad_point", f"{at(place)}: value: expected a number, got {_kind(point['value'])}")
+            raise ApiError(
+                "bad_point", f"{point_label(index)}: value: expected a number, got {_json_type_name(point['value'])}"
+            )
         return point["value"]
     if not isinstance(point["values"], list | dict) or not point["values"]:
-        raise Refused("bad_point", f"{at(place)}: values: expected a list or an object with numbers")
+        raise ApiError("bad_point", f"{point_label(index)}: values: expected a list or an object with numbers")
     return point["values"]
 
 
-def _time_of(time: Any, place: int) -> tuple[str, Moment]:
+def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
     if is_number(time) and abs(time) < 1e300:
         return (str(time) if isinstance(time, int) else repr(time)), float(time)
-    moment = nanoseconds(time)
-    if moment is None:
-        raise Refused("bad_time", f"{at(place)}: time: expected a number, or a text in ISO 8601, got {str(time)!r:.60}")
-    return str(time), moment
+    event_time = parse_iso_ns(time)
+    if event_time is None:
+        raise ApiError(
+            "bad_time", f"{point_label(index)}: time: expected a number, or a text in ISO 8601, got {str(time)!r:.60}"
+        )
+    return str(time), event_time
 
 
-def _matrix(points: list[Any]) -> tuple[Vector, Names]:
+def _to_matrix(points: list[Any]) -> tuple[Vector, VariableNames]:
     """Values as (n, d), and names of variables, where they are given by name."""
     if any(isinstance(point, dict) for point in points):
-        return _by_name(points)
+        return _to_matrix_by_name(points)
     if set(map(type, points)) <= {int, float}:
-        return _column(points), None
+        return _to_column(points), None
     width = len(points[0]) if isinstance(points[0], list) else 1
     rows = []
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         row = point if isinstance(point, list) else [point]
         if len(row) != width:
-            raise Refused("wrong_width", f"{at(place)}: expected {width} values as in the first point, got {len(row)}")
-        rows.append([_number(value, place) for value in row])
-    if not 0 < width <= MOST_VARIABLES:
-        raise Refused("wrong_width", f"a point has 1 to {MOST_VARIABLES} values, got {width}")
-    return _checked(np.array(rows, np.float64).reshape(len(rows), width)), None
+            raise ApiError(
+                "wrong_width", f"{point_label(index)}: expected {width} values as in the first point, got {len(row)}"
+            )
+        rows.append([_to_float(value, index) for value in row])
+    if not 0 < width <= MAX_VARIABLES:
+        raise ApiError("wrong_width", f"a point has 1 to {MAX_VARIABLES} values, got {width}")
+    return _check_values(np.array(rows, np.float64).reshape(len(rows), width)), None
 
 
-def _column(points: Sequence[float]) -> Vector:
+def _to_column(points: Sequence[float]) -> Vector:
     """Points of one number each."""
     try:
         values = np.array(points, np.float64)
     except OverflowError:  # whole numbers of JSON may be larger than any float
-        values = np.array([point if _fit(point) else np.inf for point in points])
-    return _checked(values.reshape(-1, 1))
+        values = np.array([point if _is_in_float_range(point) else np.inf for point in points])
+    return _check_values(values.reshape(-1, 1))
 
 
-def _by_name(points: list[Any]) -> tuple[Vector, Names]:
+def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
     names: dict[str, int] = {}
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         if not isinstance(point, dict):
-            raise Refused("bad_point", f"{at(place)}: some points name their values, this one does not")
+            raise ApiError("bad_point", f"{point_label(index)}: some points name their values, this one does not")
         for name in point:
             names.setdefault(name, len(names))
-    if len(names) > MOST_VARIABLES:
-        raise Refused("wrong_width", f"a point has 1 to {MOST_VARIABLES} values, got {len(names)}")
-    if bad := [name for name in names if not 0 < len(name) <= LONGEST_KEY or not name.isprintable()]:
-        raise Refused(
-            "bad_point", f"a variable has a name of 1 to {LONGEST_KEY} printable characters, got {bad[0]!r:.60}"
+    if len(names) > MAX_VARIABLES:
+        raise ApiError("wrong_width", f"a point has 1 to {MAX_VARIABLES} values, got {len(names)}")
+    if invalid_names := [name for name in names if not 0 < len(name) <= MAX_KEY_CHARS or not name.isprintable()]:
+        raise ApiError(
+            "bad_point",
+            f"a variable has a name of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}",
         )
     values = np.full((len(points), len(names)), np.nan)
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         for name, value in point.items():
-            values[place, names[name]] = _number(value, place)
-    return _checked(values), tuple(names)
+            values[index, names[name]] = _to_float(value, index)
+    return _check_values(values), tuple(names)
 
 
-def _number(value: Any, place: int) -> float:
+def _to_float(value: Any, index: int) -> float:
     if value is None:
         return np.nan
     if not is_number(value):
-        raise Refused("bad_point", f"{at(place)}: expected a number, or null for a missing one, got {_kind(value)}")
-    return float(value) if _fit(value) else np.inf
+        raise ApiError(
+            "bad_point",
+            f"{point_label(index)}: expected a number, or null for a missing one, got {_json_type_name(value)}",
+        )
+    return float(value) if _is_in_float_range(value) else np.inf
 
 
-def _checked(values: Vector) -> Vector:
+def _check_values(values: Vector) -> Vector:
     """Values that can be learnt from: at least one in each point, and none that is out of reach."""
-    if (np.abs(values) <= LARGEST).all():  # the most common case
+    if (np.abs(values) <= MAX_ABS_VALUE).all():  # the most common case
         return values
-    if (far := np.flatnonzero((np.abs(values) > LARGEST).any(axis=1))).size:
-        raise Refused("bad_point", f"{at(int(far[0]))}: a value is larger than {LARGEST:g}")
+    if (too_large := np.flatnonzero((np.abs(values) > MAX_ABS_VALUE).any(axis=1))).size:
+        raise ApiError("bad_point", f"{point_label(int(too_large[0]))}: a value is larger than {MAX_ABS_VALUE:g}")
     if (empty := np.flatnonzero(np.isnan(values).all(axis=1))).size:
-        raise Refused("bad_point", f"{at(int(empty[0]))}: all values are missing")
+        raise ApiError("bad_point", f"{point_label(int(empty[0]))}: all values are missing")
     return values
 
 
-def _fit(number: float) -> bool:
+def _is_in_float_range(number: float) -> bool:
     """Whether this is no larger than a float can be."""
     return -1e300 < number < 1e300
 
 
-def _kind(value: Any) -> str:
-    named = {bool: "true or false", str: "a text", list: "a list", dict: "an object", type(None): "null"}
-    return named.get(type(value), type(value).__name__)
+def _json_type_name(value: Any) -> str:
+    names = {bool: "true or false", str: "a text", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
 
 
-def at(place: int) -> str:
+def point_label(index: int) -> str:
     """Which point, as people count in a list."""
-    return f"point {place}"
+    return f"point {index}"

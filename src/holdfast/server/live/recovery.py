@@ -10,76 +10,82 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import Connection
 
-from holdfast.server.live.board import SPARK, Board, Known, in_short
-from holdfast.server.live.clock import Clock, Moment
-from holdfast.server.live.fleets import Fleets
+from holdfast.server.live.board import SPARKLINE_POINTS, StreamInfo, StreamRegistry, summarize_alarm
+from holdfast.server.live.clock import EventTime, EventTimeFilter
+from holdfast.server.live.fleets import ModelPool
 from holdfast.server.store import alarms
-from holdfast.server.store.blocks import TIMED, Block, as_time
-from holdfast.server.store.points import first_rows, latest_points
-from holdfast.server.store.states import newest_checkpoint
-from holdfast.server.store.streams import all_streams
-from holdfast.streams.times import nanoseconds
+from holdfast.server.store.blocks import TIME_GIVEN_BIT, PointBlock, to_api_time
+from holdfast.server.store.points import read_first_rows, read_latest_points
+from holdfast.server.store.states import read_checkpoint
+from holdfast.server.store.streams import read_streams
+from holdfast.streams.times import parse_iso_ns
 
 
 @dataclass(frozen=True)
 class Recovered:
     """checkpoint: the number of the last one, −1 if there is none. learnt: rows of each stream that are in it."""
 
-    checkpoint: int
-    learnt: dict[int, int]
-    relearnt: int
+    checkpoint_id: int
+    checkpointed_rows: dict[int, int]
+    n_replayed: int
 
 
-def recover(connection: Connection, fleets: Fleets, board: Board) -> Recovered:
+def recover(connection: Connection, models: ModelPool, registry: StreamRegistry) -> Recovered:
     """Fills fleets and board with what the store has. Only reads: a disk that is full does not keep it from that."""
-    found = newest_checkpoint(connection)
-    checkpoint, bodies, pairs = (-1, {}, ()) if found is None else found
-    learnt = {int(number): int(rows) for number, rows in pairs}
-    fleets.restore(bodies)
-    board.clear()
+    stored = read_checkpoint(connection)
+    checkpoint_id, bodies, pairs = (-1, {}, ()) if stored is None else stored
+    checkpointed_rows = {int(stream_id): int(rows) for stream_id, rows in pairs}
+    models.restore(bodies)
+    registry.clear()
     widths = {}
-    for entry in all_streams(connection):
-        board.add(entry)
-        widths[entry.number] = entry.width
-    for number in [number for number in fleets.counts() if number not in widths]:
-        fleets.drop(number)  # it was deleted after the checkpoint
-    for number, block in latest_points(connection, SPARK):
-        _show(board.of_number(number), block)
-    for number, first in first_rows(connection).items():
-        stream = board.of_number(number)
-        stream.first_row = stream.packed = first
-    relearnt = 0
-    for known in board.all():
-        number = known.entry.number
-        if known.n_points > learnt.get(number, 0):
-            relearnt += fleets.relearn(connection, number, known.entry.width, learnt.get(number, 0) - 1)
-    for number, (_, dropped) in fleets.counts().items():
-        board.of_number(number).n_dropped = dropped
-    for number, n, n_open, *newest in alarms.counts(connection):
-        known = board.of_number(number)
-        known.n_alarms, known.open_alarms = n, n_open
-        told = [None if one is None else alarms.alarm_of(connection, one) for one in newest]
-        known.newest_alarm, known.open_alarm = (None if alarm is None else in_short(alarm) for alarm in told)
-    board.n_points = sum(known.n_points for known in board.all())
-    board.note(board.all())
-    return Recovered(checkpoint, {n: rows for n, rows in learnt.items() if n in widths}, relearnt)
+    for entry in read_streams(connection):
+        registry.add(entry)
+        widths[entry.id] = entry.width
+    for stream_id in [stream_id for stream_id in models.counts() if stream_id not in widths]:
+        models.drop(stream_id)  # it was deleted after the checkpoint
+    for stream_id, block in read_latest_points(connection, SPARKLINE_POINTS):
+        _restore_latest(registry.get_by_id(stream_id), block)
+    for stream_id, first in read_first_rows(connection).items():
+        stream = registry.get_by_id(stream_id)
+        stream.first_row = stream.packed_until = first
+    n_replayed = 0
+    for stream in registry.iter_streams():
+        stream_id = stream.entry.id
+        if stream.n_points > checkpointed_rows.get(stream_id, 0):
+            n_replayed += models.replay(
+                connection, stream_id, stream.entry.width, checkpointed_rows.get(stream_id, 0) - 1
+            )
+    for stream_id, (_, n_rejected) in models.counts().items():
+        registry.get_by_id(stream_id).n_rejected = n_rejected
+    for stream_id, n, n_open, *newest in alarms.count_alarms(connection):
+        stream = registry.get_by_id(stream_id)
+        stream.n_alarms, stream.open_alarms = n, n_open
+        newest_alarms = [None if alarm_id is None else alarms.get_alarm(connection, alarm_id) for alarm_id in newest]
+        stream.newest_alarm, stream.open_alarm = (
+            None if alarm is None else summarize_alarm(alarm) for alarm in newest_alarms
+        )
+    registry.n_points = sum(stream.n_points for stream in registry.iter_streams())
+    registry.touch(registry.iter_streams())
+    return Recovered(checkpoint_id, {n: rows for n, rows in checkpointed_rows.items() if n in widths}, n_replayed)
 
 
-def _show(known: Known, block: Block) -> None:
+def _restore_latest(stream: StreamInfo, block: PointBlock) -> None:
     """The last points of a stream, as they are shown, and its clock."""
-    known.note_block(block)
-    known.last_seen = _seconds(block.times[-1])
-    timed = np.flatnonzero(block.fates & TIMED)
+    stream.add_block(block)
+    stream.last_seen = _to_unix_seconds(block.times[-1])
+    timed = np.flatnonzero(block.outcomes & TIME_GIVEN_BIT)
     if len(timed):
-        known.clock = Clock(_moment(block.times[timed[-1]]), block.values[timed[-1]].tolist())
+        stream.time_filter = EventTimeFilter(
+            _parse_event_time(block.times[timed[-1]]), block.values[timed[-1]].tolist()
+        )
 
 
-def _moment(text: str) -> Moment | None:
-    time = as_time(text)
-    return nanoseconds(time) if isinstance(time, str) else float(time)
+def _parse_event_time(text: str) -> EventTime | None:
+    time = to_api_time(text)
+    return parse_iso_ns(time) if isinstance(time, str) else float(time)
 
 
-def _seconds(text: str) -> float | None:
+def _to_unix_seconds(text: str) -> float | None:
     """Since 1970, of a date; of other times that cannot be told."""
-    moment = _moment(text)
-    return moment / 1e9 if isinstance(moment, int) else None
+    event_time = _parse_event_time(text)
+    return event_time / 1e9 if isinstance(event_time, int) else None

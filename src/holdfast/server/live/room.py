@@ -6,63 +6,75 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
-from holdfast.server.live.board import Known
-from holdfast.server.live.desk import Desk
-from holdfast.server.store.condensing import AT_ONCE, condense, is_due
-from holdfast.server.store.points import pack
+from holdfast.server.live.board import StreamInfo
+from holdfast.server.live.desk import GroupProcessor
+from holdfast.server.store.condensing import COMPACT_CHUNK_ROWS, compact_stream, needs_compaction
+from holdfast.server.store.points import merge_blocks
 
-LOOSE = 128  # short blocks of a stream that are made long ones together
+LOOSE_BLOCKS_THRESHOLD = 128  # short blocks of a stream that are made long ones together
 
 
-class Room:
+class Compactor:
     """Which streams may have too many points, or too many short blocks. keep: points that are kept in full."""
 
-    def __init__(self, keep: int) -> None:
-        self.keep = keep
-        self._crowded: dict[int, None] = {}
-        self._came = 0  # points since the last look
+    def __init__(self, max_full_points: int) -> None:
+        self.max_full_points = max_full_points
+        self._candidates: dict[int, None] = {}
+        self._n_new_points = 0  # points since the last look
 
     @property
-    def is_wanted(self) -> bool:
+    def has_candidates(self) -> bool:
         """Whether there is something to look at."""
-        return bool(self._crowded)
+        return bool(self._candidates)
 
-    def note(self, streams: Iterable[int], n_points: int) -> None:
+    def add_candidates(self, stream_ids: Iterable[int], n_points: int) -> None:
         """Streams are worth a look, since so many points have come."""
-        self._crowded |= dict.fromkeys(streams)
-        self._came += n_points
+        self._candidates |= dict.fromkeys(stream_ids)
+        self._n_new_points += n_points
 
-    def make(self, desk: Desk) -> None:
+    def compact(self, processor: GroupProcessor) -> None:
         """Looks at some streams, and condenses twice as many points as have come, if there are, in one transaction."""
-        gone, room, due = -1, 2 * self._came, list[Known]()
-        while self._crowded and gone < room:
-            number = next(iter(self._crowded))
-            del self._crowded[number]
-            gone += 1
-            known = desk.board.find(number)
-            if known is not None and (known.loose >= LOOSE or self._is_due(known)):
-                due.append(known)
-                gone += max(known.loose, min(known.n_points - known.first_row - self.keep, AT_ONCE))
-        self._came = 0
+        n_done, budget, due = -1, 2 * self._n_new_points, list[StreamInfo]()
+        while self._candidates and n_done < budget:
+            stream_id = next(iter(self._candidates))
+            del self._candidates[stream_id]
+            n_done += 1
+            stream = processor.registry.find_by_id(stream_id)
+            if stream is not None and (
+                stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD or self._needs_compaction(stream)
+            ):
+                due.append(stream)
+                n_done += max(
+                    stream.n_loose_blocks,
+                    min(stream.n_points - stream.first_row - self.max_full_points, COMPACT_CHUNK_ROWS),
+                )
+        self._n_new_points = 0
         if due:
-            with desk.store.writing() as connection:
-                for known in due:
-                    self._condense(connection, known, desk.learnt.get(known.entry.number, 0))
+            with processor.store.write_transaction() as connection:
+                for stream in due:
+                    self._compact_stream(connection, stream, processor.checkpointed_rows.get(stream.entry.id, 0))
 
-    def _is_due(self, known: Known) -> bool:
-        return is_due(known.n_points - known.first_row, self.keep)
+    def _needs_compaction(self, stream: StreamInfo) -> bool:
+        return needs_compaction(stream.n_points - stream.first_row, self.max_full_points)
 
-    def _condense(self, connection: Connection, known: Known, learnt: int) -> None:
+    def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
         """Short blocks become long ones, and the oldest points buckets, if there are too many of either.
 
         learnt: rows that are in a checkpoint.
         """
-        number, width = known.entry.number, known.entry.width
-        if known.loose >= LOOSE:
-            pack(connection, number, known.packed, known.n_points, width)
-            known.packed, known.loose = known.n_points, 0
-        if self._is_due(known):
-            first = condense(connection, number, width, known.first_row, min(known.n_points, learnt), self.keep)
-            if first > known.first_row:
-                known.first_row, known.packed = first, max(first, known.packed)
-                self._crowded[number] = None  # there may be more
+        stream_id, width = stream.entry.id, stream.entry.width
+        if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD:
+            merge_blocks(connection, stream_id, stream.packed_until, stream.n_points, width)
+            stream.packed_until, stream.n_loose_blocks = stream.n_points, 0
+        if self._needs_compaction(stream):
+            first = compact_stream(
+                connection,
+                stream_id,
+                width,
+                stream.first_row,
+                min(stream.n_points, checkpointed_rows),
+                self.max_full_points,
+            )
+            if first > stream.first_row:
+                stream.first_row, stream.packed_until = first, max(first, stream.packed_until)
+                self._candidates[stream_id] = None  # there may be more

@@ -12,16 +12,16 @@ from typing import Any
 from fastapi import Request
 
 from holdfast.learners import SRA
-from holdfast.server.live.board import Known
-from holdfast.server.live.desk import Desk, unknown_stream
-from holdfast.server.live.hub import Hub
-from holdfast.server.live.keeper import EVERY, Keeper
-from holdfast.server.live.posts import Part, Post
+from holdfast.server.live.board import StreamInfo
+from holdfast.server.live.desk import GroupProcessor, unknown_stream_error
+from holdfast.server.live.hub import EventNotifier
+from holdfast.server.live.keeper import CHECKPOINT_INTERVAL_S, WriterThread
+from holdfast.server.live.posts import IngestRequest, StreamPoints
 from holdfast.server.store import Store
 
 
 @dataclass(frozen=True)
-class Settings:
+class MonitorConfig:
     """What the monitor is made with.
 
     store: a file or a URL. learner: whose settings all streams have. keep: points of a stream that are kept in full,
@@ -30,60 +30,69 @@ class Settings:
 
     store: str
     learner: SRA
-    keep: int = 10_000
+    max_full_points: int = 10_000
     max_streams: int = 100_000
-    every: float = EVERY
+    checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S
 
-    def told(self) -> dict[str, Any]:
+    def to_api(self) -> dict[str, Any]:
         """As the API tells them."""
         learner = self.learner
         names = ("n_components", "far", "lags", "season", "memory", "gamma", "rho", "beta", "M", "norm")
-        own = {name: getattr(learner, name) for name in names}
-        own["norm"] = str(own["norm"])
-        return {**own, "keep": self.keep, "max_streams": self.max_streams, "every": self.every}
+        params = {name: getattr(learner, name) for name in names}
+        params["norm"] = str(params["norm"])
+        return {
+            **params,
+            "keep": self.max_full_points,
+            "max_streams": self.max_streams,
+            "every": self.checkpoint_interval_s,
+        }
 
 
-class Watching:
+class Monitor:
     """The monitor, from its start in an event loop to its end."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self.settings, self.store = settings, store
-        self.desk = Desk(store, settings.learner, settings.max_streams)
-        self.hub = Hub(asyncio.get_running_loop())
+    def __init__(self, config: MonitorConfig, store: Store) -> None:
+        self.config, self.store = config, store
+        self.processor = GroupProcessor(store, config.learner, config.max_streams)
+        self.notifier = EventNotifier(asyncio.get_running_loop())
         threading.Thread(target=self._warm_up, name="holdfast warm-up", daemon=True).start()
-        self.feeds: list[Any] = []
+        self.readers: list[Any] = []
         """Sources that bring points in."""
-        self.keeper = Keeper(self.desk, settings.keep, self.hub.publish, settings.every)
+        self.writer = WriterThread(
+            self.processor, config.max_full_points, self.notifier.publish, config.checkpoint_interval_s
+        )
 
     def _warm_up(self) -> None:
         """Has kernels compiled, and keeps what that leaves in memory out of every search for garbage, which would hold
         up all posts for as long as it takes."""
-        self.desk.fleets.warm_up()
+        self.processor.models.warm_up()
         gc.collect()
         gc.freeze()
 
-    async def post(self, parts: list[Part], name: str | None = None, digest: str = "") -> list[dict[str, Any]]:
+    async def ingest(
+        self, parts: list[StreamPoints], idempotency_key: str | None = None, digest: str = ""
+    ) -> list[dict[str, Any]]:
         """Learns points; the answer comes once they are kept."""
-        return await asyncio.wrap_future(self.keeper.submit(Post(parts, name, digest)))
+        return await asyncio.wrap_future(self.writer.submit(IngestRequest(parts, idempotency_key, digest)))
 
-    async def do(self, work: Callable[[], Any]) -> Any:
+    async def run_on_writer(self, function: Callable[[], Any]) -> Any:
         """Something that writes, done by the one thread that does."""
-        return await asyncio.wrap_future(self.keeper.call(work))
+        return await asyncio.wrap_future(self.writer.call(function))
 
-    def known(self, key: str) -> Known:
+    def get_stream(self, key: str) -> StreamInfo:
         """The stream of this key."""
-        found = self.desk.board.get(key)
-        if found is None:
-            raise unknown_stream(key)
-        return found
+        stream = self.processor.registry.get(key)
+        if stream is None:
+            raise unknown_stream_error(key)
+        return stream
 
     def stop(self) -> None:
         """Orderly: what waits is learnt, and a checkpoint written."""
-        self.keeper.stop()
+        self.writer.stop()
         self.store.close()
 
 
-def watching(request: Request) -> Watching:
+def get_monitor(request: Request) -> Monitor:
     """The monitor of the app that was asked."""
-    found: Watching = request.app.state.watching
-    return found
+    monitor: Monitor = request.app.state.monitor
+    return monitor

@@ -13,130 +13,147 @@ import orjson
 from holdfast.learners.trace import Flags, Trace
 from holdfast.scheme.state import Vector
 
-DROPPED, ANOMALY, CHANGE, BAD, TIMED = 1, 2, 4, 8, 16  # bits of a fate; TIMED: its time was given, not that of arrival
-MOST = 256  # points of a block
+REJECTED_BIT, ANOMALY_BIT, CHANGE_BIT, INVALID_BIT, TIME_GIVEN_BIT = (
+    1,
+    2,
+    4,
+    8,
+    16,
+)  # bits of a fate; TIMED: its time was given, not that of arrival
+BLOCK_MAX_POINTS = 256  # points of a block
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(eq=False)
-class Block:
+class PointBlock:
     """Neighbouring points with what they came to. first: the row of the first; times: texts, as they were given.
 
     values, means: (n, d); means are the estimate after a point, NaN where it was not kept.
     """
 
-    first: int
+    first_row: int
     times: list[str]
     values: Vector
     means: Vector
     score: Vector
     change_score: Vector
     p_value: Vector
-    fates: Integers
+    outcomes: Integers
 
     def __len__(self) -> int:
         return len(self.times)
 
-    def __getitem__(self, part: slice) -> Block:
-        begin, end, _ = part.indices(len(self))
-        return Block(
-            self.first + min(begin, end),
+    def __getitem__(self, part: slice) -> PointBlock:
+        start, end, _ = part.indices(len(self))
+        return PointBlock(
+            self.first_row + min(start, end),
             self.times[part],
             self.values[part],
             self.means[part],
             self.score[part],
             self.change_score[part],
             self.p_value[part],
-            self.fates[part],
+            self.outcomes[part],
         )
 
     @property
     def rows(self) -> Integers:
         """Of its points."""
-        return self.first + np.arange(len(self))
+        return self.first_row + np.arange(len(self))
 
     @classmethod
-    def of(
-        cls, first: int, times: list[str], timed: Flags, values: Vector, trace: Trace, means: Vector | None = None
-    ) -> Block:
+    def from_trace(
+        cls,
+        first_row: int,
+        times: list[str],
+        time_given: Flags,
+        values: Vector,
+        trace: Trace,
+        means: Vector | None = None,
+    ) -> PointBlock:
         """Points as they were learnt."""
-        fates = DROPPED * trace.dropped + ANOMALY * trace.anomaly + CHANGE * trace.change + BAD * trace.bad
+        outcomes = (
+            REJECTED_BIT * trace.rejected
+            + ANOMALY_BIT * trace.anomaly
+            + CHANGE_BIT * trace.change
+            + INVALID_BIT * trace.invalid
+        )
         scores = (trace.score, trace.change_score, trace.p_value)
-        known = np.full(values.shape, np.nan) if means is None else means
-        return cls(first, times, values, known, *scores, fates + TIMED * timed)
+        stored_means = np.full(values.shape, np.nan) if means is None else means
+        return cls(first_row, times, values, stored_means, *scores, outcomes + TIME_GIVEN_BIT * time_given)
 
     @classmethod
-    def chain(cls, blocks: Sequence[Block]) -> Block:
+    def concatenate(cls, blocks: Sequence[PointBlock]) -> PointBlock:
         """One after another."""
-        joined = {
-            one.name: np.concatenate([getattr(block, one.name) for block in blocks])
-            for one in fields(cls)
-            if one.name not in ("first", "times")
+        columns = {
+            field.name: np.concatenate([getattr(block, field.name) for block in blocks])
+            for field in fields(cls)
+            if field.name not in ("first", "times")
         }
-        return cls(blocks[0].first, [time for block in blocks for time in block.times], **joined)
+        return cls(blocks[0].first_row, [time for block in blocks for time in block.times], **columns)
 
     @classmethod
-    def empty(cls, width: int) -> Block:
+    def empty(cls, width: int) -> PointBlock:
         """No points."""
         none = np.zeros(0)
         return cls(0, [], np.zeros((0, width)), np.zeros((0, width)), none, none, none, np.zeros(0, np.int64))
 
-    def cut(self) -> Iterator[Block]:
+    def split(self) -> Iterator[PointBlock]:
         """Blocks that are not too long; of nothing none."""
-        if 0 < len(self) <= MOST:
+        if 0 < len(self) <= BLOCK_MAX_POINTS:
             yield self
             return
-        for begin in range(0, len(self), MOST):
-            yield self[begin : begin + MOST]
+        for start in range(0, len(self), BLOCK_MAX_POINTS):
+            yield self[start : start + BLOCK_MAX_POINTS]
 
     # In the store
 
     def to_json(self) -> str:
         """A column for each thing; numbers are the same to the bit when they are read again, null is NaN."""
-        kept = np.flatnonzero(~np.isnan(self.means).any(axis=1))
-        alike = len(set(self.times)) == 1
-        told = {
-            "time": self.times[0] if alike else self.times,
+        rows_with_means = np.flatnonzero(~np.isnan(self.means).any(axis=1))
+        is_same_time = len(set(self.times)) == 1
+        payload = {
+            "time": self.times[0] if is_same_time else self.times,
             "x": [np.ascontiguousarray(column) for column in self.values.T],
             "score": np.ascontiguousarray(self.score),
             "change_score": np.ascontiguousarray(self.change_score),
             "p_value": np.ascontiguousarray(self.p_value),
-            "fate": np.ascontiguousarray(self.fates),
-            "means": {str(place): self.means[place].tolist() for place in kept.tolist()},
+            "fate": np.ascontiguousarray(self.outcomes),
+            "means": {str(row): self.means[row].tolist() for row in rows_with_means.tolist()},
         }
-        return orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+        return orjson.dumps(payload, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
     @classmethod
-    def of_json(cls, first: int, text: str) -> Block:
+    def from_json(cls, first_row: int, text: str) -> PointBlock:
         """What `to_json` wrote."""
-        told = orjson.loads(text)
-        values = np.array(told["x"], np.float64).T
+        payload = orjson.loads(text)
+        values = np.array(payload["x"], np.float64).T
         means = np.full(values.shape, np.nan)
-        for place, mean in told["means"].items():
-            means[int(place)] = mean
-        times = [told["time"]] * len(values) if isinstance(told["time"], str) else told["time"]
-        scores = {name: np.array(told[name], np.float64) for name in ("score", "change_score", "p_value")}
-        return cls(first, times, values, means, fates=np.array(told["fate"], np.int64), **scores)
+        for row, mean in payload["means"].items():
+            means[int(row)] = mean
+        times = [payload["time"]] * len(values) if isinstance(payload["time"], str) else payload["time"]
+        scores = {name: np.array(payload[name], np.float64) for name in ("score", "change_score", "p_value")}
+        return cls(first_row, times, values, means, outcomes=np.array(payload["fate"], np.int64), **scores)
 
     # On the wire
 
-    def told(self) -> dict[str, Any]:
+    def to_api(self) -> dict[str, Any]:
         """As the API tells them: a list for each thing."""
         return {
             "rows": self.rows.tolist(),
-            "times": [as_time(time) for time in self.times],
-            "values": [nullable(column) for column in self.values.T],
-            "estimate": [nullable(column) for column in self.means.T],
-            "score": nullable(self.score),
-            "change_score": nullable(self.change_score),
-            "p_value": nullable(self.p_value),
-            "dropped": (self.fates & DROPPED).tolist(),
-            "anomaly": ((self.fates & ANOMALY) // ANOMALY).tolist(),
-            "change": ((self.fates & CHANGE) // CHANGE).tolist(),
+            "times": [to_api_time(time) for time in self.times],
+            "values": [nan_to_none(column) for column in self.values.T],
+            "estimate": [nan_to_none(column) for column in self.means.T],
+            "score": nan_to_none(self.score),
+            "change_score": nan_to_none(self.change_score),
+            "p_value": nan_to_none(self.p_value),
+            "rejected": (self.outcomes & REJECTED_BIT).tolist(),
+            "anomaly": ((self.outcomes & ANOMALY_BIT) // ANOMALY_BIT).tolist(),
+            "change": ((self.outcomes & CHANGE_BIT) // CHANGE_BIT).tolist(),
         }
 
 
-def nullable(values: Vector) -> list[float | None]:
+def nan_to_none(values: Vector) -> list[float | None]:
     """Numbers for those who have no NaN.
 
     >>> nullable(np.array([1.5, np.nan]))
@@ -145,7 +162,7 @@ def nullable(values: Vector) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def as_time(text: str) -> str | float | int:
+def to_api_time(text: str) -> str | float | int:
     """A time as it was given: a number, or a text in ISO 8601.
 
     >>> as_time("12.5"), as_time("2.5e-05"), as_time("2026-01-02T03:04:05Z")

@@ -11,11 +11,19 @@ import orjson
 from sqlalchemy import Row
 
 from holdfast.scheme.state import Vector
-from holdfast.server.store.blocks import ANOMALY, CHANGE, DROPPED, Block, Integers, as_time, nullable
+from holdfast.server.store.blocks import (
+    ANOMALY_BIT,
+    CHANGE_BIT,
+    REJECTED_BIT,
+    Integers,
+    PointBlock,
+    nan_to_none,
+    to_api_time,
+)
 
 
 @dataclass(eq=False)
-class Buckets:
+class HistoryBuckets:
     """Buckets of rows in order. rows: the first of each; counts: points in it; low, high, estimate: (n, d)."""
 
     rows: Integers
@@ -26,90 +34,104 @@ class Buckets:
     estimate: Vector
     score: Vector
     p_value: Vector
-    n_dropped: Integers
-    fates: Integers
+    n_rejected: Integers
+    outcomes: Integers
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @classmethod
-    def of_points(cls, block: Block) -> Buckets:
+    def from_points(cls, block: PointBlock) -> HistoryBuckets:
         """Each point a bucket of its own."""
         ones, values = np.ones(len(block), np.int64), block.values
-        scores, dropped = (block.score, block.p_value), block.fates & DROPPED
-        return cls(block.rows, ones, block.times, values, values, block.means, *scores, dropped, block.fates)
+        scores, n_rejected = (block.score, block.p_value), block.outcomes & REJECTED_BIT
+        return cls(block.rows, ones, block.times, values, values, block.means, *scores, n_rejected, block.outcomes)
 
     @classmethod
-    def of_condensed(cls, found: Sequence[Row[Any]], width: int) -> Buckets:
+    def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
         """As the store has them."""
         return cls(
-            np.array([one.row for one in found], np.int64),
-            np.array([one.n for one in found], np.int64),
-            [one.time for one in found],
-            _matrix([one.low for one in found], width),
-            _matrix([one.high for one in found], width),
-            _matrix([one.estimate for one in found], width),
-            np.array([one.score for one in found], np.float64),
-            np.array([one.p_value for one in found], np.float64),
-            np.array([one.n_dropped for one in found], np.int64),
-            np.array([one.fate for one in found], np.int64),
+            np.array([row.row for row in rows], np.int64),
+            np.array([row.n for row in rows], np.int64),
+            [row.time for row in rows],
+            _from_json_lists([row.low for row in rows], width),
+            _from_json_lists([row.high for row in rows], width),
+            _from_json_lists([row.estimate for row in rows], width),
+            np.array([row.score for row in rows], np.float64),
+            np.array([row.p_value for row in rows], np.float64),
+            np.array([row.n_rejected for row in rows], np.int64),
+            np.array([row.fate for row in rows], np.int64),
         )
 
     @classmethod
-    def chain(cls, parts: Sequence[Buckets]) -> Buckets:
+    def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
         """One after another."""
-        columns = ("rows", "counts", "low", "high", "estimate", "score", "p_value", "n_dropped", "fates")
-        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
-        return cls(times=[time for part in parts for time in part.times], **joined)
+        columns = ("rows", "counts", "low", "high", "estimate", "score", "p_value", "n_rejected", "outcomes")
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+        return cls(times=[time for part in parts for time in part.times], **arrays)
 
-    def joined(self, starts: Integers) -> Buckets:
+    def merge(self, starts: Integers) -> HistoryBuckets:
         """Those from each start up to the next one as one."""
-        last_known = _last_known(self.estimate, starts)
-        return Buckets(
+        last_estimates = _last_estimates(self.estimate, starts)
+        return HistoryBuckets(
             self.rows[starts],
             np.add.reduceat(self.counts, starts),
             [self.times[start] for start in starts.tolist()],
             np.fmin.reduceat(self.low, starts),
             np.fmax.reduceat(self.high, starts),
-            last_known,
+            last_estimates,
             np.fmax.reduceat(self.score, starts),
             np.fmin.reduceat(self.p_value, starts),
-            np.add.reduceat(self.n_dropped, starts),
-            np.bitwise_or.reduceat(self.fates, starts),
+            np.add.reduceat(self.n_rejected, starts),
+            np.bitwise_or.reduceat(self.outcomes, starts),
         )
 
-    def at_most(self, n: int) -> Buckets:
+    def reduce_to(self, n: int) -> HistoryBuckets:
         """So many of them at most."""
         if len(self) <= n:
             return self
-        return self.joined(np.arange(0, len(self), -(-len(self) // n)))
+        return self.merge(np.arange(0, len(self), -(-len(self) // n)))
 
-    def as_rows(self, stream: int, level: int) -> list[tuple[Any, ...]]:
+    def to_rows(self, stream: int, level: int) -> list[tuple[Any, ...]]:
         """Rows of the table `condensed`."""
-        gone: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
-        estimates = [None if out else text for out, text in zip(gone, _texts(self.estimate), strict=True)]
-        columns = (self.rows.tolist(), self.counts.tolist(), self.times, _texts(self.low), _texts(self.high))
-        rest = (estimates, nullable(self.score), nullable(self.p_value), self.n_dropped.tolist(), self.fates.tolist())
-        return [(stream, level, *row) for row in zip(*columns, *rest, strict=True)]
+        is_missing: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
+        estimates = [
+            None if missing else text for missing, text in zip(is_missing, _to_json_lists(self.estimate), strict=True)
+        ]
+        columns = (
+            self.rows.tolist(),
+            self.counts.tolist(),
+            self.times,
+            _to_json_lists(self.low),
+            _to_json_lists(self.high),
+        )
+        other_columns = (
+            estimates,
+            nan_to_none(self.score),
+            nan_to_none(self.p_value),
+            self.n_rejected.tolist(),
+            self.outcomes.tolist(),
+        )
+        return [(stream, level, *row) for row in zip(*columns, *other_columns, strict=True)]
 
-    def told(self) -> dict[str, Any]:
+    def to_api(self) -> dict[str, Any]:
         """As the API tells them: a list for each thing."""
         return {
             "rows": self.rows.tolist(),
             "counts": self.counts.tolist(),
-            "times": [as_time(time) for time in self.times],
-            "low": [nullable(column) for column in self.low.T],
-            "high": [nullable(column) for column in self.high.T],
-            "estimate": [nullable(column) for column in self.estimate.T],
-            "score": nullable(self.score),
-            "p_value": nullable(self.p_value),
-            "n_dropped": self.n_dropped.tolist(),
-            "anomaly": ((self.fates & ANOMALY) // ANOMALY).tolist(),
-            "change": ((self.fates & CHANGE) // CHANGE).tolist(),
+            "times": [to_api_time(time) for time in self.times],
+            "low": [nan_to_none(column) for column in self.low.T],
+            "high": [nan_to_none(column) for column in self.high.T],
+            "estimate": [nan_to_none(column) for column in self.estimate.T],
+            "score": nan_to_none(self.score),
+            "p_value": nan_to_none(self.p_value),
+            "n_rejected": self.n_rejected.tolist(),
+            "anomaly": ((self.outcomes & ANOMALY_BIT) // ANOMALY_BIT).tolist(),
+            "change": ((self.outcomes & CHANGE_BIT) // CHANGE_BIT).tolist(),
         }
 
 
-def _texts(values: Vector) -> list[str]:
+def _to_json_lists(values: Vector) -> list[str]:
     """Each row of numbers as a JSON list, null for NaN.
 
     >>> _texts(np.array([[0.1, np.nan], [3.0, -4.5]]))
@@ -119,17 +141,17 @@ def _texts(values: Vector) -> list[str]:
     return [f"[{row}]" for row in text[2:-2].split("],[")] if len(values) else []
 
 
-def _matrix(texts: Sequence[str | None], width: int) -> Vector:
+def _from_json_lists(strings: Sequence[str | None], width: int) -> Vector:
     """The rows that `_texts` wrote, (n, width); NaN for one that is not there."""
-    nothing = f"[{','.join(['null'] * width)}]"
-    read = orjson.loads(f"[{','.join(text or nothing for text in texts)}]")
-    return np.array(read, np.float64).reshape(len(texts), width)
+    null_row = f"[{','.join(['null'] * width)}]"
+    decoded = orjson.loads(f"[{','.join(text or null_row for text in strings)}]")
+    return np.array(decoded, np.float64).reshape(len(strings), width)
 
 
-def _last_known(estimates: Vector, starts: Integers) -> Vector:
+def _last_estimates(estimates: Vector, starts: Integers) -> Vector:
     """The last estimate between each start and the next; NaN where there is none."""
-    there = ~np.asarray(np.isnan(estimates).any(axis=1))
-    places = np.where(there, np.arange(len(estimates)), -1)
-    last = np.maximum.reduceat(places, starts)
-    found: Vector = np.where((last >= 0)[:, None], estimates[last], np.nan)
-    return found
+    present = ~np.asarray(np.isnan(estimates).any(axis=1))
+    index = np.where(present, np.arange(len(estimates)), -1)
+    last = np.maximum.reduceat(index, starts)
+    result: Vector = np.where((last >= 0)[:, None], estimates[last], np.nan)
+    return result

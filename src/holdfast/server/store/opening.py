@@ -15,18 +15,18 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
-from holdfast.errors import BadInputError, HoldfastError
-from holdfast.extras import needed_for
-from holdfast.server.store.many import insert_many
-from holdfast.server.store.tables import ABOUT, METADATA
-from holdfast.streams.owners import locked
+from holdfast.errors import HoldfastError, InvalidInputError
+from holdfast.extras import optional_import
+from holdfast.server.store.many import bulk_insert
+from holdfast.server.store.tables import META_TABLE, METADATA
+from holdfast.streams.owners import try_lock
 
-FORMAT = 1
-OURS = 7_235_418_120_554_511  # the number of our lock among those of a PostgreSQL database
+STORE_FORMAT = 1
+ADVISORY_LOCK_ID = 7_235_418_120_554_511  # the number of our lock among those of a PostgreSQL database
 
 
-LONGEST_LOG = 16_384  # pages of SQLite's log, after which a commit has to wait until it is written back
-WRITE_BACK = 1.0  # seconds after which it is written back besides, so that no commit has to
+MAX_WAL_PAGES = 16_384  # pages of SQLite's log, after which a commit has to wait until it is written back
+WAL_CHECKPOINT_INTERVAL_S = 1.0  # seconds after which it is written back besides, so that no commit has to
 
 
 class StoreError(HoldfastError):
@@ -39,64 +39,69 @@ class Store:
     place: the name of an SQLite file, or a URL: sqlite:///file, postgresql://user@host/database.
     """
 
-    def __init__(self, place: str | Path) -> None:
-        self.url = _url_of(str(place))
-        self.shown = self.url.render_as_string(hide_password=True) if self.is_shared else str(self.url.database)
+    def __init__(self, location: str | Path) -> None:
+        self.url = _parse_url(str(location))
+        self.display_name = (
+            self.url.render_as_string(hide_password=True) if self.is_postgresql else str(self.url.database)
+        )
         self._lock: IO[bytes] | Connection | None = None
-        self.engine, self.writer = _engine_of(self.url), _engine_of(self.url)  # readers cannot keep the writer waiting
-        self._name, self._closed = uuid4().hex, threading.Event()
+        self.engine, self.write_engine = (
+            _make_engine(self.url),
+            _make_engine(self.url),
+        )  # readers cannot keep the writer waiting
+        self._server_id, self._closed = uuid4().hex, threading.Event()
         try:
-            self._take()
-            self._require_ours()
+            self._acquire_lock()
+            self._check_tables()
             METADATA.create_all(self.engine)
             self._check_format()
-            with self.writer.begin() as connection:
-                set_about(connection, "server", self._name)
-            if not self.is_shared:
-                threading.Thread(target=self._write_back, name="holdfast write-back", daemon=True).start()
+            with self.write_engine.begin() as connection:
+                set_meta(connection, "server", self._server_id)
+            if not self.is_postgresql:
+                threading.Thread(target=self._checkpoint_wal, name="holdfast write-back", daemon=True).start()
         except SQLAlchemyError as error:
             self.close()
-            raise BadInputError(f"{self.shown} cannot be opened: {in_words(error)}") from None
+            raise InvalidInputError(f"{self.display_name} cannot be opened: {describe_db_error(error)}") from None
         except BaseException:
             self.close()
             raise
 
-    def _write_back(self) -> None:
+    def _checkpoint_wal(self) -> None:
         """SQLite's log goes into its file in the background: within a commit it would hold up all posts."""
-        while not self._closed.wait(WRITE_BACK):
+        while not self._closed.wait(WAL_CHECKPOINT_INTERVAL_S):
             with suppress(SQLAlchemyError), self.engine.connect() as connection:
                 connection.exec_driver_sql("pragma wal_checkpoint(passive)")
 
     @property
-    def is_shared(self) -> bool:
+    def is_postgresql(self) -> bool:
         """Whether it is a server's, and not a file."""
         return self.url.get_backend_name() != "sqlite"
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def read_connection(self) -> Iterator[Connection]:
         """A connection to read with; any thread may have one."""
         try:
             with self.engine.connect() as connection:
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"the store cannot be read: {in_words(error)}") from None
+            raise StoreError(f"the store cannot be read: {describe_db_error(error)}") from None
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def write_transaction(self) -> Iterator[Connection]:
         """One transaction: what is done in it is kept whole or not at all. One thread writes."""
         try:
-            with self.writer.begin() as connection:
-                if self.is_shared:
-                    self._require_still_ours(connection)
+            with self.write_engine.begin() as connection:
+                if self.is_postgresql:
+                    self._check_ownership(connection)
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"the store cannot be written: {in_words(error)}") from None
+            raise StoreError(f"the store cannot be written: {describe_db_error(error)}") from None
 
-    def about(self, name: str) -> Any:
+    def get_meta(self, name: str) -> Any:
         """Something that the store knows of itself; None if it does not."""
-        with self.reading() as connection:
-            found = connection.execute(select(ABOUT.c.value).where(ABOUT.c.name == name)).scalar()
-        return None if found is None else json.loads(found)
+        with self.read_connection() as connection:
+            value = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == name)).scalar()
+        return None if value is None else json.loads(value)
 
     def close(self) -> None:
         """Lets go of it."""
@@ -104,89 +109,93 @@ class Store:
         if self._lock is not None:
             self._lock.close()
         self.engine.dispose()
-        self.writer.dispose()
+        self.write_engine.dispose()
 
-    def _take(self) -> None:
+    def _acquire_lock(self) -> None:
         """No other server may have it."""
-        if self.is_shared:
+        if self.is_postgresql:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             self._lock = connection
-            taken = connection.execute(text("select pg_try_advisory_lock(:n)"), {"n": OURS}).scalar()
+            acquired = connection.execute(text("select pg_try_advisory_lock(:n)"), {"n": ADVISORY_LOCK_ID}).scalar()
         else:
             path = f"{self.url.database}.lock"
             try:
                 self._lock = open(path, "ab")  # noqa: SIM115
             except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                raise BadInputError(f"{self.url.database} cannot be opened: {why}") from None
-            taken = locked(self._lock.fileno())
-        if not taken:
-            raise BadInputError(f"{self.shown} is in use by another server")
+                reason = (error.strerror or str(error)).lower()
+                raise InvalidInputError(f"{self.url.database} cannot be opened: {reason}") from None
+            acquired = try_lock(self._lock.fileno())
+        if not acquired:
+            raise InvalidInputError(f"{self.display_name} is in use by another server")
 
-    def _require_ours(self) -> None:
+    def _check_tables(self) -> None:
         """Tables of somebody else that are called like ours are left alone."""
-        there = set(inspect(self.engine).get_table_names())
-        if ABOUT.name not in there and (found := sorted(there & METADATA.tables.keys())):
-            raise BadInputError(f"{self.shown} has a table {found[0]} that is not of a holdfast server: give another")
+        tables = set(inspect(self.engine).get_table_names())
+        if META_TABLE.name not in tables and (foreign := sorted(tables & METADATA.tables.keys())):
+            raise InvalidInputError(
+                f"{self.display_name} has a table {foreign[0]} that is not of a holdfast server: give another"
+            )
 
-    def _require_still_ours(self, connection: Connection) -> None:
+    def _check_ownership(self, connection: Connection) -> None:
         """A lock goes with its connection; if another server has come since then, this one must not write."""
-        name = connection.execute(select(ABOUT.c.value).where(ABOUT.c.name == "server")).scalar()
-        if name != json.dumps(self._name):
+        name = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == "server")).scalar()
+        if name != json.dumps(self._server_id):
             raise StoreError("another server has taken the store over")
 
     def _check_format(self) -> None:
-        found = self.about("format")
-        if found is None:
-            with self.writer.begin() as connection:
-                insert_many(connection, ABOUT, [("format", json.dumps(FORMAT))])
-        elif found != FORMAT:
-            raise BadInputError(f"{self.shown} has format {found}, this holdfast reads {FORMAT}: give another store")
+        version = self.get_meta("format")
+        if version is None:
+            with self.write_engine.begin() as connection:
+                bulk_insert(connection, META_TABLE, [("format", json.dumps(STORE_FORMAT))])
+        elif version != STORE_FORMAT:
+            raise InvalidInputError(
+                f"{self.display_name} has format {version}, this holdfast reads {STORE_FORMAT}: give another store"
+            )
 
 
-def set_about(connection: Connection, name: str, value: Any) -> None:
+def set_meta(connection: Connection, name: str, value: Any) -> None:
     """The store knows this of itself from now on."""
-    connection.execute(ABOUT.delete().where(ABOUT.c.name == name))
-    connection.execute(ABOUT.insert().values(name=name, value=json.dumps(value)))
+    connection.execute(META_TABLE.delete().where(META_TABLE.c.name == name))
+    connection.execute(META_TABLE.insert().values(name=name, value=json.dumps(value)))
 
 
-def in_words(error: Exception) -> str:
+def describe_db_error(error: Exception) -> str:
     """What went wrong, in one line without the statement."""
     cause = getattr(error, "orig", None) or error
-    told = cause.args[0] if cause.args else ""
-    if isinstance(told, dict):  # of PostgreSQL, field by field
-        told = told.get("M", "")
-    return re.sub(r"\s+", " ", str(told) or type(cause).__name__).strip()
+    detail = cause.args[0] if cause.args else ""
+    if isinstance(detail, dict):  # of PostgreSQL, field by field
+        detail = detail.get("M", "")
+    return re.sub(r"\s+", " ", str(detail) or type(cause).__name__).strip()
 
 
-def _url_of(place: str) -> URL:
-    if "://" not in place:
-        return URL.create("sqlite", database=place)
+def _parse_url(location: str) -> URL:
+    if "://" not in location:
+        return URL.create("sqlite", database=location)
     try:
-        url = make_url(place)
+        url = make_url(location)
     except SQLAlchemyError:
-        raise BadInputError("store: expected the name of a file, or postgresql://user@host/database") from None
+        raise InvalidInputError("store: expected the name of a file, or postgresql://user@host/database") from None
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql", "postgres"):
-        raise BadInputError(f"store: expected a file or postgresql://…, got {backend}://…")
+        raise InvalidInputError(f"store: expected a file or postgresql://…, got {backend}://…")
     if backend == "sqlite" and not url.database:
-        raise BadInputError("store: sqlite:///FILE names a file; a store in memory would forget everything")
+        raise InvalidInputError("store: sqlite:///FILE names a file; a store in memory would forget everything")
     if url.drivername in ("postgresql", "postgres"):  # others may be named: postgresql+psycopg://
         return url.set(drivername="postgresql+pg8000")
     return url
 
 
-def _engine_of(url: URL) -> Engine:
+def _make_engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        with needed_for("a store in PostgreSQL", "postgres"):
+        with optional_import("a store in PostgreSQL", "postgres"):
             return create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=8)
     engine = create_engine(url, pool_size=8, max_overflow=8, connect_args={"timeout": 30.0})
 
     @event.listens_for(engine, "connect")
-    def set_up(connection: Any, _: Any) -> None:
+    def configure_connection(connection: Any, _: Any) -> None:
         connection.execute("pragma journal_mode = wal")  # readers do not wait for the writer
         connection.execute("pragma synchronous = full")  # what is answered with success survives a power cut
         connection.execute("pragma cache_size = -65536")
-        connection.execute(f"pragma wal_autocheckpoint = {LONGEST_LOG}")
+        connection.execute(f"pragma wal_autocheckpoint = {MAX_WAL_PAGES}")
 
     return engine

@@ -7,76 +7,110 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from holdfast.server.store.blocks import MOST, Block
-from holdfast.server.store.many import insert_many
-from holdfast.server.store.tables import POINTS, STREAMS
+from holdfast.server.store.blocks import BLOCK_MAX_POINTS, PointBlock
+from holdfast.server.store.many import bulk_insert
+from holdfast.server.store.tables import BLOCKS_TABLE, STREAMS_TABLE
 
 
-class Latest(NamedTuple):
+class LatestPoints(NamedTuple):
     """The last points of a stream."""
 
-    stream: int
-    block: Block
+    stream_id: int
+    block: PointBlock
 
 
-def write_blocks(connection: Connection, blocks: Iterable[tuple[int, Block]]) -> None:
+def write_blocks(connection: Connection, blocks: Iterable[tuple[int, PointBlock]]) -> None:
     """Points of streams, in blocks that are not too long."""
-    short = ((stream, piece) for stream, block in blocks for piece in block.cut())
-    insert_many(connection, POINTS, [(stream, one.first, len(one), one.to_json()) for stream, one in short])
-
-
-def points_between(connection: Connection, stream: int, first: int, end: int, width: int) -> Block:
-    """The points of a stream from one row up to another, as far as they are kept."""
-    whole = blocks_from(connection, stream, first - MOST + 1, end, width)  # no block is longer
-    return whole[max(0, first - whole.first) : max(0, end - whole.first)]
-
-
-def blocks_from(connection: Connection, stream: int, first: int, end: int, width: int) -> Block:
-    """All points of the blocks that begin in these rows."""
-    own = (POINTS.c.stream == stream, POINTS.c.row >= first, POINTS.c.row < end)
-    found = connection.execute(select(POINTS.c.row, POINTS.c.body).where(*own).order_by(POINTS.c.row)).all()
-    return Block.chain([Block.of_json(row, body) for row, body in found]) if found else Block.empty(width)
-
-
-def points_after(connection: Connection, stream: int, row: int, limit: int, width: int) -> Block:
-    """The points of a stream after a row, so many at most; what is not kept any more is left out."""
-    least = select(func.min(POINTS.c.row)).where(POINTS.c.stream == stream)
-    begin = max(row + 1, connection.execute(least).scalar() or 0)
-    return points_between(connection, stream, begin, begin + limit, width)
-
-
-def remove_blocks(connection: Connection, stream: int, first: int, end: int) -> None:
-    """Those that begin in these rows."""
-    connection.execute(POINTS.delete().where(POINTS.c.stream == stream, POINTS.c.row >= first, POINTS.c.row < end))
-
-
-def pack(connection: Connection, stream: int, first: int, end: int, width: int) -> None:
-    """Short blocks that begin in these rows become long ones."""
-    points = blocks_from(connection, stream, first, end, width)
-    remove_blocks(connection, stream, first, end)
-    write_blocks(connection, [(stream, points)])
-
-
-def latest_points(connection: Connection, most: int) -> Iterator[Latest]:
-    """The last points of every stream, so many at most."""
-    others = POINTS.alias()
-    last = select(func.max(others.c.row)).where(others.c.stream == STREAMS.c.id).correlate(STREAMS).scalar_subquery()
-    chosen = select(POINTS.c.stream, POINTS.c.row, POINTS.c.body).where(
-        POINTS.c.stream == STREAMS.c.id, POINTS.c.row > last - most - MOST, POINTS.c.row + POINTS.c.n > last - most
+    split_blocks = ((stream_id, piece) for stream_id, block in blocks for piece in block.split())
+    bulk_insert(
+        connection,
+        BLOCKS_TABLE,
+        [(stream_id, block.first_row, len(block), block.to_json()) for stream_id, block in split_blocks],
     )
-    number, blocks = -1, list[Block]()
-    found = connection.execution_options(yield_per=1000).execute(chosen.order_by(POINTS.c.stream, POINTS.c.row))
-    for stream, row, body in found:
-        if stream != number and blocks:
-            yield Latest(number, Block.chain(blocks)[-most:])
+
+
+def read_points(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
+    """The points of a stream from one row up to another, as far as they are kept."""
+    covering = read_blocks(
+        connection, stream_id, first_row - BLOCK_MAX_POINTS + 1, end_row, width
+    )  # no block is longer
+    return covering[max(0, first_row - covering.first_row) : max(0, end_row - covering.first_row)]
+
+
+def read_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
+    """All points of the blocks that begin in these rows."""
+    conditions = (BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row)
+    rows = connection.execute(
+        select(BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(*conditions).order_by(BLOCKS_TABLE.c.row)
+    ).all()
+    return (
+        PointBlock.concatenate([PointBlock.from_json(row, body) for row, body in rows])
+        if rows
+        else PointBlock.empty(width)
+    )
+
+
+def read_points_after(connection: Connection, stream_id: int, after_row: int, limit: int, width: int) -> PointBlock:
+    """The points of a stream after a row, so many at most; what is not kept any more is left out."""
+    first_stored = select(func.min(BLOCKS_TABLE.c.row)).where(BLOCKS_TABLE.c.stream == stream_id)
+    start = max(after_row + 1, connection.execute(first_stored).scalar() or 0)
+    return read_points(connection, stream_id, start, start + limit, width)
+
+
+def delete_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int) -> None:
+    """Those that begin in these rows."""
+    connection.execute(
+        BLOCKS_TABLE.delete().where(
+            BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row
+        )
+    )
+
+
+def merge_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> None:
+    """Short blocks that begin in these rows become long ones."""
+    points = read_blocks(connection, stream_id, first_row, end_row, width)
+    delete_blocks(connection, stream_id, first_row, end_row)
+    write_blocks(connection, [(stream_id, points)])
+
+
+def read_latest_points(connection: Connection, max_points: int) -> Iterator[LatestPoints]:
+    """The last points of every stream, so many at most."""
+    points = BLOCKS_TABLE.alias()
+    last_row = (
+        select(func.max(points.c.row))
+        .where(points.c.stream == STREAMS_TABLE.c.id)
+        .correlate(STREAMS_TABLE)
+        .scalar_subquery()
+    )
+    query = select(BLOCKS_TABLE.c.stream, BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(
+        BLOCKS_TABLE.c.stream == STREAMS_TABLE.c.id,
+        BLOCKS_TABLE.c.row > last_row - max_points - BLOCK_MAX_POINTS,
+        BLOCKS_TABLE.c.row + BLOCKS_TABLE.c.n > last_row - max_points,
+    )
+    current_id, blocks = -1, list[PointBlock]()
+    rows = connection.execution_options(yield_per=1000).execute(
+        query.order_by(BLOCKS_TABLE.c.stream, BLOCKS_TABLE.c.row)
+    )
+    for stream_id, row, body in rows:
+        if stream_id != current_id and blocks:
+            yield LatestPoints(current_id, PointBlock.concatenate(blocks)[-max_points:])
             blocks = []
-        number = stream
-        blocks.append(Block.of_json(row, body))
+        current_id = stream_id
+        blocks.append(PointBlock.from_json(row, body))
     if blocks:
-        yield Latest(number, Block.chain(blocks)[-most:])
+        yield LatestPoints(current_id, PointBlock.concatenate(blocks)[-max_points:])
 
 
-def first_rows(connection: Connection) -> dict[int, int]:
+def read_first_rows(connection: Connection) -> dict[int, int]:
     """Of every stream, the first row whose point is kept."""
-    first = select(func.min(POINTS.c.row)).where(POINTS.c.stream == STREAMS.c.id).correlate(STREAMS).scalar_subquery()
-    return {stream: row for stream, row in connection.execute(select(STREAMS.c.id, first)) if row is not None}
+    first_row = (
+        select(func.min(BLOCKS_TABLE.c.row))
+        .where(BLOCKS_TABLE.c.stream == STREAMS_TABLE.c.id)
+        .correlate(STREAMS_TABLE)
+        .scalar_subquery()
+    )
+    return {
+        stream_id: row
+        for stream_id, row in connection.execute(select(STREAMS_TABLE.c.id, first_row))
+        if row is not None
+    }

@@ -10,13 +10,13 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from holdfast.server.store.blocks import Integers
-from holdfast.server.store.many import insert_many
-from holdfast.server.store.tables import CHECKPOINTS, STATES
+from holdfast.server.store.many import bulk_insert
+from holdfast.server.store.tables import CHECKPOINT_CHUNKS_TABLE, CHECKPOINTS_TABLE
 
-PIECE = 1 << 20  # bytes written at a time
+CHECKPOINT_CHUNK_BYTES = 1 << 20  # bytes written at a time
 
 
-class Writing:
+class CheckpointWriter:
     """A checkpoint on its way into the store: it counts once it is whole, and then the one before it goes.
 
     If one of its pieces could not be written it is of no use any more.
@@ -25,50 +25,65 @@ class Writing:
     them.
     """
 
-    def __init__(self, number: int, bodies: dict[int, bytes], learnt: Integers) -> None:
-        self.number, self.learnt = number, learnt
-        self._header = {"fleets": [[width, len(body)] for width, body in bodies.items()], "piece": PIECE}
-        self._pieces = self._cut(bodies)
-        self._n_pieces = 0
+    def __init__(self, checkpoint_id: int, bodies: dict[int, bytes], row_counts: Integers) -> None:
+        self.checkpoint_id, self.row_counts = checkpoint_id, row_counts
+        self._header = {
+            "fleets": [[width, len(body)] for width, body in bodies.items()],
+            "piece": CHECKPOINT_CHUNK_BYTES,
+        }
+        self._chunks = self._split(bodies)
+        self._n_chunks = 0
 
-    def go_on(self, connection: Connection) -> bool:
+    def write_next_chunk(self, connection: Connection) -> bool:
         """Writes the next piece; whether that was the last thing to do."""
-        if self._n_pieces == 0:
-            _forget_halves(connection)
-        piece = next(self._pieces, None)
-        if piece is not None:
-            insert_many(connection, STATES, [(self.number, self._n_pieces, piece)])
-            self._n_pieces += 1
+        if self._n_chunks == 0:
+            _delete_incomplete(connection)
+        chunk = next(self._chunks, None)
+        if chunk is not None:
+            bulk_insert(connection, CHECKPOINT_CHUNKS_TABLE, [(self.checkpoint_id, self._n_chunks, chunk)])
+            self._n_chunks += 1
             return False
         header = json.dumps(self._header)
-        insert_many(connection, CHECKPOINTS, [(self.number, header, self.learnt.astype("<i8").tobytes())])
-        connection.execute(CHECKPOINTS.delete().where(CHECKPOINTS.c.id < self.number))
-        connection.execute(STATES.delete().where(STATES.c.checkpoint < self.number))
+        bulk_insert(
+            connection, CHECKPOINTS_TABLE, [(self.checkpoint_id, header, self.row_counts.astype("<i8").tobytes())]
+        )
+        connection.execute(CHECKPOINTS_TABLE.delete().where(CHECKPOINTS_TABLE.c.id < self.checkpoint_id))
+        connection.execute(
+            CHECKPOINT_CHUNKS_TABLE.delete().where(CHECKPOINT_CHUNKS_TABLE.c.checkpoint < self.checkpoint_id)
+        )
         return True
 
     @staticmethod
-    def _cut(bodies: dict[int, bytes]) -> Iterator[bytes]:
+    def _split(bodies: dict[int, bytes]) -> Iterator[bytes]:
         for body in bodies.values():
-            for first in range(0, len(body), PIECE):
-                yield body[first : first + PIECE]
+            for first in range(0, len(body), CHECKPOINT_CHUNK_BYTES):
+                yield body[first : first + CHECKPOINT_CHUNK_BYTES]
 
 
-def newest_checkpoint(connection: Connection) -> tuple[int, dict[int, bytes], Integers] | None:
+def read_checkpoint(connection: Connection) -> tuple[int, dict[int, bytes], Integers] | None:
     """The number of the last whole one, its fleets and what they have learnt; None if there is none."""
-    found = connection.execute(select(CHECKPOINTS).order_by(CHECKPOINTS.c.id.desc()).limit(1)).first()
-    if found is None:
+    row = connection.execute(select(CHECKPOINTS_TABLE).order_by(CHECKPOINTS_TABLE.c.id.desc()).limit(1)).first()
+    if row is None:
         return None
-    header: dict[str, Any] = json.loads(found.header)
-    parts = select(STATES.c.body).where(STATES.c.checkpoint == found.id).order_by(STATES.c.part)
-    pieces = (bytes(body) for body in connection.execute(parts).scalars())
+    header: dict[str, Any] = json.loads(row.header)
+    query = (
+        select(CHECKPOINT_CHUNKS_TABLE.c.body)
+        .where(CHECKPOINT_CHUNKS_TABLE.c.checkpoint == row.id)
+        .order_by(CHECKPOINT_CHUNKS_TABLE.c.part)
+    )
+    chunks = (bytes(body) for body in connection.execute(query).scalars())
     bodies = {}
     for width, size in header["fleets"]:
-        n_pieces = -(-size // header["piece"])
-        bodies[int(width)] = b"".join(next(pieces, b"") for _ in range(n_pieces))
-    return int(found.id), bodies, np.frombuffer(bytes(found.learnt), "<i8").reshape(-1, 2).astype(np.int64)
+        n_chunks = -(-size // header["piece"])
+        bodies[int(width)] = b"".join(next(chunks, b"") for _ in range(n_chunks))
+    return int(row.id), bodies, np.frombuffer(bytes(row.learnt), "<i8").reshape(-1, 2).astype(np.int64)
 
 
-def _forget_halves(connection: Connection) -> None:
+def _delete_incomplete(connection: Connection) -> None:
     """Removes pieces of checkpoints that never became whole."""
-    newest = connection.execute(select(func.max(CHECKPOINTS.c.id))).scalar()
-    connection.execute(STATES.delete().where(STATES.c.checkpoint != (-1 if newest is None else newest)))
+    newest = connection.execute(select(func.max(CHECKPOINTS_TABLE.c.id))).scalar()
+    connection.execute(
+        CHECKPOINT_CHUNKS_TABLE.delete().where(
+            CHECKPOINT_CHUNKS_TABLE.c.checkpoint != (-1 if newest is None else newest)
+        )
+    )

@@ -8,48 +8,48 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, select
 
-from holdfast.server.store.many import insert_many
-from holdfast.server.store.tables import ALARMS, CONDENSED, POINTS, STREAMS
+from holdfast.server.store.many import bulk_insert
+from holdfast.server.store.tables import ALARMS_TABLE, BLOCKS_TABLE, BUCKETS_TABLE, STREAMS_TABLE
 
-Names = tuple[str, ...] | None
+VariableNames = tuple[str, ...] | None
 
 
-class Entry(NamedTuple):
+class StreamRow(NamedTuple):
     """A stream as it is kept."""
 
-    number: int
+    id: int
     key: str
     width: int
-    names: Names
+    names: VariableNames
     created: float
 
 
-def add_streams(connection: Connection, entries: Sequence[Entry]) -> None:
+def add_streams(connection: Connection, entries: Sequence[StreamRow]) -> None:
     """New ones."""
-    insert_many(
+    bulk_insert(
         connection,
-        STREAMS,
-        [(e.number, e.key, e.width, None if e.names is None else json.dumps(e.names), e.created) for e in entries],
+        STREAMS_TABLE,
+        [(e.id, e.key, e.width, None if e.names is None else json.dumps(e.names), e.created) for e in entries],
     )
 
 
-def all_streams(connection: Connection) -> list[Entry]:
+def read_streams(connection: Connection) -> list[StreamRow]:
     """All there are."""
     return [
-        Entry(
+        StreamRow(
             row.id, row.key, row.width, None if row.variables is None else tuple(json.loads(row.variables)), row.created
         )
-        for row in connection.execute(select(STREAMS).order_by(STREAMS.c.id))
+        for row in connection.execute(select(STREAMS_TABLE).order_by(STREAMS_TABLE.c.id))
     ]
 
 
-def remove_stream(connection: Connection, number: int) -> None:
+def delete_stream(connection: Connection, stream_id: int) -> None:
     """A stream with all that is kept of it."""
     tables: list[tuple[Any, Any]] = [
-        (POINTS, POINTS.c.stream),
-        (CONDENSED, CONDENSED.c.stream),
-        (ALARMS, ALARMS.c.stream),
+        (BLOCKS_TABLE, BLOCKS_TABLE.c.stream),
+        (BUCKETS_TABLE, BUCKETS_TABLE.c.stream),
+        (ALARMS_TABLE, ALARMS_TABLE.c.stream),
     ]
     for table, column in tables:
-        connection.execute(table.delete().where(column == number))
-    connection.execute(STREAMS.delete().where(STREAMS.c.id == number))
+        connection.execute(table.delete().where(column == stream_id))
+    connection.execute(STREAMS_TABLE.delete().where(STREAMS_TABLE.c.id == stream_id))

@@ -6,10 +6,10 @@ from sqlalchemy import BigInteger, Column, Double, Integer, LargeBinary, MetaDat
 
 METADATA = MetaData()
 
-ABOUT = Table("about", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+META_TABLE = Table("about", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 """The format, the settings of the learner, and the next number of a stream."""
 
-STREAMS = Table(
+STREAMS_TABLE = Table(
     "streams",
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),  # is never used again
@@ -19,7 +19,7 @@ STREAMS = Table(
     Column("created", Double, nullable=False),
 )
 
-POINTS = Table(
+BLOCKS_TABLE = Table(
     "points",
     METADATA,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
@@ -29,7 +29,7 @@ POINTS = Table(
     sqlite_with_rowid=False,  # so that the points of a stream lie side by side
 )
 
-CONDENSED = Table(
+BUCKETS_TABLE = Table(
     "condensed",
     METADATA,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
@@ -42,12 +42,12 @@ CONDENSED = Table(
     Column("estimate", Text),
     Column("score", Double),
     Column("p_value", Double),
-    Column("n_dropped", Integer, nullable=False),
+    Column("n_rejected", Integer, nullable=False),
     Column("fate", SmallInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
-ALARMS = Table(
+ALARMS_TABLE = Table(
     "alarms",
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
@@ -66,7 +66,7 @@ ALARMS = Table(
     Column("note", Text, nullable=False),
 )
 
-CHECKPOINTS = Table(
+CHECKPOINTS_TABLE = Table(
     "checkpoints",
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
@@ -74,7 +74,7 @@ CHECKPOINTS = Table(
     Column("learnt", LargeBinary, nullable=False),  # pairs of a stream and how many of its rows are in the states
 )
 
-STATES = Table(
+CHECKPOINT_CHUNKS_TABLE = Table(
     "states",
     METADATA,
     Column("checkpoint", BigInteger, primary_key=True, autoincrement=False),
@@ -82,7 +82,7 @@ STATES = Table(
     Column("body", LargeBinary, nullable=False),
 )
 
-POSTS = Table(
+IDEMPOTENCY_TABLE = Table(
     "posts",
     METADATA,
     Column("name", Text, primary_key=True),  # the Idempotency-Key
@@ -91,4 +91,6 @@ POSTS = Table(
     Column("answer", Text, nullable=False),
 )
 
-SOURCES = Table("sources", METADATA, Column("name", Text, primary_key=True), Column("position", Text, nullable=False))
+SOURCE_POSITIONS_TABLE = Table(
+    "sources", METADATA, Column("name", Text, primary_key=True), Column("position", Text, nullable=False)
+)

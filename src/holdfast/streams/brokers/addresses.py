@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from holdfast.errors import BadInputError
-from holdfast.streams.columns import listed
+from holdfast.errors import InvalidInputError
+from holdfast.streams.columns import join_names
 
 
 @dataclass(frozen=True)
-class Address:
+class BrokerURL:
     """An address that has been read. Its text has no password in it, and may be shown."""
 
     scheme: str
@@ -22,10 +22,12 @@ class Address:
     options: dict[str, str] = field(default_factory=dict, repr=False)  # may hold passwords as well
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{','.join(joined(*one) for one in self.hosts)}"
+        return f"{self.scheme}://{','.join(format_host_port(*host) for host in self.hosts)}"
 
 
-def read_address(url: str, ports: Mapping[str, int], what: str, options: Collection[str] | None) -> Address:
+def parse_broker_url(
+    url: str, ports: Mapping[str, int], subject_label: str, options: Collection[str] | None
+) -> BrokerURL:
     """Reads an address. ports: of the schemes that are known; what: the last part is called; None: any option goes.
 
     It is not read by `urlsplit`, to which the # of MQTT is the beginning of something else.
@@ -33,26 +35,26 @@ def read_address(url: str, ports: Mapping[str, int], what: str, options: Collect
     >>> read_address("mqtt://me:s%40crt@broker/plant/+/#", {"mqtt": 1883}, "topic", ())
     Address(scheme='mqtt', hosts=(('broker', 1883),), subject='plant/+/#', user='me')
     """
-    scheme, found, rest = url.partition("://")
-    form = f"{next(iter(ports))}://host[:{next(iter(ports.values()))}]/{what}"
-    if not found or scheme.lower() not in ports:
-        raise BadInputError(f"expected an address like {form}, got {without_password(url)!r}")
+    scheme, separator, rest = url.partition("://")
+    example = f"{next(iter(ports))}://host[:{next(iter(ports.values()))}]/{subject_label}"
+    if not separator or scheme.lower() not in ports:
+        raise InvalidInputError(f"expected an address like {example}, got {redact_url(url)!r}")
     scheme = scheme.lower()
     rest, _, query = rest.partition("?")
     authority, _, subject = rest.partition("/")
-    login, _, places = authority.rpartition("@")
+    login, _, host_list = authority.rpartition("@")
     user, has_password, password = login.partition(":")
-    hosts = tuple(_host_of(place, ports[scheme], url) for place in places.split(","))
+    hosts = tuple(_parse_host(host, ports[scheme], url) for host in host_list.split(","))
     subject = unquote(subject)
     if not subject:
-        raise BadInputError(f"{without_password(url)!r} names no {what}; expected an address like {form}")
+        raise InvalidInputError(f"{redact_url(url)!r} names no {subject_label}; expected an address like {example}")
     pairs = parse_qsl(query, keep_blank_values=True)
     unknown = [] if options is None else [name for name, _ in pairs if name not in options]
     if unknown:
-        raise BadInputError(
-            f"{scheme}:// takes no option {', '.join(map(repr, unknown))}; it takes {listed(sorted(options or ()))}"
+        raise InvalidInputError(
+            f"{scheme}:// takes no option {', '.join(map(repr, unknown))}; it takes {join_names(sorted(options or ()))}"
         )
-    return Address(
+    return BrokerURL(
         scheme,
         hosts,
         subject,
@@ -62,34 +64,34 @@ def read_address(url: str, ports: Mapping[str, int], what: str, options: Collect
     )
 
 
-def without_password(url: str) -> str:
+def redact_url(url: str) -> str:
     """An address as it may be shown.
 
     >>> without_password("nats://me:secret@host/a?sasl.password=secret")
     'nats://host/a'
     """
-    scheme, found, rest = url.partition("?")[0].rpartition("://")
+    scheme, separator, rest = url.partition("?")[0].rpartition("://")
     authority, slash, path = rest.partition("/")
-    return scheme + found + authority.rpartition("@")[2] + slash + path
+    return scheme + separator + authority.rpartition("@")[2] + slash + path
 
 
-def joined(host: str, port: int) -> str:
+def format_host_port(host: str, port: int) -> str:
     """host:port, and [host]:port where the host has colons of its own."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _host_of(place: str, port: int, url: str) -> tuple[str, int]:
-    if place.startswith("["):
-        host, closed, told = place[1:].partition("]")
-        bad = not closed or (told and not told.startswith(":"))
-        told = told[1:]
+def _parse_host(text: str, default_port: int, url: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, bracket, port_text = text[1:].partition("]")
+        is_invalid = not bracket or (port_text and not port_text.startswith(":"))
+        port_text = port_text[1:]
     else:
-        host, _, told = place.partition(":")
-        bad = False
-    if bad or not host or " " in host:
-        raise BadInputError(f"{without_password(url)!r} names no host")
-    if not told:
-        return host, port
-    if not (told.isascii() and told.isdigit() and 0 < int(told) < 65536):
-        raise BadInputError(f"a port is a number from 1 to 65535, got {told!r} in {without_password(url)!r}")
-    return host, int(told)
+        host, _, port_text = text.partition(":")
+        is_invalid = False
+    if is_invalid or not host or " " in host:
+        raise InvalidInputError(f"{redact_url(url)!r} names no host")
+    if not port_text:
+        return host, default_port
+    if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text) < 65536):
+        raise InvalidInputError(f"a port is a number from 1 to 65535, got {port_text!r} in {redact_url(url)!r}")
+    return host, int(port_text)

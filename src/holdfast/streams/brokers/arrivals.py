@@ -6,10 +6,10 @@ import threading
 from collections import deque
 from typing import Protocol, TypeVar
 
-from holdfast.streams.brokers.inlet import BYTES, TICK
+from holdfast.streams.brokers.inlet import MAX_BATCH_BYTES, POLL_TIMEOUT_S
 
 
-class Carrier(Protocol):
+class Message(Protocol):
     """Something with a payload."""
 
     @property
@@ -17,15 +17,15 @@ class Carrier(Protocol):
         """What it carries."""
 
 
-One = TypeVar("One", bound=Carrier)
+MessageT = TypeVar("MessageT", bound=Message)
 
 
-class Arrivals(deque[One]):
+class MessageQueue(deque[MessageT]):
     """A queue between two threads, which knows how large it is and who waits for it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._some = threading.Event()
+        self._available = threading.Event()
         self._bytes_in = self._bytes_out = 0  # each is written by one thread only
 
     @property
@@ -33,30 +33,30 @@ class Arrivals(deque[One]):
         """How much waits."""
         return self._bytes_in - self._bytes_out
 
-    def put(self, one: One) -> None:
+    def put(self, message: MessageT) -> None:
         """One more."""
-        self._bytes_in += len(one.payload)
-        self.append(one)
+        self._bytes_in += len(message.payload)
+        self.append(message)
         self.wake()
 
     def wake(self) -> None:
         """Lets who waits look again."""
-        if not self._some.is_set():
-            self._some.set()
+        if not self._available.is_set():
+            self._available.set()
 
-    def take(self, most: int) -> list[One]:
+    def take(self, max_messages: int) -> list[MessageT]:
         """What is there, if need be after waiting for a while; nothing if nothing comes."""
         if not self:
-            self._some.wait(TICK)
-        taken: list[One] = []
+            self._available.wait(POLL_TIMEOUT_S)
+        messages: list[MessageT] = []
         size = 0
-        while self and len(taken) < most and size < BYTES:
-            one = self.popleft()
-            taken.append(one)
-            size += len(one.payload)
+        while self and len(messages) < max_messages and size < MAX_BATCH_BYTES:
+            message = self.popleft()
+            messages.append(message)
+            size += len(message.payload)
         self._bytes_out += size
         if not self:
-            self._some.clear()
+            self._available.clear()
             if self:  # something came in between
-                self._some.set()
-        return taken
+                self._available.set()
+        return messages

@@ -8,22 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.errors import BadInputError, HoldfastError
+from holdfast.errors import HoldfastError, InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.brokers.addresses import joined, read_address
-from holdfast.streams.brokers.inlet import ANY, MESSAGES, TICK, Inlet, log
-from holdfast.streams.brokers.kafka_client import Watch, in_words, kafka_library, made, require_allowed
-from holdfast.streams.brokers.kafka_partitions import Partitions
-from holdfast.streams.brokers.outlet import HURRIED, messages_of
-from holdfast.streams.columns import Wanted
-from holdfast.streams.positions import part_of, require_same_part
-from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink, mark_of, parts_of
+from holdfast.streams.brokers.addresses import format_host_port, parse_broker_url
+from holdfast.streams.brokers.inlet import ANY_COLUMNS, MAX_BATCH_MESSAGES, POLL_TIMEOUT_S, MessageDecoder, log
+from holdfast.streams.brokers.kafka_client import (
+    ErrorMonitor,
+    check_options,
+    describe_error,
+    import_confluent_kafka,
+    make_client,
+)
+from holdfast.streams.brokers.kafka_partitions import PartitionOffsets
+from holdfast.streams.brokers.outlet import STOP_TIMEOUT_S, encode_messages
+from holdfast.streams.columns import ColumnSpec
+from holdfast.streams.positions import check_same_position_field, position_field
+from holdfast.streams.results import BatchResult
+from holdfast.streams.sink import Sink, check_offset, make_offset
 from holdfast.streams.source import Source
-from holdfast.streams.tables import check_what
+from holdfast.streams.tables import check_table
 
-PORTS = {"kafka": 9092}
-REPLY = 5.0  # seconds in which a broker answers
+DEFAULT_PORTS = {"kafka": 9092}
+REPLY_TIMEOUT_S = 5.0  # seconds in which a broker answers
 
 
 class KafkaSource:
@@ -39,26 +45,26 @@ class KafkaSource:
         self,
         servers: str,
         topic: str,
-        wanted: Wanted = ANY,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         group: str | None = None,
         follow: bool = True,
-        batch_size: int = MESSAGES,
+        batch_size: int = MAX_BATCH_MESSAGES,
         options: dict[str, str] | None = None,
     ) -> None:
         self._servers, self._topic, self._group = servers, topic, group
-        self._wanted, self._follow, self._batch_size = wanted, follow, batch_size
-        self._options = require_allowed(options or {})
+        self._spec, self._follow, self._batch_size = spec, follow, batch_size
+        self._options = check_options(options or {})
         self._consumer: Any = None
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches after a position {"topic": …, "offsets": {"0": …}, "columns": …}."""
-        kafka = kafka_library()
-        kept = part_of(position, "offsets", dict)
-        require_same_part(position, "topic", self._topic, "kafka topic")
+        kafka = import_confluent_kafka()
+        offsets = position_field(position, "offsets", dict)
+        check_same_position_field(position, "topic", self._topic, "kafka topic")
         self.close()
-        watch = Watch(self._servers)
-        consumer = self._consumer = made(
+        monitor = ErrorMonitor(self._servers)
+        consumer = self._consumer = make_client(
             kafka.Consumer,
             {
                 "group.id": self._group or "holdfast",
@@ -69,44 +75,46 @@ class KafkaSource:
                 "bootstrap.servers": self._servers,
                 "enable.auto.commit": False,
                 "enable.partition.eof": not self._follow,
-                "error_cb": watch,
+                "error_cb": monitor,
             },
         )
-        partitions = Partitions(consumer, self._topic, self._servers, REPLY)
-        partitions.begin({} if kept is None else {int(number): int(at) for number, at in kept.items()})
-        inlet = Inlet(self._wanted, position, partitions.place())
+        partitions = PartitionOffsets(consumer, self._topic, self._servers, REPLY_TIMEOUT_S)
+        partitions.start({} if offsets is None else {int(number): int(offset) for number, offset in offsets.items()})
+        decoder = MessageDecoder(self._spec, position, partitions.to_position())
         while True:
-            messages = [] if not self._follow and partitions.all_read else self._some(consumer)
-            watch.raise_if_fatal()
-            taken = [one for one in messages if partitions.accept(one, self._follow)]
-            if taken:
-                watch.works()
+            messages = [] if not self._follow and partitions.all_read else self._poll_messages(consumer)
+            monitor.raise_if_fatal()
+            accepted = [message for message in messages if partitions.accept(message, self._follow)]
+            if accepted:
+                monitor.on_message()
             last = not self._follow and partitions.all_read
-            payloads = [(one.value() or b"", self._topic) for one in taken]
-            yield inlet.batch(payloads, partitions.place(), partitions.behind(), last=last)
+            payloads = [(message.value() or b"", self._topic) for message in accepted]
+            yield decoder.make_batch(payloads, partitions.to_position(), partitions.get_lag(), last=last)
             if last:
                 return
             if self._follow:
-                partitions.look_for_more()
+                partitions.refresh()
 
-    def _some(self, consumer: Any) -> list[Any]:
+    def _poll_messages(self, consumer: Any) -> list[Any]:
         """Waits for one message, and takes what else is there: to wait for a full batch would take too long."""
-        first = consumer.poll(TICK)
+        first = consumer.poll(POLL_TIMEOUT_S)
         return [] if first is None else [first, *consumer.consume(self._batch_size - 1, 0)]
 
-    def committed(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         """Tells the group, if there is one, how far it has come."""
-        offsets = part_of(position, "offsets", dict)
+        offsets = position_field(position, "offsets", dict)
         if self._group is None or self._consumer is None or not offsets:
             return
-        kafka = kafka_library()
+        kafka = import_confluent_kafka()
         try:
             self._consumer.commit(
-                offsets=[kafka.TopicPartition(self._topic, int(one), at) for one, at in offsets.items()],
+                offsets=[
+                    kafka.TopicPartition(self._topic, int(partition), offset) for partition, offset in offsets.items()
+                ],
                 asynchronous=True,
             )
         except kafka.KafkaException as error:
-            log.info("%s: offsets were not committed: %s", self._servers, in_words(error))
+            log.info("%s: offsets were not committed: %s", self._servers, describe_error(error))
 
     def close(self) -> None:
         """Ends the connection."""
@@ -130,50 +138,50 @@ class KafkaSink(Sink):
         self,
         servers: str,
         topic: str,
-        what: str = "alarms",
+        table: str = "alarms",
         *,
         options: dict[str, str] | None = None,
         patience: float = float("inf"),
     ) -> None:
-        self._servers, self._topic, self._what = servers, topic, check_what(what)
-        self.name = f"{what} to kafka://{servers}/{topic}"
-        self._options, self.patience = require_allowed(options or {}), patience
+        self._servers, self._topic, self._table = servers, topic, check_table(table)
+        self.name = f"{table} to kafka://{servers}/{topic}"
+        self._options, self.patience = check_options(options or {}), patience
         self._producer: Any = None
         self._failure: Exception | None = None
-        self._told = 0
+        self._n_sent = 0
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Connects; what was told after the mark cannot be taken back."""
-        self._told = 0 if mark is None else int(parts_of(self, mark)["told"])
-        kafka = kafka_library()
-        self._producer = made(
+        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["told"])
+        kafka = import_confluent_kafka()
+        self._producer = make_client(
             kafka.Producer,
             {
                 "linger.ms": 5,
                 **self._options,
                 "bootstrap.servers": self._servers,
                 "enable.idempotence": True,
-                "error_cb": Watch(self._servers),
+                "error_cb": ErrorMonitor(self._servers),
             },
         )
         try:
-            self._producer.list_topics(timeout=REPLY)
+            self._producer.list_topics(timeout=REPLY_TIMEOUT_S)
         except kafka.KafkaException as error:
-            raise BadInputError(f"{self._servers}: cannot connect: {in_words(error)}") from error
+            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}") from error
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Tells one message an alarm or a point."""
         if self._producer is None:
-            self.rewind(None)
-        for n, _, message, key in messages_of(results, self._what):
+            self.truncate_to(None)
+        for n, _, message, key in encode_messages(results, self._table):
             while True:
                 try:
-                    self._producer.produce(self._topic, message, key, on_delivery=self._delivered)
+                    self._producer.produce(self._topic, message, key, on_delivery=self._on_delivery)
                     break
                 except BufferError:  # too many are on their way
                     self._producer.poll(0.1)
                     self._raise_failure()
-            self._told = n + 1
+            self._n_sent = n + 1
         self._producer.poll(0)
         self._raise_failure()
 
@@ -184,20 +192,22 @@ class KafkaSink(Sink):
             self._raise_failure()
             waited += 0.1
             if waited > self.patience:
-                left = len(self._producer)
-                raise HoldfastError(f"{self._servers} has not confirmed {left} messages within {self.patience:g} s")
+                n_unconfirmed = len(self._producer)
+                raise HoldfastError(
+                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.patience:g} s"
+                )
         self._raise_failure()
-        return mark_of(self, told=self._told)
+        return make_offset(self, told=self._n_sent)
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, HURRIED)
+        self.patience = min(self.patience, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends; what has not been flushed may be lost."""
         self._producer = None
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _on_delivery(self, error: Any, message: Any) -> None:
         if error is not None and self._failure is None:
             self._failure = HoldfastError(f"{self._servers}: a message was not delivered: {error.str()}")
 
@@ -206,25 +216,25 @@ class KafkaSink(Sink):
             raise self._failure
 
 
-def source_of(url: str, wanted: Wanted = ANY, follow: bool = True) -> Source:
+def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
     """The source that an address names."""
-    servers, topic, options = _read(url)
+    servers, topic, options = _parse_url(url)
     group = options.pop("group", None)
-    return KafkaSource(servers, topic, wanted, group=group, follow=follow, options=options)
+    return KafkaSource(servers, topic, spec, group=group, follow=follow, options=options)
 
 
-def sink_of(url: str, what: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> Sink:
     """The sink that an address names."""
-    servers, topic, options = _read(url)
-    return KafkaSink(servers, topic, what, options=options)
+    servers, topic, options = _parse_url(url)
+    return KafkaSink(servers, topic, table, options=options)
 
 
-def _read(url: str) -> tuple[str, str, dict[str, str]]:
-    address = read_address(url, PORTS, "topic", None)
+def _parse_url(url: str) -> tuple[str, str, dict[str, str]]:
+    address = parse_broker_url(url, DEFAULT_PORTS, "topic", None)
     login = {}
     if address.user is not None:
         login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": address.user}
         login["sasl.password"] = address.password or ""
     if not all(c.isalnum() or c in "._-" for c in address.subject):
-        raise BadInputError(f"{address.subject!r} is not a topic: letters, digits, '.', '_' and '-' make one")
-    return ",".join(joined(*host) for host in address.hosts), address.subject, login | address.options
+        raise InvalidInputError(f"{address.subject!r} is not a topic: letters, digits, '.', '_' and '-' make one")
+    return ",".join(format_host_port(*host) for host in address.hosts), address.subject, login | address.options

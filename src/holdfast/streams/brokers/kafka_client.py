@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import BadInputError, HoldfastError
-from holdfast.extras import needed_for
+from holdfast.errors import HoldfastError, InvalidInputError
+from holdfast.extras import optional_import
 from holdfast.streams.brokers.inlet import log
 
-OURS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enable.idempotence")
+RESERVED_OPTIONS = ("bootstrap.servers", "enable.auto.commit", "enable.partition.eof", "enable.idempotence")
 
 
-def kafka_library() -> Any:
+def import_confluent_kafka() -> Any:
     """The package, if it is there."""
-    with needed_for("Kafka", "kafka"):
+    with optional_import("Kafka", "kafka"):
         import confluent_kafka
     return confluent_kafka
 
 
-def require_allowed(options: dict[str, str]) -> dict[str, str]:
+def check_options(options: dict[str, str]) -> dict[str, str]:
     """Options that are not decided here."""
-    for name in OURS:
+    for name in RESERVED_OPTIONS:
         if name in options:
-            raise BadInputError(f"kafka:// takes no option {name!r}: it is decided by the address and by holdfast")
+            raise InvalidInputError(f"kafka:// takes no option {name!r}: it is decided by the address and by holdfast")
     return options
 
 
-def made(kind: Any, settings: dict[str, Any]) -> Any:
+def make_client(kind: Any, settings: dict[str, Any]) -> Any:
     """A consumer or a producer, which is silent: what is to be told is told here."""
     try:
         return kind({"log_level": 0, **settings})
-    except kafka_library().KafkaException as error:
-        raise BadInputError(f"kafka://{settings['bootstrap.servers']}: {in_words(error)}") from error
+    except import_confluent_kafka().KafkaException as error:
+        raise InvalidInputError(f"kafka://{settings['bootstrap.servers']}: {describe_error(error)}") from error
 
 
-def in_words(error: Any) -> str:
+def describe_error(error: Any) -> str:
     """Why, without the codes."""
     inner = error.args[0] if getattr(error, "args", None) else error
     words = inner.str() if hasattr(inner, "str") else str(inner)
     return "no answer" if "timed out" in words.lower() or "transport failure" in words.lower() else words
 
 
-class Watch:
+class ErrorMonitor:
     """Hears of errors: brokers that are gone are waited for by the client, and told once."""
 
     def __init__(self, servers: str) -> None:
@@ -50,14 +50,14 @@ class Watch:
 
     def __call__(self, error: Any) -> None:
         """An error that the client has noticed."""
-        kafka = kafka_library()
+        kafka = import_confluent_kafka()
         if error.fatal():
             self.failure = HoldfastError(f"{self._servers}: {error.str()}")
         elif error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and not self._lost:
             self._lost = True
             log.warning("%s: connection lost; trying again for ever", self._servers)
 
-    def works(self) -> None:
+    def on_message(self) -> None:
         """Something has come."""
         if self._lost:
             self._lost = False

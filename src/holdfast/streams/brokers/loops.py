@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 
-class LoopThread:
+class AsyncioThread:
     """Runs coroutines in the background."""
 
     def __init__(self, name: str) -> None:
@@ -22,18 +22,18 @@ class LoopThread:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
 
-    def start(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
         """Begins something."""
         return asyncio.run_coroutine_threadsafe(task, self.loop)
 
-    def close(self, seconds: float = 5.0) -> None:
+    def close(self, timeout_s: float = 5.0) -> None:
         """Cancels what is still running, and ends the thread."""
         if self.loop.is_closed():
             return
         with contextlib.suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(seconds)
+            asyncio.run_coroutine_threadsafe(_cancel_all(), self.loop).result(timeout_s)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(seconds)
+        self._thread.join(timeout_s)
         if not self._thread.is_alive():
             self.loop.close()
 

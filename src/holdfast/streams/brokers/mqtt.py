@@ -11,23 +11,25 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.brokers.addresses import Address, read_address
-from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet
-from holdfast.streams.brokers.mqtt_connection import PORTS, MqttConnection
-from holdfast.streams.brokers.mqtt_session import RECEIVE, Session
-from holdfast.streams.brokers.outlet import HURRIED, Unconfirmed, messages_of
-from holdfast.streams.columns import Wanted
-from holdfast.streams.positions import part_of
-from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink, mark_of, parts_of
+from holdfast.streams.brokers.addresses import BrokerURL, parse_broker_url
+from holdfast.streams.brokers.inlet import ANY_COLUMNS, MAX_BATCH_MESSAGES, MessageDecoder
+from holdfast.streams.brokers.mqtt_connection import DEFAULT_PORTS, MqttConnection
+from holdfast.streams.brokers.mqtt_session import RECEIVE_MAXIMUM_MESSAGES, MqttSession
+from holdfast.streams.brokers.outlet import STOP_TIMEOUT_S, PendingPublishes, encode_messages
+from holdfast.streams.columns import ColumnSpec
+from holdfast.streams.positions import position_field
+from holdfast.streams.results import BatchResult
+from holdfast.streams.sink import Sink, check_offset, make_offset
 from holdfast.streams.source import Source
-from holdfast.streams.tables import check_what
+from holdfast.streams.tables import check_table
 
-IN_FLIGHT = 1000  # messages that a sink has not seen confirmed, at most
-QUIET = 1.0  # seconds without a message after which all that was there has been read
-STALLED = 8  # messages that wait to be committed when nothing more comes: some brokers send no more than a few
+MAX_IN_FLIGHT_MESSAGES = 1000  # messages that a sink has not seen confirmed, at most
+QUIET_PERIOD_S = 1.0  # seconds without a message after which all that was there has been read
+STALL_THRESHOLD_MESSAGES = (
+    8  # messages that wait to be committed when nothing more comes: some brokers send no more than a few
+)
 
 
 class MqttSource:
@@ -42,42 +44,44 @@ class MqttSource:
 
     def __init__(
         self,
-        address: str | Address,
+        address: str | BrokerURL,
         topic: str,
-        wanted: Wanted = ANY,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         client_id: str | None = None,
         follow: bool = True,
-        batch_size: int = MESSAGES,
+        batch_size: int = MAX_BATCH_MESSAGES,
     ) -> None:
         if isinstance(address, str):
-            address = read_address(f"{address.rstrip('/')}/-", PORTS, "topic", ("ca",))
-        self._address, self._topic = address, _topic(topic, wildcards=True)
-        self._client_id = client_id or _stable_id(address, topic)
-        self._wanted, self._follow, self._batch_size = wanted, follow, batch_size
-        self._session: Session | None = None
+            address = parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
+        self._address, self._topic = address, _check_topic(topic, wildcards=True)
+        self._client_id = client_id or _make_client_id(address, topic)
+        self._spec, self._follow, self._batch_size = spec, follow, batch_size
+        self._session: MqttSession | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches of what the broker has not seen acknowledged. A position is {"messages": …, "columns": …}."""
         self.close()
-        given = part_of(position, "messages", int) or 0
-        session = self._session = Session(self._address, self._client_id, self._topic, given)
+        last_number = position_field(position, "messages", int) or 0
+        session = self._session = MqttSession(self._address, self._client_id, self._topic, last_number)
         session.open(False)  # and stays open until `close`: there may be something to commit after the last batch
-        inlet = Inlet(self._wanted, position, {"messages": given})
-        silent = 0.0
-        while self._follow or silent < QUIET:
-            taken, waited = session.take(self._batch_size)
-            silent = 0.0 if taken else silent + waited
-            if taken:
-                given = taken[-1].number
-            last = not self._follow and silent >= QUIET
-            messages = [(one.payload, one.topic) for one in taken]
-            batch = inlet.batch(messages, {"messages": given}, session.n_waiting, last=last)
-            unconfirmed = session.n_given
-            batch.urgent = unconfirmed >= RECEIVE // 2 or (not taken and unconfirmed >= STALLED)
+        decoder = MessageDecoder(self._spec, position, {"messages": last_number})
+        silent_s = 0.0
+        while self._follow or silent_s < QUIET_PERIOD_S:
+            received, waited_s = session.take(self._batch_size)
+            silent_s = 0.0 if received else silent_s + waited_s
+            if received:
+                last_number = received[-1].number
+            last = not self._follow and silent_s >= QUIET_PERIOD_S
+            messages = [(message.payload, message.topic) for message in received]
+            batch = decoder.make_batch(messages, {"messages": last_number}, session.n_waiting, last=last)
+            n_unacknowledged = session.n_unacknowledged
+            batch.urgent = n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2 or (
+                not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
+            )
             yield batch
 
-    def committed(self, position: Any) -> None:
+    def commit(self, position: Any) -> None:
         """Acknowledges what came up to there."""
         if self._session is not None and isinstance(position, dict):
             self._session.acknowledge(position.get("messages", 0))
@@ -98,43 +102,43 @@ class MqttSink(Sink):
     """
 
     def __init__(
-        self, address: str | Address, topic: str, what: str = "alarms", *, patience: float = float("inf")
+        self, address: str | BrokerURL, topic: str, table: str = "alarms", *, patience: float = float("inf")
     ) -> None:
         if isinstance(address, str):
-            address = read_address(f"{address.rstrip('/')}/-", PORTS, "topic", ("ca",))
-        self._address, self._topic, self._what = address, _topic(topic, wildcards=False), check_what(what)
-        self.name = f"{what} to {address}/{topic}"
+            address = parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
+        self._address, self._topic, self._table = address, _check_topic(topic, wildcards=False), check_table(table)
+        self.name = f"{table} to {address}/{topic}"
         self.patience = patience
-        self._connection: _Telling | None = None
-        self._told = 0
+        self._connection: _PublishConnection | None = None
+        self._n_sent = 0
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Connects; what was told after the mark cannot be taken back."""
-        self._told = 0 if mark is None else int(parts_of(self, mark)["told"])
+        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["told"])
         self.close()
-        self._connection = _Telling(self._address, f"holdfast-{uuid4().hex[:14]}", expiry=300)
+        self._connection = _PublishConnection(self._address, f"holdfast-{uuid4().hex[:14]}", expiry=300)
         self._connection.open(3)  # a new session at first, and this session ever after
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Tells one message an alarm or a point."""
         if self._connection is None:
-            self.rewind(None)
+            self.truncate_to(None)
         assert self._connection is not None
-        for n, _, told, _ in messages_of(results, self._what):
-            self._connection.unconfirmed.wait(IN_FLIGHT, self.patience)
+        for n, _, payload, _ in encode_messages(results, self._table):
+            self._connection.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.patience)
             self._connection.unconfirmed.add(1)
-            self._connection.client.publish(self._topic, told, qos=1)
-            self._told = n + 1
+            self._connection.client.publish(self._topic, payload, qos=1)
+            self._n_sent = n + 1
 
     def flush(self) -> Any:
         """Waits until the broker has confirmed all."""
         if self._connection is not None:
             self._connection.unconfirmed.wait(0, self.patience)
-        return mark_of(self, told=self._told)
+        return make_offset(self, told=self._n_sent)
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, HURRIED)
+        self.patience = min(self.patience, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""
@@ -142,47 +146,51 @@ class MqttSink(Sink):
             self._connection.close()
 
 
-class _Telling(MqttConnection):
+class _PublishConnection(MqttConnection):
     """The connection of a sink."""
 
-    def __init__(self, address: Address, client_id: str, *, expiry: int) -> None:
+    def __init__(self, address: BrokerURL, client_id: str, *, expiry: int) -> None:
         super().__init__(address, client_id, expiry=expiry)
-        self.unconfirmed = Unconfirmed(self.label)
-        self.client.on_publish = self._confirmed
+        self.unconfirmed = PendingPublishes(self.label)
+        self.client.on_publish = self._on_publish
 
-    def _confirmed(self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
+    def _on_publish(self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
         if reason.is_failure:
             self.fail(f"a message was refused: {str(reason).lower()}")
         self.unconfirmed.add(-1)
 
-    def failed(self) -> None:
+    def on_failure(self) -> None:
         """Tells who waits."""
         assert self.failure is not None
         self.unconfirmed.fail(self.failure)
 
 
-def source_of(url: str, wanted: Wanted = ANY, follow: bool = True) -> Source:
+def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
     """The source that an address names."""
-    address = read_address(url, PORTS, "topic", ("client_id", "ca"))
-    return MqttSource(address, address.subject, wanted, client_id=address.options.get("client_id"), follow=follow)
+    address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("client_id", "ca"))
+    return MqttSource(address, address.subject, spec, client_id=address.options.get("client_id"), follow=follow)
 
 
-def sink_of(url: str, what: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> Sink:
     """The sink that an address names."""
-    address = read_address(url, PORTS, "topic", ("ca",))
-    return MqttSink(address, address.subject, what)
+    address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("ca",))
+    return MqttSink(address, address.subject, table)
 
 
-def _stable_id(address: Address, topic: str) -> str:
+def _make_client_id(address: BrokerURL, topic: str) -> str:
     """The same whenever the same is read on this machine; 23 characters are what every broker takes."""
     name = f"{socket.gethostname()} {address} {topic}"
     return f"holdfast-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
 
 
-def _topic(topic: str, *, wildcards: bool) -> str:
+def _check_topic(topic: str, *, wildcards: bool) -> str:
     levels = topic.split("/")
-    wild = any("#" in level or "+" in level for level in levels)
-    bad = "#" in "".join(levels[:-1]) or any(len(level) > 1 and ("#" in level or "+" in level) for level in levels)
-    if not topic or "\0" in topic or bad or (wild and not wildcards):
-        raise BadInputError(f"{topic!r} is not a topic {'to read from' if wildcards else 'that can be told anything'}")
+    has_wildcards = any("#" in level or "+" in level for level in levels)
+    is_invalid = "#" in "".join(levels[:-1]) or any(
+        len(level) > 1 and ("#" in level or "+" in level) for level in levels
+    )
+    if not topic or "\0" in topic or is_invalid or (has_wildcards and not wildcards):
+        raise InvalidInputError(
+            f"{topic!r} is not a topic {'to read from' if wildcards else 'that can be told anything'}"
+        )
     return topic

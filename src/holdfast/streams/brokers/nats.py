@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holdfast.errors import BadInputError
+from holdfast.errors import InvalidInputError
 from holdfast.streams.batch import Batch
-from holdfast.streams.brokers.addresses import joined, read_address, without_password
-from holdfast.streams.brokers.inlet import ANY, MESSAGES, Inlet
-from holdfast.streams.brokers.nats_publish import IN_FLIGHT, Publish
-from holdfast.streams.brokers.nats_pull import Pull
-from holdfast.streams.brokers.outlet import HURRIED, messages_of
-from holdfast.streams.columns import Wanted
-from holdfast.streams.positions import part_of, require_same_part
-from holdfast.streams.results import Results
-from holdfast.streams.sink import Sink, mark_of, parts_of
+from holdfast.streams.brokers.addresses import format_host_port, parse_broker_url, redact_url
+from holdfast.streams.brokers.inlet import ANY_COLUMNS, MAX_BATCH_MESSAGES, MessageDecoder
+from holdfast.streams.brokers.nats_publish import MAX_IN_FLIGHT_MESSAGES, Publisher
+from holdfast.streams.brokers.nats_pull import Consumer
+from holdfast.streams.brokers.outlet import STOP_TIMEOUT_S, encode_messages
+from holdfast.streams.columns import ColumnSpec
+from holdfast.streams.positions import check_same_position_field, position_field
+from holdfast.streams.results import BatchResult
+from holdfast.streams.sink import Sink, check_offset, make_offset
 from holdfast.streams.source import Source
-from holdfast.streams.tables import check_what
+from holdfast.streams.tables import check_table
 
-PORTS = {"nats": 4222}
+DEFAULT_PORTS = {"nats": 4222}
 
 
 class NatsSource:
@@ -36,52 +36,54 @@ class NatsSource:
         self,
         servers: str | Sequence[str],
         subject: str,
-        wanted: Wanted = ANY,
+        spec: ColumnSpec = ANY_COLUMNS,
         *,
         stream: str | None = None,
         follow: bool = True,
-        batch_size: int = MESSAGES,
+        batch_size: int = MAX_BATCH_MESSAGES,
         user: str | None = None,
         password: str | None = None,
         creds: str | None = None,
     ) -> None:
-        self._servers, self._login = servers, _login(user, password, creds)
-        self._subject, self._stream = _subject(subject, wildcards=True), stream
-        self._wanted, self._follow, self._batch_size = wanted, follow, batch_size
-        self._pull: Pull | None = None
+        self._servers, self._login = servers, _make_login_options(user, password, creds)
+        self._subject, self._stream = _check_subject(subject, wildcards=True), stream
+        self._spec, self._follow, self._batch_size = spec, follow, batch_size
+        self._consumer: Consumer | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
         """Batches after a position {"stream": …, "subject": …, "sequence": …, "created": …, "columns": …}."""
-        sequence = part_of(position, "sequence", int)
-        require_same_part(position, "subject", self._subject, "nats subject")
+        sequence = position_field(position, "sequence", int)
+        check_same_position_field(position, "subject", self._subject, "nats subject")
         if self._stream is not None:
-            require_same_part(position, "stream", self._stream, "nats stream")
+            check_same_position_field(position, "stream", self._stream, "nats stream")
         created = None if position is None else position.get("created")
-        pull = self._pull = Pull(
+        consumer = self._consumer = Consumer(
             self._servers, self._login, self._subject, self._stream, sequence, created, self._follow
         )
-        pull.open()
+        consumer.open()
         try:
-            assert pull.stream is not None
-            require_same_part(position, "stream", pull.stream, "nats stream")
-            whose: dict[str, Any] = {"stream": pull.stream, "subject": self._subject}
-            place = whose | {"sequence": pull.first, "created": pull.created}
-            inlet = Inlet(self._wanted, position, place)
-            behind: int | None = None
-            while not pull.at_end:
-                taken = pull.take(self._batch_size)
-                if taken:
-                    place = whose | {"sequence": taken[-1].sequence, "created": taken[-1].created}
-                    behind = taken[-1].pending
-                last = pull.at_end
-                yield inlet.batch([(one.payload, one.subject) for one in taken], place, behind, last=last)
+            assert consumer.stream is not None
+            check_same_position_field(position, "stream", consumer.stream, "nats stream")
+            stream_fields: dict[str, Any] = {"stream": consumer.stream, "subject": self._subject}
+            new_position = stream_fields | {"sequence": consumer.start_sequence, "created": consumer.created}
+            decoder = MessageDecoder(self._spec, position, new_position)
+            lag: int | None = None
+            while not consumer.at_end:
+                received = consumer.take(self._batch_size)
+                if received:
+                    new_position = stream_fields | {"sequence": received[-1].sequence, "created": received[-1].created}
+                    lag = received[-1].pending
+                last = consumer.at_end
+                yield decoder.make_batch(
+                    [(message.payload, message.subject) for message in received], new_position, lag, last=last
+                )
         finally:
             self.close()
 
     def close(self) -> None:
         """Ends the connection."""
-        if self._pull is not None:
-            self._pull.close()
+        if self._consumer is not None:
+            self._consumer.close()
 
 
 class NatsSink(Sink):
@@ -97,67 +99,67 @@ class NatsSink(Sink):
         self,
         servers: str | Sequence[str],
         subject: str,
-        what: str = "alarms",
+        table: str = "alarms",
         *,
         user: str | None = None,
         password: str | None = None,
         creds: str | None = None,
         patience: float = float("inf"),
     ) -> None:
-        self._servers, self._login = servers, _login(user, password, creds)
-        self._subject, self._what = _subject(subject, wildcards=False), check_what(what)
+        self._servers, self._login = servers, _make_login_options(user, password, creds)
+        self._subject, self._table = _check_subject(subject, wildcards=False), check_table(table)
         self.patience = patience
         hosts = [servers] if isinstance(servers, str) else servers
-        self.name = f"{what} to {', '.join(map(without_password, hosts))}, subject {subject}"
-        self._publish: Publish | None = None
+        self.name = f"{table} to {', '.join(map(redact_url, hosts))}, subject {subject}"
+        self._publisher: Publisher | None = None
         self._sequence: int | None = None
-        self._told = 0
+        self._n_sent = 0
 
-    def rewind(self, mark: Any) -> None:
+    def truncate_to(self, offset: Any) -> None:
         """Connects; what is told again after the mark will be told once."""
-        known: dict[str, Any] = {"told": 0, "sequence": None} if mark is None else parts_of(self, mark)
+        known: dict[str, Any] = {"told": 0, "sequence": None} if offset is None else check_offset(self, offset)
         self.close()
-        self._told, self._sequence = known["told"], known["sequence"]
-        self._publish = Publish(self._servers, self._login, self._subject, self._sequence)
-        self._publish.open()
+        self._n_sent, self._sequence = known["told"], known["sequence"]
+        self._publisher = Publisher(self._servers, self._login, self._subject, self._sequence)
+        self._publisher.open()
 
-    def write(self, results: Results) -> None:
+    def write(self, results: BatchResult) -> None:
         """Tells one message an alarm or a point."""
-        if self._publish is None:
-            self.rewind(None)
-        assert self._publish is not None
-        prefix = f"{results.run}-{self._what}-"
-        messages = [(n, told) for n, _, told, _ in messages_of(results, self._what) if n >= self._told]
-        for first in range(0, len(messages), IN_FLIGHT):
-            self._publish.unconfirmed.wait(IN_FLIGHT, self.patience)
-            self._publish.put(prefix, messages[first : first + IN_FLIGHT])
+        if self._publisher is None:
+            self.truncate_to(None)
+        assert self._publisher is not None
+        prefix = f"{results.run_id}-{self._table}-"
+        messages = [(n, payload) for n, _, payload, _ in encode_messages(results, self._table) if n >= self._n_sent]
+        for first in range(0, len(messages), MAX_IN_FLIGHT_MESSAGES):
+            self._publisher.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.patience)
+            self._publisher.enqueue(prefix, messages[first : first + MAX_IN_FLIGHT_MESSAGES])
         if messages:
-            self._told = messages[-1][0] + 1
+            self._n_sent = messages[-1][0] + 1
 
     def flush(self) -> Any:
         """Waits until all is in the stream."""
-        if self._publish is not None:
-            self._publish.unconfirmed.wait(0, self.patience)
-            self._sequence = self._publish.sequence
-        return mark_of(self, told=self._told, sequence=self._sequence)
+        if self._publisher is not None:
+            self._publisher.unconfirmed.wait(0, self.patience)
+            self._sequence = self._publisher.sequence
+        return make_offset(self, told=self._n_sent, sequence=self._sequence)
 
-    def hurry(self) -> None:
+    def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, HURRIED)
+        self.patience = min(self.patience, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""
-        if self._publish is not None:
-            self._publish.close()
+        if self._publisher is not None:
+            self._publisher.close()
 
 
-def source_of(url: str, wanted: Wanted = ANY, follow: bool = True) -> Source:
+def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
     """The source that an address names."""
-    address = read_address(url, PORTS, "subject", ("stream", "creds"))
+    address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("stream", "creds"))
     return NatsSource(
-        [f"nats://{joined(*host)}" for host in address.hosts],
+        [f"nats://{format_host_port(*host)}" for host in address.hosts],
         address.subject,
-        wanted,
+        spec,
         stream=address.options.get("stream"),
         follow=follow,
         user=address.user,
@@ -166,33 +168,33 @@ def source_of(url: str, wanted: Wanted = ANY, follow: bool = True) -> Source:
     )
 
 
-def sink_of(url: str, what: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> Sink:
     """The sink that an address names."""
-    address = read_address(url, PORTS, "subject", ("creds",))
+    address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("creds",))
     return NatsSink(
-        [f"nats://{joined(*host)}" for host in address.hosts],
+        [f"nats://{format_host_port(*host)}" for host in address.hosts],
         address.subject,
-        what,
+        table,
         user=address.user,
         password=address.password,
         creds=address.options.get("creds"),
     )
 
 
-def _login(user: str | None, password: str | None, creds: str | None) -> dict[str, Any]:
+def _make_login_options(user: str | None, password: str | None, creds: str | None) -> dict[str, Any]:
     if user is not None and password is None:
         return {"token": user}
     login: dict[str, Any] = {} if user is None else {"user": user, "password": password}
     return login if creds is None else login | {"user_credentials": creds}
 
 
-def _subject(subject: str, *, wildcards: bool) -> str:
+def _check_subject(subject: str, *, wildcards: bool) -> str:
     """A subject of NATS: words with points between them."""
     words = subject.split(".")
-    wild = any(word in ("*", ">") for word in words)
-    bad = not all(words) or any(c.isspace() for c in subject) or ">" in words[:-1]
-    if bad or (wild and not wildcards):
-        raise BadInputError(
+    has_wildcards = any(word in ("*", ">") for word in words)
+    is_invalid = not all(words) or any(c.isspace() for c in subject) or ">" in words[:-1]
+    if is_invalid or (has_wildcards and not wildcards):
+        raise InvalidInputError(
             f"{subject!r} is not a subject that messages can be {'read from' if wildcards else 'told to'}"
         )
     return subject

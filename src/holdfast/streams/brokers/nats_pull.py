@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast.streams.brokers.arrivals import Arrivals
+from holdfast.streams.brokers.arrivals import MessageQueue
 from holdfast.streams.brokers.inlet import log
-from holdfast.streams.brokers.nats_connection import Again, Connection, Lost
+from holdfast.streams.brokers.nats_connection import ConnectionLost, NatsConnection, RetryLater
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
     from nats.js.api import StreamInfo
 
-AHEAD = 4096  # messages that are asked for ahead of time, at most
-AHEAD_BYTES = 16 << 20  # bytes that one request may bring, and that wait before less is asked for
-HEARTBEAT, SILENCE = 2.0, 5.0  # seconds between signs of life, and seconds without any after which a consumer is lost
-EXPIRES = 30.0  # seconds that a request for messages holds
-SECOND = 1_000_000_000  # in the nanoseconds of JetStream
-GONE = ("Consumer Deleted", "Leadership Change", "Server Shutdown", "Consumer is push based")
+PREFETCH_MESSAGES = 4096  # messages that are asked for ahead of time, at most
+PREFETCH_BYTES = 16 << 20  # bytes that one request may bring, and that wait before less is asked for
+HEARTBEAT_INTERVAL_S, HEARTBEAT_TIMEOUT_S = (
+    2.0,
+    5.0,
+)  # seconds between signs of life, and seconds without any after which a consumer is lost
+REQUEST_TIMEOUT_S = 30.0  # seconds that a request for messages holds
+NS_PER_SECOND = 1_000_000_000  # in the nanoseconds of JetStream
+CONSUMER_LOST_REASONS = ("Consumer Deleted", "Leadership Change", "Server Shutdown", "Consumer is push based")
 
 
 class Message(NamedTuple):
@@ -36,7 +39,7 @@ class Message(NamedTuple):
     created: str
 
 
-class Pull(Connection):
+class Consumer(NatsConnection):
     """An ephemeral consumer without acknowledgements, made anew after the last message whenever it is lost.
 
     sequence: of the last message that has been read; None: from the first there is. What arrives waits in a queue: no
@@ -56,86 +59,90 @@ class Pull(Connection):
         super().__init__(servers, login, "source")
         self.subject, self.stream, self.follow = subject, stream, follow
         self.sequence, self.created = sequence, created
-        self.first: int | None = None  # the sequence after which it began
-        self._waiting: Arrivals[Message] = Arrivals()
-        self._end: int | None = None
-        self._all_here = False
-        self._asked = 0
-        self._heard = 0.0
+        self.start_sequence: int | None = None  # the sequence after which it began
+        self._queue: MessageQueue[Message] = MessageQueue()
+        self._end_sequence: int | None = None
+        self._is_complete = False
+        self._n_requested = 0
+        self._last_message_time = 0.0
         self._client: Client | None = None
 
-    def take(self, most: int) -> list[Message]:
+    def take(self, max_messages: int) -> list[Message]:
         """What has arrived, or, if nothing does for a while, nothing."""
-        taken = self._waiting.take(most)
-        if not taken and self.failure is not None:
+        messages = self._queue.take(max_messages)
+        if not messages and self.failure is not None:
             raise self.failure
-        if taken and self._asked + len(self._waiting) <= AHEAD // 2:
-            self._thread.start(self._ask())
-        return taken
+        if messages and self._n_requested + len(self._queue) <= PREFETCH_MESSAGES // 2:
+            self._thread.submit(self._request_messages())
+        return messages
 
     @property
     def at_end(self) -> bool:
         """Whether all has been taken that was there when it began."""
-        return self._all_here and not self._waiting
+        return self._is_complete and not self._queue
 
-    def failed(self) -> None:
+    def on_failure(self) -> None:
         """Wakes who waits."""
-        self._waiting.wake()
+        self._queue.wake()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
         """Makes a consumer and takes its messages, until it is lost."""
         assert self.broken is not None
-        info = await self._stream(jetstream)
-        self._find_place(info)
+        info = await self._find_stream(jetstream)
+        self._find_start_sequence(info)
         assert self.sequence is not None
-        self.first = self.sequence if self.first is None else self.first
-        if not self.follow and self._end is None:
-            self._end = info.state.last_seq
+        self.start_sequence = self.sequence if self.start_sequence is None else self.start_sequence
+        if not self.follow and self._end_sequence is None:
+            self._end_sequence = info.state.last_seq
         stream = self.stream
         assert stream is not None
-        consumer = await jetstream.add_consumer(stream, self._config())
-        if self._end is not None and (not consumer.num_pending or self.sequence >= self._end):
+        consumer = await jetstream.add_consumer(stream, self._make_config())
+        if self._end_sequence is not None and (not consumer.num_pending or self.sequence >= self._end_sequence):
             self._finish()
         inbox = client.new_inbox()
         expected = 1
 
-        async def arrived(message: Msg) -> None:
+        async def on_message(message: Msg) -> None:
             nonlocal expected
-            self._heard = time.monotonic()
+            self._last_message_time = time.monotonic()
             if message.headers and "Status" in message.headers:
-                self._answered(message.headers["Status"], message.headers)
+                self._handle_status(message.headers["Status"], message.headers)
                 return
             tokens = message.reply.split(".")
-            at = 5 if len(tokens) == 9 else 7  # with a domain there are two more
-            sequence, count, pending = int(tokens[at]), int(tokens[at + 1]), int(tokens[at + 3])
+            token_index = 5 if len(tokens) == 9 else 7  # with a domain there are two more
+            sequence, count, pending = (
+                int(tokens[token_index]),
+                int(tokens[token_index + 1]),
+                int(tokens[token_index + 3]),
+            )
             if count != expected:
-                self.is_lost(f"message {expected} of the consumer is missing")
+                self.mark_lost(f"message {expected} of the consumer is missing")
                 return
             expected += 1
-            self._asked -= 1
+            self._n_requested -= 1
             self._accept(Message(sequence, message.subject, message.data, pending, self.created or ""))
 
-        await client.subscribe(inbox, cb=arrived, pending_msgs_limit=0, pending_bytes_limit=0)
-        self._client, self._inbox, self._asked = client, inbox, 0
+        await client.subscribe(inbox, cb=on_message, pending_msgs_limit=0, pending_bytes_limit=0)
+        self._client, self._inbox, self._n_requested = client, inbox, 0
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}"
-        self._most_bytes = max(AHEAD_BYTES, 2 * client.max_payload)
+        self._max_request_bytes = max(PREFETCH_BYTES, 2 * client.max_payload)
         try:
-            await self._ask()
-            self.is_up()
-            while not self._all_here:
+            await self._request_messages()
+            self.mark_up()
+            while not self._is_complete:
                 await asyncio.wait([self.broken], timeout=1.0)
                 if self.broken.done():
                     self.broken.result()
-                silent = time.monotonic() - self._heard
-                if self._asked and silent > SILENCE:
-                    raise Lost("nothing heard of the consumer")
-                if self._end is not None and silent > 1.5 and not self._waiting:
-                    raise Again  # the last messages may have been deleted: looks again
+                silent_s = time.monotonic() - self._last_message_time
+                if self._n_requested and silent_s > HEARTBEAT_TIMEOUT_S:
+                    raise ConnectionLost("nothing heard of the consumer")
+                if self._end_sequence is not None and silent_s > 1.5 and not self._queue:
+                    raise RetryLater  # the last messages may have been deleted: looks again
             await jetstream.delete_consumer(stream, consumer.name)
         finally:
             self._client = None
 
-    async def _stream(self, jetstream: JetStreamContext) -> StreamInfo:
+    async def _find_stream(self, jetstream: JetStreamContext) -> StreamInfo:
         from nats.js.errors import NotFoundError, ServiceUnavailableError
 
         try:
@@ -144,11 +151,11 @@ class Pull(Connection):
             return await jetstream.stream_info(self.stream)
         except NotFoundError as error:
             missing = f"that has the subject {self.subject!r}" if self.stream is None else repr(self.stream)
-            raise Lost(f"there is no stream {missing}") from error
+            raise ConnectionLost(f"there is no stream {missing}") from error
         except ServiceUnavailableError as error:
-            raise Lost("JetStream is not switched on, or not ready") from error
+            raise ConnectionLost("JetStream is not switched on, or not ready") from error
 
-    def _find_place(self, info: StreamInfo) -> None:
+    def _find_start_sequence(self, info: StreamInfo) -> None:
         """Where to go on, which is elsewhere if the stream is another one, or has lost something."""
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
@@ -169,7 +176,7 @@ class Pull(Connection):
             self.sequence = first - 1
         self.created = created
 
-    def _config(self) -> Any:
+    def _make_config(self) -> Any:
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
         assert self.sequence is not None
@@ -183,44 +190,44 @@ class Pull(Connection):
         )
 
     def _accept(self, message: Message) -> None:
-        if self._end is not None and message.sequence > self._end:
+        if self._end_sequence is not None and message.sequence > self._end_sequence:
             self._finish()
             return
         self.sequence = message.sequence
-        self._waiting.put(message)
-        if self._end is not None and (message.pending == 0 or message.sequence == self._end):
+        self._queue.put(message)
+        if self._end_sequence is not None and (message.pending == 0 or message.sequence == self._end_sequence):
             self._finish()
 
     def _finish(self) -> None:
-        self._all_here = True
-        self._waiting.wake()
+        self._is_complete = True
+        self._queue.wake()
         if self.broken is not None and not self.broken.done():
             self.broken.set_result(None)
 
-    def _answered(self, status: str, headers: dict[str, str]) -> None:
+    def _handle_status(self, status: str, headers: dict[str, str]) -> None:
         """Something other than a message: a sign of life, or the end of a request."""
         words = headers.get("Description", "")
-        left = headers.get("Nats-Pending-Messages")
-        if status != "100" and (left is None or words in GONE):
-            self.is_lost(words.lower() or f"the consumer is gone, status {status}")
-        elif left is not None and status != "100":
-            self._asked = max(0, self._asked - int(left))
-            self._thread.start(self._ask())
+        n_remaining = headers.get("Nats-Pending-Messages")
+        if status != "100" and (n_remaining is None or words in CONSUMER_LOST_REASONS):
+            self.mark_lost(words.lower() or f"the consumer is gone, status {status}")
+        elif n_remaining is not None and status != "100":
+            self._n_requested = max(0, self._n_requested - int(n_remaining))
+            self._thread.submit(self._request_messages())
 
-    async def _ask(self) -> None:
+    async def _request_messages(self) -> None:
         """Asks for as much as there is room for."""
-        room = AHEAD - self._asked - len(self._waiting)
-        if self._client is None or room < AHEAD // 2 or self._waiting.n_bytes > AHEAD_BYTES:
+        capacity = PREFETCH_MESSAGES - self._n_requested - len(self._queue)
+        if self._client is None or capacity < PREFETCH_MESSAGES // 2 or self._queue.n_bytes > PREFETCH_BYTES:
             return
-        self._asked += room
-        self._heard = time.monotonic()
+        self._n_requested += capacity
+        self._last_message_time = time.monotonic()
         request = {
-            "batch": room,
-            "max_bytes": self._most_bytes,
-            "expires": int(EXPIRES * SECOND),
-            "idle_heartbeat": int(HEARTBEAT * SECOND),
+            "batch": capacity,
+            "max_bytes": self._max_request_bytes,
+            "expires": int(REQUEST_TIMEOUT_S * NS_PER_SECOND),
+            "idle_heartbeat": int(HEARTBEAT_INTERVAL_S * NS_PER_SECOND),
         }
         try:
             await self._client.publish(self._next, json.dumps(request).encode(), reply=self._inbox)
         except Exception as error:
-            self.is_lost(str(error))
+            self.mark_lost(str(error))

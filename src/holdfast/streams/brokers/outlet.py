@@ -7,49 +7,49 @@ import time
 from collections.abc import Iterator
 
 from holdfast.errors import HoldfastError
-from holdfast.streams.results import Results
-from holdfast.streams.tables import first_of, json_line, records_of
+from holdfast.streams.results import BatchResult
+from holdfast.streams.tables import first_index, to_json_line, to_records
 
-HURRIED = 5.0  # seconds to wait for a broker that has gone away, once somebody wants to stop
+STOP_TIMEOUT_S = 5.0  # seconds to wait for a broker that has gone away, once somebody wants to stop
 
 
-def messages_of(results: Results, what: str) -> Iterator[tuple[int, str, bytes, str | None]]:
+def encode_messages(results: BatchResult, table: str) -> Iterator[tuple[int, str, bytes, str | None]]:
     """The number in the run, the id, the JSON and the key of each message."""
-    for n, row in enumerate(records_of(results, what), first_of(results, what)):
-        name, key = f"{results.run}-{what}-{n}", row.get("key")
-        told = json_line({"id": name} | row)
-        yield n, name, told.encode("utf-8", "replace"), None if key is None else str(key)
+    for n, row in enumerate(to_records(results, table), first_index(results, table)):
+        name, key = f"{results.run_id}-{table}-{n}", row.get("key")
+        text = to_json_line({"id": name} | row)
+        yield n, name, text.encode("utf-8", "replace"), None if key is None else str(key)
 
 
-class Unconfirmed:
+class PendingPublishes:
     """How many messages are on their way, counted by the one who sends and the one who hears of them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._some = threading.Condition()
+        self._changed = threading.Condition()
         self._count = 0
         self.failure: Exception | None = None
 
     def add(self, n: int) -> None:
         """So many more, or fewer."""
-        with self._some:
+        with self._changed:
             self._count += n
             if n < 0:
-                self._some.notify_all()
+                self._changed.notify_all()
 
     def fail(self, failure: Exception) -> None:
         """Nothing more will be confirmed."""
-        with self._some:
+        with self._changed:
             self.failure = failure
-            self._some.notify_all()
+            self._changed.notify_all()
 
-    def wait(self, most: int, patience: float) -> None:
+    def wait(self, max_pending: int, timeout_s: float) -> None:
         """Until there are no more than this many; patience: seconds to wait for, of which the caller is not sure."""
-        begun = time.monotonic()
-        with self._some:
-            while self._count > most and self.failure is None:
-                if time.monotonic() - begun > patience:
-                    raise HoldfastError(f"{self._name} has not confirmed {self._count} messages within {patience:g} s")
-                self._some.wait(0.1)
+        started = time.monotonic()
+        with self._changed:
+            while self._count > max_pending and self.failure is None:
+                if time.monotonic() - started > timeout_s:
+                    raise HoldfastError(f"{self._name} has not confirmed {self._count} messages within {timeout_s:g} s")
+                self._changed.wait(0.1)
             if self.failure is not None:
                 raise self.failure

@@ -5,7 +5,7 @@ import { few, h, whole } from "../common.js";
 const OWN = ["itself", "detector"]; // alarms that a method raises itself
 
 const ROWS = [
-  ["points rejected", (run) => run.n_dropped, whole],
+  ["points rejected", (run) => run.n_rejected, whole],
   ["changes", (run) => (OWN.includes(run.watched_by) ? run.n_changes : null), whole],
   ["anomalies", (run) => (run.watched_by === "itself" ? run.n_alarms - run.n_changes : null), whole],
   ["mean squared error", (run) => run.mse?.total ?? null, (x) => few(x, 3)],

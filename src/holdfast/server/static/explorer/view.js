@@ -5,7 +5,7 @@ import { panels } from "../charts/chart.js";
 import { readableTime } from "../charts/axis.js";
 
 /** The data alone, while nothing has been learnt from them yet. */
-const NOTHING = { n_dropped: 0, dropped: [], estimate: null, alarms: [], notes: [], watched_by: null, score: null };
+const NOTHING = { n_rejected: 0, rejected: [], estimate: null, alarms: [], notes: [], watched_by: null, score: null };
 
 /** One side. onzoom: called when somebody zooms here. Returns {element, show(data, run or null, title), waits(on), charts()}. */
 export function view({ side, sync, onzoom }) {
@@ -66,11 +66,11 @@ export function view({ side, sync, onzoom }) {
 
 function factsOf(data, run) {
   if (!run) return [h("div", {}, h("dt", {}, "points"), h("dd", {}, whole(data.n_rows)))];
-  const share = data.n_rows ? ` (${few((100 * run.n_dropped) / data.n_rows, 2)} %)` : "";
-  const rejected = run.n_dropped === null ? "–" : `${whole(run.n_dropped)}${share}`;
+  const share = data.n_rows ? ` (${few((100 * run.n_rejected) / data.n_rows, 2)} %)` : "";
+  const rejected = run.n_rejected === null ? "–" : `${whole(run.n_rejected)}${share}`;
   const facts = [
     [run.n_rows === 1 ? "point" : "points", whole(run.n_rows)],
-    ["rejected", rejected, "rejected", run.n_dropped === null ? "this method rejects nothing" : undefined],
+    ["rejected", rejected, "rejected", run.n_rejected === null ? "this method rejects nothing" : undefined],
     run.watched_by && [run.n_changes === 1 ? "change" : "changes", whole(run.n_changes), "changes"],
     run.watched_by && [
       run.n_alarms - run.n_changes === 1 ? "anomaly" : "anomalies",
@@ -85,7 +85,7 @@ function factsOf(data, run) {
     ],
     run.gamma !== null && run.gamma !== undefined && ["γ", few(run.gamma, 3)],
     run.rho !== null && run.rho !== undefined && ["ρ", few(run.rho, 3)],
-    run.n_bad > 0 && ["not usable", whole(run.n_bad)],
+    run.n_invalid > 0 && ["not usable", whole(run.n_invalid)],
     ["learnt in", `${few(run.elapsed_ms, 2)} ms`],
   ];
   return facts
@@ -110,7 +110,7 @@ function panelsOf(data, run, side) {
     legend: v ? [] : events,
     series: [
       { label: "value", kind: "dots", colour: "points" },
-      { label: run.n_dropped === null ? "" : "rejected", kind: "marks", colour: "dropped" },
+      { label: run.n_rejected === null ? "" : "rejected", kind: "marks", colour: "rejected" },
       ...(data.means?.[v] ?? []).map((_, k) => ({ label: k ? "" : "truth", colour: "truth", width: 1, dash: [5, 4] })),
       ...(run.estimate?.[v] ?? []).map((_, k) => ({ label: k ? "" : "estimate", colour: estimate, width: 2 })),
     ],
@@ -136,7 +136,7 @@ function dataOf(data, run) {
   const told = run.score ? { score: [run.score] } : {};
   data.columns.forEach((_, v) => {
     const rejected = new Array(data.n_rows).fill(null);
-    for (const row of run.dropped) rejected[row] = data.values[v][row];
+    for (const row of run.rejected) rejected[row] = data.values[v][row];
     told[`value ${v}`] = [data.values[v], rejected, ...(data.means?.[v] ?? []), ...(run.estimate?.[v] ?? [])];
   });
   if (run.p_value)

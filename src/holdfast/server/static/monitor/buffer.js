@@ -1,7 +1,7 @@
 // The points of one stream as its charts show them: one column a quantity, rows strictly ascending, nothing twice.
 // Knows nothing of the page or of the network, so that it can be tested alone.
 
-const FLAT = ["counts", "times", "score", "p_value", "n_dropped", "anomaly", "change"];
+const FLAT = ["counts", "times", "score", "p_value", "n_rejected", "anomaly", "change"];
 const NESTED = ["low", "high", "estimate"];
 
 const APART = 64; // rows between two estimates that still make a line
@@ -19,7 +19,7 @@ const MERGE = {
   times: first,
   score: most,
   p_value: least,
-  n_dropped: sum,
+  n_rejected: sum,
   anomaly: most,
   change: most,
   low: least,
@@ -78,7 +78,7 @@ export class Buffer {
     this.rows.push(points.rows[i]);
     this.counts.push(1);
     this.times.push(points.times[i] ?? null);
-    this.n_dropped.push(points.dropped[i]);
+    this.n_rejected.push(points.rejected[i]);
     for (const name of ["score", "p_value", "anomaly", "change"]) this[name].push(points[name][i] ?? null);
     for (let j = 0; j < this.nVariables; j++) {
       const value = points.values[j]?.[i] ?? null;
@@ -166,7 +166,7 @@ export class Buffer {
   /** What was rejected of a variable: the value farther from the estimate where a place holds several, else null. */
   rejected(j, line = this.line(j)) {
     return this.rows.map((_, i) => {
-      if (!this.n_dropped[i]) return null;
+      if (!this.n_rejected[i]) return null;
       const [low, high, centre] = [this.low[j][i], this.high[j][i], line[i]];
       if (low === null || centre === null) return high;
       return centre - low > high - centre ? low : high;

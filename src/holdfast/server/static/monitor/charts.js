@@ -106,7 +106,7 @@ function dataPanel(j, name, condensed, many) {
   const series = [
     { label: condensed ? "highest" : "value", ...values },
     { label: "estimate", kind: "line", colour: "estimate", width: 2, stepped: true },
-    { label: "rejected", kind: "marks", colour: "dropped" },
+    { label: "rejected", kind: "marks", colour: "rejected" },
   ];
   if (condensed) series.push({ label: "lowest", kind: "line", colour: "points", width: 0.75 });
   return { name: `data ${j}`, title: name, height: many > 1 ? 150 : 230, usual: condensed ? [1, 4] : true, series };

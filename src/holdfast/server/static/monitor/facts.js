@@ -28,8 +28,8 @@ export class Facts {
   }
 }
 
-function factsOf({ n_points, n_dropped, n_alarms, open_alarms, last, p_value, last_seen, variables }, shown) {
-  const share = n_points ? ` (${few((100 * n_dropped) / n_points, 2)} %)` : "";
+function factsOf({ n_points, n_rejected, n_alarms, open_alarms, last, p_value, last_seen, variables }, shown) {
+  const share = n_points ? ` (${few((100 * n_rejected) / n_points, 2)} %)` : "";
   const values =
     variables.length === 1
       ? [["last value", few(last[0])]]
@@ -38,7 +38,7 @@ function factsOf({ n_points, n_dropped, n_alarms, open_alarms, last, p_value, la
     ...values,
     ["p-value", few(p_value, 2)],
     ["points", whole(n_points)],
-    ["rejected", `${whole(n_dropped)}${share}`],
+    ["rejected", `${whole(n_rejected)}${share}`],
     ["alarms", `${whole(n_alarms)}${open_alarms ? ` (${whole(open_alarms)} open)` : ""}`],
     ["last point", ago(last_seen)],
   ];

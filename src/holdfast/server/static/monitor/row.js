@@ -60,7 +60,7 @@ export function fillRow(row, summary) {
   row.which.textContent = variables.length > 1 ? called(variables, 0) : "";
   row.others.textContent = variables.length > 1 ? `and ${whole(variables.length - 1)} more` : "";
   ageRow(row);
-  spark(row.canvas, summary.spark ?? [], summary.spark_dropped ?? []);
+  spark(row.canvas, summary.spark ?? [], summary.spark_rejected ?? []);
 }
 
 /** Says the p-value of a point of now, else how long ago the last point was. */
