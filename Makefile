@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-certified test-long test-spark test-package docs lint types layers bench clean
+.PHONY: demo test test-certified test-long test-spark test-package docs lint types layers bench reproduce clean
 
 demo: $(VENV)/.demo
-	$(BIN)/holdfast demo
+	$(BIN)/limpet demo
 
 # The types are checked beside the tests, and told after them.
 test: lint layers
@@ -45,25 +45,28 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.dev
-	$(BIN)/holdfast bench
+	$(BIN)/limpet bench
+
+reproduce: $(VENV)/.dev
+	$(BIN)/limpet reproduce
 
 clean:
 	rm -rf $(VENV) site build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src lab tests docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "holdfast needs Python 3.11 or newer, found: $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
+	  { echo "limpet needs Python 3.11 or newer, found: $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plots,server]'
 	touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+$(VENV)/.dev: pyproject.toml lab/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -e './lab[all]'
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.spark: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]' -e './lab[all]'
 	touch $@

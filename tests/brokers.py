@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from holdfast.alarms.alarm import Alarm
-from holdfast.benchmarks.nats_server import Server, free_port, nats_server
-from holdfast.learners.trace import Trace
-from holdfast.streams.batch import Batch
-from holdfast.streams.results import BatchResult
+from harness.nats import Server, free_port, nats_server
+from limpet.detection.alarm import Alarm
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.results import BatchResult
 
 __all__ = ["MOSQUITTO", "Server", "free_port", "gather", "mosquitto", "nats_server", "points", "values"]
 

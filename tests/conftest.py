@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from numba.core import event
 
-os.environ["HOLDFAST_QUIET"] = "1"
+os.environ["LIMPET_QUIET"] = "1"
 
 # Compiling takes seconds, so there is no deadline; the same examples in every run, so that a failure can be repeated.
 settings.register_profile(
-    "holdfast", deadline=None, derandomize=True, max_examples=10, suppress_health_check=list(HealthCheck)
+    "limpet", deadline=None, derandomize=True, max_examples=10, suppress_health_check=list(HealthCheck)
 )
-settings.load_profile("holdfast")
+settings.load_profile("limpet")
 
 
 class Undisturbed(event.Listener):
@@ -45,7 +45,7 @@ def pytest_collection_finish():
 @pytest.fixture(scope="session")
 def postgres():
     """A PostgreSQL server of our own; its URL."""
-    from holdfast.benchmarks.postgres_server import available, running
+    from harness.postgres import available, running
 
     if not available():
         pytest.skip("PostgreSQL is not installed")
@@ -56,7 +56,7 @@ def postgres():
 @pytest.fixture(params=["SQLite", "PostgreSQL"])
 def place(request, tmp_path):
     """Of an empty store of the server."""
-    from holdfast.benchmarks.postgres_server import new_database
+    from harness.postgres import new_database
 
     sqlite = str(tmp_path / "store.db")
     return sqlite if request.param == "SQLite" else new_database(request.getfixturevalue("postgres"))
@@ -84,7 +84,7 @@ def spark():
     if shutil.which("java") is None:
         lacks = pytest.fail if "CI" in os.environ else pytest.skip
         lacks("Spark needs Java: apt-get install openjdk-17-jre-headless")
-    from holdfast.engines.spark import session
+    from limpet.spark import session
 
     session = session(2, spark_driver_memory="2g")
     yield session
@@ -110,7 +110,7 @@ def wheel(distribution):
 
 @pytest.fixture(scope="session")
 def core(tmp_path_factory, wheel):
-    """An environment with holdfast and no extras."""
+    """An environment with limpet and no extras."""
     from packages import empty_environment
 
     return empty_environment(tmp_path_factory.mktemp("core") / "env", wheel)

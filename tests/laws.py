@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import holdfast as hf
+import limpet as lp
 from exponential import Exponential
-from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
-from holdfast.scheme import Constant, InverseTime, PolynomialDecay
+from limpet.core import Constant, InverseTime, PolynomialDecay
+from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Case:
     """A learner and the kind of stream it is for: make(rng, n) → the arguments of `process`."""
 
     name: str
-    learner: Callable[[], hf.StochasticApproximation]
+    learner: Callable[[], lp.StochasticApproximation]
     stream: Callable[[np.random.Generator, int], tuple[np.ndarray, ...]]
     on_autopilot: bool = False
     keeps_time: bool = False
@@ -85,33 +85,33 @@ def labels(rng, n):
 
 
 CASES = [
-    Case("autopilot", lambda: hf.SRA(), shifting(1), True),
-    Case("autopilot, lean", lambda: hf.SRA(far=1e-2, memory="compact"), shifting(1), True),
-    Case("autopilot, K=2", lambda: hf.SRA(2), shifting(1, groups=2), True),
-    Case("autopilot, d=3, gaps", lambda: hf.SRA(far=1e-2), shifting(3, gaps=0.2), True),
-    Case("autopilot, d=3, diagonal", lambda: hf.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),
-    Case("autopilot, tied step", lambda: hf.SRA(beta=50.0), shifting(1), True),
-    Case("autopilot, season", lambda: hf.SRA(lags=2, season=6), shifting(1, period=6), True, True),
-    Case("SRA", lambda: hf.SRA(rho=0.01), gaussian(1)),
-    Case("SRA, patience", lambda: hf.SRA(rho=0.02, gamma=3.0, warmup=12, patience=5), shifting(1)),
-    Case("SRA of the paper", lambda: hf.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
-    Case("SRA, d=3, full norm", lambda: hf.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
-    Case("SRA, d=3, gaps", lambda: hf.SRA(2, 6.0, half_life=30), with_gaps),
-    Case("SRA, diagonal", lambda: hf.SRA(2, rho=0.01, covariance="diagonal"), gaussian(3)),
-    Case("SRA, penalty", lambda: hf.SRA(2, penalty=ConjugatePrior(0.01, 0.01, 0.01)), gaussian(3)),
-    Case("SEM", lambda: hf.SEM(2, rho=0.02), gaussian(1)),
-    Case("IEM", lambda: hf.IEM(2), gaussian(1)),
-    Case("SDEM", lambda: hf.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
-    Case("power step", lambda: hf.StochasticApproximation(GaussianMixture(2), PolynomialDecay(0.7, 5.0)), gaussian(1)),
-    Case("Poisson", lambda: hf.SRA(model=PoissonMixture(2), gamma=3.0), counts),
-    Case("Poisson, d=2, gaps", lambda: hf.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_gaps),
-    Case("exponential", lambda: hf.SRA(model=Exponential(), gamma=5.0), waiting_times),
+    Case("autopilot", lambda: lp.SRA(), shifting(1), True),
+    Case("autopilot, lean", lambda: lp.SRA(far=1e-2, memory="compact"), shifting(1), True),
+    Case("autopilot, K=2", lambda: lp.SRA(2), shifting(1, groups=2), True),
+    Case("autopilot, d=3, gaps", lambda: lp.SRA(far=1e-2), shifting(3, gaps=0.2), True),
+    Case("autopilot, d=3, diagonal", lambda: lp.SRA(far=1e-2, covariance="diagonal"), shifting(3, gaps=0.1), True),
+    Case("autopilot, tied step", lambda: lp.SRA(beta=50.0), shifting(1), True),
+    Case("autopilot, season", lambda: lp.SRA(lags=2, season=6), shifting(1, period=6), True, True),
+    Case("SRA", lambda: lp.SRA(rho=0.01), gaussian(1)),
+    Case("SRA, patience", lambda: lp.SRA(rho=0.02, gamma=3.0, warmup=12, patience=5), shifting(1)),
+    Case("SRA of the paper", lambda: lp.SRA(2, 3.0, beta=0.1, M=5.0, norm="mean"), gaussian(1)),
+    Case("SRA, d=3, full norm", lambda: lp.SRA(2, 300.0, 0.02, norm="full"), gaussian(3)),
+    Case("SRA, d=3, gaps", lambda: lp.SRA(2, 6.0, half_life=30), with_gaps),
+    Case("SRA, diagonal", lambda: lp.SRA(2, rho=0.01, covariance="diagonal"), gaussian(3)),
+    Case("SRA, penalty", lambda: lp.SRA(2, penalty=ConjugatePrior(0.01, 0.01, 0.01)), gaussian(3)),
+    Case("SEM", lambda: lp.SEM(2, rho=0.02), gaussian(1)),
+    Case("IEM", lambda: lp.IEM(2), gaussian(1)),
+    Case("SDEM", lambda: lp.SDEM(2, r=0.02, alpha=1.0), gaussian(3)),
+    Case("power step", lambda: lp.StochasticApproximation(GaussianMixture(2), PolynomialDecay(0.7, 5.0)), gaussian(1)),
+    Case("Poisson", lambda: lp.SRA(model=PoissonMixture(2), gamma=3.0), counts),
+    Case("Poisson, d=2, gaps", lambda: lp.SRA(model=PoissonMixture(1), gamma=3.0), counts_with_gaps),
+    Case("exponential", lambda: lp.SRA(model=Exponential(), gamma=5.0), waiting_times),
     Case(
         "linear",
-        lambda: hf.StochasticApproximation(LinearRegression(0.001), Constant(0.05), gamma=4.0),
+        lambda: lp.StochasticApproximation(LinearRegression(0.001), Constant(0.05), gamma=4.0),
         pairs,
     ),
-    Case("logistic", lambda: hf.StochasticApproximation(LogisticRegression(0.001), InverseTime()), labels),
+    Case("logistic", lambda: lp.StochasticApproximation(LogisticRegression(0.001), InverseTime()), labels),
 ]
 
 

@@ -10,17 +10,17 @@ import uvicorn
 from fastapi.testclient import TestClient
 from sqlalchemy import select
 
-import holdfast as hf
-from holdfast.server.api.alarms import _acknowledge_all, _apply_patch
-from holdfast.server.api.schemas import AlarmPatch
-from holdfast.server.app import make_app
-from holdfast.server.live.desk import GroupProcessor
-from holdfast.server.live.keeper import WriterThread
-from holdfast.server.live.posts import IngestRequest, parse_stream_points
-from holdfast.server.live.watching import MonitorConfig
-from holdfast.server.store import Store
-from holdfast.server.store.alarms import find_alarms
-from holdfast.server.store.tables import METADATA
+import limpet as lp
+from limpet.server.app import make_app
+from limpet.server.db import Store
+from limpet.server.db.alarms import find_alarms
+from limpet.server.db.schema import METADATA
+from limpet.server.ingest.parse import IngestRequest, parse_stream_points
+from limpet.server.ingest.processor import GroupProcessor
+from limpet.server.ingest.writer import WriterThread
+from limpet.server.monitor import MonitorConfig
+from limpet.server.routes.alarms import _acknowledge_all, _apply_patch
+from limpet.server.schemas import AlarmPatch
 
 LONG_TIME = 3600.0  # seconds between checkpoints: none comes by itself
 PATIENCE = 240.0  # seconds: kernels may have to be compiled
@@ -40,7 +40,7 @@ class Monitor:
     def __init__(self, place, learner=None, keep=10_000, most=1000):
         self.store = Store(place)
         try:
-            self.desk = GroupProcessor(self.store, learner or hf.SRA(), most)
+            self.desk = GroupProcessor(self.store, learner or lp.SRA(), most)
         except BaseException:
             self.store.close()
             raise
@@ -131,7 +131,7 @@ def tables(store, without=()):
 @contextlib.contextmanager
 def client_of(place, rules=None, feeding=None, **more):
     """A client of a server in this process; `client.app.state` has its parts."""
-    settings = MonitorConfig(str(place), hf.SRA(), checkpoint_interval_s=LONG_TIME, **more)
+    settings = MonitorConfig(str(place), lp.SRA(), checkpoint_interval_s=LONG_TIME, **more)
     with TestClient(make_app(settings, rules, feeding), base_url="http://localhost") as client:
         yield client
 
@@ -160,8 +160,8 @@ def served(app, port=0):
 
 
 def expected(values):
-    """What hf.SRA makes of the same points: its state, and its trace."""
-    learner = hf.SRA()
+    """What lp.SRA makes of the same points: its state, and its trace."""
+    learner = lp.SRA()
     trace = learner.process(np.array(values, np.float64))
     return learner.state.tobytes(), trace
 

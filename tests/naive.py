@@ -1,6 +1,6 @@
 """The oracle: Algorithm 1 (SRA) and the models it drives, slow, obvious and numpy only.
 
-Every compiled kernel of holdfast is checked against this file. It is written from the equations of the paper
+Every compiled kernel of limpet is checked against this file. It is written from the equations of the paper
 ("Online Robust and Adaptive Learning from Data Streams", Section 3) and imports nothing of the library. It
 never optimises, never floors a variance and never makes a start: the first parameters are given.
 

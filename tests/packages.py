@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = shutil.ignore_patterns(".*", "__pycache__", "*.nb[ic]", "dist", "build", "site", "reproduction", "*.html")
-OF_THE_DEVELOPER = ("PYTHON", "VIRTUAL_ENV", "HOLDFAST_", "PYTEST_", "MYPY", "COLUMNS")
+OF_THE_DEVELOPER = ("PYTHON", "VIRTUAL_ENV", "LIMPET_", "PYTEST_", "MYPY", "COLUMNS")
 
 
 def tracked() -> list[str]:
@@ -53,7 +53,7 @@ def checked(command: list[str], cwd: Path) -> str:
 
 
 def plain_environment(**more: str) -> dict[str, str]:
-    """The environment variables without those of somebody who develops holdfast."""
+    """The environment variables without those of somebody who develops limpet."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_THE_DEVELOPER)}
     return kept | {name: str(value) for name, value in more.items()}
 

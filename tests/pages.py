@@ -26,7 +26,7 @@ PATIENCE = 240.0  # seconds: kernels may have to be compiled
 
 
 class Served:
-    """`holdfast serve` on a free port of this machine; stopped and started again it is at the same address."""
+    """`limpet serve` on a free port of this machine; stopped and started again it is at the same address."""
 
     def __init__(self, folder: Path, token: str | None = None) -> None:
         self.folder, self.token, self._port = folder, token, 0
@@ -36,10 +36,10 @@ class Served:
     def start(self) -> None:
         """Starts it, and waits until it can be asked."""
         store = self.folder / "store.db"
-        command = [sys.executable, "-m", "holdfast", "serve", "--port", str(self._port), "--store", str(store)]
-        environment = {name: value for name, value in os.environ.items() if name != "HOLDFAST_TOKEN"}
+        command = [sys.executable, "-m", "limpet", "serve", "--port", str(self._port), "--store", str(store)]
+        environment = {name: value for name, value in os.environ.items() if name != "LIMPET_TOKEN"}
         if self.token is not None:
-            environment["HOLDFAST_TOKEN"] = self.token
+            environment["LIMPET_TOKEN"] = self.token
         log = self.folder / "log.txt"
         with log.open("w") as told:
             self._process = subprocess.Popen([*command, "--no-open"], stderr=told, env=environment)

@@ -12,7 +12,7 @@ PAGES = sorted(
 FENCED = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^|\n)\n((?: {4}.*\n|\n)+)")
 PROMPT = re.compile(r"^\s*(?:\$ )?")
-PROGRAM = re.compile(r"(?:^|[|;&] *|\w+=\S+ )holdfast (?!learns)(?=\S)")
+PROGRAM = re.compile(r"(?:^|[|;&] *|\w+=\S+ )limpet (?!learns)(?=\S)")
 
 
 class Block(NamedTuple):
@@ -36,7 +36,7 @@ def fenced(page: Path) -> list[Block]:
 
 
 def commands(page: Path) -> list[Block]:
-    """The lines of a page, in blocks of shell or indented, that call holdfast."""
+    """The lines of a page, in blocks of shell or indented, that call limpet."""
     text = page.read_text(encoding="utf-8")
     shell = [block for block in fenced(page) if block.language in ("sh", "console")]
     rest = FENCED.sub(lambda one: re.sub(r"[^\n]", "", one[0]), text)
@@ -53,7 +53,7 @@ def commands(page: Path) -> list[Block]:
 
 
 def words(line: str) -> list[str]:
-    """What comes after `holdfast` in a line of shell, up to the next command or redirection."""
+    """What comes after `limpet` in a line of shell, up to the next command or redirection."""
     after = line[PROGRAM.search(line).end() :]
     found = shlex.split(after, comments=True)
     ends = [i for i, word in enumerate(found) if word in ("|", ">", ">>", "&", "…")]

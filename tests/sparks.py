@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import holdfast as hf
-from holdfast.engines import spark as hs
-from holdfast.engines.spark.plan import JobSpec
-from holdfast.learners.checkpoint import pack, unpack
+import limpet as lp
+from limpet import spark as hs
+from limpet.learners.serialization import pack, unpack
+from limpet.spark.job_spec import JobSpec
 
-PLAIN = hf.SRA(gamma=4.0, rho=0.01)
+PLAIN = lp.SRA(gamma=4.0, rho=0.01)
 
 
 def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
@@ -108,7 +108,7 @@ def same_alarms(got: pa.Table, table: pa.Table, model: Any, time: str, by: str =
     rows = table.sort_by(time)
     points = np.column_stack([rows[name].fill_null(np.nan).to_numpy() for name in ("a", "b")])
     names, keys = rows[by].to_pylist(), rows["sensor"].to_pylist()
-    trace = hf.Fleet(model).update(keys, [{"a": a, "b": b} for a, b in points])
+    trace = lp.Fleet(model).update(keys, [{"a": a, "b": b} for a, b in points])
     expected: dict[Any, list[Any]] = {}
     for place, alarm in zip(trace.alarm_index, trace.alarms, strict=True):
         assert alarm.key == keys[place]
@@ -152,10 +152,10 @@ class Naive:
         for key, learner in self.learners.items():
             header, state = unpack(learner.to_bytes())
             settings = model._description(None, None)["settings"]
-            self.learners[key] = hf.from_bytes(pack(header | {"settings": settings}, state))
+            self.learners[key] = lp.from_bytes(pack(header | {"settings": settings}, state))
 
 
-def same_streams(got: hf.Fleet, expected: hf.Fleet) -> None:
+def same_streams(got: lp.Fleet, expected: lp.Fleet) -> None:
     """Both have the same streams, with the same bits."""
     assert sorted(got.keys()) == sorted(expected.keys())
     for key in expected:

@@ -1,4 +1,4 @@
-"""holdfast in river: its detectors in river's own pipelines, filters, evaluations and retraining."""
+"""limpet in river: its detectors in river's own pipelines, filters, evaluations and retraining."""
 
 import copy
 import math
@@ -8,14 +8,14 @@ import random
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
+import limpet as lp
+from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
 
 pytest.importorskip("river")
 
 from river import anomaly, base, compose, drift, evaluate, forest, metrics, naive_bayes, preprocessing, stream
 
-from holdfast.adapters.river import AnomalyDetector, DriftDetector
+from limpet.adapters.river import AnomalyDetector, DriftDetector
 
 
 def points(n, seed=0, d=3, names="abc"):
@@ -33,11 +33,11 @@ def learnt(xs, detector=None):
 # The anomaly detector
 
 
-@pytest.mark.parametrize("learner", [None, hf.SRA(rho=0.01, gamma=4.0)], ids=["autopilot", "plain"])
+@pytest.mark.parametrize("learner", [None, lp.SRA(rho=0.01, gamma=4.0)], ids=["autopilot", "plain"])
 def test_it_is_the_learner_to_the_last_bit(learner):
     xs = points(400)
     xs[300]["b"] = 40.0
-    detector, alone = learnt(xs, AnomalyDetector(learner)), (learner or hf.SRA()).clone()
+    detector, alone = learnt(xs, AnomalyDetector(learner)), (learner or lp.SRA()).clone()
     rows = np.array([[x[name] for name in "abc"] for x in xs])
     alone.process(rows)
     assert (detector.model.state == alone.state).all()
@@ -100,7 +100,7 @@ def test_a_new_feature_is_learnt_and_taken_over_with_when_that_is_calibrated():
         assert detector.model.feature_names == (("a", "b") if i < 499 else ("a", "b", "c"))
     assert detector.score_one({"a": 0.0, "b": 0.0, "c": 9.0}) > 3.0
     assert detector.model.n_seen == 600  # those since it came
-    alone = hf.SRA()
+    alone = lp.SRA()
     alone.process(np.array([[x[name] for name in "abc"] for x in more]))
     assert (detector.model.state == alone.state).all()
 
@@ -139,7 +139,7 @@ def test_unknown_features_are_left_out_of_a_score():
 
 def test_too_many_features_are_passed_over_with_a_warning():
     detector = AnomalyDetector(max_features=3)
-    with pytest.warns(HoldfastWarning, match="5 features: the 3 that most points have"):
+    with pytest.warns(LimpetWarning, match="5 features: the 3 that most points have"):
         learnt(points(100, d=5, names="edcba"), detector)
     assert detector.model.feature_names == ("a", "b", "c")
 
@@ -180,7 +180,7 @@ def test_what_is_no_point_is_told_and_changes_nothing(x, error, says):
     assert (detector.model.state == before).all()
 
 
-@pytest.mark.parametrize("learner", ["SRA", hf.SRA, hf.SRA(model=hf.models.LinearRegression())])
+@pytest.mark.parametrize("learner", ["SRA", lp.SRA, lp.SRA(model=lp.models.LinearRegression())])
 def test_a_learner_that_is_none_of_points_is_refused(learner):
     with pytest.raises(InvalidInputError, match="learner must be a learner of points"):
         AnomalyDetector(learner)
@@ -254,7 +254,7 @@ def drifts(detector, values):
 def test_a_drift_is_told_once_when_the_learner_raises_its_alarm():
     values = numbers(1000, 0.0, seed=2) + numbers(1000, 2.0, seed=1)
     values[500] = 50.0  # an outlier is none
-    trace = hf.SRA().process(np.array(values))
+    trace = lp.SRA().process(np.array(values))
     changes = [alarm for alarm in trace.alarms if alarm.kind == "change"]
     detector = DriftDetector()
     assert drifts(detector, values) == [alarm.row for alarm in changes]
@@ -338,7 +338,7 @@ def test_values_that_are_not_finite_are_skipped(value):
     assert one._model.n_invalid == 1
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 @pytest.mark.parametrize("n", [10, 200], ids=["before the start", "after it"])
 def test_what_is_no_number_is_told(n):
     detector = DriftDetector()

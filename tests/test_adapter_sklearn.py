@@ -1,4 +1,4 @@
-"""holdfast in scikit-learn: in pipelines and searches, with dataframes, kept and copied as scikit-learn's users do."""
+"""limpet in scikit-learn: in pipelines and searches, with dataframes, kept and copied as scikit-learn's users do."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +8,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidInputError
+import limpet as lp
+from limpet.exceptions import InvalidInputError, LimpetWarning
 
 pytest.importorskip("sklearn")
 
@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_sco
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 
-from holdfast.adapters.sklearn import (
+from limpet.adapters.sklearn import (
     OnlineGaussianMixture,
     OutlierDetector,
     RobustClassifier,
@@ -138,7 +138,7 @@ def test_infinite_and_wrong_input_is_told_and_loses_nothing(estimator, data):
 
 def test_outliers_are_the_learners_anomalies():
     X = rows(2000)
-    detector, alone = OutlierDetector(far=1e-3).fit(X), hf.SRA()
+    detector, alone = OutlierDetector(far=1e-3).fit(X), lp.SRA()
     alone.process(X)
     fresh = rows(500, seed=1)
     fresh[::50] += (0.0, 900.0, 0.0)
@@ -267,7 +267,7 @@ def test_corrupted_targets_are_dropped():
 def test_no_change_is_too_large_for_the_regressor():
     X, y, clean = regression()
     deaf, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
-    with pytest.warns(HoldfastWarning, match="were all dropped"):
+    with pytest.warns(LimpetWarning, match="were all dropped"):
         deaf.partial_fit(X, y + 1000.0)
     patient.partial_fit(X, y + 1000.0)
     assert patient.patience == 50
@@ -338,7 +338,7 @@ def test_rows_that_depend_on_each_other_are_judged_by_themselves():
     X = rows[:, None]
     detector = OutlierDetector(far=0.05).fit(X[:3000])
     assert 0.02 < (detector.predict(X[3000:]) == -1).mean() < 0.08
-    learner = hf.SRA(lags=2)
+    learner = lp.SRA(lags=2)
     learner.process(X)
     with pytest.raises(InvalidInputError, match="without those before it"):
         learner.score_only(X[:5], independent=True)

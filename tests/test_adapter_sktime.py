@@ -1,17 +1,17 @@
-"""holdfast in sktime: change points and anomalies of series, fitted, updated and asked."""
+"""limpet in sktime: change points and anomalies of series, fitted, updated and asked."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning
+import limpet as lp
+from limpet.exceptions import LimpetWarning
 
 pytest.importorskip("sktime")
 
 from sktime.transformations.series.difference import Differencer
 
-from holdfast.adapters.sktime import AnomalyDetector, ChangePointDetector
+from limpet.adapters.sktime import AnomalyDetector, ChangePointDetector
 
 
 def series(index=None, seed=2):
@@ -28,7 +28,7 @@ DAYS = pd.date_range("2024-01-01", periods=2000, freq="h")
 @pytest.mark.parametrize("index", [None, DAYS], ids=["range", "times"])
 def test_events_are_those_of_the_learner(index):
     y = series(index)
-    alarms = hf.SRA().process(y.to_numpy()).alarms
+    alarms = lp.SRA().process(y.to_numpy()).alarms
     changes = ChangePointDetector().fit_predict(y)
     assert changes["ilocs"].tolist() == [alarm.onset for alarm in alarms if alarm.kind == "change"]
     assert abs(changes["ilocs"][0] - 1000) < 5
@@ -76,7 +76,7 @@ def test_another_series_with_the_same_index_is_not_taken_for_the_one_that_was_le
 
 def test_a_change_noticed_here_that_began_before_is_at_the_first_row():
     y = series(DAYS)
-    alarm = next(alarm for alarm in hf.SRA().process(y.to_numpy()).alarms if alarm.kind == "change")
+    alarm = next(alarm for alarm in lp.SRA().process(y.to_numpy()).alarms if alarm.kind == "change")
     assert alarm.row > alarm.onset
     detector = ChangePointDetector().fit(y[: alarm.row])
     assert detector.predict(y[alarm.row :])["ilocs"].tolist() == [0]
@@ -120,7 +120,7 @@ def test_arrays_come_one_after_another():
 
 def test_rows_of_the_same_times_with_other_values_are_told():
     detector = ChangePointDetector().fit(series(DAYS)[:500])
-    with pytest.warns(HoldfastWarning, match="100 rows are passed over"):
+    with pytest.warns(LimpetWarning, match="100 rows are passed over"):
         detector.update(series(DAYS)[400:500] + 1.0)
     assert detector.learner_.n_seen == 500
 

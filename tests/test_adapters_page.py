@@ -5,13 +5,13 @@ from importlib import import_module
 
 import pytest
 
-from holdfast.benchmarks import adapters
+from limpet_lab.bench import adapters
 from scripts import ROOT, script_of
 
 
 @pytest.mark.parametrize("library", ["river", "sklearn", "sktime"])
 def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
-    """After `holdfast bench adapters --json FILE`: python benchmarks/adapters_page.py FILE."""
+    """After `limpet bench adapters --json FILE`: python benchmarks/adapters_page.py FILE."""
     script = script_of("adapters_page")
     text = script.PAGES[library].read_text(encoding="utf-8")
     assert script.page_with_figures(library, text) == text
@@ -21,5 +21,5 @@ def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
 def test_the_benchmark_of_adapters_measures_each():
     names = [figure.name for figure in adapters.measure(quick=True)]
     for library, room in (("river", "river"), ("scikit-learn", "sklearn"), ("sktime", "sktime")):
-        for adapter in import_module(f"holdfast.adapters.{room}").__all__:
+        for adapter in import_module(f"limpet.adapters.{room}").__all__:
             assert any(name.startswith(f"{library} {adapter}, ") and name.endswith(": over the core") for name in names)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast as hf
+import limpet as lp
 import naive
-from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
-from holdfast.scheme import Constant, InverseTime, PolynomialDecay
+from limpet.core import Constant, InverseTime, PolynomialDecay
+from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
 
 TOLERANCE = 1e-10
 ROWS, N_INIT, WARMUP = 100, 40, 50
@@ -50,7 +50,7 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
 
     def learner(gamma):
         settings = {"n_init": N_INIT, "warmup": WARMUP, "patience": patience}
-        return hf.StochasticApproximation(model, ours_step, gamma, norm, **settings)
+        return lp.StochasticApproximation(model, ours_step, gamma, norm, **settings)
 
     head, tail = (points[:N_INIT],), (points[N_INIT:],)
     if y is not None:

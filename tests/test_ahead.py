@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.streams.ahead import MAX_QUEUED_BATCHES, PrefetchingReader
-from holdfast.streams.batch import Batch
-from holdfast.streams.peeked import ProbedSource
+from limpet.streams._prefetch import MAX_QUEUED_BATCHES, PrefetchingReader
+from limpet.streams.batch import Batch
+from limpet.streams.schema_probe import ProbedSource
 
 
 def test_no_more_is_read_than_is_taken() -> None:

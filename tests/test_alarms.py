@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from numba import njit
 
-from holdfast.alarms import change_detector, log_threshold
-from holdfast.alarms.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
-from holdfast.alarms.calibration import N_ANOMALIES, N_COUNTED, make_p_value_kernels
-from holdfast.alarms.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, N_MISSING, WARMUP_POINTS, channel_layout
-from holdfast.alarms.lock import INFLATION, N_UNCENSORED, TOTAL_EXCESS
-from holdfast.alarms.ranks import draw_uniform, make_histogram
-from holdfast.autopilot.sizes import COMPACT, FULL
-from holdfast.errors import InvalidInputError
-from holdfast.scheme.counting import fenwick_add, fenwick_halve, fenwick_prefix_sum
+from limpet._jit.fenwick import fenwick_add, fenwick_halve, fenwick_prefix_sum
+from limpet.core.memory_profile import COMPACT, FULL
+from limpet.detection import log_threshold, make_change_detector
+from limpet.detection.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
+from limpet.detection.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, N_MISSING, WARMUP_POINTS, channel_layout
+from limpet.detection.p_values import N_ANOMALIES, N_COUNTED, make_p_value_kernels
+from limpet.detection.ranks import draw_uniform, make_histogram
+from limpet.detection.threshold_inflation import INFLATION, N_UNCENSORED, TOTAL_EXCESS
+from limpet.exceptions import InvalidInputError
 
 PLACES = channel_layout(FULL)
 both_sizes = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes: sizes.name)
@@ -23,7 +23,7 @@ both_sizes = pytest.mark.parametrize("sizes", [FULL, COMPACT], ids=lambda sizes:
 def observed(rows, far=1e-4, memory=None, whiten=True, lock=True):
     """Flags, certainties and the memory afterwards."""
     rows = np.ascontiguousarray(rows.reshape(len(rows), -1))
-    detector = change_detector(rows.shape[1], whiten, lock)
+    detector = make_change_detector(rows.shape[1], whiten, lock)
     memory = np.zeros(detector.state_size) if memory is None else memory
     flags, certainties = np.zeros(len(rows)), np.zeros(len(rows))
     detector.run(memory, rows, log_threshold(far), np.zeros(detector.work_size), flags, certainties)
@@ -36,12 +36,12 @@ def told_at(rows, alarm, far=1e-4):
     """What the alarm in this row said."""
     flags, _, memory = observed(rows[: alarm + 1], far)
     assert flags[alarm]
-    return change_detector(1 if rows.ndim == 1 else rows.shape[1]).describe_change(memory)
+    return make_change_detector(1 if rows.ndim == 1 else rows.shape[1]).describe_change(memory)
 
 
 def test_without_an_alarm_there_is_nothing_to_tell():
     with pytest.raises(InvalidInputError, match="no change alarm"):
-        change_detector(1).describe_change(observed(normal(0, 200))[2])
+        make_change_detector(1).describe_change(observed(normal(0, 200))[2])
 
 
 def normal(seed, *shape):
@@ -90,7 +90,7 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
 
 @both_sizes
 def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
-    detector, places = change_detector(1, sizes=sizes), channel_layout(sizes)
+    detector, places = make_change_detector(1, sizes=sizes), channel_layout(sizes)
     memory, work = np.zeros(detector.state_size, sizes.number), np.zeros(detector.work_size)
     rows, flags = normal(0, 5000, 1), np.zeros(5000)
     detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))

@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 
-import holdfast as hf
+import limpet as lp
 import naive
 import naive_autopilot as oracle
-from holdfast.alarms.calibration import N_ANOMALIES
-from holdfast.autopilot import rescue
-from holdfast.autopilot.pilot import make_auto_kernels
-from holdfast.autopilot.robust_fit import fit_robust_mixture, match_component_order
-from holdfast.models.gaussian_mixture import COMPONENT_BY_COVARIANCE
-from holdfast.scheme.algorithm import OUTCOME_NEEDS_REINIT
-from holdfast.scheme.counting import fenwick_prefix_sum
-from holdfast.scheme.state import MISSING_SENTINEL, Layout
-from holdfast.scheme.threshold import gamma_for_rate
+from limpet._jit.fenwick import fenwick_prefix_sum
+from limpet.auto import reinitialization
+from limpet.auto.initialization import fit_robust_mixture, match_component_order
+from limpet.auto.step_kernel import make_auto_kernels
+from limpet.core.algorithm import OUTCOME_NEEDS_REINIT
+from limpet.core.state import MISSING_SENTINEL, Layout
+from limpet.core.threshold import gamma_for_rate
+from limpet.detection.p_values import N_ANOMALIES
+from limpet.models.mixture import COMPONENT_BY_COVARIANCE
 
 TOLERANCE = 1e-9
 N_INIT = 50
@@ -58,7 +58,7 @@ def rescue_of(learner, K):
 def ring_of(learner):
     """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
     if "ring" in learner._engine.layout.fields:
-        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[rescue.NEXT_RING_INDEX]), axis=0)
+        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[reinitialization.NEXT_RING_INDEX]), axis=0)
     return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
 
 
@@ -156,7 +156,7 @@ def test_a_mixture_is_looked_at_for_a_while_after_a_change_within_reach():
 
 def compare(y, K, d, covariance, far):
     """Ours and the oracle, side by side; how often what happened."""
-    learner = hf.SRA(K, covariance=covariance, far=far)
+    learner = lp.SRA(K, covariance=covariance, far=far)
     learner.process(y[:N_INIT])
     reference, scale = field(learner, "reference"), field(learner, "scale")
     naive_one = oracle_of(learner, K, d, covariance, far)
@@ -273,14 +273,18 @@ def test_the_order_of_components_counts_widths():
 
 def rescue_state(d, points, since, rejected=0, contamination=0.0):
     """A state of the rescue alone, whose ring has had these points."""
-    layout = Layout(rescue.reinit_fields(1, d))
+    layout = Layout(reinitialization.reinit_fields(1, d))
     theta = np.zeros(layout.size)
     ring = layout.view(theta, "ring")
     for i, point in enumerate(points):
         ring[i % len(ring)] = np.where(np.isnan(point), MISSING_SENTINEL, point)
     values = layout.view(theta, "rescue")
-    values[rescue.NEXT_RING_INDEX] = len(points) % len(ring)
-    values[rescue.POINTS_SINCE_ZERO], values[rescue.N_REJECTED], values[rescue.CONTAMINATION] = (
+    values[reinitialization.NEXT_RING_INDEX] = len(points) % len(ring)
+    (
+        values[reinitialization.POINTS_SINCE_ZERO],
+        values[reinitialization.N_REJECTED],
+        values[reinitialization.CONTAMINATION],
+    ) = (
         since,
         rejected,
         contamination,
@@ -293,8 +297,8 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
     points[95, 1] = np.nan
     for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
         state = rescue_state(2, points, since)
-        assert rescue.n_recent(*state) == n
-        np.testing.assert_array_equal(rescue.recent_points(*state, n), points[-n:])
+        assert reinitialization.n_recent(*state) == n
+        np.testing.assert_array_equal(reinitialization.recent_points(*state, n), points[-n:])
 
 
 @pytest.mark.parametrize(
@@ -314,40 +318,40 @@ def test_the_latest_points_come_in_order_and_with_their_gaps():
 def test_a_regime_is_many_points_or_points_in_one_place(rejected, contamination, width, expected):
     points = 100.0 + width * np.random.default_rng(0).normal(size=(rejected, 1))
     state = rescue_state(1, points, rejected, rejected, contamination)
-    assert rescue.is_stable_regime(*state, points, np.ones(1)) is expected
+    assert reinitialization.is_stable_regime(*state, points, np.ones(1)) is expected
 
 
 def test_a_fit_is_better_if_most_points_say_so():
     old = np.full(50, 3.0)
-    assert rescue.improves_likelihood(old, old - 1.0)
-    assert not rescue.improves_likelihood(old, old)
-    assert not rescue.improves_likelihood(old, old + 1.0)
+    assert reinitialization.improves_likelihood(old, old - 1.0)
+    assert not reinitialization.improves_likelihood(old, old)
+    assert not reinitialization.improves_likelihood(old, old + 1.0)
     one_says_so = old.copy()
     one_says_so[:4] = -1e9  # whatever a handful gains, the rest decides
-    assert not rescue.improves_likelihood(old, one_says_so)
+    assert not reinitialization.improves_likelihood(old, one_says_so)
     one_against = old - 1.0
     one_against[0] = 1e9
-    assert rescue.improves_likelihood(old, one_against)
+    assert reinitialization.improves_likelihood(old, one_against)
 
 
 def test_once_heard_the_evidence_is_gone():
     layout, theta = rescue_state(1, np.ones((5, 1)), 5, 5, 0.1)
-    rescue.clear_evidence(layout, theta)
+    reinitialization.clear_evidence(layout, theta)
     values = layout.view(theta, "rescue")
     assert (
         values[
             [
-                rescue.REJECTION_EVIDENCE,
-                rescue.POINTS_SINCE_ZERO,
-                rescue.N_REJECTED,
-                rescue.POINTS_UNTIL_CHECK,
-                rescue.CHECKS_LEFT,
+                reinitialization.REJECTION_EVIDENCE,
+                reinitialization.POINTS_SINCE_ZERO,
+                reinitialization.N_REJECTED,
+                reinitialization.POINTS_UNTIL_CHECK,
+                reinitialization.CHECKS_LEFT,
             ]
         ]
         == 0.0
     ).all()
-    assert values[rescue.CONTAMINATION] == 0.1
-    assert values[rescue.NEXT_RING_INDEX] == 5.0
+    assert values[reinitialization.CONTAMINATION] == 0.1
+    assert values[reinitialization.NEXT_RING_INDEX] == 5.0
 
 
 def test_the_p_value_of_the_oracle_falls_with_the_surprise():

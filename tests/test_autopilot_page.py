@@ -16,7 +16,7 @@ def script():
 
 @pytest.mark.parametrize("page", ["autopilot.md", "alarms.md"])
 def test_the_figures_of_the_page_are_those_of_the_benchmarks(script, page):
-    """After `holdfast bench … --json FILE`: python benchmarks/autopilot_page.py FILE."""
+    """After `limpet bench … --json FILE`: python benchmarks/autopilot_page.py FILE."""
     text = (GUIDE / page).read_text(encoding="utf-8")
     assert script.page_with_figures(page, text) == text
 
@@ -60,7 +60,7 @@ def test_tables_say_what_was_measured_and_nothing_else(script):
         figure("1 sd, 5% outliers: KSWIN", 2000.0, "points"),
         figure("1 sd, 5% outliers: ours over the quickest rival", 0.5, "×"),
     )
-    assert script.delay_table(delays, 0.05).endswith("| **holdfast** | 20 |\n| KSWIN | none |\n")
+    assert script.delay_table(delays, 0.05).endswith("| **limpet** | 20 |\n| KSWIN | none |\n")
     assert script.delay_table(delays, 0.0) == script.burst_table({}) == script.NOTHING
     shares = named(
         figure("shift, K=1: of 40 runs", 99.5, "%"),

@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = [
     pytest.mark.certified,
-    pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning"),  # of checks on ten rows, or on constants
+    pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning"),  # of checks on ten rows, or on constants
 ]
 
 LEAST_OF_RIVER, LEAST_OF_SKTIME = 26, 93
@@ -60,10 +60,10 @@ def credit_card(tmp_path, monkeypatch):
 
 
 def river_detectors():
-    river = pytest.importorskip("holdfast.adapters.river")
-    import holdfast as hf
+    river = pytest.importorskip("limpet.adapters.river")
+    import limpet as lp
 
-    return [river.AnomalyDetector(), river.AnomalyDetector(hf.SRA(rho=0.01)), river.DriftDetector()]
+    return [river.AnomalyDetector(), river.AnomalyDetector(lp.SRA(rho=0.01)), river.DriftDetector()]
 
 
 @pytest.mark.parametrize("which", range(3), ids=["autopilot", "plain", "drift"])
@@ -85,7 +85,7 @@ def test_river(which, credit_card, told):
 def test_sklearn(name, told):
     from sklearn.utils.estimator_checks import check_estimator
 
-    from holdfast.adapters import sklearn as adapters
+    from limpet.adapters import sklearn as adapters
 
     assert set(adapters.__all__) == set(LEAST_OF_SKLEARN)
     with warnings.catch_warnings():
@@ -106,7 +106,7 @@ def test_sklearn(name, told):
 def test_sktime(name, told):
     from sktime.utils.estimator_checks import check_estimator
 
-    from holdfast.adapters import sktime as adapters
+    from limpet.adapters import sktime as adapters
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

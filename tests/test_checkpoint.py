@@ -7,15 +7,15 @@ import struct
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.errors import CheckpointError
-from holdfast.learners import checkpoint
-from holdfast.models import ConjugatePrior, GaussianMixture
-from holdfast.scheme import PolynomialDecay
+import limpet as lp
+from limpet.core import PolynomialDecay
+from limpet.exceptions import CheckpointError
+from limpet.learners import serialization
+from limpet.models import ConjugatePrior, GaussianMixture
 
 
 def learner():
-    model = hf.SRA(2, penalty=ConjugatePrior(weight=0.1, center=(1.0, 2.0)))
+    model = lp.SRA(2, penalty=ConjugatePrior(weight=0.1, center=(1.0, 2.0)))
     model.process(np.random.default_rng(0).normal(size=(100, 2)))
     return model
 
@@ -26,44 +26,44 @@ def test_damage_is_found_wherever_it_is():
         broken = bytearray(data)
         broken[at] ^= 0x10
         with pytest.raises(CheckpointError):
-            hf.from_bytes(bytes(broken))
+            lp.from_bytes(bytes(broken))
     for length in (0, 5, 20, len(data) // 2, len(data) - 1):
         with pytest.raises(CheckpointError):
-            hf.from_bytes(data[:length])
+            lp.from_bytes(data[:length])
 
 
 def test_messages_say_what_is_wrong():
-    with pytest.raises(CheckpointError, match="not a holdfast checkpoint"):
-        hf.from_bytes(b"PK something else altogether")
+    with pytest.raises(CheckpointError, match="not a limpet checkpoint"):
+        lp.from_bytes(b"PK something else altogether")
     data = learner().to_bytes()
     newer = data[:8] + struct.pack("<I", 99) + data[12:]
     with pytest.raises(CheckpointError, match="format 99"):
-        hf.from_bytes(newer)
-    header, state = checkpoint.unpack(data)
+        lp.from_bytes(newer)
+    header, state = serialization.unpack(data)
     with pytest.raises(CheckpointError, match="learner 'Forest', which is not known"):
-        hf.from_bytes(checkpoint.pack({**header, "learner": "Forest"}, state))
+        lp.from_bytes(serialization.pack({**header, "learner": "Forest"}, state))
     with pytest.raises(CheckpointError, match="expected a state of"):
-        hf.from_bytes(checkpoint.pack(header, state[:-1]))
+        lp.from_bytes(serialization.pack(header, state[:-1]))
     strange = {"model": "Unheard", "settings": {}}
     settings = {**header["settings"], "model": strange, "n_components": 1, "penalty": None}
     with pytest.raises(CheckpointError, match=r"model 'Unheard'.*import the module"):
-        hf.from_bytes(checkpoint.pack({**header, "settings": settings}, state))
-    general = hf.StochasticApproximation(GaussianMixture(), PolynomialDecay()).to_bytes()
-    header, state = checkpoint.unpack(general)
+        lp.from_bytes(serialization.pack({**header, "settings": settings}, state))
+    general = lp.StochasticApproximation(GaussianMixture(), PolynomialDecay()).to_bytes()
+    header, state = serialization.unpack(general)
     header["settings"]["step_size"]["step_size"] = "Leap"
     with pytest.raises(CheckpointError, match="step size 'Leap'"):
-        hf.from_bytes(checkpoint.pack(header, state))
+        lp.from_bytes(serialization.pack(header, state))
 
 
 def test_the_header_is_plain_json_and_nothing_is_unpickled():
-    header, state = checkpoint.unpack(learner().to_bytes())
+    header, state = serialization.unpack(learner().to_bytes())
     assert json.loads(json.dumps(header)) == header
     assert header["learner"] == "SRA"
     assert state.dtype == np.float64
 
 
 def test_a_crash_while_saving_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model.hf"
+    path = tmp_path / "model.limpet"
     first = learner()
     first.save(path)
     before = path.read_bytes()
@@ -77,7 +77,7 @@ def test_a_crash_while_saving_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk is full"):
         second.save(path)
     assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["model.hf"]
+    assert [p.name for p in tmp_path.iterdir()] == ["model.limpet"]
 
 
 def test_a_file_can_be_replaced(tmp_path):
@@ -85,10 +85,10 @@ def test_a_file_can_be_replaced(tmp_path):
     model.save(tmp_path / "m")
     model.process(np.ones((5, 2)))
     model.save(tmp_path / "m")
-    assert hf.load(tmp_path / "m").n_seen == 105
+    assert lp.load(tmp_path / "m").n_seen == 105
 
 
 def test_a_learner_that_has_seen_nothing_can_be_kept():
-    again = hf.from_bytes(hf.SRA(3, gamma=float("inf")).to_bytes())
+    again = lp.from_bytes(lp.SRA(3, gamma=float("inf")).to_bytes())
     assert repr(again) == "SRA(n_components=3, gamma=inf)"
     assert again.n_seen == 0

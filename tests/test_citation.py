@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast
+import limpet
 
 yaml = pytest.importorskip("yaml")
 PATH = Path(__file__).parent.parent / "CITATION.cff"
@@ -18,9 +18,9 @@ def told():
 def test_the_software(told):
     assert {"cff-version", "message", "title", "authors"} <= set(told)  # what the format asks for
     assert (told["cff-version"], told["type"]) == ("1.2.0", "software")
-    assert told["version"] == holdfast.__version__
+    assert told["version"] == limpet.__version__
     assert told["license"] == "BSD-3-Clause"
-    assert told["authors"] == [{"name": "The holdfast developers"}]
+    assert told["authors"] == [{"name": "The limpet developers"}]
 
 
 def test_the_paper(told):

@@ -8,25 +8,24 @@ from importlib.util import find_spec
 import pytest
 from rich.console import Console
 
-from commands import here, holdfast
-from holdfast import __version__
-from holdfast.benchmarks import NAMES, USUAL, speed
-from holdfast.benchmarks.figure import Figure
-from holdfast.benchmarks.layout import lines
-from holdfast.benchmarks.running import run_benchmarks
+from commands import here, limpet
+from limpet import __version__
+from limpet_lab.bench import NAMES, USUAL, speed
+from limpet_lab.bench._measurement import Figure, lines
+from limpet_lab.bench.runner import run_benchmarks
 from scripts import ROOT
 
 
 def test_help_names_the_commands():
-    result = holdfast("--help")
+    result = limpet("--help")
     assert result.returncode == 0
     for command in ("detect", "watch", "status", "init", "demo", "tradeoff", "bench"):
         assert command in result.stdout
-    assert holdfast("--version").stdout == f"holdfast {__version__}\n"
+    assert limpet("--version").stdout == f"limpet {__version__}\n"
 
 
 def test_demo_writes_a_report(tmp_path):
-    result = holdfast("demo", "--out", str(tmp_path / "r.html"))
+    result = limpet("demo", "--out", str(tmp_path / "r.html"))
     assert result.returncode == 0, result.stderr
     assert "rejected" in result.stdout.lower()
     assert (tmp_path / "r.html").stat().st_size > 50_000
@@ -79,7 +78,7 @@ def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monke
 
 @pytest.mark.long
 def test_all_usual_benchmarks_run_quickly(tmp_path):
-    result = holdfast("bench", "--quick", "--json", str(tmp_path / "bench.json"))
+    result = limpet("bench", "--quick", "--json", str(tmp_path / "bench.json"))
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
     figures = json.loads((tmp_path / "bench.json").read_text())
@@ -119,15 +118,15 @@ def test_whole_numbers_are_shown_as_such(value, shown):
 
 
 def test_help_lists_every_benchmark_with_a_line():
-    told = [line.strip() for line in holdfast("bench", "--help").stdout.splitlines()]
+    told = [line.strip() for line in limpet("bench", "--help").stdout.splitlines()]
     for name, line in NAMES.items():
         assert any(re.fullmatch(rf"{name} +{re.escape(line)}", one) for one in told), name
-        assert find_spec(f"holdfast.benchmarks.{name}")
+        assert find_spec(f"limpet_lab.bench.{name}")
 
 
 def test_the_readme_of_benchmarks_lists_them_too():
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    assert dict(re.findall(r"^    holdfast bench (\w+) +# (.*)$", text, re.M)) == NAMES
+    assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == NAMES
 
 
 # What they print

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import InvalidInputError
-from holdfast.streams.columns import ColumnSpec, Schema, infer_schema
-from holdfast.streams.csv_lines import CsvReader
-from holdfast.streams.files import FileSource
-from holdfast.streams.records import JsonReader
-from holdfast.streams.times import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
+from limpet.exceptions import InvalidInputError
+from limpet.streams.formats.csv import CsvReader
+from limpet.streams.formats.json import JsonReader
+from limpet.streams.schema import ColumnSpec, Schema, infer_schema
+from limpet.streams.sources.file import FileSource
+from limpet.streams.timestamps import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not beside the project")

@@ -11,26 +11,26 @@ import pytest
 from numba.core import event
 from numba.core.serialize import dumps
 
-import holdfast
-from holdfast.models import GaussianMixture
-from holdfast.scheme import Constant
-from holdfast.scheme.algorithm import make_stream_kernels
-from holdfast.scheme.compiling import jit_entry_point, kernel
+import limpet
+from limpet._jit.compile import jit_entry_point, kernel
+from limpet.core import Constant
+from limpet.core.algorithm import make_stream_kernels
+from limpet.models import GaussianMixture
 
 USE = """
 import sys
 import numba.core.event as event
 import numpy as np
-import holdfast as hf
-from holdfast.models import *
-from holdfast.scheme import *
+import limpet as lp
+from limpet.models import *
+from limpet.core import *
 sys.path.insert(0, EXAMPLES)
 from exponential import Exponential
 for text, width, counts in MODELS:
     with event.install_recorder("numba:compile") as recorder:
         model = eval(text)
         y = np.random.default_rng(0).normal(size=(60, width))
-        learner = hf.SRA(model, gamma=6.0) if isinstance(model, int) else hf.StochasticApproximation(model)
+        learner = lp.SRA(model, gamma=6.0) if isinstance(model, int) else lp.StochasticApproximation(model)
         if learner.model.supervised:
             learner.process(y, (y[:, 0] > 0).astype(float))
         else:
@@ -47,7 +47,7 @@ QUICK = ("LinearRegression()", 2, False)  # a model and its width that do not ta
 def use(*models, **environment):
     """Runs learners in a process of their own: (compilations for each, what it said on standard error)."""
     code = f"EXAMPLES, MODELS = {EXAMPLES!r}, {models!r}\n{USE}"
-    env = {k: v for k, v in os.environ.items() if k not in ("HOLDFAST_QUIET", "NUMBA_CACHE_DIR")}
+    env = {k: v for k, v in os.environ.items() if k not in ("LIMPET_QUIET", "NUMBA_CACHE_DIR")}
     result = subprocess.run(
         [sys.executable, "-c", code], env={**env, **environment}, capture_output=True, text=True, check=False
     )
@@ -108,7 +108,7 @@ def test_no_two_kernels_share_a_file_of_the_cache():
 
 FACTORY = """
 import math
-from holdfast.scheme.compiling import compiled, kernel
+from limpet._jit.compile import compiled, kernel
 
 def factory(width, power=3.0):
     @kernel
@@ -147,8 +147,8 @@ def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
 
 def copied(tmp_path):
     """The package in a folder of its own, where nothing can be cached beside the sources."""
-    package = tmp_path / "site" / "holdfast"
-    shutil.copytree(Path(holdfast.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = tmp_path / "site" / "limpet"
+    shutil.copytree(Path(limpet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for room in ("scheme", "models"):
         (package / room / "__pycache__").write_text("a file, so that no folder can be made here, not even by root")
     return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -160,7 +160,7 @@ def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
     compilations, _ = use(QUICK, **environment)
     assert compilations[0] > 0
     assert use(QUICK, **environment) == ([0], "")
-    source = tmp_path / "site" / "holdfast" / "models" / "linear_regression.py"
+    source = tmp_path / "site" / "limpet" / "models" / "linear_regression.py"
     source.write_text(source.read_text() + "\n# edited\n")
     compilations, _ = use(QUICK, **environment)
     assert compilations[0] > 0
@@ -172,13 +172,13 @@ def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
 
 def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
     """A kernel in another file, which the model's kernels call."""
-    (tmp_path / "helper.py").write_text("from holdfast.scheme import kernel\n@kernel\ndef bonus():\n    return 1.0\n")
+    (tmp_path / "helper.py").write_text("from limpet.core import kernel\n@kernel\ndef bonus():\n    return 1.0\n")
     source = (Path(EXAMPLES) / "exponential.py").read_text()
     source = source.replace("return log(m)", "return bonus() + log(m)").replace(
-        "import holdfast as hf", "import holdfast as hf\nfrom helper import bonus"
+        "import limpet as lp", "import limpet as lp\nfrom helper import bonus"
     )
     (tmp_path / "exponential.py").write_text(source)
-    code = "import holdfast as hf, numpy as np\nfrom exponential import Exponential\nm = hf.SRA(model=Exponential())\n"
+    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\nm = lp.SRA(model=Exponential())\n"
     code += "m.process(np.ones(20))\nprint(m.score(1.0))"
     scores = []
     for bonus in ("1.0", "1000.0"):
@@ -190,5 +190,5 @@ def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
 
 
 def test_importing_the_command_line_imports_nothing_heavy():
-    code = "import sys, holdfast.cli; print([m for m in ('numpy', 'numba', 'matplotlib', 'river') if m in sys.modules])"
+    code = "import sys, limpet.cli; print([m for m in ('numpy', 'numba', 'matplotlib', 'river') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.streams import csv_lines
-from holdfast.streams.arrow_csv import ArrowCsvReader
-from holdfast.streams.batch import Batch
-from holdfast.streams.columns import ColumnSpec, Schema
-from holdfast.streams.csv_lines import CsvReader
-from holdfast.streams.dialect import CsvDialect
-from holdfast.streams.records import MAX_RECORD_BYTES, NO_KEY, NO_TIME, NOT_UTF8, RECORD_TOO_LONG
-from holdfast.streams.results import to_str_list
-from holdfast.streams.times import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
+from limpet.streams.batch import Batch
+from limpet.streams.formats import csv
+from limpet.streams.formats.csv import ArrowCsvReader, CsvReader
+from limpet.streams.formats.csv_dialect import CsvDialect
+from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_KEY, NO_TIME, NOT_UTF8, RECORD_TOO_LONG
+from limpet.streams.results import to_str_list
+from limpet.streams.schema import ColumnSpec, Schema
+from limpet.streams.timestamps import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
 
 NUMBERS = (
     *("1.5", "-2", "+1.5", "1e400", "-1e400", "1e-400", "nan(abc)", "nan()", "-nan", "+nan", "inf", "Infinity", "-inf"),
@@ -166,7 +165,7 @@ def test_what_is_well_is_read_the_quick_way() -> None:
 def test_without_pyarrow_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
     quick = CsvReader.from_sample(head, ColumnSpec())
-    monkeypatch.setattr(csv_lines, "_quick_reader", lambda dialect, columns: None)
+    monkeypatch.setattr(csv, "_quick_reader", lambda dialect, columns: None)
     slow = CsvReader.from_sample(head, ColumnSpec())
     assert (slow.columns, slow.dialect) == (quick.columns, quick.dialect)
     assert slow._arrow_reader is None

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.datasets.regimes import NOTEBOOK_MATRIX, effective_numpy_covariance
-from holdfast.errors import InvalidInputError
+from limpet.datasets import Stream, make_abrupt, make_gradual
+from limpet.datasets.synthetic import NOTEBOOK_MATRIX, effective_numpy_covariance
+from limpet.exceptions import InvalidInputError
 
 MAKERS = [make_abrupt, make_gradual]
 

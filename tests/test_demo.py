@@ -1,4 +1,4 @@
-"""`holdfast demo`: what it says agrees with the learner, and what it writes can be read anywhere."""
+"""`limpet demo`: what it says agrees with the learner, and what it writes can be read anywhere."""
 
 import base64
 import io
@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from holdfast.cli.demo import run_demo
-from holdfast.cli.demo_findings import describe_study, run_study
-from holdfast.errors import InvalidInputError, MissingExtraError
-from holdfast.learners import SRA
-from holdfast.plots.report import KeyFigures, Picture, Section, Table, require_writable, write_report
-from holdfast.plots.stream import draw_stream
+from limpet.cli._demo_summary import describe_study, run_study
+from limpet.cli.demo import run_demo
+from limpet.exceptions import InvalidInputError, MissingExtraError
+from limpet.learners import SRA
+from limpet.plots.stream import draw_stream
+from limpet.report.html import KeyFigures, Picture, Section, Table, require_writable, write_report
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -193,7 +193,7 @@ def test_without_matplotlib_the_rest_is_there(tmp_path, study):
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     for text in (said(console), page.text):
         assert "moved most at row 10,0" in text
-        assert "pip install 'holdfast[plots]'" in text
+        assert "pip install 'limpet[plots]'" in text
     assert page.references == []
     assert not (tmp_path / "demo.png").exists()
     with pytest.raises(MissingExtraError, match="matplotlib"):
@@ -206,7 +206,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, mon
     def never(seed):
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("holdfast.cli.demo_findings.study_stream", never)
+    monkeypatch.setattr("limpet.cli._demo_summary.study_stream", never)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.png").mkdir()
     good, bad = tmp_path / "good", tmp_path / place
@@ -243,7 +243,7 @@ def test_a_picture_is_a_png_or_an_svg(tmp_path):
         run_demo(tmp_path / "report.html", 0, recording_console(), picture=tmp_path / "demo.jpeg")
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 @pytest.mark.parametrize("jump", [0.0, 1000.0])
 def test_a_learner_that_drops_nothing_or_everything_can_be_drawn(jump):
     y = np.random.default_rng(0).normal(size=2000)
@@ -267,5 +267,5 @@ def test_every_text_is_escaped(tmp_path):
 
 
 def test_the_command_is_imported_without_the_heavy_parts():
-    code = "import sys, holdfast.cli.demo; sys.exit(bool({'numpy', 'numba', 'matplotlib'} & set(sys.modules)))"
+    code = "import sys, limpet.cli.demo; sys.exit(bool({'numpy', 'numba', 'matplotlib'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""`holdfast detect`: from a file to a table of alarms, a page, and results."""
+"""`limpet detect`: from a file to a table of alarms, a page, and results."""
 
 import csv
 import json
@@ -7,9 +7,9 @@ import sqlite3
 import numpy as np
 import pytest
 
-import holdfast as hf
-from commands import detect, here, holdfast
-from holdfast.errors import InvalidInputError
+import limpet as lp
+from commands import detect, here, limpet
+from limpet.exceptions import InvalidInputError
 
 N = 1200
 rng = np.random.default_rng(5)
@@ -32,7 +32,7 @@ def pump(tmp_path, monkeypatch):
 
 
 def alone(values=LEVEL, **settings):
-    return hf.SRA(**settings).process(values)
+    return lp.SRA(**settings).process(values)
 
 
 def test_a_file_is_enough(pump):
@@ -147,7 +147,7 @@ def test_a_wide_file_is_watched_column_by_column(tmp_path, monkeypatch, capsys):
 def test_a_file_of_somebody_else_is_left_alone(pump):
     (pump.parent / "alarms.csv").write_text("mine\n1\n", encoding="utf-8")
     _, text = detect(pump, report="none")
-    assert "was not written by holdfast" in text
+    assert "was not written by limpet" in text
     assert (pump.parent / "alarms.csv").read_text(encoding="utf-8") == "mine\n1\n"
 
 
@@ -155,14 +155,14 @@ def test_files_of_others_are_not_written_over_when_named(pump):
     other = pump.parent / "mine.csv"
     other.write_text("a,b\n1,2\n", encoding="utf-8")
     for settings in ({"alarms": ["mine.csv"]}, {"points": ["mine.csv"]}):
-        with pytest.raises(InvalidInputError, match="was not written by holdfast"):
+        with pytest.raises(InvalidInputError, match="was not written by limpet"):
             detect(pump, **settings)
     (pump.parent / "page.html").write_text("<title>mine</title>", encoding="utf-8")
     import pandas
 
     pandas.DataFrame({"a": [1.0]}).to_parquet("mine.parquet")
     for settings in ({"report": "page.html"}, {"points": ["mine.parquet"]}):
-        with pytest.raises(InvalidInputError, match="was not written by holdfast"):
+        with pytest.raises(InvalidInputError, match="was not written by limpet"):
             detect(pump, **settings)
     with pytest.raises(InvalidInputError, match="two kinds of results"):
         detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
@@ -229,8 +229,8 @@ def test_mistakes_are_told_in_one_line(pump, capsys, monkeypatch):
         assert code == 2, (words, errors)
         assert message in errors, (words, errors)
         assert errors.count("\n") == 1, (words, errors)
-    result = holdfast("detect", "nowhere.csv", cwd=folder)
-    assert (result.returncode, result.stderr) == (2, "holdfast: there is no file nowhere.csv\n")
+    result = limpet("detect", "nowhere.csv", cwd=folder)
+    assert (result.returncode, result.stderr) == (2, "limpet: there is no file nowhere.csv\n")
 
 
 def test_a_configuration_file_is_the_same_as_flags(pump, capsys, monkeypatch):

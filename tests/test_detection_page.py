@@ -8,18 +8,18 @@ import warnings
 import numpy as np
 import pytest
 
-from holdfast.alarms.alarm import Alarm
-from holdfast.errors import InvalidInputError
-from holdfast.learners import Trace
-from holdfast.plots.across import DATES, NUMBERS, ROWS, axis_of, configure_x_axis
-from holdfast.plots.alarm_map import Strip, draw_alarm_map
-from holdfast.plots.detection import DetectionReport, StreamReport, TimedAlarm, write_detection
-from holdfast.plots.overview import PANELS, draw_overview, drawn_variables, limits_of
-from holdfast.plots.style import BLUE, PURPLE, RED, VERMILION
-from holdfast.scheme.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_REJECTED
-from holdfast.streams.columns import Schema
-from holdfast.streams.refusals import RejectLog
-from holdfast.streams.sketch import MinMaxSummary
+from limpet.core.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_REJECTED
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import InvalidInputError
+from limpet.learners import Trace
+from limpet.plots._axes import DATES, NUMBERS, ROWS, axis_of, configure_x_axis
+from limpet.plots._style import BLUE, PURPLE, RED, VERMILION
+from limpet.plots.alarm_map import Strip, draw_alarm_map
+from limpet.plots.overview import PANELS, draw_overview, drawn_variables, limits_of
+from limpet.report.detection import DetectionReport, StreamReport, TimedAlarm, write_detection
+from limpet.streams.downsample import MinMaxSummary
+from limpet.streams.rejects import RejectLog
+from limpet.streams.schema import Schema
 
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
 ODD = Alarm("anomaly", 100, 100, 90.0, "up", (0,), 1e-9)
@@ -189,7 +189,7 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
         refused=refusals(),
         far=1e-4,
         hints=("the last value matters",),
-        command="holdfast detect 'a <b> file.csv'",
+        command="limpet detect 'a <b> file.csv'",
     )
     said, page = a_page(tmp_path, found)
     assert said is None
@@ -206,7 +206,7 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
         "7 records of 407 could not be read",
         "&lt;img src=x&gt;",
         "0.25 %",
-        "holdfast detect &#x27;a &lt;b&gt; file.csv&#x27;",
+        "limpet detect &#x27;a &lt;b&gt; file.csv&#x27;",
     ):
         assert fact in page, fact
     assert page.count("data:image/png;base64,") == 2  # wide and narrow
@@ -297,13 +297,13 @@ def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
 
 def test_it_shows_what_the_autopilot_gives(tmp_path):
     pytest.importorskip("matplotlib")
-    import holdfast as hf
+    import limpet as lp
 
     rng = np.random.default_rng(0)
     values = rng.standard_normal((6000, 1))
     values[3000:] += 5.0
     values[1000] = 60.0
-    learner, sketch, alarms = hf.SRA(), MinMaxSummary(("v0",)), []
+    learner, sketch, alarms = lp.SRA(), MinMaxSummary(("v0",)), []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for batch in np.split(values, 4):

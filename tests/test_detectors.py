@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from river import drift
 from scipy.stats import ks_2samp
 
-from holdfast.detectors import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
-from holdfast.detectors.kolmogorov_smirnov import exact_p_values
-from holdfast.detectors.sampling import make_generator, sample, uses_pool
-from holdfast.errors import InvalidInputError, InvalidTypeError, MissingExtraError
+from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
+from limpet.drift._python_random import make_generator, sample, uses_pool
+from limpet.drift.kswin import exact_p_values
+from limpet.exceptions import InvalidInputError, InvalidTypeError, MissingExtraError
 
 MAKERS = {
     "ADWIN": lambda: ADWIN(0.1),
@@ -183,7 +183,7 @@ def test_adwin_survives_what_would_blind_river():
 
 def test_adwin_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "river.drift", None)
-    with pytest.raises(MissingExtraError, match=r"holdfast\[detectors\]"):
+    with pytest.raises(MissingExtraError, match=r"limpet\[detectors\]"):
         ADWIN()
 
 
@@ -311,7 +311,7 @@ def test_another_process_compiles_nothing():
 import numba.core.event as event
 with event.install_recorder("numba:compile") as recorder:
     import numpy as np
-    from holdfast.detectors import KSWIN, PageHinkley, RiverPageHinkley
+    from limpet.drift import KSWIN, PageHinkley, RiverPageHinkley
     for detector in (KSWIN(0.05, 20, 8), PageHinkley(), RiverPageHinkley()):
         detector.process(np.zeros(50))
         detector.update(1.0)

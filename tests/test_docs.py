@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import holdfast as hf
+import limpet as lp
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -121,7 +121,7 @@ def test_guide_and_reference_mirror_each_other():
         assert one.resolve() in linked_from(other), f"the reference of {name} does not link to its guide"
 
 
-ROOMS = [name for name in hf.__all__ if inspect.ismodule(getattr(hf, name))] + [
+ROOMS = [name for name in lp.__all__ if inspect.ismodule(getattr(hf, name))] + [
     "fleet",
     "learners",
     "engines.spark",
@@ -132,12 +132,12 @@ ROOMS = [name for name in hf.__all__ if inspect.ismodule(getattr(hf, name))] + [
 
 
 def exported():
-    """Every public name, with the module it is reached by: those of holdfast and of its rooms."""
-    yield from (("holdfast", name) for name in hf.__all__ if name not in ROOMS)
+    """Every public name, with the module it is reached by: those of limpet and of its rooms."""
+    yield from (("limpet", name) for name in lp.__all__ if name not in ROOMS)
     for room in ROOMS:
-        path = ROOT / "src" / "holdfast" / room.replace(".", "/") / "__init__.py"
+        path = ROOT / "src" / "limpet" / room.replace(".", "/") / "__init__.py"
         names = re.search(r"__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.DOTALL)[1]
-        yield from ((f"holdfast.{room}", name) for name in ast.literal_eval(names))
+        yield from ((f"limpet.{room}", name) for name in ast.literal_eval(names))
 
 
 @pytest.mark.parametrize(("room", "name"), list(exported()))
@@ -149,11 +149,11 @@ def test_every_public_name_is_on_a_page_of_the_reference(room, name):
     homes = {
         f"{room}.{name}",
         f"{room}.{name}.{name}",
-        f"holdfast.{name}",
-        f"holdfast.learners.{name}",
-        f"holdfast.fleet.{name}",
+        f"limpet.{name}",
+        f"limpet.learners.{name}",
+        f"limpet.fleet.{name}",
     }
-    homes |= {f"holdfast.streams.{name}", f"holdfast.alarms.{name}"} if room == "holdfast" else set()
+    homes |= {f"limpet.streams.{name}", f"limpet.detection.{name}"} if room == "limpet" else set()
     assert homes & set(shown), f"no page of the reference has {room}.{name}"
 
 
@@ -165,8 +165,8 @@ def test_every_name_of_the_contract_can_be_reached(name):
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_name_of_the_contract_is_in_the_docs(name):
     room, _, last = name.rpartition(".")
-    used = rf"\b(?:hf|holdfast)\.{re.escape(name)}\b" + (rf"|\b{room}\.{last}\b" if room else "")
-    imported = rf"^>>> from holdfast{rf'.{room}' if room else ''} import .*\b{last}\b"
+    used = rf"\b(?:hf|limpet)\.{re.escape(name)}\b" + (rf"|\b{room}\.{last}\b" if room else "")
+    imported = rf"^>>> from limpet{rf'.{room}' if room else ''} import .*\b{last}\b"
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
 
@@ -181,19 +181,19 @@ def scripts():
 
 
 def test_the_figures_of_the_readme_are_those_of_the_benchmark():
-    """After `holdfast bench --json benchmarks/results.json`: python benchmarks/readme_table.py."""
+    """After `limpet bench --json benchmarks/results.json`: python benchmarks/readme_table.py."""
     text = (ROOT / "README.md").read_text()
     assert scripts()[0].readme_with_table(text) == text
 
 
 def test_the_figures_of_the_reproduction_are_those_of_its_results():
-    """After `holdfast reproduce --out DIR`: python benchmarks/reproduction_page.py DIR."""
+    """After `limpet reproduce --out DIR`: python benchmarks/reproduction_page.py DIR."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
     assert scripts()[1].page_with_figures(text) == text
 
 
 def test_the_figures_of_streams_are_those_of_the_benchmark():
-    """After `holdfast bench detect crash jetstream --json FILE`: python benchmarks/streams_page.py FILE."""
+    """After `limpet bench detect crash jetstream --json FILE`: python benchmarks/streams_page.py FILE."""
     text = (GUIDE / "streams.md").read_text(encoding="utf-8")
     assert scripts()[2].page_with_figures(text) == text
     results = json.loads((ROOT / "benchmarks" / "streams.json").read_text(encoding="utf-8"))

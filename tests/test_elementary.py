@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from holdfast.scheme.abreast import load_lanes, load_lanes_unaligned, log3, store_lanes
-from holdfast.scheme.elementary import MAX_EXP_ARGUMENT, MIN_EXP_ARGUMENT, exp, fma, log
+from limpet._jit.math import MAX_EXP_ARGUMENT, MIN_EXP_ARGUMENT, exp, fma, log
+from limpet._jit.simd_transpose import load_lanes, load_lanes_unaligned, log3, store_lanes
 
 TOLERANCE = 4e-16
 

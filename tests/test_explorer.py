@@ -9,17 +9,17 @@ from contextlib import redirect_stdout
 import numpy as np
 import pytest
 
-import holdfast as hf
+import limpet as lp
 from commands import here
 
 fastapi = pytest.importorskip("fastapi", reason="the server needs fastapi")
 
 from fastapi.testclient import TestClient  # noqa: E402
 
-from holdfast.metrics import segment_mse  # noqa: E402
-from holdfast.server.api.answers import install_error_handlers  # noqa: E402
-from holdfast.server.explorer import builtin, reading, routes  # noqa: E402
-from holdfast.server.explorer.shelf import SizedLRUCache  # noqa: E402
+from limpet.metrics import segment_mse  # noqa: E402
+from limpet.server.explorer import dataset, examples, routes  # noqa: E402
+from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.responses import install_error_handlers  # noqa: E402
 
 N = 900
 rng = np.random.default_rng(8)
@@ -69,7 +69,7 @@ def test_built_in_streams_are_listed_and_shown(client):
     names = [one["name"] for one in told["streams"]]
     assert {"levels", "burst", "one-of-two", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(names)
     data = client.get("/explore/data/builtin:abrupt-3d").json()
-    stream = hf.datasets.make_abrupt(dim=3)
+    stream = lp.datasets.make_abrupt(dim=3)
     np.testing.assert_array_equal(np.array(data["values"]), stream.y.T)
     np.testing.assert_array_equal(np.array(data["means"]), stream.means.transpose(2, 1, 0))
     assert data["change_points"] == stream.change_points
@@ -78,8 +78,8 @@ def test_built_in_streams_are_listed_and_shown(client):
 
 
 def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
-    assert "well-log" not in builtin.list_names()
+    monkeypatch.setenv("LIMPET_DATA", str(tmp_path))
+    assert "well-log" not in examples.list_names()
     refused(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
 
 
@@ -129,8 +129,8 @@ def test_one_of_many_streams_is_looked_at(client):
     data = client.get(f"/explore/data/{told['id']}?key=b").json()
     np.testing.assert_allclose(data["values"], [FLOW + 5])
     run = ran(client, told["id"], HAND, key="b", columns=["flow"])
-    assert run["n_rejected"] == hf.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
-    assert "hf.Fleet(" in run["python"]
+    assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
+    assert "lp.Fleet(" in run["python"]
     refused(client.get(f"/explore/data/{told['id']}?key=c"), 404, "unknown_key")
 
 
@@ -166,7 +166,7 @@ def test_rows_without_a_value_are_counted_in_words(client):
 def test_a_run_is_what_python_computes(client):
     id = given(client)["id"]
     run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
-    model = hf.SRA(far=1e-3)
+    model = lp.SRA(far=1e-3)
     trace = model.process(FLOW, record="means")
     assert run["n_rejected"] == trace.rejected.sum() > 0
     assert run["rejected"] == np.flatnonzero(trace.rejected).tolist()
@@ -188,14 +188,14 @@ def test_a_run_is_what_python_computes(client):
 def test_by_hand_the_autopilot_watches_beside_it(client):
     id = given(client)["id"]
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
-    assert run["n_rejected"] == hf.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
+    assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
     assert run["watched_by"] == "autopilot"
-    watched = hf.SRA(far=1e-3).process(FLOW)
+    watched = lp.SRA(far=1e-3).process(FLOW)
     assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
     again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
     assert again["alarms"] == run["alarms"]
     tied = ran(client, id, {"mode": "hand", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
-    assert tied["rho"] == pytest.approx(hf.tradeoff.step_size(3.0, 0.1, 5.0))
+    assert tied["rho"] == pytest.approx(lp.tradeoff.step_size(3.0, 0.1, 5.0))
     endless = ran(client, id, {"mode": "hand", "gamma": None, "rho": 0.02}, columns=["flow"])
     assert (endless["n_rejected"], endless["gamma"]) == (0, None)
 
@@ -207,8 +207,8 @@ def test_what_a_learner_warns_of_is_told_and_not_raised(client):
 
 def test_errors_of_the_estimate_are_those_of_the_metrics(client):
     settings = {"mode": "hand", "gamma": 6.0, "rho": 0.02, "n_components": 2}
-    stream = hf.datasets.make_abrupt()
-    means = hf.SRA(2, 6.0, 0.02).process(stream.y, record="means").means
+    stream = lp.datasets.make_abrupt()
+    means = lp.SRA(2, 6.0, 0.02).process(stream.y, record="means").means
     assert ran(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
         segment_mse(means, stream.means, 10_000).S_tot
     )
@@ -220,12 +220,12 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
 @pytest.mark.parametrize(
     ("settings", "detector"),
     [
-        ({"name": "SEM", "rho": 0.03}, hf.SEM(1, rho=0.03)),
-        ({"name": "KSWIN", "window": 60, "stat": 20}, hf.detectors.KSWIN(window=60, stat=20)),
-        ({"name": "PageHinkley", "delta": 20.5}, hf.detectors.PageHinkley(delta=20.5)),
+        ({"name": "SEM", "rho": 0.03}, lp.SEM(1, rho=0.03)),
+        ({"name": "KSWIN", "window": 60, "stat": 20}, lp.detectors.KSWIN(window=60, stat=20)),
+        ({"name": "PageHinkley", "delta": 20.5}, lp.detectors.PageHinkley(delta=20.5)),
         (
             {"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0},
-            hf.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
+            lp.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
         ),
     ],
 )
@@ -277,7 +277,7 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
     (tmp_path / "pump.csv").write_text(CSV)
     run = ran(client, given(client)["id"], settings, columns=["flow"])
     words = shlex.split(run["command"])
-    assert words[0] == "holdfast"
+    assert words[0] == "limpet"
     code, out, _ = here([*words[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
     told = json.loads(out)
     assert code == 0
@@ -309,7 +309,7 @@ def test_the_trade_off_is_the_theorys_where_it_is_not(client):
 
 
 def test_much_is_cut_and_said(client, monkeypatch):
-    monkeypatch.setattr(reading, "MOST", 1000)
+    monkeypatch.setattr(dataset, "MOST", 1000)
     told = given(client, CSV, "cut.csv")
     assert told["told"]["cut"]
     assert told["n_rows"] == 500

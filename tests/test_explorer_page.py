@@ -7,15 +7,15 @@ import time
 import numpy as np
 import pytest
 
-import holdfast as hf
+import limpet as lp
 
 pytest.importorskip("playwright", reason="browser tests need playwright")
 uvicorn = pytest.importorskip("uvicorn", reason="the server needs uvicorn")
 
-from holdfast.server.app import make_app  # noqa: E402
-from holdfast.server.explorer import routes  # noqa: E402
-from holdfast.server.explorer.shelf import SizedLRUCache  # noqa: E402
-from holdfast.server.live.watching import MonitorConfig  # noqa: E402
+from limpet.server.app import make_app  # noqa: E402
+from limpet.server.explorer import routes  # noqa: E402
+from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.monitor import MonitorConfig  # noqa: E402
 from pages import CHROMIUM, chromium, looking, wait_until  # noqa: E402
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
@@ -34,7 +34,7 @@ REJECTED = '[data-side="{}"] [data-fact="rejected"]'
 def address(tmp_path_factory):
     """The server with the explorer, on a free port."""
     store = tmp_path_factory.mktemp("explorer") / "store.db"
-    app = make_app(MonitorConfig(store=str(store), learner=hf.SRA()))
+    app = make_app(MonitorConfig(store=str(store), learner=lp.SRA()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -61,7 +61,7 @@ def pump(tmp_path):
 
 def settled(page, **wanted):
     """The last run of side A, once it is one of these settings."""
-    js = """wanted => { const run = window.holdfast?.explorer.state.runs.A;
+    js = """wanted => { const run = window.limpet?.explorer.state.runs.A;
         return run && Object.entries(wanted).every(([name, value]) => run.settings[name] === value) && run }"""
     return wait_until(page, js, wanted, 120.0)
 
@@ -71,7 +71,7 @@ def opened(page, address, pump, rows=N):
     page.goto(address)
     settled(page)
     page.set_input_files("#file", pump)
-    wait_until(page, "rows => holdfast.explorer.state.runs.A?.n_rows === rows", rows, 120.0)
+    wait_until(page, "rows => limpet.explorer.state.runs.A?.n_rows === rows", rows, 120.0)
 
 
 def drop(page, path):
@@ -85,7 +85,7 @@ def drop(page, path):
 
 def in_chart(page, series, panel="value 0", side="A"):
     """What uPlot really has."""
-    return page.evaluate("([side, panel, n]) => holdfast.explorer.charts(side)[panel].data[n]", [side, panel, series])
+    return page.evaluate("([side, panel, n]) => limpet.explorer.charts(side)[panel].data[n]", [side, panel, series])
 
 
 def rows_of(values):
@@ -104,7 +104,7 @@ def slide(page, name, value):
 def test_a_file_and_a_slider(browser, address, pump):
     with looking(browser) as page:
         opened(page, address, pump)
-        trace = hf.SRA().process(FLOW, record="means")
+        trace = lp.SRA().process(FLOW, record="means")
         assert in_chart(page, 1) == FLOW.tolist()
         assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.rejected).tolist()
         estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
@@ -123,10 +123,10 @@ def test_a_file_and_a_slider(browser, address, pump):
             slide(page, "gamma", gamma)
             told = float("inf") if gamma == "∞" else gamma
             if gamma == "∞":
-                wait_until(page, "() => holdfast.explorer.state.runs.A.settings.gamma === Infinity")
+                wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
             else:
                 settled(page, gamma=gamma, rho=0.02)
-            dropped = hf.SRA(gamma=told, rho=0.02).process(FLOW).rejected
+            dropped = lp.SRA(gamma=told, rho=0.02).process(FLOW).rejected
             assert rows_of(in_chart(page, 2)) == np.flatnonzero(dropped).tolist()
             assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
             counts.append(int(dropped.sum()))
@@ -137,8 +137,8 @@ def test_a_file_and_a_slider(browser, address, pump):
         assert page.locator(".why:visible").all_inner_texts() == ["From 10 to 1,000,000,000,000."]
         assert "far=0.01&" in page.url  # the slider's end, not 1/5
         slide(page, "gamma", "∞")
-        wait_until(page, "() => holdfast.explorer.state.runs.A.settings.gamma === Infinity")
-        assert "holdfast detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
+        wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
+        assert "limpet detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
 
 
 def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
@@ -151,7 +151,7 @@ def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
         page.goto(address)
         settled(page)
         drop(page, path)
-        wait_until(page, "() => holdfast.explorer.state.runs.A?.n_rows === 300", seconds=120.0)
+        wait_until(page, "() => limpet.explorer.state.runs.A?.n_rows === 300", seconds=120.0)
         wait_until(page, "() => document.querySelectorAll('.chart-title').length >= 3")
         titles = " ".join(page.locator(".chart-title").all_inner_texts())
         assert all(name in titles for name in NASTY)
@@ -164,23 +164,23 @@ def test_two_settings_side_by_side(browser, address, pump):
     with looking(browser) as page:
         opened(page, address, pump)
         page.locator("#compare").click()
-        wait_until(page, "() => holdfast.explorer.state.runs.B && holdfast.explorer.charts('B')", seconds=120.0)
+        wait_until(page, "() => limpet.explorer.state.runs.B && limpet.explorer.charts('B')", seconds=120.0)
         assert page.locator(".view:visible").count() == 2
-        scores = hf.SEM(1, rho=0.01).process(FLOW).score.astype(np.float32)
+        scores = lp.SEM(1, rho=0.01).process(FLOW).score.astype(np.float32)
         shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
         np.testing.assert_array_equal(shown, scores)
         table = page.locator("#differences").inner_text()
-        assert f"{hf.SRA().process(FLOW).rejected.sum()}" in table
+        assert f"{lp.SRA().process(FLOW).rejected.sum()}" in table
         box = page.locator('[data-side="A"] .u-over').first.bounding_box()
         page.mouse.move(box["x"] + 50, box["y"] + 50)
         page.mouse.down()
         page.mouse.move(box["x"] + 150, box["y"] + 60, steps=3)
         page.mouse.up()
-        js = """() => { const [a, b] = ["A", "B"].map((side) => holdfast.explorer.charts(side)["score"].scales.x);
+        js = """() => { const [a, b] = ["A", "B"].map((side) => limpet.explorer.charts(side)["score"].scales.x);
             return a.min > 0 && a.min === b.min && a.max === b.max }"""
         wait_until(page, js)
         page.locator("select[data-name=rival]:visible").select_option("PageHinkley")
-        run = wait_until(page, "() => (({B}) => B.watched_by === 'detector' && B)(holdfast.explorer.state.runs)")
+        run = wait_until(page, "() => (({B}) => B.watched_by === 'detector' && B)(limpet.explorer.state.runs)")
         assert any(1000 < one["row"] < 1050 for one in run["alarms"])
         assert page.locator(REJECTED.format("B")).inner_text() == "–"
 
@@ -195,9 +195,9 @@ def test_a_link_waits_for_its_file_and_back_goes_back(browser, address, pump):
         drop(page, pump)
         assert settled(page, mode="hand", gamma=11, rho=0.08)["n_rows"] == N
         page.locator("[data-id='builtin:burst']").click()
-        wait_until(page, "() => holdfast.explorer.state.data.id === 'builtin:burst' && location.hash.includes('burst')")
+        wait_until(page, "() => limpet.explorer.state.data.id === 'builtin:burst' && location.hash.includes('burst')")
         page.go_back()
-        wait_until(page, "id => holdfast.explorer.state.data.id === id", id)
+        wait_until(page, "id => limpet.explorer.state.data.id === id", id)
         assert settled(page, mode="hand", gamma=11)["n_rows"] == N
 
 
@@ -227,15 +227,15 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
     with looking(browser) as page:
         page.goto(address + "#data=builtin:levels&mode=hand&gamma=11&rho=0.08")
         run = settled(page, mode="hand", gamma=11, rho=0.08)
-        stream = hf.datasets.Stream(np.array(in_chart(page, 1)))
-        assert run["n_rejected"] == hf.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
-        wait_until(page, "() => holdfast.explorer.trade()?.kind === 'mse'", seconds=120.0)
+        stream = lp.datasets.Stream(np.array(in_chart(page, 1)))
+        assert run["n_rejected"] == lp.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
+        wait_until(page, "() => limpet.explorer.trade()?.kind === 'mse'", seconds=120.0)
         page.get_by_role("button", name="Take the best").click()
-        best = page.evaluate("() => holdfast.explorer.trade().best")
+        best = page.evaluate("() => limpet.explorer.trade().best")
         settled(page, gamma=best["gamma"], rho=best["rho"])
         assert f"gamma={best['gamma']}" in page.url
         page.locator(".alarms tbody tr", has_text="change").first.get_by_role("button").click()
-        low, high = page.evaluate("() => (({min, max}) => [min, max])(holdfast.explorer.charts()['value 0'].scales.x)")
+        low, high = page.evaluate("() => (({min, max}) => [min, max])(limpet.explorer.charts()['value 0'].scales.x)")
         assert 1000 < low < 1500 < high < 2000
 
 
@@ -252,5 +252,5 @@ def test_on_a_phone_nothing_sticks_out(browser, address):
     with looking(browser, 360, 740) as page:
         page.goto(address + "#data=builtin:one-of-two&compare=1&b.mode=hand")
         settled(page)
-        wait_until(page, "() => holdfast.explorer.state.runs.B")
+        wait_until(page, "() => limpet.explorer.state.runs.B")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

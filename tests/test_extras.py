@@ -5,15 +5,15 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.errors import MissingExtraError
-from holdfast.extras import optional_import, require_installed
+from limpet._optional import optional_import, require_installed
+from limpet.exceptions import MissingExtraError
 
 
 def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho", None)
     with pytest.raises(MissingExtraError) as raised, optional_import("MQTT", "mqtt"):
         import paho.mqtt.client  # noqa: F401
-    told = "MQTT needs paho-mqtt, which is not installed: pip install 'holdfast[mqtt]'"
+    told = "MQTT needs paho-mqtt, which is not installed: pip install 'limpet[mqtt]'"
     assert (str(raised.value), raised.value.__suppress_context__) == (told, True)
 
 
@@ -35,8 +35,8 @@ def test_a_package_that_a_package_needs():
 
 
 def test_a_mistake_of_ours_is_no_missing_extra():
-    with pytest.raises(ModuleNotFoundError, match=r"holdfast\.nowhere") as raised, optional_import("drawing", "plots"):
-        import holdfast.nowhere  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match=r"limpet\.nowhere") as raised, optional_import("drawing", "plots"):
+        import limpet.nowhere  # noqa: F401
     assert not isinstance(raised.value, MissingExtraError)
 
 

@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from holdfast.datasets import fetching, load_skab, load_smtp, load_thyroid, load_well_log
-from holdfast.datasets.sources import REMOTE_FILES, RemoteFile
-from holdfast.errors import DatasetError, InvalidInputError, MissingExtraError
+from limpet.datasets import _fetch, load_skab, load_smtp, load_thyroid, load_well_log
+from limpet.datasets._fetch import REMOTE_FILES, RemoteFile
+from limpet.exceptions import DatasetError, InvalidInputError, MissingExtraError
 
 # --- a folder of one's own -------------------------------------------------------------------------------------------
 
@@ -33,7 +33,7 @@ def folder(monkeypatch, tmp_path):
     monkeypatch.setitem(REMOTE_FILES, "well_log/well.txt", RemoteFile("https://example.org/well.txt", sha256(content)))
     (tmp_path / "well_log").mkdir()
     (tmp_path / "well_log" / "well.txt").write_bytes(content)
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path))
+    monkeypatch.setenv("LIMPET_DATA", str(tmp_path))
     return tmp_path
 
 
@@ -62,13 +62,13 @@ def test_folder_without_the_file(folder):
 
 def test_folder_in_place_of_the_file(folder):
     (folder / "smtp" / "smtp_adbench.npz").mkdir(parents=True)
-    with pytest.raises(DatasetError, match=r"smtp_adbench\.npz cannot be read: .*or unset HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"smtp_adbench\.npz cannot be read: .*or unset LIMPET_DATA"):
         load_smtp()
 
 
 def test_no_such_folder(folder, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_DATA", str(folder / "nowhere"))
-    with pytest.raises(DatasetError, match=r"HOLDFAST_DATA names .*nowhere, which is no folder.*unset HOLDFAST_DATA"):
+    monkeypatch.setenv("LIMPET_DATA", str(folder / "nowhere"))
+    with pytest.raises(DatasetError, match=r"LIMPET_DATA names .*nowhere, which is no folder.*unset LIMPET_DATA"):
         load_well_log()
 
 
@@ -138,8 +138,8 @@ def server(monkeypatch, tmp_path):
     for name, content in server.files.items():
         monkeypatch.setitem(REMOTE_FILES, name, RemoteFile(f"{server.address}/{name}", sha256(content)))
     server.cache = tmp_path / "cache"
-    monkeypatch.setattr(fetching, "cache_folder", lambda: server.cache)
-    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    monkeypatch.setattr(_fetch, "cache_folder", lambda: server.cache)
+    monkeypatch.delenv("LIMPET_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield server
@@ -155,7 +155,7 @@ def test_download_happens_once(server, capfd):
     first = load_well_log()
     out, err = capfd.readouterr()
     assert out == ""
-    assert err == f"holdfast: downloading well_log/well.txt from {server.address[7:]} to {server.cache}\n"
+    assert err == f"limpet: downloading well_log/well.txt from {server.address[7:]} to {server.cache}\n"
     second = load_well_log()
     assert capfd.readouterr() == ("", "")
     assert server.asked == ["well_log/well.txt"]
@@ -181,7 +181,7 @@ def test_all_loaders_download(server, capfd):
 
 
 def test_an_empty_variable_is_none(server, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_DATA", "")
+    monkeypatch.setenv("LIMPET_DATA", "")
     assert len(load_well_log()) == 4050
 
 
@@ -189,7 +189,7 @@ def test_an_empty_variable_is_none(server, monkeypatch):
 def test_truncated_or_altered_download_is_thrown_away(server, damage):
     good = server.files["well_log/well.txt"]
     server.files["well_log/well.txt"] = damage(good)
-    with pytest.raises(DatasetError, match=r"is truncated or altered and was thrown away.*set HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"is truncated or altered and was thrown away.*set LIMPET_DATA"):
         load_well_log()
     assert files_in(server.cache) == []
     server.files["well_log/well.txt"] = good
@@ -248,7 +248,7 @@ def test_only_what_is_missing_is_downloaded(server):
 
 def test_cache_that_cannot_be_written(server):
     server.cache.write_text("a file where the folder should be")
-    with pytest.raises(DatasetError, match=r"well\.txt could not be written to the cache .*cache.*set HOLDFAST_DATA"):
+    with pytest.raises(DatasetError, match=r"well\.txt could not be written to the cache .*cache.*set LIMPET_DATA"):
         load_well_log()
 
 
@@ -294,7 +294,7 @@ def test_pooch_speaks_again_afterwards(server):
 
 
 def test_without_pooch(monkeypatch):
-    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    monkeypatch.delenv("LIMPET_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(MissingExtraError, match=r"needs pooch.*pip install 'holdfast\[data\]'.*HOLDFAST_DATA"):
+    with pytest.raises(MissingExtraError, match=r"needs pooch.*pip install 'limpet\[data\]'.*LIMPET_DATA"):
         load_well_log()

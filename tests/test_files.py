@@ -23,17 +23,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidInputError
-from holdfast.streams.batch import Batch
-from holdfast.streams.columns import ColumnSpec
-from holdfast.streams.files import FileSource
-from holdfast.streams.folder import UNREADABLE_FILE, DirectorySource
-from holdfast.streams.lines import iter_line_blocks
-from holdfast.streams.places import open_file_source, open_source
-from holdfast.streams.records import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_LONG
-from holdfast.streams.refusals import RejectLog
-from holdfast.streams.standard_input import StdinSource
-from holdfast.streams.times import format_times
+from limpet.exceptions import InvalidInputError
+from limpet.streams.batch import Batch
+from limpet.streams.formats.json import MAX_RECORD_BYTES, NOT_JSON, RECORD_TOO_LONG
+from limpet.streams.formats.lines import iter_line_blocks
+from limpet.streams.rejects import RejectLog
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.sources.directory import UNREADABLE_FILE, DirectorySource
+from limpet.streams.sources.file import FileSource
+from limpet.streams.sources.stdin import StdinSource
+from limpet.streams.timestamps import format_times
+from limpet.streams.uri import open_file_source, open_source
 
 Told = tuple[list[list[float]], list[Any], int, Counter[str], list[tuple[int, str]]]
 
@@ -250,7 +250,7 @@ def test_another_file_at_a_resume_is_read_from_its_beginning(tmp_path: Path, cap
     assert read(FileSource(path), position)[0] == []
     for content in (b"time,a\n7,70\n8,80\n9,90\n", b"time,a\n1,10\n", b"7,70\n8,80\n"):
         path.write_bytes(content)
-        with caplog.at_level(logging.WARNING, "holdfast.streams"):
+        with caplog.at_level(logging.WARNING, "limpet.streams"):
             values = read(FileSource(path), position)[0]
         assert values == [[float(line.split(b",")[1])] for line in content.splitlines() if b"time" not in line]
         assert "is not the file that it was at the last checkpoint: read from its beginning" in caplog.text
@@ -302,8 +302,8 @@ def test_json_that_does_not_tell_its_columns_at_once(tmp_path: Path) -> None:
 
 PIPED = """
 import json, sys
-from holdfast.streams.refusals import Refusals
-from holdfast.streams.standard_input import StandardInput
+from limpet.streams.rejects import Refusals
+from limpet.streams.sources.stdin import StandardInput
 position = json.loads(sys.argv[1])
 source = StandardInput()
 for batch in source.read(position):
@@ -401,7 +401,7 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
         subprocess.run(["/bin/sh", "-c", f"printf '%s\\n' {value} > {path}"], check=True)
         assert values_of(until(batches, n_points(1))) == [value]
     batches.close()  # type: ignore[attr-defined]
-    with pytest.raises(InvalidInputError, match="is a pipe, which can be read once: `holdfast watch"):
+    with pytest.raises(InvalidInputError, match="is a pipe, which can be read once: `limpet watch"):
         read(FileSource(path))
     batches = ending.read(None)
     assert len(next(batches)) == 0

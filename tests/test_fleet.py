@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
-from holdfast.models import LinearRegression, PoissonMixture
+import limpet as lp
+from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
+from limpet.models import LinearRegression, PoissonMixture
 
-PLAIN = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+PLAIN = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
+        warnings.simplefilter("ignore", LimpetWarning)
         yield
 
 
@@ -32,7 +32,7 @@ def cuts(rng: np.random.Generator, n: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(edges)]
 
 
-def run(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> tuple[dict[str, np.ndarray], list]:
+def run(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> tuple[dict[str, np.ndarray], list]:
     """What the calls answer, put together, and the alarms."""
     traces, alarms = [], []
     for call in calls:
@@ -41,7 +41,7 @@ def run(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) ->
     return {name: np.concatenate([trace[name] for trace in traces]) for name in traces[0]}, alarms
 
 
-def assert_as_alone(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
+def assert_as_alone(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, calls: list[slice]) -> None:
     answers, alarms = run(fleet, keys, X, calls)
     for key in set(keys.tolist()):
         own, learner = keys == key, fleet.learner.clone()
@@ -68,7 +68,7 @@ def test_each_stream_as_if_alone(seed: int, n_keys: int, gaps: float) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40 * n_keys))
     keys = rng.integers(0, n_keys, n) ** 2 if rng.random() < 0.5 else np.sort(rng.integers(0, n_keys, n))
-    assert_as_alone(hf.Fleet(PLAIN), keys, points_of(rng, n, 1, gaps), cuts(rng, n))
+    assert_as_alone(lp.Fleet(PLAIN), keys, points_of(rng, n, 1, gaps), cuts(rng, n))
 
 
 @settings(max_examples=6)
@@ -76,22 +76,22 @@ def test_each_stream_as_if_alone(seed: int, n_keys: int, gaps: float) -> None:
 def test_several_variables_with_gaps(seed: int) -> None:
     rng = np.random.default_rng(seed)
     keys = rng.integers(0, 12, 500)
-    assert_as_alone(hf.Fleet(hf.SRA(2, gamma=4.0, rho=0.05)), keys, points_of(rng, 500, 2, 0.02), cuts(rng, 500))
+    assert_as_alone(lp.Fleet(lp.SRA(2, gamma=4.0, rho=0.05)), keys, points_of(rng, 500, 2, 0.02), cuts(rng, 500))
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        hf.StochasticApproximation(PoissonMixture(), gamma=5.0),  # takes branches of its own: one after another
-        hf.IEM(2),  # its step is another one for each stream
-        pytest.param(hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"), marks=pytest.mark.long),
+        lp.StochasticApproximation(PoissonMixture(), gamma=5.0),  # takes branches of its own: one after another
+        lp.IEM(2),  # its step is another one for each stream
+        pytest.param(lp.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean"), marks=pytest.mark.long),
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_other_learners(model: hf.StochasticApproximation) -> None:
+def test_other_learners(model: lp.StochasticApproximation) -> None:
     rng = np.random.default_rng(5)
     keys, X = rng.integers(0, 20, 1500), rng.poisson(rng.choice([2.0, 30.0], 1500)).astype(float)
-    assert_as_alone(hf.Fleet(model), keys, X, cuts(rng, 1500))
+    assert_as_alone(lp.Fleet(model), keys, X, cuts(rng, 1500))
 
 
 @pytest.mark.parametrize("memory", ["full", pytest.param("compact", marks=pytest.mark.long)])
@@ -104,12 +104,12 @@ def test_the_autopilot(memory: str, seed: int) -> None:
     X = rng.normal(0.0, 1.0, n) + np.where(np.arange(n) > 2500, rng.choice([0.0, 6.0, 60.0], n_keys)[keys], 0.0)
     X[rng.random(n) < 0.01] = 40.0
     X[rng.random(n) < 0.005] = np.nan
-    assert_as_alone(hf.Fleet(hf.SRA(memory=memory)), keys, X, cuts(rng, n))
+    assert_as_alone(lp.Fleet(lp.SRA(memory=memory)), keys, X, cuts(rng, n))
 
 
 def test_the_autopilot_raises_alarms_with_keys() -> None:
     rng = np.random.default_rng(0)
-    fleet = hf.Fleet(hf.SRA())
+    fleet = lp.Fleet(lp.SRA())
     keys = np.tile(["a", "b"], 400)
     X = rng.normal(0.0, 1.0, 800)
     X[401::2] += 8.0  # b
@@ -124,9 +124,9 @@ def test_the_autopilot_raises_alarms_with_keys() -> None:
 
 def test_a_row_is_a_learner() -> None:
     rng = np.random.default_rng(1)
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.update([3, 4] * 60, rng.normal(size=120))
-    alone = hf.from_bytes(fleet[3].to_bytes())
+    alone = lp.from_bytes(fleet[3].to_bytes())
     member = fleet[3]
     fleet.update(np.arange(100, 5000), rng.normal(size=4900))  # the matrix has to move
     steps = [member.update(0.3), alone.update(0.3)]
@@ -146,7 +146,7 @@ def test_a_row_is_a_learner() -> None:
 
 
 def test_keys_come_and_go() -> None:
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.update(["a", "b", "c"], [1.0, 2.0, 3.0])
     assert (len(fleet), sorted(fleet), "b" in fleet, "x" in fleet, 3 in fleet) == (
         3,
@@ -172,7 +172,7 @@ def test_keys_come_and_go() -> None:
 
 def test_what_cannot_be_used_is_skipped_and_counted() -> None:
     rng = np.random.default_rng(2)
-    fleet, clean = hf.Fleet(PLAIN), hf.Fleet(PLAIN)
+    fleet, clean = lp.Fleet(PLAIN), lp.Fleet(PLAIN)
     X = rng.normal(size=200)
     good = ["a", "b"] * 100
     clean.update(good, X)
@@ -192,7 +192,7 @@ def test_what_cannot_be_used_is_skipped_and_counted() -> None:
 
 
 def test_rows_of_another_width_are_skipped() -> None:
-    fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.05))
+    fleet = lp.Fleet(lp.SRA(1, gamma=4.0, rho=0.05))
     trace = fleet.update(["a", "b", "a", "b"], [[1.0, 2.0], [3.0], [1.0, 2.0, 3.0], [4.0, 5.0]])
     assert trace.invalid.tolist() == [False, True, True, False]
     assert fleet.counts()["n_invalid"].tolist() == [1, 1]
@@ -202,12 +202,12 @@ def test_rows_of_another_width_are_skipped() -> None:
 
 
 def test_a_warning_tells_of_the_first_bad_row() -> None:
-    with pytest.warns(HoldfastWarning, match="1 of 3 points could not be used or had no key, the first of them row 1"):
-        hf.Fleet(PLAIN).update(["a", "a", "b"], [1.0, np.nan, 2.0])
+    with pytest.warns(LimpetWarning, match="1 of 3 points could not be used or had no key, the first of them row 1"):
+        lp.Fleet(PLAIN).update(["a", "a", "b"], [1.0, np.nan, 2.0])
 
 
 def test_bad_points_can_be_refused() -> None:
-    fleet = hf.Fleet(hf.SRA(1, gamma=3.0, rho=0.1, on_invalid="raise"))
+    fleet = lp.Fleet(lp.SRA(1, gamma=3.0, rho=0.1, on_invalid="raise"))
     fleet.update(["a"], [1.0])
     with pytest.raises(InvalidInputError, match="row 1 cannot be used"):
         fleet.update(["a", "new"], [1.0, np.nan])
@@ -216,7 +216,7 @@ def test_bad_points_can_be_refused() -> None:
 
 
 def test_wrong_calls_are_told_what_was_expected() -> None:
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.update([1, 2], [0.0, 1.0])
     wrong: list[tuple[object, object, type[Exception], str]] = [
         ("abc", [1.0], InvalidTypeError, "one key a point"),
@@ -231,7 +231,7 @@ def test_wrong_calls_are_told_what_was_expected() -> None:
         with pytest.raises(error, match=message):
             fleet.update(keys, X)
     assert fleet.n_seen == 2
-    texts = hf.Fleet(PLAIN)
+    texts = lp.Fleet(PLAIN)
     texts.update(["a"], [1.0])
     with pytest.raises(InvalidTypeError, match="are texts, got"):
         texts.update([3], [1.0])
@@ -241,28 +241,28 @@ def test_wrong_calls_are_told_what_was_expected() -> None:
     ("model", "message"),
     [
         (3, "expected a learner"),
-        (hf.SRA(model=LinearRegression()), "from pairs"),
-        (hf.SRA(n_components="auto"), "number of components"),
+        (lp.SRA(model=LinearRegression()), "from pairs"),
+        (lp.SRA(n_components="auto"), "number of components"),
     ],
     ids=str,
 )
 def test_models_that_cannot_be_of_many(model: object, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        hf.Fleet(model).update(["a"], [1.0])  # type: ignore[arg-type]
+        lp.Fleet(model).update(["a"], [1.0])  # type: ignore[arg-type]
 
 
 def test_a_learner_that_has_seen_something_is_no_model() -> None:
     learner = PLAIN.clone()
     learner.update(1.0)
     with pytest.raises(InvalidInputError, match="has seen nothing"):
-        hf.Fleet(learner)
+        lp.Fleet(learner)
 
 
 def test_a_call_with_the_same_keys_is_the_same() -> None:
     """The look-up is left out: also after keys have changed in place, joined or gone, everything is as it was."""
     rng = np.random.default_rng(3)
     keys = np.array([5, 6, 7, 5])
-    fleet, other = hf.Fleet(PLAIN), hf.Fleet(PLAIN)
+    fleet, other = lp.Fleet(PLAIN), lp.Fleet(PLAIN)
     for turn in range(30):
         X = rng.normal(size=4)
         first = fleet.update(keys, X).score

@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import holdfast as hf
-from holdfast.errors import CheckpointError, HoldfastWarning, InvalidInputError, InvalidTypeError
-from holdfast.fleet.plain_crew import SRABackend
+import limpet as lp
+from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError, LimpetWarning
+from limpet.fleet._backends import SRABackend
 
-MODEL = hf.SRA(1, gamma=4.0, rho=0.01)
+MODEL = lp.SRA(1, gamma=4.0, rho=0.01)
 
 
-def alone(X: np.ndarray) -> hf.SRA:
+def alone(X: np.ndarray) -> lp.SRA:
     learner = MODEL.clone()
     learner.process(X)
     return learner
@@ -40,7 +40,7 @@ def alone(X: np.ndarray) -> hf.SRA:
     ids=["kinds mixed", "lengths", "a fraction"],
 )
 def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     with pytest.raises((InvalidTypeError, InvalidInputError)):
         fleet.update(keys, X)
     assert (len(fleet), fleet.feature_names, fleet.n_seen) == (0, None, 0)
@@ -48,24 +48,24 @@ def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
     assert fleet.keys() == [1, 2]
 
 
-@pytest.mark.filterwarnings("ignore:.*had no key:holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore:.*had no key:limpet.exceptions.LimpetWarning")
 def test_a_call_without_a_stream_decides_nothing() -> None:
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.update([], [])
     assert fleet.update([None, None], [1.0, 2.0]).invalid.all()
     assert fleet.n_missing_keys == 2
     fleet.update(["a"], [[1.0, 2.0]])
     fleet.update([None], [[1.0, 2.0]])
     assert fleet.n_missing_keys == 3
-    again = hf.from_bytes(fleet.to_bytes())
-    assert isinstance(again, hf.Fleet)
+    again = lp.from_bytes(fleet.to_bytes())
+    assert isinstance(again, lp.Fleet)
     assert again.n_missing_keys == 3
 
 
 def test_another_width_is_refused() -> None:
     """Compiled code would read beyond the point."""
     for width, other in ((1, 2), (2, 1)):
-        fleet = hf.Fleet(MODEL)
+        fleet = lp.Fleet(MODEL)
         fleet.update(["a", "b"], np.ones((2, width)))
         before = fleet.to_bytes()
         frame = pd.DataFrame({"key": ["a", "b"], **{f"x{i}": [1.0, 2.0] for i in range(other)}})
@@ -79,19 +79,19 @@ def test_another_width_is_refused() -> None:
 
 def test_keys_that_have_changed_are_looked_up() -> None:
     column = pd.Series(["a", "b"])
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.update(column, [1.0, 2.0])
     column.iloc[0] = "z"
     fleet.update(column, [1.0, 2.0])
     assert dict(zip(fleet.keys(), fleet.counts()["n_seen"], strict=True)) == {"a": 1, "b": 2, "z": 1}
-    numbers = hf.Fleet(MODEL)
+    numbers = lp.Fleet(MODEL)
     numbers.update([1, 2], [1.0, 2.0])
     with pytest.raises(InvalidTypeError):
         numbers.update([True, 2], [1.0, 2.0])
 
 
 def test_a_key_is_asked_for_in_any_dress(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
+    fleet = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
     fleet.update([1, 2], [1.0, 2.0])  # 1 is spilled
     for key in (1, np.int64(1), np.uint8(1)):
         assert key in fleet
@@ -106,7 +106,7 @@ def test_a_key_is_asked_for_in_any_dress(tmp_path: Path) -> None:
 
 
 def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
-    fleet = hf.Fleet(hf.SRA(1, gamma=4.0, rho=0.01, on_invalid="raise"))
+    fleet = lp.Fleet(lp.SRA(1, gamma=4.0, rho=0.01, on_invalid="raise"))
     for keys in (["a", None], [1, None], np.array([1.0, np.nan])):
         with pytest.raises(InvalidInputError, match="row 1 has no key; nothing"):
             fleet.update(keys, [1.0, 2.0])
@@ -118,7 +118,7 @@ def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
 
 def test_a_stream_that_is_dropped_before_its_start_leaves_nothing_behind() -> None:
     rng = np.random.default_rng(0)
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.update(["a", "b", "a", "a"], [1.0, 0.0, 2.0, 3.0])
     kept = fleet["a"]
     fleet.drop("a")
@@ -133,7 +133,7 @@ def test_a_stream_that_is_dropped_before_its_start_leaves_nothing_behind() -> No
 
 
 def test_first_points_take_no_room_once_most_have_started() -> None:
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.update(np.repeat(np.arange(500), 12), np.random.default_rng(0).normal(size=6000))
     fleet.update([1000], [1.0])
     fleet.update([1000, *range(400)], np.arange(401.0))
@@ -143,23 +143,23 @@ def test_first_points_take_no_room_once_most_have_started() -> None:
 
 
 def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     assert fleet.counts() == {"key": [], **{name: pytest.approx([]) for name in list(fleet.counts())[1:]}}
     fleet.update(["a"], [1.0])
     fleet.drop("a")
-    again = hf.from_bytes(fleet.to_bytes())
+    again = lp.from_bytes(fleet.to_bytes())
     assert len(again) == 0  # type: ignore[arg-type]
-    spilling = hf.Fleet(MODEL, max_keys=1, spill=tmp_path / "one.db")
+    spilling = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "one.db")
     spilling.update(["a", "b"], [1.0, 2.0])
     spilling.drop("b")
-    spilling.save(tmp_path / "fleet.hf")
-    loaded = hf.load(tmp_path / "fleet.hf", spill=tmp_path / "two.db")
-    assert isinstance(loaded, hf.Fleet)
+    spilling.save(tmp_path / "fleet.limpet")
+    loaded = lp.load(tmp_path / "fleet.limpet", spill=tmp_path / "two.db")
+    assert isinstance(loaded, lp.Fleet)
     assert loaded["a"].n_seen == 1
 
 
 def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
-    fleet = hf.Fleet(MODEL, max_keys=2)
+    fleet = lp.Fleet(MODEL, max_keys=2)
     with mock.patch.object(SRABackend, "hold", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         fleet.update(["a", "b"], [1.0, 2.0])
     assert len(fleet._membership._lru_clock.oldest(2)) == 2  # or else the next call would wait for one for ever
@@ -171,14 +171,14 @@ def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
 
 
 def test_after_a_crash_the_checkpoint_counts_and_not_the_spill(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL, max_keys=3, spill=tmp_path / "s.db")
+    fleet = lp.Fleet(MODEL, max_keys=3, spill=tmp_path / "s.db")
     for i in range(20):
         fleet.update(["a"], [1.0 + 0.1 * i])
-    fleet.save(tmp_path / "fleet.hf")
+    fleet.save(tmp_path / "fleet.limpet")
     fleet.update(["b", "c", "d"], [2.0, 3.0, 4.0])  # a is spilled
     fleet.close()
-    again = hf.load(tmp_path / "fleet.hf", spill=tmp_path / "s.db")
-    assert isinstance(again, hf.Fleet)
+    again = lp.load(tmp_path / "fleet.limpet", spill=tmp_path / "s.db")
+    assert isinstance(again, lp.Fleet)
     assert again.keys() == ["a"]
     assert "b" not in again
     again.update(["a"], [5.0])
@@ -188,30 +188,30 @@ def test_after_a_crash_the_checkpoint_counts_and_not_the_spill(tmp_path: Path) -
 
 
 def test_a_spill_that_is_there_is_gone_on_with(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
+    fleet = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     fleet.update([1, 2, 3, 4] * 20, np.arange(80.0))
     with pytest.raises(CheckpointError, match="another fleet has it open"):
-        hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
+        lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     state = fleet[1].state  # 3 leaves
     fleet.update([3, 4], [0.0, 0.0])
     fleet.close()
-    again = hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
+    again = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     np.testing.assert_array_equal(again[1].state, state)
     with pytest.raises(InvalidInputError, match="of shape"):
         again.update([2], np.ones((1, 2)))
     again.close()
     with pytest.raises(CheckpointError, match="another fleet: "):
-        hf.Fleet(hf.SRA(2, gamma=4.0), max_keys=2, spill=tmp_path / "s.db")
+        lp.Fleet(lp.SRA(2, gamma=4.0), max_keys=2, spill=tmp_path / "s.db")
 
 
 def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
+    fleet = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
     fleet.update([1, 2], [1.0, 2.0])
     fleet.close()
     with sqlite3.connect(tmp_path / "s.db") as database:
         database.execute("update streams set state = zeroblob(length(state))")
     database.close()
-    again = hf.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
+    again = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
     with pytest.raises(CheckpointError, match="of 1 is damaged"):
         again.update([1], [1.0])
     assert len(again) == 0
@@ -222,17 +222,17 @@ def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
 def test_what_can_be_no_spill(tmp_path: Path) -> None:
     for spill in (tmp_path, 3, tmp_path / "no" / "s.db"):
         with pytest.raises(InvalidInputError, match="spill"):
-            hf.Fleet(MODEL, max_keys=1, spill=spill)  # type: ignore[arg-type]
+            lp.Fleet(MODEL, max_keys=1, spill=spill)  # type: ignore[arg-type]
 
 
 def test_a_fleet_that_spills_is_not_copied(tmp_path: Path) -> None:
-    fleet = hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
+    fleet = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     with pytest.raises(InvalidInputError, match="save it"):
         copy.deepcopy(fleet)
     fleet.update(["a"], [1.0])
-    fleet.save(tmp_path / "fleet.hf")
+    fleet.save(tmp_path / "fleet.limpet")
     with pytest.raises(InvalidInputError, match="with spill="):
-        hf.load(tmp_path / "fleet.hf")
+        lp.load(tmp_path / "fleet.limpet")
 
 
 # Other
@@ -240,11 +240,11 @@ def test_a_fleet_that_spills_is_not_copied(tmp_path: Path) -> None:
 
 def test_a_stream_that_is_locked_out_is_told_of_once() -> None:
     rng = np.random.default_rng(0)
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.update(np.tile(["calm", "moved"], 100), rng.normal(size=200))
     keys, X = np.tile(["calm", "moved"], 250), rng.normal(size=500)
     X[1::2] += 100.0
-    with pytest.warns(HoldfastWarning, match="1 of 2 streams, such as 'moved', have dropped") as told:
+    with pytest.warns(LimpetWarning, match="1 of 2 streams, such as 'moved', have dropped") as told:
         fleet.update(keys, X)
     fleet.update(keys, X)
     assert len(told) == 1
@@ -254,7 +254,7 @@ def test_a_stream_that_is_locked_out_is_told_of_once() -> None:
 
 
 def test_threads_take_turns() -> None:
-    fleet, keys = hf.Fleet(MODEL), np.arange(300)
+    fleet, keys = lp.Fleet(MODEL), np.arange(300)
     rng = np.random.default_rng(0)
 
     def learn(X: np.ndarray) -> None:
@@ -271,7 +271,7 @@ def test_threads_take_turns() -> None:
 
 def test_no_matrix_is_held_on_to_after_an_alarm() -> None:
     rng = np.random.default_rng(0)
-    fleet = hf.Fleet(hf.SRA())
+    fleet = lp.Fleet(lp.SRA())
     fleet.update(np.zeros(600, np.int64), np.concatenate([rng.normal(size=400), rng.normal(30.0, 1.0, 200)]))
     assert [alarm.kind for alarm in fleet.alarms if alarm.kind == "change"]
     matrix = weakref.ref(fleet._membership.state_matrix.states)

@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError
+import limpet as lp
+from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning
 
-MODEL = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+MODEL = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,
     "pandas with categories": lambda frame: (
@@ -24,7 +24,7 @@ LIBRARIES: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pyarrow": pa.Table.from_pandas,
 }
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 
 def long_frame(n: int = 1200, numbers: bool = False) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def column(frame: Any, name: str) -> np.ndarray:
 @pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
 def test_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None:
     frame = long_frame(numbers=numbers)
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     native = make(frame)
     result = fleet.process(native, key="sensor", values=["x"])
     assert type(result) is type(native)
@@ -60,33 +60,33 @@ def test_any_library(make: Callable[[pd.DataFrame], Any], numbers: bool) -> None
 
 def test_in_pieces() -> None:
     frame = long_frame()
-    whole = hf.Fleet(MODEL).process(frame, key="sensor", values="x")
-    pieces = hf.Fleet(MODEL).process((frame[i : i + 170] for i in range(0, len(frame), 170)), key="sensor", values="x")
+    whole = lp.Fleet(MODEL).process(frame, key="sensor", values="x")
+    pieces = lp.Fleet(MODEL).process((frame[i : i + 170] for i in range(0, len(frame), 170)), key="sensor", values="x")
     pd.testing.assert_frame_equal(pd.concat(pieces), whole)
     reader = pa.Table.from_pandas(frame).to_reader(max_chunksize=333)
-    batches = list(hf.Fleet(MODEL).process(reader, key="sensor", values="x"))
+    batches = list(lp.Fleet(MODEL).process(reader, key="sensor", values="x"))
     np.testing.assert_array_equal(np.concatenate([column(one, "score") for one in batches]), whole.score)
 
 
 @pytest.mark.parametrize("make", LIBRARIES.values(), ids=LIBRARIES)
 def test_in_the_order_of_time(make: Callable[[pd.DataFrame], Any]) -> None:
     frame = long_frame()
-    expected = hf.Fleet(MODEL).process(frame, key="sensor", time="when")
+    expected = lp.Fleet(MODEL).process(frame, key="sensor", time="when")
     shuffled = frame.sample(frac=1.0, random_state=0)
-    result = hf.Fleet(MODEL).process(make(shuffled), key="sensor", time="when")
+    result = lp.Fleet(MODEL).process(make(shuffled), key="sensor", time="when")
     np.testing.assert_array_equal(column(result, "score"), expected.score[shuffled.index])
 
 
 def test_what_misses_key_time_or_value_is_skipped() -> None:
     frame = long_frame(400)
-    clean = hf.Fleet(MODEL)
+    clean = lp.Fleet(MODEL)
     clean.process(frame, key="sensor", time="when")
     extra = frame.iloc[[5, 80, 200]].copy()
     extra["when"] += pd.Timedelta("1s")
     dirty = pd.concat([frame, extra], ignore_index=True)
     dirty.loc[400, "sensor"], dirty.loc[401, "when"], dirty.loc[402, "x"] = None, pd.NaT, np.nan
     for make in (LIBRARIES["pandas"], LIBRARIES["polars"], LIBRARIES["pyarrow"]):
-        fleet = hf.Fleet(MODEL)
+        fleet = lp.Fleet(MODEL)
         result = fleet.process(make(dirty), key="sensor", values="x", time="when")
         assert np.flatnonzero(column(result, "invalid")).tolist() == [400, 401, 402]
         assert (fleet.n_missing_keys, fleet.n_invalid) == (1, 2)
@@ -96,13 +96,13 @@ def test_what_misses_key_time_or_value_is_skipped() -> None:
 
 def test_whole_numbers_with_gaps_come_as_floats() -> None:
     frame = pd.DataFrame({"id": [1.0, np.nan, 2.0], "x": [1.0, 2.0, 3.0]})
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     fleet.process(frame, key="id")
     assert (sorted(fleet), fleet.n_missing_keys) == ([1, 2], 1)
 
 
 def test_the_autopilots_columns() -> None:
-    fleet = hf.Fleet(hf.SRA())
+    fleet = lp.Fleet(lp.SRA())
     result = fleet.process(pl.from_pandas(long_frame(300)), key="sensor", values=["x"], prefix="hf_")
     expected = ["score", "change_score", "rejected", "p_value", "anomaly", "change", "invalid"]
     assert result.columns == ["sensor", "x", "when", *(f"hf_{name}" for name in expected)]
@@ -111,7 +111,7 @@ def test_the_autopilots_columns() -> None:
 
 def test_wrong_frames_are_told_what_was_expected() -> None:
     frame = long_frame(60)
-    fleet = hf.Fleet(MODEL)
+    fleet = lp.Fleet(MODEL)
     wrong: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (frame, {"key": "nobody"}, InvalidInputError, "no column 'nobody'; there are sensor, x, when"),
         (frame, {"key": "sensor", "values": ["x", "y"]}, InvalidInputError, "no column 'y'"),
@@ -150,20 +150,20 @@ def test_wrong_frames_are_told_what_was_expected() -> None:
 def test_a_warning_counts_what_was_skipped() -> None:
     frame = long_frame(50)
     frame.loc[7, "sensor"] = None
-    with pytest.warns(HoldfastWarning, match="1 of 50 points could not be used or had no key, the first of them row 7"):
-        hf.Fleet(MODEL).process(frame, key="sensor", values="x")
+    with pytest.warns(LimpetWarning, match="1 of 50 points could not be used or had no key, the first of them row 7"):
+        lp.Fleet(MODEL).process(frame, key="sensor", values="x")
 
 
 @pytest.mark.parametrize("names", [(0, 1), (("a", "key"), ("a", "x"))], ids=["numbers", "tuples"])
 def test_columns_that_are_not_called_by_texts(names: tuple[Any, Any]) -> None:
     frame = pd.DataFrame({names[0]: ["a", "b"], names[1]: [1.0, 2.0]})
     for values in (None, names[1], [names[1]], pd.Index([names[1]], tupleize_cols=False)):
-        fleet = hf.Fleet(MODEL)
+        fleet = lp.Fleet(MODEL)
         result = fleet.process(frame, key=names[0], values=values)
         assert (fleet.feature_names, sorted(fleet)) == ((str(names[1]),), ["a", "b"])
         assert list(result.columns) == [*frame.columns, "score", "rejected", "invalid"]
-        restored = hf.from_bytes(fleet.to_bytes())
-        assert isinstance(restored, hf.Fleet)
+        restored = lp.from_bytes(fleet.to_bytes())
+        assert isinstance(restored, lp.Fleet)
         restored.process(frame, key=names[0], values=values)
 
 
@@ -171,7 +171,7 @@ def test_columns_that_are_not_called_by_texts(names: tuple[Any, Any]) -> None:
 def test_as_many_columns_as_the_points_had(width: int) -> None:
     """Those that came without names; compiled code would read past the point."""
     frame = pd.DataFrame({"key": ["a", "b"], "x": [1.0, 2.0], "y": [3.0, 4.0]})
-    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], np.ones((2, width)))
     with pytest.raises(InvalidInputError, match=f"have {width} variables?, got {3 - width} columns?: x"):
         fleet.process(frame, key="key", values=["x", "y"][: 3 - width])
@@ -199,8 +199,8 @@ def test_times_are_told_apart_to_the_last_digit(times: Any) -> None:
     make: Any = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}[
         type(times).__module__.split(".")[0]
     ]
-    model = hf.SRA(1, gamma=3.0, rho=0.05, n_init=2)
-    fleet, alone = hf.Fleet(model), model.clone()
+    model = lp.SRA(1, gamma=3.0, rho=0.05, n_init=2)
+    fleet, alone = lp.Fleet(model), model.clone()
     result = fleet.process(make(columns), key="key", values="x", time="when")
     trace = alone.process([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(column(result, "score")[[1, 3, 0]], trace.score)
@@ -222,7 +222,7 @@ def test_times_without_an_order_are_refused(times: Any) -> None:
     columns = {"key": ["a"] * len(times), "x": np.ones(len(times)), "when": times}
     frame = pd.DataFrame(columns) if isinstance(times, pd.Series) else pl.DataFrame(columns)
     with pytest.raises(InvalidTypeError, match="column 'when' holds what has no order"):
-        hf.Fleet(MODEL).process(frame, key="key", values="x", time="when")
+        lp.Fleet(MODEL).process(frame, key="key", values="x", time="when")
 
 
 def test_what_is_told_are_the_rows_of_the_frame() -> None:
@@ -230,9 +230,9 @@ def test_what_is_told_are_the_rows_of_the_frame() -> None:
     frame = pd.DataFrame({"key": ["a"] * 4, "x": [1.0, np.inf, 2.0, 3.0], "when": [4, 3, 2, 1]})
     arguments = {"key": "key", "values": "x", "time": "when"}
     with pytest.raises(InvalidInputError, match="row 1 cannot be used"):
-        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(frame, **arguments)
-    with pytest.warns(HoldfastWarning, match="the first of them row 1"):
-        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(frame, **arguments)
+        lp.Fleet(lp.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(frame, **arguments)
+    with pytest.warns(LimpetWarning, match="the first of them row 1"):
+        lp.Fleet(lp.SRA(gamma=4.0, rho=0.01)).process(frame, **arguments)
     keyless = frame.assign(x=1.0, key=["a", None, "a", "a"])
     with pytest.raises(InvalidInputError, match="row 1 has no key"):
-        hf.Fleet(hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(keyless, **arguments)
+        lp.Fleet(lp.SRA(gamma=4.0, rho=0.01, on_invalid="raise")).process(keyless, **arguments)

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.errors import CheckpointError, InvalidInputError
+import limpet as lp
+from limpet.exceptions import CheckpointError, InvalidInputError
 
-MODEL = hf.SRA(2, gamma=3.0, rho=0.05, warmup=12)
+MODEL = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
 
 def learnt(
     n: int = 900, n_keys: int = 30, texts: bool = True, **settings: object
-) -> tuple[hf.Fleet, np.ndarray, np.ndarray]:
+) -> tuple[lp.Fleet, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(4)
     keys = rng.integers(0, n_keys, n)
-    fleet = hf.Fleet(MODEL, **settings)  # type: ignore[arg-type]
+    fleet = lp.Fleet(MODEL, **settings)  # type: ignore[arg-type]
     named = np.array([f"sensor {key} é" for key in keys], object) if texts else keys
     return fleet, named, rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
 
@@ -32,11 +32,11 @@ def test_restored_goes_on(tmp_path: Path, texts: bool) -> None:
     fleet, keys, X = learnt(texts=texts)
     fleet.update(keys[:500], X[:500])
     fleet.drop(keys[3])
-    fleet.save(tmp_path / "fleet.hf")
-    others = (hf.load(tmp_path / "fleet.hf"), hf.from_bytes(fleet.to_bytes()), pickle.loads(pickle.dumps(fleet)))
+    fleet.save(tmp_path / "fleet.limpet")
+    others = (lp.load(tmp_path / "fleet.limpet"), lp.from_bytes(fleet.to_bytes()), pickle.loads(pickle.dumps(fleet)))
     expected = fleet.update(keys[500:], X[500:]).score
     for other in others:
-        assert isinstance(other, hf.Fleet)
+        assert isinstance(other, lp.Fleet)
         np.testing.assert_array_equal(other.update(keys[500:], X[500:]).score, expected)
         assert sorted(map(str, other)) == sorted(map(str, fleet))
         for key in fleet:
@@ -44,9 +44,9 @@ def test_restored_goes_on(tmp_path: Path, texts: bool) -> None:
 
 
 def test_an_empty_fleet_can_be_saved(tmp_path: Path) -> None:
-    hf.Fleet(MODEL, max_keys=7).save(tmp_path / "empty.hf")
-    fleet = hf.load(tmp_path / "empty.hf")
-    assert isinstance(fleet, hf.Fleet)
+    lp.Fleet(MODEL, max_keys=7).save(tmp_path / "empty.limpet")
+    fleet = lp.load(tmp_path / "empty.limpet")
+    assert isinstance(fleet, lp.Fleet)
     assert (len(fleet), fleet.max_keys) == (0, 7)
     fleet.update(["a"], [1.0])
 
@@ -54,12 +54,12 @@ def test_an_empty_fleet_can_be_saved(tmp_path: Path) -> None:
 def test_a_learner_is_still_a_learner(tmp_path: Path) -> None:
     learner = MODEL.clone()
     learner.process(np.arange(30.0))
-    learner.save(tmp_path / "learner.hf")
-    again = hf.load(tmp_path / "learner.hf")
-    assert isinstance(again, hf.SRA)
+    learner.save(tmp_path / "learner.limpet")
+    again = lp.load(tmp_path / "learner.limpet")
+    assert isinstance(again, lp.SRA)
     assert again.n_seen == 30
     with pytest.raises(InvalidInputError, match="for a fleet"):
-        hf.load(tmp_path / "learner.hf", spill=tmp_path / "x.db")
+        lp.load(tmp_path / "learner.limpet", spill=tmp_path / "x.db")
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_damage_is_found(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     for altered in (bytes(data), fleet.to_bytes()[:-100], b"something else"):
         with pytest.raises(CheckpointError):
-            hf.from_bytes(altered)
+            lp.from_bytes(altered)
     with pytest.raises(CheckpointError, match="of a fleet"):
-        hf.learners.from_bytes(fleet.to_bytes())
+        lp.learners.from_bytes(fleet.to_bytes())
 
 
-def scores(fleet: hf.Fleet, keys: np.ndarray, X: np.ndarray, sizes: object) -> np.ndarray:
+def scores(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, sizes: object) -> np.ndarray:
     done, told = 0, []
     for size in sizes:  # type: ignore[attr-defined]
         told.append(fleet.update(keys[done : done + size], X[done : done + size]).score)
@@ -91,12 +91,12 @@ def test_the_least_recently_seen_leaves(seed: int, max_keys: int) -> None:
     rng = np.random.default_rng(seed)
     n = 400
     keys, X = rng.zipf(1.4, n) % 40, rng.normal(size=n)
-    fleets = [hf.Fleet(MODEL, max_keys=max_keys) for _ in range(3)]
+    fleets = [lp.Fleet(MODEL, max_keys=max_keys) for _ in range(3)]
     sizes = ([n], itertools.repeat(1), rng.integers(1, 90, n).tolist())
     whole, *others = (scores(fleet, keys, X, size) for fleet, size in zip(fleets, sizes, strict=True))
     for other in others:
         np.testing.assert_array_equal(whole, other)
-    there: dict[int, hf.SRA] = {}
+    there: dict[int, lp.SRA] = {}
     for i, key in enumerate(keys.tolist()):
         learner = there.pop(key, None) or MODEL.clone()
         there[key] = learner
@@ -114,7 +114,7 @@ def test_the_spilled_come_again(tmp_path_factory: pytest.TempPathFactory, seed: 
     rng = np.random.default_rng(seed)
     keys, X = rng.zipf(1.4, 500) % 50, rng.normal(size=500)
     file = tmp_path_factory.mktemp("spill") / "streams.db"
-    small, large = hf.Fleet(MODEL, max_keys=9, spill=file), hf.Fleet(MODEL)
+    small, large = lp.Fleet(MODEL, max_keys=9, spill=file), lp.Fleet(MODEL)
     np.testing.assert_array_equal(
         scores(small, keys, X, rng.integers(1, 90, 500).tolist()), large.update(keys, X).score
     )
@@ -127,25 +127,25 @@ def test_the_spilled_come_again(tmp_path_factory: pytest.TempPathFactory, seed: 
 
 def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
     fleet, keys, X = learnt(max_keys=10, spill=tmp_path / "one.db")
-    whole = hf.Fleet(MODEL)
+    whole = lp.Fleet(MODEL)
     fleet.update(keys[:600], X[:600])
     whole.update(keys[:600], X[:600])
-    fleet.save(tmp_path / "fleet.hf")
+    fleet.save(tmp_path / "fleet.limpet")
     with pytest.raises(InvalidInputError, match="with spill="):
-        hf.load(tmp_path / "fleet.hf")
-    other = hf.load(tmp_path / "fleet.hf", spill=tmp_path / "two.db")
-    assert isinstance(other, hf.Fleet)
+        lp.load(tmp_path / "fleet.limpet")
+    other = lp.load(tmp_path / "fleet.limpet", spill=tmp_path / "two.db")
+    assert isinstance(other, lp.Fleet)
     np.testing.assert_array_equal(other.update(keys[600:], X[600:]).score, whole.update(keys[600:], X[600:]).score)
 
 
 def test_a_spill_belongs_to_one_kind_of_fleet(tmp_path: Path) -> None:
-    hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "one.db")
+    lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "one.db")
     with pytest.raises(CheckpointError, match="another fleet"):
-        hf.Fleet(hf.SRA(1, gamma=3.0, rho=0.1), max_keys=2, spill=tmp_path / "one.db")
+        lp.Fleet(lp.SRA(1, gamma=3.0, rho=0.1), max_keys=2, spill=tmp_path / "one.db")
     (tmp_path / "no.db").write_text("this is not a database, and long enough to tell" * 10)
     with pytest.raises(CheckpointError, match="not a database"):
-        hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "no.db")
+        lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "no.db")
     with pytest.raises(InvalidInputError, match="give max_keys"):
-        hf.Fleet(MODEL, spill=tmp_path / "one.db")
+        lp.Fleet(MODEL, spill=tmp_path / "one.db")
     with pytest.raises(InvalidInputError, match="no folder"):
-        hf.Fleet(MODEL, max_keys=2, spill=tmp_path / "nowhere" / "one.db")
+        lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "nowhere" / "one.db")

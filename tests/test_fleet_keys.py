@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidTypeError
-from holdfast.fleet.found import NO_ROW, UNKNOWN_ROW
-from holdfast.fleet.integer_table import IntHashTable
-from holdfast.fleet.keys import MAX_INT_KEY, MIN_INT_KEY, IntKeys, KeyIndex, StrKeys
-from holdfast.fleet.text_table import StrTable
-from holdfast.fleet.turns import PointSchedule
+from limpet.exceptions import InvalidTypeError
+from limpet.fleet._key_index import (
+    MAX_INT_KEY,
+    MIN_INT_KEY,
+    NO_ROW,
+    UNKNOWN_ROW,
+    IntHashTable,
+    IntKeys,
+    KeyIndex,
+    StrKeys,
+    StrTable,
+)
+from limpet.fleet._schedule import PointSchedule
 
 NONE = np.zeros(0, np.bool_)
 WHOLE = st.integers(-20, 20) | st.integers(MIN_INT_KEY, MAX_INT_KEY)

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-import holdfast as hf
-from holdfast.errors import CheckpointError, HoldfastWarning
-from holdfast.fleet import calls, plain_crew
-from holdfast.fleet.spill import Spill
+import limpet as lp
+from limpet.exceptions import CheckpointError, LimpetWarning
+from limpet.fleet import _backends, _executor
+from limpet.fleet._spill import Spill
 
-MODEL = hf.SRA(1, gamma=3.0, rho=0.05, n_init=5, warmup=8)
+MODEL = lp.SRA(1, gamma=3.0, rho=0.05, n_init=5, warmup=8)
 KEYS = st.lists(st.integers(0, 9) | st.none(), max_size=30)
 SEEDS = st.integers(0, 10**6)
 
@@ -40,14 +40,14 @@ class Life(RuleBasedStateMachine):
         self.files = 0
         self.spills, self.texts = spills and max_keys is not None, texts
         self.patches = [
-            mock.patch.object(calls, "AT_ONCE", at_once),
-            mock.patch.object(plain_crew, "WORTH_SHARING", worth_sharing),
+            mock.patch.object(_executor, "AT_ONCE", at_once),
+            mock.patch.object(_backends, "WORTH_SHARING", worth_sharing),
         ]
         for patch in self.patches:
             patch.start()
-        self.fleet = hf.Fleet(MODEL, max_keys=max_keys, spill=self.new_file())
-        self.there: dict[object, hf.SRA] = {}
-        self.left: dict[object, hf.SRA] = {}
+        self.fleet = lp.Fleet(MODEL, max_keys=max_keys, spill=self.new_file())
+        self.there: dict[object, lp.SRA] = {}
+        self.left: dict[object, lp.SRA] = {}
         self.latest: list[object] = []
 
     def teardown(self) -> None:
@@ -61,7 +61,7 @@ class Life(RuleBasedStateMachine):
         self.files += 1
         return Path(self.folder.name) / f"{self.files}.db" if self.spills else None
 
-    def seen(self, key: object) -> hf.SRA:
+    def seen(self, key: object) -> lp.SRA:
         learner = self.there.pop(key, None) or self.left.pop(key, None) or MODEL.clone()
         self.there[key] = learner
         if self.fleet.max_keys is not None and len(self.there) > self.fleet.max_keys:
@@ -118,11 +118,11 @@ class Life(RuleBasedStateMachine):
 
     @rule(same=st.booleans())
     def to_a_file_and_back(self, same: bool) -> None:
-        path = Path(self.folder.name) / "fleet.hf"
+        path = Path(self.folder.name) / "fleet.limpet"
         self.fleet.save(path)
         file = self.fleet._membership.spill.path if self.spills and same else self.new_file()  # type: ignore[union-attr]
         self.fleet.close()
-        self.fleet = hf.load(path, spill=file)  # type: ignore[assignment]
+        self.fleet = lp.load(path, spill=file)  # type: ignore[assignment]
         self.latest = []
 
     @precondition(lambda self: self.spills)
@@ -152,7 +152,7 @@ class Life(RuleBasedStateMachine):
 @pytest.fixture(autouse=True)
 def quiet():  # type: ignore[no-untyped-def]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
+        warnings.simplefilter("ignore", LimpetWarning)
         yield
 
 

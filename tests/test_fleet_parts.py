@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.errors import InvalidInputError
-from holdfast.fleet.parts import all_keys, concat, split
+import limpet as lp
+from limpet.exceptions import InvalidInputError
+from limpet.fleet.partition import all_keys, concat, split
 from sparks import same_streams
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
-MODEL = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5)
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
+MODEL = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5)
 
 
-def learnt(keys: list, **more) -> hf.Fleet:
-    fleet = hf.Fleet(MODEL, **more)
+def learnt(keys: list, **more) -> lp.Fleet:
+    fleet = lp.Fleet(MODEL, **more)
     fleet.update(keys, np.random.default_rng(0).normal(size=len(keys)))
     return fleet
 
@@ -33,7 +33,7 @@ def test_split_and_joined_is_the_same_fleet(keys, texts, n_owners) -> None:
         assert part.keys() == [key for key, own in zip(all_keys(fleet), owners.tolist(), strict=True) if own == owner]
     if not parts:
         return
-    whole = concat([hf.from_bytes(part.to_bytes()) for part in parts.values()])
+    whole = concat([lp.from_bytes(part.to_bytes()) for part in parts.values()])
     assert whole.n_missing_keys == fleet.n_missing_keys
     more = np.random.default_rng(1).normal(size=len(keys))
     assert np.array_equal(whole.update(keys, more).score, fleet.update(keys, more).score, equal_nan=True)
@@ -51,13 +51,13 @@ def test_spilled_streams_are_dealt_out_too(tmp_path) -> None:
 
 
 def test_parts_that_are_empty_and_parts_that_do_not_fit() -> None:
-    empty = hf.Fleet(MODEL)
+    empty = lp.Fleet(MODEL)
     assert split(empty, np.zeros(0, np.int64)) == {}
     assert len(concat([empty, empty])) == 0
     same_streams(concat([empty, learnt(["a", "b"])]), learnt(["a", "b"]))
     with pytest.raises(InvalidInputError, match="several of these fleets"):
         concat([learnt(["a"]), learnt(["a"])])
-    other = hf.Fleet(hf.SRA(gamma=5.0, rho=0.05))
+    other = lp.Fleet(lp.SRA(gamma=5.0, rho=0.05))
     other.update(["b"], [1.0])
     with pytest.raises(InvalidInputError, match="of one kind"):
         concat([learnt(["a"]), other])

@@ -12,12 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import holdfast as hf
-from holdfast.errors import InvalidInputError, InvalidTypeError
-from holdfast.fleet.found import NO_ROW
-from holdfast.fleet.keys import IntKeys, StrKeys
-from holdfast.fleet.reading import read_keys
-from holdfast.fleet.text_table import StrTable
+import limpet as lp
+from limpet.exceptions import InvalidInputError, InvalidTypeError
+from limpet.fleet._key_index import NO_ROW, IntKeys, StrKeys, StrTable
+from limpet.fleet._key_input import read_keys
 
 
 def keys_of(asked: Any) -> list[str | int | None]:
@@ -190,27 +188,27 @@ TEXTS: list[Any] = [
 
 @pytest.mark.parametrize("values", TEXTS, ids=str)
 def test_texts_are_no_values(values: Any) -> None:
-    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], [1.0, 2.0])
     with pytest.raises(InvalidTypeError, match="expected numbers"):
         fleet.update(["a", "b"], values)
     assert fleet.n_seen == 2
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 @pytest.mark.parametrize("keys", NOBODIES, ids=lambda keys: type(keys).__name__)
 def test_missing_keys_fit_every_fleet(keys: Any) -> None:
     for others in (["a"], [1]):
         for first, then in ((keys, others), (others, keys)):
-            fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+            fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
             fleet.update(first, [1.0])
             fleet.update(then, [1.0])
             assert (fleet.keys(), fleet.n_missing_keys, fleet.n_seen) == (others, 1, 1)
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
-    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     for keys in ([pd.NA, "b"], ["a", "b"], [pd.NA, "b"], np.array([pd.NA, "b"], object), np.array(["a", "b"], object)):
         fleet.update(keys, [1.0, 2.0])
     for mask in ([True, False], [False, True], [False, False]):
@@ -220,7 +218,7 @@ def test_missing_keys_are_not_taken_for_those_of_the_call_before() -> None:
 
 
 def test_half_a_character_is_nobodys_key(tmp_path: Any) -> None:
-    fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01), max_keys=1, spill=tmp_path / "spill")
+    fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01), max_keys=1, spill=tmp_path / "spill")
     fleet.update(["a", "b"], [1.0, 2.0])
     assert "\udcff" not in fleet
     assert Kind.A in fleet

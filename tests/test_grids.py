@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.experiments import grids
-from holdfast.experiments.auc_anomaly import anomaly_methods
-from holdfast.experiments.auc_skab import skab_methods
-from holdfast.experiments.auc_well_log import well_log_methods
-from holdfast.experiments.lab import synthetic_methods
-from holdfast.experiments.paper import paper_tables
+from limpet_lab.paper import grids
+from limpet_lab.paper.context import synthetic_methods
+from limpet_lab.paper.published import paper_tables
+from limpet_lab.paper.table_auc_anomaly import anomaly_methods
+from limpet_lab.paper.table_auc_skab import skab_methods
+from limpet_lab.paper.table_auc_well_log import well_log_methods
 
 SHARED = Path(__file__).parents[2] / "shared"
 

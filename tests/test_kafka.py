@@ -7,9 +7,9 @@ import time
 import pytest
 
 from brokers import free_port, gather, points, values
-from holdfast.errors import CheckpointError, HoldfastError, InvalidInputError, MissingExtraError
-from holdfast.streams.brokers.kafka import KafkaSink, KafkaSource, make_sink, make_source
-from holdfast.streams.columns import ColumnSpec
+from limpet.exceptions import CheckpointError, InvalidInputError, LimpetError, MissingExtraError
+from limpet.streams.brokers.kafka import KafkaSink, KafkaSource, make_sink, make_source
+from limpet.streams.schema import ColumnSpec
 
 kafka = pytest.importorskip("confluent_kafka")
 
@@ -101,12 +101,12 @@ def test_what_was_not_delivered_is_told():
     sink.truncate_to(None)
     del home  # and the broker with it
     sink.write(points(10))
-    with pytest.raises(HoldfastError, match="not delivered"):
+    with pytest.raises(LimpetError, match="not delivered"):
         sink.flush()
 
 
 def test_mistakes_are_told_at_once(cluster, monkeypatch):
-    monkeypatch.setattr("holdfast.streams.brokers.kafka.REPLY", 1.0)
+    monkeypatch.setattr("limpet.streams.brokers.kafka.REPLY", 1.0)
     with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: no answer"):
         next(make_source(f"kafka://127.0.0.1:{free_port()}/a").read(None))
     with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: no answer"):
@@ -142,5 +142,5 @@ def test_a_missing_package_is_named(monkeypatch):
         lambda: next(iter(make_source("kafka://host/a").read(None))),
         lambda: make_sink("kafka://host/a").truncate_to(None),
     ):
-        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[kafka\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[kafka\]'"):
             begin()

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numba import njit
 
-from holdfast.models import GaussianMixture
-from holdfast.scheme.algorithm import HYPERPARAMETERS, STEP_PARAMETERS
-from holdfast.scheme.columns import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns
-from holdfast.scheme.elementary import exp, fma, log, maximum, minimum
-from holdfast.scheme.lanes import LANES, all_lanes, any_lane, select
-from holdfast.scheme.many import make_batched_kernels, padded_row_size
-from holdfast.scheme.state import HEADER_SIZE, N_BUFFERED, N_SEEN
-from holdfast.scheme.step_sizes import Constant, polynomial_decay
+from limpet._jit.math import exp, fma, log, maximum, minimum
+from limpet._jit.simd import LANES, all_lanes, any_lane, select
+from limpet._jit.simd_transpose import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns
+from limpet.core.algorithm import HYPERPARAMETERS, STEP_PARAMETERS
+from limpet.core.batched_algorithm import make_batched_kernels, padded_row_size
+from limpet.core.state import HEADER_SIZE, N_BUFFERED, N_SEEN
+from limpet.core.step_sizes import Constant, polynomial_decay
+from limpet.models import GaussianMixture
 
 SPECIAL = [0.0, -0.0, 1e-300, 1.0, -1.0, 709.0, -708.0, 1e300, np.inf, -np.inf, np.nan]
 

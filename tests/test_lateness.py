@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidInputError
-from holdfast.fleet.keys import StrKeys
-from holdfast.streams import lateness
-from holdfast.streams.batch import Batch
-from holdfast.streams.lateness import EventTimeFilter
-from holdfast.streams.results import to_str_list
-from holdfast.streams.separate import composite_keys, split_batch
+from limpet.exceptions import InvalidInputError
+from limpet.fleet._key_index import StrKeys
+from limpet.streams import event_time
+from limpet.streams.batch import Batch
+from limpet.streams.event_time import EventTimeFilter
+from limpet.streams.results import to_str_list
+from limpet.streams.split_columns import composite_keys, split_batch
 
 Point = tuple[str, float, tuple[float, ...]]
 
@@ -34,7 +34,7 @@ def one_by_one(points: list[Point]) -> tuple[list[int], int, int]:
         if key in last and moment < last[key][0]:
             run = runs.get(key, [])
             runs[key] = [*run, moment] if run and moment >= run[-1] else [moment]
-            if len(runs[key]) < lateness.CLOCK_RESET_AFTER:
+            if len(runs[key]) < event_time.CLOCK_RESET_AFTER:
                 late += 1
                 continue
         runs.pop(key, None)
@@ -74,7 +74,7 @@ POINTS = st.lists(
 @given(POINTS, st.lists(st.integers(0, 40), max_size=6), st.booleans(), st.sampled_from(["no", "by codes", "as texts"]))
 def test_any_points_in_any_cuts(points: list[Point], cuts: list[int], whole: bool, keyed: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lateness, "NEW_CLOCK", 3)
+        patch.setattr(event_time, "NEW_CLOCK", 3)
         held_to_one_by_one(points, cuts, whole, keyed)
 
 
@@ -157,7 +157,7 @@ def test_one_wrong_time_does_not_make_a_stream_deaf(caplog: pytest.LogCaptureFix
     times = np.arange(1000.0)
     times[300] = 1e9
     taken, late, _ = EventTimeFilter().filter(Batch(np.arange(1000.0), times=times))
-    assert late == lateness.CLOCK_RESET_AFTER - 1
+    assert late == event_time.CLOCK_RESET_AFTER - 1
     assert taken.values[-1, 0] == 999.0
     assert "its clock was set back" in caplog.text
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.errors import HoldfastError, HoldfastWarning, InvalidInputError
-from holdfast.learners.step import STEP_FIELDS
+import limpet as lp
 from laws import CASES, assert_same, assert_sound
+from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
+from limpet.learners.results import STEP_FIELDS
 
 # Whether a component has a copy or many rows are dropped depends on the stream drawn: it may be told.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:component . of . has:holdfast.errors.HoldfastWarning",
-    "ignore:.*rows were dropped:holdfast.errors.HoldfastWarning",
+    "ignore:component . of . has:limpet.exceptions.LimpetWarning",
+    "ignore:.*rows were dropped:limpet.exceptions.LimpetWarning",
 )
 
 ROWS = 160
@@ -93,7 +93,7 @@ def test_restored_is_continued(case, seed, at):
     trace = whole.process(*stream)
     if at:
         first.process(*cut(stream, 0, at))
-    for again in (hf.from_bytes(first.to_bytes()), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+    for again in (lp.from_bytes(first.to_bytes()), copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
         assert repr(again) == repr(first)
         assert again.to_bytes() == first.to_bytes()
         continued = again.process(*cut(stream, at, ROWS))
@@ -123,7 +123,7 @@ def test_assessed_is_what_is_said_next_and_learns_nothing(case):
         batch = learner.assess(*cut(stream, at, at + 5))
         assert learner.to_bytes() == before
         assert repr(batch.step(0)) == repr(said)
-        next_said = hf.from_bytes(before).update(*row)
+        next_said = lp.from_bytes(before).update(*row)
         for name in ("score", "rejected", "p_value", "anomaly", "invalid"):
             assert_same(getattr(said, name), getattr(next_said, name))
 
@@ -152,9 +152,9 @@ def test_in_place_is_loop(case):
 def test_saved_is_loaded(case, tmp_path):
     learner = case.learner()
     learner.process(*stream_of(case))
-    learner.save(tmp_path / "model.hf")
-    assert hf.load(tmp_path / "model.hf").to_bytes() == learner.to_bytes()
-    assert [path.name for path in tmp_path.iterdir()] == ["model.hf"]
+    learner.save(tmp_path / "model.limpet")
+    assert lp.load(tmp_path / "model.limpet").to_bytes() == learner.to_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["model.limpet"]
 
 
 @every_case
@@ -168,7 +168,7 @@ def test_bad_points_never_poison(case, seed, places, bad):
     clean, dirty = case.learner(), case.learner()
     clean_trace = clean.process(*stream)
     broken = tuple(np.insert(part.astype(float), sorted(places), bad, axis=0) for part in stream)
-    with pytest.warns(HoldfastWarning, match=f"{len(places)} of {ROWS + len(places)} rows could not be used"):
+    with pytest.warns(LimpetWarning, match=f"{len(places)} of {ROWS + len(places)} rows could not be used"):
         trace = dirty.process(*broken)
     assert trace.bad.sum() == dirty.n_invalid == len(places)
     assert np.isnan(trace.score[trace.bad]).all()
@@ -280,11 +280,11 @@ def test_wrong_input_is_refused_and_changes_nothing(case, wrong):
     learner.process(*stream)
     before = learner.to_bytes()
     target = (0.0,) if learner.model.supervised else ()
-    with pytest.raises(HoldfastError, match=r"expected|unknown"):
+    with pytest.raises(LimpetError, match=r"expected|unknown"):
         learner.update(wrong, *target)
-    with pytest.raises(HoldfastError):
+    with pytest.raises(LimpetError):
         learner.process(np.zeros((5, 9)), *(np.zeros(5) for _ in target))
-    with pytest.raises(HoldfastError, match=r"pairs|alone"):
+    with pytest.raises(LimpetError, match=r"pairs|alone"):
         learner.update(rows_of(stream)[0][0], *(() if target else (1.0,)))
     assert learner.to_bytes() == before
 

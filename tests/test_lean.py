@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.alarms.channel import COUNTER_WRAP_POINTS, make_e_process
-from holdfast.alarms.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
-from holdfast.autopilot.sizes import COMPACT
-from holdfast.benchmarks.delays import Kind
-from holdfast.benchmarks.lean import bytes_of, noticed
-from holdfast.errors import InvalidInputError
+import limpet as lp
 from laws import assert_same, assert_sound
+from limpet.core.memory_profile import COMPACT
+from limpet.detection.e_process import COUNTER_WRAP_POINTS, make_e_process
+from limpet.detection.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
+from limpet.exceptions import InvalidInputError
+from limpet_lab.bench.compact_memory import bytes_of, noticed
+from limpet_lab.bench.detection_delay import Kind
 
 
 def lean(**settings):
-    return hf.SRA(memory="compact", **settings)
+    return lp.SRA(memory="compact", **settings)
 
 
 def normal(seed, *shape):
@@ -36,9 +36,9 @@ def test_it_is_a_setting_like_others():
     assert learner.get_params()["memory"] == "compact"
     assert repr(learner) == "SRA(far=0.001, memory='compact')"
     assert learner.clone().memory == "compact"
-    assert hf.from_bytes(learner.to_bytes()).memory == "compact"
+    assert lp.from_bytes(learner.to_bytes()).memory == "compact"
     with pytest.raises(InvalidInputError, match="memory must be one of full, lean"):
-        hf.SRA(memory="leaner")
+        lp.SRA(memory="leaner")
     with pytest.raises(InvalidInputError, match="runs without rho"):
         lean(rho=0.01)
     for told in ({"lags": 2}, {"season": 24}):
@@ -162,7 +162,7 @@ def test_two_components_of_two_variables_with_gaps():
     whole, pieces = lean(n_components=2), lean(n_components=2)
     trace = whole.process(y)
     for at in range(0, 900, 45):
-        pieces = hf.from_bytes(pieces.to_bytes())
+        pieces = lp.from_bytes(pieces.to_bytes())
         pieces.process(y[at : at + 45])
     assert_same(pieces.state, whole.state)
     assert_sound(whole)

@@ -9,20 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import holdfast as hf
+import limpet as lp
 from exponential import Exponential
-from holdfast.errors import HoldfastWarning, InvalidInputError
-from holdfast.models import ConjugatePrior, GaussianMixture, LinearRegression, PoissonMixture
-from holdfast.scheme import Constant, InverseTime, kernel
+from limpet.core import Constant, InverseTime, kernel
+from limpet.exceptions import InvalidInputError, LimpetWarning
+from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, PoissonMixture
 
 Y = np.random.default_rng(0).normal(size=300)
 
 
 def test_the_paper_s_settings_give_the_paper_s_step():
-    learner = hf.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+    learner = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     assert round(learner.step_size.rho, 5) == 0.01163
-    assert hf.SRA(half_life=69).step_size == Constant.from_half_life(69)
-    assert hf.SRA().step_size == Constant(0.01)
+    assert lp.SRA(half_life=69).step_size == Constant.from_half_life(69)
+    assert lp.SRA().step_size == Constant(0.01)
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_the_paper_s_settings_give_the_paper_s_step():
 )
 def test_settings_that_make_no_sense_are_refused(settings):
     with pytest.raises(InvalidInputError):
-        hf.SRA(**settings)
+        lp.SRA(**settings)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: hf.StochasticApproximation(step_size=0.1),
-        lambda: hf.StochasticApproximation(model=hf.SRA()),
-        lambda: hf.StochasticApproximation(norm="huge").process(Y),
-        lambda: hf.StochasticApproximation(LinearRegression(), norm="mean").update(1.0, 2.0),
+        lambda: lp.StochasticApproximation(step_size=0.1),
+        lambda: lp.StochasticApproximation(model=lp.SRA()),
+        lambda: lp.StochasticApproximation(norm="huge").process(Y),
+        lambda: lp.StochasticApproximation(LinearRegression(), norm="mean").update(1.0, 2.0),
         lambda: LinearRegression(l2=-1.0),
         lambda: ConjugatePrior(weight=-1.0),
         lambda: ConjugatePrior(scale=0.0),
         lambda: PoissonMixture(penalty=ConjugatePrior(mean=0.1)),
-        lambda: hf.SRA(penalty=ConjugatePrior(center=(1.0, 2.0))).process(Y),
-        lambda: hf.SDEM(2, alpha=-1.0),
+        lambda: lp.SRA(penalty=ConjugatePrior(center=(1.0, 2.0))).process(Y),
+        lambda: lp.SDEM(2, alpha=-1.0),
     ],
 )
 def test_other_settings_that_make_no_sense_are_refused(make):
@@ -78,18 +78,18 @@ def test_other_settings_that_make_no_sense_are_refused(make):
 
 
 def test_without_a_threshold_sra_is_sem():
-    sra, sem = hf.SRA(2, gamma=math.inf, rho=0.02), hf.SEM(2, rho=0.02)
+    sra, sem = lp.SRA(2, gamma=math.inf, rho=0.02), lp.SEM(2, rho=0.02)
     np.testing.assert_array_equal(sra.process(Y).score, sem.process(Y).score)
 
 
 def test_iem_is_sdem_with_one_over_t():
-    iem = hf.IEM(2)
-    sdem = hf.StochasticApproximation(GaussianMixture(2, smoothing=1.0), InverseTime())
+    iem = lp.IEM(2)
+    sdem = lp.StochasticApproximation(GaussianMixture(2, smoothing=1.0), InverseTime())
     np.testing.assert_array_equal(iem.process(Y).score, sdem.process(Y).score)
 
 
 def test_every_point_weighs_the_same_in_iem():
-    learner = hf.IEM(1, n_init=20)
+    learner = lp.IEM(1, n_init=20)
     learner.process(Y)
     np.testing.assert_allclose(learner.means.item(), Y.mean(), atol=0.05)
     np.testing.assert_allclose(learner.covariances.item(), Y.var(), atol=0.2)
@@ -98,13 +98,13 @@ def test_every_point_weighs_the_same_in_iem():
 def test_the_threshold_waits_for_the_warm_up():
     y = Y.copy()
     y[[20, 49, 50, 200]] = 100.0
-    assert np.flatnonzero(hf.SRA(rho=0.01, warmup=50).process(y).rejected).tolist() == [50, 200]
-    assert hf.SRA(rho=0.01, warmup=0).process(y).rejected[[20, 49, 50, 200]].all()
+    assert np.flatnonzero(lp.SRA(rho=0.01, warmup=50).process(y).rejected).tolist() == [50, 200]
+    assert lp.SRA(rho=0.01, warmup=0).process(y).rejected[[20, 49, 50, 200]].all()
 
 
 def test_the_seed_is_all_the_chance_there_is():
-    y = hf.datasets.make_abrupt(n=500).y
-    one, same, other = (hf.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
+    y = lp.datasets.make_abrupt(n=500).y
+    one, same, other = (lp.SRA(3, rho=0.01, seed=seed).process(y).score for seed in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert (one[10:] != other[10:]).any()
 
@@ -112,10 +112,10 @@ def test_the_seed_is_all_the_chance_there_is():
 def test_a_penalty_keeps_a_component_alive():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 500) + 50.0 * (np.arange(500) % 2), rng.normal(0.0, 1.0, 5000)])
-    learner = hf.SEM(2, rho=0.05, penalty=ConjugatePrior(weight=0.05, mean=0.05, covariance=0.05))
+    learner = lp.SEM(2, rho=0.05, penalty=ConjugatePrior(weight=0.05, mean=0.05, covariance=0.05))
     learner.process(y)  # without a word of a lost component, which is what the same without a penalty gives
-    with pytest.warns(HoldfastWarning, match="has lost its points"):
-        hf.SEM(2, rho=0.05).process(y)
+    with pytest.warns(LimpetWarning, match="has lost its points"):
+        lp.SEM(2, rho=0.05).process(y)
 
 
 def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
@@ -123,11 +123,11 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
     rng = np.random.default_rng(0)
     near = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(2.0, 1.0, 1000)])
     far = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(50.0, 1.0, 1000)])
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(near)
     np.testing.assert_allclose(learner.means, 2.0, atol=0.3)
-    learner = hf.SRA(rho=0.01)
-    with pytest.warns(HoldfastWarning):
+    learner = lp.SRA(rho=0.01)
+    with pytest.warns(LimpetWarning):
         trace = learner.process(far)
     assert trace.rejected[1000:].all()
     np.testing.assert_allclose(learner.means, 0.0, atol=0.3)
@@ -138,8 +138,8 @@ def test_patience_follows_a_change_beyond_the_threshold():
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(20.0, 1.0, 1500)])
     y[2400] = 100.0
-    deaf, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
-    with pytest.warns(HoldfastWarning):
+    deaf, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
+    with pytest.warns(LimpetWarning):
         assert deaf.process(y).rejected[1000:].all()
     np.testing.assert_allclose(deaf.means, 0.0, atol=0.3)
     trace = patient.process(y)
@@ -152,28 +152,28 @@ def test_patience_follows_a_change_beyond_the_threshold():
 def test_a_burst_shorter_than_the_patience_changes_nothing():
     y = np.random.default_rng(1).normal(size=2000)
     y[1000:1019] = 20.0
-    usual, patient = hf.SRA(rho=0.01), hf.SRA(rho=0.01, patience=20)
+    usual, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
     trace = usual.process(y)
     assert trace.rejected[1000:1019].all()
     np.testing.assert_array_equal(patient.process(y).score, trace.score)
     np.testing.assert_array_equal(patient.means, usual.means)
     y[1019:1040] = 20.0
-    more = hf.SRA(rho=0.01, patience=20)
+    more = lp.SRA(rho=0.01, patience=20)
     assert not more.process(y).rejected[1020:1040].any()  # the price: what comes after the twentieth is learnt
     assert more.covariances.item() != usual.covariances.item()
 
 
 def test_patience_needs_a_threshold_and_a_warm_up():
     with pytest.raises(InvalidInputError, match="patience is for a threshold of your own"):
-        hf.SRA(patience=20)
+        lp.SRA(patience=20)
     with pytest.raises(InvalidInputError, match="warmup must not be 0"):
-        hf.SRA(rho=0.01, warmup=0, patience=20)
+        lp.SRA(rho=0.01, warmup=0, patience=20)
     with pytest.raises(InvalidInputError, match="patience"):
-        hf.SRA(rho=0.01, patience=-1)
+        lp.SRA(rho=0.01, patience=-1)
 
 
 def test_steps_and_traces_show_themselves():
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     trace = learner.process(Y)
     assert repr(trace).startswith("Trace(")
     step = learner.update(100.0)
@@ -183,11 +183,11 @@ def test_steps_and_traces_show_themselves():
     assert list(step)[2] is True
     assert step.to_dict()["score"] == step.score
     assert learner.update(0.1) != step
-    assert hf.SRA().update(1.0).score != hf.SRA().update(1.0).score  # NaN before the start
+    assert lp.SRA().update(1.0).score != lp.SRA().update(1.0).score  # NaN before the start
 
 
 def test_settings_are_given_once():
-    learner = hf.SRA()
+    learner = lp.SRA()
     for name in ("gamma", "rho", "n_components", "far", "norm", "seed"):
         with pytest.raises(InvalidInputError, match=f"{name} is fixed"):
             setattr(learner, name, 0.5)
@@ -197,7 +197,7 @@ def test_settings_are_given_once():
     assert round(learner.threshold, 2) == 3.89
 
 
-class Small(hf.SRA):
+class Small(lp.SRA):
     """A learner of a user's own, with settings of its own."""
 
     def __init__(self, points=100):
@@ -208,7 +208,7 @@ class Small(hf.SRA):
 def test_a_subclass_is_kept_and_restored():
     learner = Small(50)
     learner.process(Y)
-    again = hf.from_bytes(learner.to_bytes())
+    again = lp.from_bytes(learner.to_bytes())
     assert type(again) is Small
     assert again.points == 50
     np.testing.assert_array_equal(again.process(Y).score, learner.process(Y).score)
@@ -216,14 +216,14 @@ def test_a_subclass_is_kept_and_restored():
 
 
 def test_nobody_takes_the_place_of_our_classes():
-    class SRA(hf.SRA):
+    class SRA(lp.SRA):
         pass
 
-    assert type(hf.from_bytes(hf.SRA().to_bytes())) is hf.SRA
+    assert type(lp.from_bytes(lp.SRA().to_bytes())) is lp.SRA
 
 
 def test_steps_can_be_sent_elsewhere():
-    learner = hf.SRA()
+    learner = lp.SRA()
     learner.process(Y)
     for step in (learner.update(0.1), learner.update(100.0), learner.update(math.nan)):
         again = pickle.loads(pickle.dumps(step))
@@ -233,7 +233,7 @@ def test_steps_can_be_sent_elsewhere():
 
 
 def test_a_trace_goes_into_a_dataframe():
-    trace = hf.SRA().process(Y)
+    trace = lp.SRA().process(Y)
     frame = pd.DataFrame(trace.to_dict())
     assert list(frame.columns) == ["score", "change_score", "rejected", "p_value", "anomaly", "change", "invalid"]
     assert len(frame) == len(Y)
@@ -242,7 +242,7 @@ def test_a_trace_goes_into_a_dataframe():
 def test_masks_are_seen_by_update_too():
     rows = np.random.default_rng(0).normal(size=(100, 2))
     point = np.ma.MaskedArray([1e3, 1.0], [True, False])
-    a, b = hf.SRA(rho=0.01), hf.SRA(rho=0.01)
+    a, b = lp.SRA(rho=0.01), lp.SRA(rho=0.01)
     a.process(rows)
     b.process(rows)
     a.update(point)
@@ -252,7 +252,7 @@ def test_masks_are_seen_by_update_too():
 
 def test_a_read_only_array_is_as_good_as_any():
     rows = np.random.default_rng(0).normal(size=(100, 2))
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(rows)
     rows.flags.writeable = False
     learner.process(rows)
@@ -273,7 +273,7 @@ class Holed(Exponential):
 
 
 def test_a_model_that_gives_no_score_is_still_counted_once():
-    learner = hf.StochasticApproximation(Holed())
+    learner = lp.StochasticApproximation(Holed())
     for x in np.linspace(0.5, 2.5, 200).tolist():
         learner.update(x)
     assert learner.n_seen == 200
@@ -282,4 +282,4 @@ def test_a_model_that_gives_no_score_is_still_counted_once():
 
 def test_gamma_must_have_a_square():
     with pytest.raises(InvalidInputError, match="cannot be squared"):
-        hf.SRA(gamma=1e200)
+        lp.SRA(gamma=1e200)

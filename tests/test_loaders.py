@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.datasets import load_skab, load_smtp, load_thyroid, load_well_log
-from holdfast.datasets.skab import find_transition_starts, standardize_by_first_rows
-from holdfast.datasets.sources import REMOTE_FILES
-from holdfast.errors import InvalidInputError, MissingExtraError
+from limpet.datasets import load_skab, load_smtp, load_thyroid, load_well_log
+from limpet.datasets._fetch import REMOTE_FILES
+from limpet.datasets.skab import find_transition_starts, standardize_by_first_rows
+from limpet.exceptions import InvalidInputError, MissingExtraError
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 def real_data(monkeypatch):
     if not (DATA / "well_log" / "well.txt").exists():
         pytest.skip(f"the real data sets are not in {DATA}")
-    monkeypatch.setenv("HOLDFAST_DATA", str(DATA))
+    monkeypatch.setenv("LIMPET_DATA", str(DATA))
 
 
 # --- the facts -------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_addresses_are_pinned():
     ],
 )
 def test_settings_are_checked_before_anything_is_fetched(load, message, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_DATA", "nowhere")
+    monkeypatch.setenv("LIMPET_DATA", "nowhere")
     with pytest.raises(InvalidInputError, match=message):
         load()
 
@@ -243,5 +243,5 @@ def test_starts_of_transitions_where_marks_are_missing(marks, anomalous, starts)
 
 def test_without_scipy(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.io", None)
-    with pytest.raises(MissingExtraError, match=r"needs scipy.*pip install 'holdfast\[data\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs scipy.*pip install 'limpet\[data\]'"):
         load_thyroid()

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.streams import BatchResult
-from holdfast.streams.records import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD, NOT_JSON, NOT_UTF8, RECORD_TOO_LONG
-from holdfast.streams.refusals import MAX_KEPT_REJECTS
-from holdfast.streams.tally import NO_VALUE, OUT_OF_RANGE
+import limpet as lp
+from limpet.streams import BatchResult
+from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD, NOT_JSON, NOT_UTF8, RECORD_TOO_LONG
+from limpet.streams.rejects import MAX_KEPT_REJECTS
+from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
 
 # That some points could not be used is told, once.
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 N_GOOD, N_BAD, N_LONG = 30_000, 100_000, 2
 Maker = Callable[[int], bytes]
@@ -128,5 +128,5 @@ def heard(path: Path) -> dict[str, Any]:
         for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
             got.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[good].tobytes())
 
-    got["tally"] = hf.run(path, hf.SRA(), hear).stats
+    got["tally"] = lp.run(path, lp.SRA(), hear).stats
     return got

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidInputError
-from holdfast.metrics import SegmentMSE, benefit_auc, benefit_roc, match_components, segment_mse
+from limpet.exceptions import InvalidInputError
+from limpet.metrics import SegmentMSE, benefit_auc, benefit_roc, match_components, segment_mse
 
 nan, inf = math.nan, math.inf
 

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 
 TOKEN = "a token of the tests"
 EVIL = ("<img src=x onerror=window.hit=1>", "<script>window.hit=1</script>", "a/b & c?d#e%f")
-CHART = "() => holdfast.monitor.stream?.charts?.charts['data 0']?.data"
-HAS = "(n) => holdfast.monitor.stream?.charts?.charts['data 0']?.data[0]?.length === n"
+CHART = "() => limpet.monitor.stream?.charts?.charts['data 0']?.data"
+HAS = "(n) => limpet.monitor.stream?.charts?.charts['data 0']?.data[0]?.length === n"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> Non
     served.post("boiler", level(20.0, 400, seed=2))
     row = page.locator(".stream", has_text="boiler")
     expect(row).to_be_visible()
-    assert page.title() == "Monitor · holdfast"
+    assert page.title() == "Monitor · limpet"
 
     shifted = served.post("boiler", level(30.0, 60, seed=3))
     answered = time.monotonic()
@@ -86,7 +86,7 @@ def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> Non
     expect(card.locator(".message")).to_have_text(change["message"])
     expect(page.locator("#toasts")).to_contain_text("boiler")
     expect(row.locator(".mark.alarming")).to_be_visible()
-    expect(page).to_have_title(f"({len(shifted['alarms'])}) Monitor · holdfast")
+    expect(page).to_have_title(f"({len(shifted['alarms'])}) Monitor · limpet")
 
     card.get_by_role("button", name="Add note").click()
     page.get_by_role("textbox", name="Note").fill("The <b>valve</b> was opened.")
@@ -129,7 +129,7 @@ def test_the_chart_goes_on_after_a_lost_connection(served: Served, page: Page) -
 
     page.get_by_role("button", name="Pause").click()
     served.post("live", [0.5])
-    wait_until(page, "(n) => holdfast.monitor.stream.feed.buffer.next === n", len(posted) + 1)
+    wait_until(page, "(n) => limpet.monitor.stream.feed.buffer.next === n", len(posted) + 1)
     assert len(page.evaluate(CHART)[0]) == len(posted)
     page.get_by_role("button", name="Go on").click()
     assert charted(page, len(posted) + 1)[1] == [*posted, 0.5]
@@ -174,7 +174,7 @@ def test_the_keyboard_is_enough(served: Served, page: Page) -> None:
     page.locator(".stream .name").first.wait_for()
     page.keyboard.press("/")
     page.keyboard.type("KEYS")
-    wait_until(page, "() => holdfast.monitor.streams.total === 3")
+    wait_until(page, "() => limpet.monitor.streams.total === 3")
     for key in ("ArrowDown", "ArrowDown", "Enter"):
         page.keyboard.press(key)
     expect(page.locator(".whole h1")).to_have_text("keys/b")
@@ -197,12 +197,10 @@ def test_the_variable_that_alarms_is_shown(served: Served, page: Page) -> None:
     row = page.locator(".stream", has_text="wide")
     expect(row.locator(".variable")).to_have_text("a")
     expect(row.locator(".others")).to_have_text("and 5 more")
-    assert wait_until(page, "() => holdfast.monitor.stream.charts.charts['data 4']?.data[0][0]") == 200
+    assert wait_until(page, "() => limpet.monitor.stream.charts.charts['data 4']?.data[0][0]") == 200
     page.locator(f".whole .alarm[data-id='{change['id']}'] .message").click()
     expect(page.get_by_role("button", name="Last 2,000")).to_have_attribute("aria-pressed", "true")
-    scale = (
-        "() => { const { min, max } = holdfast.monitor.stream.charts.charts['data 4'].scales.x; return [min, max]; }"
-    )
+    scale = "() => { const { min, max } = limpet.monitor.stream.charts.charts['data 4'].scales.x; return [min, max]; }"
     expect(page.get_by_role("button", name="Zoom out")).to_be_visible()
     first, last = page.evaluate(scale)
     assert first < change["onset"] <= change["row"] < last < first + 200
@@ -240,7 +238,7 @@ def test_thousands_of_streams_stay_light(served: Served, page: Page) -> None:
     page.goto(served.url)
     page.get_by_label("Order").select_option("name")
     page.get_by_label("Search streams").fill("many-")
-    wait_until(page, "() => holdfast.monitor.streams.total === 5000")
+    wait_until(page, "() => limpet.monitor.streams.total === 5000")
     page.locator(".scroller").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
     last = page.locator("[aria-posinset='5000']")
     expect(last.locator(".name")).to_have_text(keys[-1])
@@ -332,7 +330,7 @@ def test_the_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
             page.keyboard.press("Enter")
             expect(page.get_by_role("heading", name="No streams yet")).to_be_visible()
             expect(page.locator(".live")).to_have_text("live")
-            expect(page.locator(".first-steps pre").first).to_contain_text("Bearer $HOLDFAST_TOKEN")
+            expect(page.locator(".first-steps pre").first).to_contain_text("Bearer $LIMPET_TOKEN")
             page.get_by_role("button", name="Log out").click()
             expect(page.get_by_label("Token")).to_be_visible()
     finally:

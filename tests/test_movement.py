@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from holdfast.datasets import make_abrupt
-from holdfast.errors import InvalidInputError
-from holdfast.learners import SRA
-from holdfast.metrics import MeanShift, largest_mean_shift
+from limpet.datasets import make_abrupt
+from limpet.exceptions import InvalidInputError
+from limpet.learners import SRA
+from limpet.metrics import MeanShift, largest_mean_shift
 
 
 def slow_sizes(means, window):

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from brokers import MOSQUITTO, free_port, gather, mosquitto, points, values
-from holdfast.errors import HoldfastError, InvalidInputError, MissingExtraError
-from holdfast.streams.brokers.mqtt import MqttSink, MqttSource, make_sink, make_source
-from holdfast.streams.columns import ColumnSpec
+from limpet.exceptions import InvalidInputError, LimpetError, MissingExtraError
+from limpet.streams.brokers.mqtt import MqttSink, MqttSource, make_sink, make_source
+from limpet.streams.schema import ColumnSpec
 
 mqtt = pytest.importorskip("paho.mqtt.client")
 needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="mosquitto is not installed")
@@ -88,7 +88,7 @@ def test_topics_as_keys_and_what_cannot_be_read(server):
 
 @needs_broker
 def test_goes_on_after_the_broker_was_killed(tmp_path, caplog):
-    caplog.set_level(logging.INFO, "holdfast.streams")
+    caplog.set_level(logging.INFO, "limpet.streams")
     server = mosquitto(tmp_path)
     try:
         source = MqttSource(address(server), "kept/x")
@@ -155,7 +155,7 @@ def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
         server.kill()
         sink.write(points(100, first=100))
         sink.patience = 0.1
-        with pytest.raises(HoldfastError, match="has not confirmed 100 messages"):
+        with pytest.raises(LimpetError, match="has not confirmed 100 messages"):
             sink.flush()
         server.start()
         sink.patience = 5
@@ -209,5 +209,5 @@ def test_a_missing_package_is_named(monkeypatch):
         lambda: next(iter(make_source("mqtt://host/a").read(None))),
         lambda: make_sink("mqtt://host/a").truncate_to(None),
     ):
-        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[mqtt\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[mqtt\]'"):
             begin()

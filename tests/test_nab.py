@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from holdfast.benchmarks import baselines, real_streams
-from holdfast.datasets import Stream, load_nab
-from holdfast.datasets.nab import ANOMALY_WINDOW_ROWS
-from holdfast.errors import InvalidInputError
-from holdfast.metrics import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
-from holdfast.metrics.nab import find_windows
+from limpet.datasets import Stream, load_nab
+from limpet.datasets.nab import ANOMALY_WINDOW_ROWS
+from limpet.exceptions import InvalidInputError
+from limpet.metrics import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
+from limpet.metrics.nab import find_windows
+from limpet_lab.baselines import scorers
+from limpet_lab.bench import real_streams
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -167,16 +168,16 @@ def test_arguments_are_checked(call, message):
 
 def test_baselines_are_the_gaussians_they_say():
     y = np.random.default_rng(0).normal(size=(60, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 7.0
-    plain, forgetting = baselines.exponential_gaussian(y, 1e-9), baselines.exponential_gaussian(y, 0.2)
+    plain, forgetting = scorers.exponential_gaussian(y, 1e-9), scorers.exponential_gaussian(y, 0.2)
     assert plain[50] == pytest.approx(minus_log_density(y[50], y[:50], np.full(50, 1 / 50)))
     start = 1 / np.minimum(np.arange(1, 51), 5)  # steps 1, 1/2, … 1/5, 1/5
     weights = start * np.append(np.cumprod((1 - start)[:0:-1])[::-1], 1.0)
     assert forgetting[50] == pytest.approx(minus_log_density(y[50], y[:50], weights))
-    window = baselines.window_gaussian(y[:, :1], 20)
+    window = scorers.window_gaussian(y[:, :1], 20)
     assert window[50] == pytest.approx(minus_log_density(y[50, :1], y[30:50, :1], np.full(20, 1 / 20)))
     constant = np.full((9, 2), 5.0)
-    assert np.isfinite(baselines.exponential_gaussian(constant, 0.1)).all()
-    assert np.isfinite(baselines.window_gaussian(constant[:, :1], 3)).all()
+    assert np.isfinite(scorers.exponential_gaussian(constant, 0.1)).all()
+    assert np.isfinite(scorers.window_gaussian(constant[:, :1], 3)).all()
 
 
 def minus_log_density(x, points, weights):
@@ -211,7 +212,7 @@ def test_the_benchmark_sets_ours_against_the_best_of_the_others():
 def real_data(monkeypatch):
     if not (DATA / "nab_part" / "windows.json").exists():
         pytest.skip(f"the series are not in {DATA}")
-    monkeypatch.setenv("HOLDFAST_DATA", str(DATA))
+    monkeypatch.setenv("LIMPET_DATA", str(DATA))
 
 
 @pytest.mark.usefixtures("real_data")
@@ -238,7 +239,7 @@ def test_the_series_and_their_windows_are_those_published():
 @pytest.mark.usefixtures("real_data")
 def test_an_exponentially_weighted_gaussian_scores_what_it_is_known_to():
     streams = load_nab()
-    scores = {stream.name: baselines.exponential_gaussian(stream.y, 0.01) for stream in streams}
+    scores = {stream.name: scorers.exponential_gaussian(stream.y, 0.01) for stream in streams}
     found = real_streams.windows_found(streams, scores, 50)
     assert [round(value, 2) for value in found.values()] == pytest.approx([37.0, 0.48, 0.64, 0.74], abs=0.011)
     real = real_streams.windows_found(streams[11:], scores, 50)

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from brokers import free_port, gather, nats_server, points, values
-from holdfast.errors import CheckpointError, HoldfastError, InvalidInputError, MissingExtraError
-from holdfast.streams.brokers.nats import NatsSink, NatsSource, make_sink, make_source
-from holdfast.streams.columns import ColumnSpec
-from holdfast.streams.places import open_source
+from limpet.exceptions import CheckpointError, InvalidInputError, LimpetError, MissingExtraError
+from limpet.streams.brokers.nats import NatsSink, NatsSource, make_sink, make_source
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.uri import open_source
 
 nats = pytest.importorskip("nats")
 
@@ -120,7 +120,7 @@ def test_subject_as_key_and_what_cannot_be_read(server):
 
 
 def test_goes_on_after_the_server_was_killed(tmp_path, caplog):
-    caplog.set_level(logging.INFO, "holdfast.streams")
+    caplog.set_level(logging.INFO, "limpet.streams")
     server = nats_server(tmp_path)
     try:
         make(server, "kept")
@@ -300,7 +300,7 @@ def test_patience(tmp_path):
     sink.truncate_to(None)
     server.kill()
     sink.write(points(10))
-    with pytest.raises(HoldfastError, match="has not confirmed 10 messages"):
+    with pytest.raises(LimpetError, match="has not confirmed 10 messages"):
         sink.flush()
     sink.close()
 
@@ -311,5 +311,5 @@ def test_a_missing_package_is_named(monkeypatch):
         lambda: next(iter(make_source("nats://host/a").read(None))),
         lambda: make_sink("nats://host/a").truncate_to(None),
     ):
-        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[nats\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[nats\]'"):
             begin()

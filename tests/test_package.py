@@ -9,13 +9,13 @@ from zipfile import ZipFile
 
 import pytest
 
-import holdfast
+import limpet
 from packages import ROOT, build, extras_of, metadata_of, plain_environment, tracked
 
 pytestmark = pytest.mark.package
 
 STAYS = {".ci/run", ".gitignore"}  # of the repository, and of no use outside of it
-INSIDE = {"dev", "docs", "local", "rivals"}  # extras for those who develop holdfast; the README does not name them
+INSIDE = {"dev", "docs", "local", "rivals"}  # extras for those who develop limpet; the README does not name them
 
 
 @pytest.fixture(scope="module")
@@ -40,12 +40,12 @@ def names_in(wheel):
 def test_the_wheel_has_the_package_and_nothing_else(wheel):
     ours = {name.removeprefix("src/") for name in tracked() if name.startswith("src/")}
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == ours
-    assert {"holdfast/py.typed", "holdfast/server/static/page.html", "holdfast/experiments/paper_tables.json"} <= ours
+    assert {"limpet/py.typed", "limpet/server/static/page.html", "limpet/experiments/paper_tables.json"} <= ours
 
 
 def test_the_wheel_has_the_licences(wheel):
     licences = {name.partition("licenses/")[2] for name in names_in(wheel) if "/licenses/" in name}
-    assert licences == {"LICENSE", "src/holdfast/server/static/vendor/uplot/LICENSE"}
+    assert licences == {"LICENSE", "src/limpet/server/static/vendor/uplot/LICENSE"}
 
 
 def test_the_sdist_has_all_that_git_tracks(unpacked):
@@ -71,7 +71,7 @@ def test_the_tests_can_be_run_from_the_sdist(unpacked):
 
 def test_what_the_wheel_says_of_itself(wheel):
     told = metadata_of(wheel)
-    assert (told["Name"], told["Version"]) == ("holdfast", holdfast.__version__)
+    assert (told["Name"], told["Version"]) == ("limpet", limpet.__version__)
     assert told["License-Expression"] == "BSD-3-Clause"
     assert told["Requires-Python"] == ">=3.11"
     pythons = {one.rpartition(" ")[2] for one in told.get_all("Classifier") if re.search(r"Python :: 3\.\d", one)}

@@ -7,7 +7,7 @@ import pytest
 import typer
 from packaging.requirements import Requirement
 
-from holdfast.cli import app
+from limpet.cli.main import app
 from packages import ROOT, empty_environment, interpreter
 
 pytestmark = pytest.mark.package
@@ -18,16 +18,16 @@ failed, n = doctest.testfile(sys.argv[1], False, optionflags=doctest.NORMALIZE_W
 assert n > 5 and not failed
 """
 TYPES = """
-import holdfast as hf
-reveal_type(hf.SRA(far=1e-4).process([1.0, 2.0]).score)
-hf.SRA(n_components="two", gamma=[])
+import limpet as lp
+reveal_type(lp.SRA(far=1e-4).process([1.0, 2.0]).score)
+lp.SRA(n_components="two", gamma=[])
 """
 
 
 def examples_of_the_readme(environment, cwd):
-    done = environment.run(["python", "-c", EXAMPLES, str(ROOT / "README.md")], cwd, HOLDFAST_QUIET="1")
+    done = environment.run(["python", "-c", EXAMPLES, str(ROOT / "README.md")], cwd, LIMPET_QUIET="1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (cwd / "model.hf").is_file()
+    assert (cwd / "model.limpet").is_file()
 
 
 def commands(group=None, before=()):
@@ -47,7 +47,7 @@ def some_csv(tmp_path):
 
 def test_only_what_the_core_needs_is_installed(core):
     found = core.installed()
-    needed, asked = {"holdfast"}, ["numpy", "numba", "typer", "rich"]
+    needed, asked = {"limpet"}, ["numpy", "numba", "typer", "rich"]
     while asked:
         name = asked.pop()
         needed.add(name)
@@ -60,7 +60,7 @@ def test_only_what_the_core_needs_is_installed(core):
 
 
 def test_it_is_the_one_from_the_wheel(core, tmp_path):
-    done = core.run(["python", "-c", "import holdfast; print(holdfast.__file__)"], tmp_path)
+    done = core.run(["python", "-c", "import limpet; print(limpet.__file__)"], tmp_path)
     assert done.stdout.startswith(str(core.folder))
 
 
@@ -73,49 +73,47 @@ def test_the_example_of_the_readme_on_all_pythons(version, core, wheel, tmp_path
     told = environment.run(["python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], tmp_path)
     assert told.stdout.strip() == version
     examples_of_the_readme(environment, tmp_path)
-    assert environment.run(["holdfast", "--help"], tmp_path).returncode == 0
+    assert environment.run(["limpet", "--help"], tmp_path).returncode == 0
 
 
 def test_every_command_helps(core, tmp_path):
     words = list(commands())
     assert ["spark", "score"] in words
     for each in words:
-        done = core.run(["holdfast", *each, "--help"], tmp_path)
+        done = core.run(["limpet", *each, "--help"], tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), each
-        assert "Usage: holdfast" in done.stdout
+        assert "Usage: limpet" in done.stdout
 
 
 def test_as_a_module_and_its_version(core, tmp_path):
-    done = core.run(["python", "-m", "holdfast", "--version"], tmp_path)
-    assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\n", done.stdout)
+    done = core.run(["python", "-m", "limpet", "--version"], tmp_path)
+    assert re.fullmatch(r"limpet \d+\.\d+\.\d+\n", done.stdout)
 
 
 def test_demo(core, tmp_path):
-    done = core.run(["holdfast", "demo"], tmp_path, HOLDFAST_QUIET="1")
+    done = core.run(["limpet", "demo"], tmp_path, LIMPET_QUIET="1")
     assert (done.returncode, done.stderr) == (0, "")
-    assert (
-        "No picture: drawing needs matplotlib, which is not installed: pip install 'holdfast[plots]'\n" in done.stdout
-    )
+    assert "No picture: drawing needs matplotlib, which is not installed: pip install 'limpet[plots]'\n" in done.stdout
     assert (tmp_path / "report.html").is_file()
 
 
 def test_detect(core, tmp_path, some_csv):
-    done = core.run(["holdfast", "detect", some_csv, "--key", "sensor"], tmp_path, HOLDFAST_QUIET="1")
+    done = core.run(["limpet", "detect", some_csv, "--key", "sensor"], tmp_path, LIMPET_QUIET="1")
     assert (done.returncode, done.stderr) == (0, "")
     assert len((tmp_path / "alarms.csv").read_text().splitlines()) > 1
-    assert "pip install 'holdfast[plots]'" in (tmp_path / "report.html").read_text().replace("&#x27;", "'")
+    assert "pip install 'limpet[plots]'" in (tmp_path / "report.html").read_text().replace("&#x27;", "'")
 
 
 def test_tradeoff(core, tmp_path):
     words = ["tradeoff", "--gamma", "1,3,5", "--beta", "0.1", "--M", "5", "--c1", "0.01", "--sigma1", "0"]
-    done = core.run(["holdfast", *words], tmp_path)
+    done = core.run(["limpet", *words], tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Least bound" in done.stdout
-    assert "pip install 'holdfast[plots]'\n" in done.stdout
+    assert "pip install 'limpet[plots]'\n" in done.stdout
 
 
 def test_types_are_seen(core, tmp_path):
-    """By those who check theirs: what holdfast returns is known, and what it does not take is an error."""
+    """By those who check theirs: what limpet returns is known, and what it does not take is an error."""
     (tmp_path / "theirs.py").write_text(TYPES)
     command = [sys.executable, "-m", "mypy", "--python-executable", str(core.python), "theirs.py"]
     done = core.run(command, tmp_path)

@@ -37,7 +37,7 @@ def python(environment, tmp_path):
     """Runs a script in the environment: what it prints."""
 
     def run(script, **env):
-        done = environment.run(["python", "-c", dedent(script)], tmp_path, HOLDFAST_QUIET="1", **env)
+        done = environment.run(["python", "-c", dedent(script)], tmp_path, LIMPET_QUIET="1", **env)
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout.strip()
 
@@ -45,11 +45,11 @@ def python(environment, tmp_path):
 
 
 @pytest.fixture
-def holdfast(environment, tmp_path):
-    """Runs a command of holdfast in the environment: its exit code, and all that it says."""
+def limpet(environment, tmp_path):
+    """Runs a command of limpet in the environment: its exit code, and all that it says."""
 
     def run(*words):
-        done = environment.run(["holdfast", *words], tmp_path, HOLDFAST_QUIET="1", COLUMNS="200")
+        done = environment.run(["limpet", *words], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
         assert "Traceback" not in done.stderr, done.stderr[-3000:]
         return done.returncode, done.stdout + done.stderr
 
@@ -72,22 +72,22 @@ def test_spark(environment, python, tmp_path):
     if shutil.which("java") is None:
         pytest.skip("Java is not installed")
     script = """
-        import holdfast as hf
-        from holdfast.engines import spark as hs
+        import limpet as lp
+        from limpet import spark as hs
         session = hs.session(1, spark_driver_memory="1g")
         rows = [("a", i, float(i % 7)) for i in range(200)]
         frame = session.createDataFrame(rows, "sensor string, t long, level double")
-        scored = hs.score(frame, "sensor", ["level"], "t", hf.SRA(gamma=4.0, rho=0.01)).collect()
+        scored = hs.score(frame, "sensor", ["level"], "t", lp.SRA(gamma=4.0, rho=0.01)).collect()
         print(len(scored), sum(row["score"] is not None for row in scored) > 100)
     """
     assert python(script) == "200 True"
 
 
 EVERY_MODULE = """
-    import importlib, pkgutil, holdfast
-    names = [one.name for one in pkgutil.walk_packages(holdfast.__path__, "holdfast.")]
+    import importlib, pkgutil, limpet
+    names = [one.name for one in pkgutil.walk_packages(limpet.__path__, "limpet.")]
     for name in names:
-        if name != "holdfast.__main__":
+        if name != "limpet.__main__":
             importlib.import_module(name)
     print(len(names) > 300)
 """
@@ -109,11 +109,11 @@ def test_all(python):
 @of("dataframes")
 def test_dataframes(python):
     script = """
-        import holdfast as hf, pandas, polars
+        import limpet as lp, pandas, polars
         columns = {"sensor": ["a", "b"] * 200, "level": [float(i % 7) for i in range(400)]}
         for library in (pandas, polars):
-            trace = hf.SRA(gamma=4.0, rho=0.01).process(library.DataFrame({"level": columns["level"]}))
-            fleet = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+            trace = lp.SRA(gamma=4.0, rho=0.01).process(library.DataFrame({"level": columns["level"]}))
+            fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
             fleet.process(library.DataFrame(columns), key="sensor")
             print(len(trace.score), len(fleet))
     """
@@ -121,10 +121,10 @@ def test_dataframes(python):
 
 
 @of("plots")
-def test_plots(holdfast, tmp_path):
-    assert holdfast("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
+def test_plots(limpet, tmp_path):
+    assert limpet("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-    assert holdfast("demo", "--picture", "demo.svg")[0] == 0
+    assert limpet("demo", "--picture", "demo.svg")[0] == 0
     assert b"<svg" in (tmp_path / "demo.svg").read_bytes()
 
 
@@ -138,8 +138,8 @@ def test_data(python, tmp_path):
         from pathlib import Path
         import numpy as np
         from scipy.io import savemat
-        from holdfast.datasets import load_thyroid
-        from holdfast.datasets.sources import SOURCES, Source
+        from limpet.datasets import load_thyroid
+        from limpet.datasets._fetch import SOURCES, Source
         savemat("thyroid.mat", {"X": np.ones((2100, 6)), "y": np.arange(2100) % 100 == 0})
         digest = hashlib.sha256(Path("thyroid.mat").read_bytes()).hexdigest()
         server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory="."))
@@ -156,8 +156,8 @@ def test_data(python, tmp_path):
 @of("detectors")
 def test_detectors(python):
     script = """
-        import holdfast as hf, numpy as np
-        print(np.flatnonzero(hf.detectors.ADWIN().process(np.repeat([0.0, 1.0], 200)) > 0).tolist())
+        import limpet as lp, numpy as np
+        print(np.flatnonzero(lp.detectors.ADWIN().process(np.repeat([0.0, 1.0], 200)) > 0).tolist())
     """
     assert python(script) == "[223, 224]"
 
@@ -165,7 +165,7 @@ def test_detectors(python):
 @of("river")
 def test_river(python):
     script = """
-        from holdfast.adapters.river import AnomalyDetector, DriftDetector
+        from limpet.adapters.river import AnomalyDetector, DriftDetector
         model, drift = AnomalyDetector(), DriftDetector()
         scores, drifts = [], []
         for i in range(600):
@@ -183,7 +183,7 @@ def test_river(python):
 def test_sklearn(python):
     script = """
         import numpy as np
-        from holdfast.adapters.sklearn import OutlierDetector
+        from limpet.adapters.sklearn import OutlierDetector
         X = np.random.default_rng(0).normal(size=(500, 2))
         X[[300, 400]] = 40.0
         labels = OutlierDetector().fit(X).predict(X)
@@ -196,7 +196,7 @@ def test_sklearn(python):
 def test_sktime(python):
     script = """
         import numpy as np, pandas as pd
-        from holdfast.adapters.sktime import ChangePointDetector
+        from limpet.adapters.sktime import ChangePointDetector
         rng = np.random.default_rng(0)
         series = pd.Series(np.concatenate([rng.normal(0.0, 1.0, 500), rng.normal(8.0, 1.0, 500)]))
         found = ChangePointDetector().fit(series).predict(series)
@@ -206,7 +206,7 @@ def test_sktime(python):
 
 
 @of("files")
-def test_files(python, holdfast, tmp_path):
+def test_files(python, limpet, tmp_path):
     """Parquet in and out; and separated values with keys, which are read by pyarrow then."""
     script = """
         import pyarrow, pyarrow.parquet, pyarrow.csv
@@ -217,43 +217,43 @@ def test_files(python, holdfast, tmp_path):
     """
     python(script)
     for name in ("some.parquet", "some.csv"):
-        code, said = holdfast("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
+        code, said = limpet("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
         assert code == 0, said
         read = f"import pyarrow.parquet as p; print(len(p.read_table('{name}.points.parquet')))"
         assert python(read) == "1000"
 
 
-def nobody_answers(holdfast, scheme):
+def nobody_answers(limpet, scheme):
     """The client is there, and says that it cannot connect."""
-    code, said = holdfast("watch", f"{scheme}://{PORTLESS}/levels", "--once")
+    code, said = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--once")
     assert (code, "cannot connect" in said.splitlines()[-1]) == (2, True), said
 
 
 @of("nats")
-def test_nats(holdfast):
-    nobody_answers(holdfast, "nats")
+def test_nats(limpet):
+    nobody_answers(limpet, "nats")
 
 
 @of("mqtt")
-def test_mqtt(holdfast):
-    nobody_answers(holdfast, "mqtt")
+def test_mqtt(limpet):
+    nobody_answers(limpet, "mqtt")
 
 
 @of("kafka")
-def test_kafka(holdfast):
-    nobody_answers(holdfast, "kafka")
+def test_kafka(limpet):
+    nobody_answers(limpet, "kafka")
 
 
 @of("brokers")
-def test_brokers(holdfast):
+def test_brokers(limpet):
     for scheme in ("nats", "mqtt", "kafka"):
-        nobody_answers(holdfast, scheme)
+        nobody_answers(limpet, scheme)
 
 
 def serves(environment, cwd, *options):
     """The server starts, answers, and stops when it is told to."""
-    words = ["holdfast", "serve", "--no-open", "--port", "0", *options]
-    with environment.start(words, cwd, HOLDFAST_QUIET="1") as running:
+    words = ["limpet", "serve", "--no-open", "--port", "0", *options]
+    with environment.start(words, cwd, LIMPET_QUIET="1") as running:
         said = ""
         try:
             while (found := re.search(r"serving at (http://\S+:\d+)", said)) is None:
@@ -270,29 +270,29 @@ def serves(environment, cwd, *options):
 
 
 @of("server")
-def test_server(environment, holdfast, tmp_path):
+def test_server(environment, limpet, tmp_path):
     serves(environment, tmp_path, "--demo", "--store", str(tmp_path / "store.db"))
-    code, said = holdfast("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
     assert (code, said.count("\n")) == (2, 1)
-    assert "pip install 'holdfast[postgres]'" in said
+    assert "pip install 'limpet[postgres]'" in said
 
 
 @of("postgres")
-def test_postgres(environment, holdfast, tmp_path, request):
-    from holdfast.benchmarks.postgres_server import available, new_database
+def test_postgres(environment, limpet, tmp_path, request):
+    from harness.postgres import available, new_database
 
-    code, said = holdfast("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
     assert (code, said.count("\n"), "cannot be opened" in said) == (2, 1, True), said
     if available():
         serves(environment, tmp_path, "--store", new_database(request.getfixturevalue("postgres")))
 
 
 @of("bench")
-def test_bench(python, holdfast):
-    code, said = holdfast("bench", "--quick", "speed")
+def test_bench(python, limpet):
+    code, said = limpet("bench", "--quick", "speed")
     assert (code, "ADWIN" in said) == (0, True), said
     told = python(
-        "from holdfast.benchmarks.rivals import all_rivals; print(*(one.name for one in all_rivals()), sep='|')"
+        "from limpet_lab.baselines.rivals import all_rivals; print(*(one.name for one in all_rivals()), sep='|')"
     )
     assert "LODA" in told
 
@@ -301,7 +301,7 @@ def test_bench(python, holdfast):
 def test_rivals(python):
     script = """
         import numpy as np
-        from holdfast.benchmarks.delays import focus
+        from limpet_lab.bench.detection_delay import focus
         scores = focus()(np.repeat([0.0, 5.0], 50))
         print(bool(scores[60] > scores[40]))
     """
@@ -309,8 +309,8 @@ def test_rivals(python):
 
 
 @of("reproduce")
-def test_reproduce(holdfast, tmp_path):
-    code, said = holdfast("reproduce", "--quick", "sample_streams", "--out", "out")
+def test_reproduce(limpet, tmp_path):
+    code, said = limpet("reproduce", "--quick", "sample_streams", "--out", "out")
     assert code == 0, said
     assert (tmp_path / "out" / "report.html").is_file()
 
@@ -319,7 +319,7 @@ def test_reproduce(holdfast, tmp_path):
 def test_docs(environment, tmp_path):
     """A page with a reference made from docstrings."""
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "index.md").write_text("# Errors\n\n::: holdfast.errors\n")
+    (tmp_path / "docs" / "index.md").write_text("# Errors\n\n::: limpet.exceptions\n")
     (tmp_path / "mkdocs.yml").write_text("site_name: x\ntheme: {name: material}\nplugins: [mkdocstrings]\n")
     done = environment.run(["zensical", "build", "--strict"], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -13,31 +13,31 @@ FRAME = "class Frame:\n    columns = ['a']\n"
 COLUMN = "class Column:\n    dtype = 'str'\n"
 
 SCRIPTS = [
-    (f"{FRAME}import holdfast as hf; hf.SRA().process(Frame())", "dataframes"),
-    (f"{FRAME}import holdfast as hf; hf.Fleet(hf.SRA()).process(Frame(), key='a')", "dataframes"),
-    (f"{COLUMN}import holdfast as hf; hf.Fleet(hf.SRA()).update(Column(), [1.0])", "dataframes"),
-    ("from holdfast.plots.style import new_figure; new_figure(1.0, 1.0)", "plots"),
-    ("import holdfast as hf; hf.datasets.load_well_log()", "data"),
-    ("import holdfast as hf; hf.datasets.load_skab()", "data"),
-    ("import holdfast as hf; hf.datasets.load_smtp()", "data"),
-    ("import holdfast as hf; hf.datasets.load_thyroid()", "data"),
-    ("import holdfast as hf; hf.datasets.load_nab()", "data"),
-    ("import holdfast as hf; hf.detectors.ADWIN()", "detectors"),
-    ("from holdfast.adapters.river import AnomalyDetector, DriftDetector; AnomalyDetector()", "river"),
-    ("from holdfast.adapters.sklearn import OutlierDetector; OutlierDetector()", "sklearn"),
-    ("from holdfast.adapters.sktime import ChangePointDetector; ChangePointDetector()", "sktime"),
-    ("import holdfast as hf; hf.run('some.parquet', hf.SRA())", "files"),
-    ("import holdfast as hf; hf.run('some.csv', hf.SRA(), 'points.parquet')", "files"),
-    ("import holdfast as hf; hf.run('some.csv', hf.SRA(), 'nats://127.0.0.1/x')", "nats"),
-    ("import holdfast as hf; hf.run('some.csv', hf.SRA(), 'mqtt://127.0.0.1/x')", "mqtt"),
-    ("import holdfast as hf; hf.run('some.csv', hf.SRA(), 'kafka://127.0.0.1/x')", "kafka"),
-    ("import holdfast.server.app", "server"),
-    ("from holdfast.server.store import Store", "server"),
-    ("from holdfast.engines.spark import session; session()", "spark"),
-    ("from holdfast.benchmarks.delays import adwin; adwin(0.01)", "bench"),
-    ("from holdfast.benchmarks.delays import focus; focus()", "rivals"),
-    ("from holdfast.benchmarks.baselines import half_space_trees; half_space_trees([])", "bench"),
-    ("from holdfast.experiments.auc_anomaly import isolation_forest; isolation_forest(None, 1)", "reproduce"),
+    (f"{FRAME}import limpet as lp; lp.SRA().process(Frame())", "dataframes"),
+    (f"{FRAME}import limpet as lp; lp.Fleet(lp.SRA()).process(Frame(), key='a')", "dataframes"),
+    (f"{COLUMN}import limpet as lp; lp.Fleet(lp.SRA()).update(Column(), [1.0])", "dataframes"),
+    ("from limpet.plots._style import new_figure; new_figure(1.0, 1.0)", "plots"),
+    ("import limpet as lp; lp.datasets.load_well_log()", "data"),
+    ("import limpet as lp; lp.datasets.load_skab()", "data"),
+    ("import limpet as lp; lp.datasets.load_smtp()", "data"),
+    ("import limpet as lp; lp.datasets.load_thyroid()", "data"),
+    ("import limpet as lp; lp.datasets.load_nab()", "data"),
+    ("import limpet as lp; lp.detectors.ADWIN()", "detectors"),
+    ("from limpet.adapters.river import AnomalyDetector, DriftDetector; AnomalyDetector()", "river"),
+    ("from limpet.adapters.sklearn import OutlierDetector; OutlierDetector()", "sklearn"),
+    ("from limpet.adapters.sktime import ChangePointDetector; ChangePointDetector()", "sktime"),
+    ("import limpet as lp; lp.run('some.parquet', lp.SRA())", "files"),
+    ("import limpet as lp; lp.run('some.csv', lp.SRA(), 'points.parquet')", "files"),
+    ("import limpet as lp; lp.run('some.csv', lp.SRA(), 'nats://127.0.0.1/x')", "nats"),
+    ("import limpet as lp; lp.run('some.csv', lp.SRA(), 'mqtt://127.0.0.1/x')", "mqtt"),
+    ("import limpet as lp; lp.run('some.csv', lp.SRA(), 'kafka://127.0.0.1/x')", "kafka"),
+    ("import limpet.server.app", "server"),
+    ("from limpet.server.db import Store", "server"),
+    ("from limpet.spark import session; session()", "spark"),
+    ("from limpet_lab.bench.detection_delay import adwin; adwin(0.01)", "bench"),
+    ("from limpet_lab.bench.detection_delay import focus; focus()", "rivals"),
+    ("from limpet_lab.baselines.scorers import half_space_trees; half_space_trees([])", "bench"),
+    ("from limpet_lab.paper.table_auc_anomaly import isolation_forest; isolation_forest(None, 1)", "reproduce"),
 ]
 COMMANDS = [
     ("detect some.parquet", "files"),
@@ -65,15 +65,15 @@ COMMANDS = [
     ("bench spark_crash", "spark"),
 ]
 EVERY_MODULE = """
-import importlib, pkgutil, holdfast
-from holdfast.errors import MissingExtraError
+import importlib, pkgutil, limpet
+from limpet.exceptions import MissingExtraError
 
 def passed_over(name):
     import sys
     assert isinstance(sys.exc_info()[1], MissingExtraError), name
 
 n = 0
-for one in pkgutil.walk_packages(holdfast.__path__, "holdfast.", onerror=passed_over):
+for one in pkgutil.walk_packages(limpet.__path__, "limpet.", onerror=passed_over):
     if not one.name.endswith("__main__"):
         try:
             importlib.import_module(one.name)
@@ -86,7 +86,7 @@ assert n > 200
 
 def saying(extra):
     """The end of the line that says what to install."""
-    return rf"[^\n]+ needs [^\n]+, which (is|are) not installed: pip install 'holdfast\[{extra}\]'( \(or [^\n]+\))?\n"
+    return rf"[^\n]+ needs [^\n]+, which (is|are) not installed: pip install 'limpet\[{extra}\]'( \(or [^\n]+\))?\n"
 
 
 @pytest.fixture
@@ -98,17 +98,17 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize(("script", "extra"), SCRIPTS, ids=[f"{extra}-{i}" for i, (_, extra) in enumerate(SCRIPTS)])
 def test_used_from_python(core, folder, script, extra):
-    done = core.run(["python", "-c", script], folder, XDG_CACHE_HOME=str(folder), HOLDFAST_QUIET="1")
+    done = core.run(["python", "-c", script], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
     assert done.returncode == 1
-    assert re.search(rf"\nholdfast\.errors\.MissingExtraError: {saying(extra)}\Z", done.stderr), done.stderr[-2000:]
+    assert re.search(rf"\nlimpet\.errors\.MissingExtraError: {saying(extra)}\Z", done.stderr), done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(("command", "extra"), COMMANDS, ids=[command for command, _ in COMMANDS])
 def test_used_as_a_command(core, folder, command, extra):
-    done = core.run(["holdfast", *command.split()], folder, XDG_CACHE_HOME=str(folder), HOLDFAST_QUIET="1")
+    done = core.run(["limpet", *command.split()], folder, XDG_CACHE_HOME=str(folder), LIMPET_QUIET="1")
     logged = r"(\S+ \S+ INFO [^\n]*\n)*"
     assert done.returncode == 2
-    assert re.fullmatch(rf"{logged}holdfast: {saying(extra)}", done.stderr), done.stderr[-2000:]
+    assert re.fullmatch(rf"{logged}limpet: {saying(extra)}", done.stderr), done.stderr[-2000:]
 
 
 def test_every_module_can_be_imported_or_says_what_is_missing(core, tmp_path):

@@ -1,10 +1,10 @@
-"""As good as the paper: the short slice. `holdfast bench accuracy` has all thirty seeds."""
+"""As good as the paper: the short slice. `limpet bench accuracy` has all thirty seeds."""
 
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning
+import limpet as lp
+from limpet.exceptions import LimpetWarning
 
 PAPER = {"n_components": 2, "gamma": 3.0, "beta": 0.1, "M": 5.0, "norm": "mean"}
 
@@ -13,15 +13,15 @@ def errors(make, seeds, dim=1, **settings):
     result = []
     for seed in seeds:
         stream = make(dim=dim, seed=seed)
-        learner = hf.SRA(**settings)
+        learner = lp.SRA(**settings)
         means = learner.process(stream.y, record="means").means
-        result.append(hf.metrics.segment_mse(means, stream.means, stream.change_points[0]))
+        result.append(lp.metrics.segment_mse(means, stream.means, stream.change_points[0]))
     return np.median(result, axis=0)
 
 
 @pytest.mark.parametrize(
     ("make", "limits"),
-    [(hf.datasets.make_abrupt, (0.001, 0.004, 0.003)), (hf.datasets.make_gradual, (0.001, 0.002, 0.001))],
+    [(lp.datasets.make_abrupt, (0.001, 0.004, 0.003)), (lp.datasets.make_gradual, (0.001, 0.002, 0.001))],
 )
 def test_univariate_streams(make, limits):
     S_eval, S_bc, S_ac, S_tot = errors(make, range(5), **PAPER)
@@ -31,18 +31,18 @@ def test_univariate_streams(make, limits):
     assert S_tot <= limits[2]
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_printed_three_dimensional_stream_and_its_lock_out():
     settings = {**PAPER, "gamma": 7.0, "beta": 0.5}
-    _, S_bc, S_ac, _ = errors(hf.datasets.make_abrupt, range(5), dim=3, **settings)
+    _, S_bc, S_ac, _ = errors(lp.datasets.make_abrupt, range(5), dim=3, **settings)
     assert S_bc <= 0.035
     assert S_ac > 10.0  # the plain algorithm cannot follow: what NOTES of the paper call lock-out
 
 
 def test_the_lock_out_is_told_of():
-    stream = hf.datasets.make_abrupt(dim=3, seed=0)
-    learner = hf.SRA(**{**PAPER, "gamma": 7.0, "beta": 0.5})
-    with pytest.warns(HoldfastWarning) as told:
+    stream = lp.datasets.make_abrupt(dim=3, seed=0)
+    learner = lp.SRA(**{**PAPER, "gamma": 7.0, "beta": 0.5})
+    with pytest.warns(LimpetWarning) as told:
         trace = learner.process(stream.y)
     assert "has lost its points" in " ".join(str(warning.message) for warning in told)
     after = trace.rejected[stream.change_points[0] :].mean()
@@ -50,10 +50,10 @@ def test_the_lock_out_is_told_of():
 
 
 def test_sra_is_far_ahead_of_the_same_without_a_threshold():
-    sra = errors(hf.datasets.make_abrupt, range(3), **PAPER)
+    sra = errors(lp.datasets.make_abrupt, range(3), **PAPER)
     sem = []
     for seed in range(3):
-        stream = hf.datasets.make_abrupt(seed=seed)
-        means = hf.SEM(2, rho=0.005).process(stream.y, record="means").means
-        sem.append(hf.metrics.segment_mse(means, stream.means, 10_000))
+        stream = lp.datasets.make_abrupt(seed=seed)
+        means = lp.SEM(2, rho=0.005).process(stream.y, record="means").means
+        sem.append(lp.metrics.segment_mse(means, stream.means, 10_000))
     assert np.median(sem, axis=0)[3] > 10 * sra[3]

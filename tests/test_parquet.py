@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
-from holdfast.alarms.alarm import Alarm
-from holdfast.errors import CheckpointError, InvalidInputError, MissingExtraError
-from holdfast.learners.trace import Trace
-from holdfast.streams.batch import Batch
-from holdfast.streams.columns import ColumnSpec
-from holdfast.streams.parquet import ParquetFile, ParquetParts, ParquetSource
-from holdfast.streams.records import NO_KEY, NO_TIME
-from holdfast.streams.results import ALARM_COLUMNS, BatchResult, to_str_list
-from holdfast.streams.source import Source
+import limpet as lp
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import CheckpointError, InvalidInputError, MissingExtraError
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.formats.json import NO_KEY, NO_TIME
+from limpet.streams.results import ALARM_COLUMNS, BatchResult, to_str_list
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.sources.base import Source
+from limpet.streams.sources.parquet import ParquetFile, ParquetParts, ParquetSource
 
 N = 1000
 
@@ -243,7 +243,7 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
 def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for make in (lambda: ParquetSource(tmp_path), lambda: ParquetParts(tmp_path, "points")):
-        with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[files\]'"):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[files\]'"):
             make()
 
 
@@ -338,7 +338,7 @@ def test_a_run_that_was_cut_short_leaves_no_file(tmp_path: Path) -> None:
         lambda: ParquetFile(tmp_path / "y.pq", "alarms"),
     ):
         with pytest.raises(InvalidInputError, match="the cable is cut"):
-            hf.run(Broken(), hf.SRA(rho=0.01, gamma=4.0), make())
+            lp.run(Broken(), lp.SRA(rho=0.01, gamma=4.0), make())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -374,7 +374,7 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     again.close()
     with pytest.raises(InvalidInputError, match="out belongs to the run of another"):
         ParquetParts(folder, "points").truncate_to(None)
-    (tmp_path / ".out.holdfast").unlink()
+    (tmp_path / ".out.limpet").unlink()
     new = ParquetParts(folder, "points")
     new.truncate_to(None)  # a new run goes on after what is there
     new.write(results(0, 0))
@@ -409,8 +409,8 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
 KILLED = """
 import json, os, sys
 from test_parquet import results
-from holdfast.streams.parquet import ParquetParts
-from holdfast.streams import parquet_sinks
+from limpet.streams.sources.parquet import ParquetParts
+from limpet.streams import parquet_sinks
 sink, stop = ParquetParts(sys.argv[1], "points"), int(sys.argv[2])
 real, done = os.fsync, []
 def fsync(handle):

@@ -7,21 +7,20 @@ import sys
 import numpy as np
 import pytest
 
-from holdfast.datasets import Stream
-from holdfast.errors import InvalidInputError, MissingExtraError
-from holdfast.plots.annotations import draw_annotations
-from holdfast.plots.channels import draw_channels, envelope
-from holdfast.plots.curves import draw_curves
-from holdfast.plots.followed import draw_followed
-from holdfast.plots.illustration import draw_illustration
-from holdfast.plots.limits import full_or_usual, usual_range
-from holdfast.plots.logarithmic import in_words
-from holdfast.plots.methods import METHODS, styles_of
-from holdfast.plots.panels import draw_panels
-from holdfast.plots.samples import draw_samples
-from holdfast.plots.style import as_png, new_figure
-from holdfast.plots.times import draw_times, in_units
-from holdfast.plots.train_test import draw_train_against_test
+from limpet.datasets import Stream
+from limpet.exceptions import InvalidInputError, MissingExtraError
+from limpet.plots._axes import full_or_usual, in_words, usual_range
+from limpet.plots._style import as_png, new_figure
+from limpet_lab.plots.annotations import draw_annotations
+from limpet_lab.plots.estimates import draw_followed
+from limpet_lab.plots.illustration import draw_illustration
+from limpet_lab.plots.method_styles import METHODS, styles_of
+from limpet_lab.plots.multivariate import draw_channels, envelope
+from limpet_lab.plots.roc import draw_curves
+from limpet_lab.plots.sample_streams import draw_samples
+from limpet_lab.plots.small_multiples import draw_panels
+from limpet_lab.plots.timing import draw_times, in_units
+from limpet_lab.plots.train_test import draw_train_against_test
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
@@ -206,7 +205,7 @@ def test_bad_input_is_named(draw):
 
 def test_drawing_asks_for_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[plots\]'"):
         draw_curves({"a": {}})
 
 

@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import InvalidInputError
-from holdfast.streams.prometheus import CONTENT_TYPE, Metric, format_metrics, serve_metrics
+from limpet.exceptions import InvalidInputError
+from limpet.streams.metrics import CONTENT_TYPE, Metric, format_metrics, serve_metrics
 
 ODD = 'a "quoted" \\ path\nand a line\\n, ü €'
 METRICS = {
-    "holdfast_records_total": Metric("counter", "Records read,\nall \\ of them.", 12_345_678_901),
-    "holdfast_refused_total": Metric(
-        "counter", "Refused.", [({"reason": "not JSON"}, 2), ({"reason": ODD, "b": 1}, 3)]
-    ),
-    "holdfast_rate": Metric("gauge", "Records a second.", 0.1 + 0.2),
-    "holdfast_lag": Metric("gauge", "", [({"in": "bytes"}, math.nan), ({"in": "records"}, math.inf), ({}, -math.inf)]),
-    "holdfast_streams": Metric("gauge", "Streams.", []),
+    "limpet_records_total": Metric("counter", "Records read,\nall \\ of them.", 12_345_678_901),
+    "limpet_refused_total": Metric("counter", "Refused.", [({"reason": "not JSON"}, 2), ({"reason": ODD, "b": 1}, 3)]),
+    "limpet_rate": Metric("gauge", "Records a second.", 0.1 + 0.2),
+    "limpet_lag": Metric("gauge", "", [({"in": "bytes"}, math.nan), ({"in": "records"}, math.inf), ({}, -math.inf)]),
+    "limpet_streams": Metric("gauge", "Streams.", []),
 }
 
 

@@ -6,32 +6,31 @@ import zlib
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.experiments import (
-    alpha,
-    appendix_b_auc_of_sra,
-    auc_multivariate,
-    auc_univariate,
-    gamma_rho,
+import limpet as lp
+from limpet.datasets import Stream, make_abrupt, make_gradual
+from limpet.metrics import benefit_auc, segment_mse
+from limpet.tuning import CannotRunError, SweepResult
+from limpet_lab.paper import (
+    fig_alpha,
+    fig_gamma_rho,
     grids,
-    mse_multivariate,
-    mse_univariate,
+    table_appendix_b,
+    table_auc_multivariate,
+    table_auc_univariate,
+    table_mse_multivariate,
+    table_mse_univariate,
 )
-from holdfast.experiments.auc_anomaly import anomaly_methods
-from holdfast.experiments.auc_skab import skab_methods
-from holdfast.experiments.auc_well_log import well_log_methods
-from holdfast.experiments.choosing import choose_setting
-from holdfast.experiments.lab import AUC, S_EVAL, Lab, measure, synthetic_learners, synthetic_methods
-from holdfast.experiments.methods import AUTO, Drift, Dummy, Learner, sem, sra, sra_auto
-from holdfast.experiments.plan import Plan
-from holdfast.experiments.starts import drawn_start
-from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
-from holdfast.metrics import benefit_auc, segment_mse
-from holdfast.tuning import CannotRunError, SweepResult
+from limpet_lab.paper._select import choose_setting
+from limpet_lab.paper.config import Plan
+from limpet_lab.paper.context import AUC, S_EVAL, Lab, measure, synthetic_learners, synthetic_methods
+from limpet_lab.paper.methods import AUTO, Drift, Dummy, Learner, drawn_start, sem, sra, sra_auto
+from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
+from limpet_lab.paper.table_auc_anomaly import anomaly_methods
+from limpet_lab.paper.table_auc_skab import skab_methods
+from limpet_lab.paper.table_auc_well_log import well_log_methods
 
 # What a setting does to a stream is what the tables show.
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 MAKE = {"abrupt": make_abrupt, "gradual": make_gradual}
 SYNTHETIC_TABLES = [("univariate", 1, "printed"), ("multivariate", 3, "printed"), ("multivariate", 3, "notebook")]
@@ -92,7 +91,7 @@ def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
 
 
 def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
-    """It is `hf.SRA()`, told the number of components where all are, and starts on the stream's own first points."""
+    """It is `lp.SRA()`, told the number of components where all are, and starts on the stream's own first points."""
     groups = {
         2: [synthetic_methods(1), synthetic_methods(3)],
         None: [well_log_methods(), skab_methods(), anomaly_methods("SMTP"), anomaly_methods("THYROID")],
@@ -106,7 +105,7 @@ def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
             assert not auto.restarts
             assert auto.anomalies == any(m.anomalies for m in learners(methods))
     stream = make_abrupt(n=1000, seed=3)
-    trace = hf.SRA(2).process(stream.y, record="means")
+    trace = lp.SRA(2).process(stream.y, record="means")
     run = sra_auto(n_components=2).run({"n_components": 2}, stream, 4, record=True)
     assert np.isnan(trace.change_score[:50]).all()
     assert np.array_equal(run.scores[:, 0], trace.change_score, equal_nan=True)
@@ -127,7 +126,7 @@ def test_rivals_start_exactly_as_sra_does():
 
 def test_sem_is_the_learner_of_that_name():
     stream = make_abrupt(n=1000, seed=3)
-    theirs = hf.SEM(2, rho=0.01).process(stream.y).score
+    theirs = lp.SEM(2, rho=0.01).process(stream.y).score
     assert np.array_equal(sem(rho=0.01).process(stream.y).score, theirs, equal_nan=True)
 
 
@@ -229,7 +228,7 @@ def mean_and_std(values):
 
 
 def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chosen_on_others():
-    results = [module.run(MadeUpLab()) for module in (auc_univariate, auc_multivariate)]
+    results = [module.run(MadeUpLab()) for module in (table_auc_univariate, table_auc_multivariate)]
     tables, chosen = ({k: v for r in results for k, v in getattr(r, part).items()} for part in ("tables", "chosen"))
     for name, dim, variant in SYNTHETIC_TABLES:
         key = table_of(f"auc_{name}", variant)
@@ -258,7 +257,11 @@ def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chos
 
 
 def test_error_cells_are_of_the_setting_with_the_least_s_eval():
-    tables = {k: v for module in (mse_univariate, mse_multivariate) for k, v in module.run(MadeUpLab()).tables.items()}
+    tables = {
+        k: v
+        for module in (table_mse_univariate, table_mse_multivariate)
+        for k, v in module.run(MadeUpLab()).tables.items()
+    }
     for name, dim, variant in SYNTHETIC_TABLES:
         for kind in MAKE:
             rows = tables[table_of(f"mse_{name}", variant)][kind]
@@ -272,7 +275,7 @@ def test_error_cells_are_of_the_setting_with_the_least_s_eval():
 
 
 def test_for_each_gamma_the_rest_is_chosen_by_s_eval():
-    table = gamma_rho.run(MadeUpLab()).tables["gamma_rho"]
+    table = fig_gamma_rho.run(MadeUpLab()).tables["gamma_rho"]
     ours = synthetic_learners(1)[0]
     for kind in MAKE:
         errors = MadeUpLab().synthetic(ours, kind, 1, "printed").values[:, :, 0, 0].mean(axis=1)
@@ -288,23 +291,23 @@ def test_for_each_gamma_the_rest_is_chosen_by_s_eval():
 
 
 def plain_sra(stream, gamma, beta, M):
-    return hf.SRA(2, gamma=gamma, beta=beta, M=M, norm="mean").process(stream.y, record="means")
+    return lp.SRA(2, gamma=gamma, beta=beta, M=M, norm="mean").process(stream.y, record="means")
 
 
 def test_alpha_is_that_of_the_data_and_of_beta():
-    table = alpha.run(Lab(Plan(trials=1))).tables["alpha"]
+    table = fig_alpha.run(Lab(Plan(trials=1))).tables["alpha"]
     for kind, make in MAKE.items():
         for share in (0.9, 0.95, 0.99):
             stream = make(alpha=share)
             trace = plain_sra(stream, 3.0, 1e-3 / (1.0 - share), 5.0)
             errors = segment_mse(trace.means, stream.means, 10000)
             assert [mean for mean, _ in table[kind][f"{share:g}"]] == pytest.approx(list(errors))
-        errors = segment_mse(hf.SRA(2).process(stream.y, record="means").means, stream.means, 10000)
+        errors = segment_mse(lp.SRA(2).process(stream.y, record="means").means, stream.means, 10000)
         assert [mean for mean, _ in table[AUTO][kind]["0.99"]] == pytest.approx(list(errors))
 
 
 def test_appendix_b_is_the_auc_of_the_change_score_within_100_rows():
-    rows = appendix_b_auc_of_sra.run(Lab(Plan(trials=1))).tables["appendix_b_auc_of_sra"]["rows"]
+    rows = table_appendix_b.run(Lab(Plan(trials=1))).tables["appendix_b_auc_of_sra"]["rows"]
     for row in rows[::7]:
         for make, (area, _) in zip(MAKE.values(), row[3:], strict=True):
             assert area == benefit_auc(plain_sra(make(), *row[:3]).change_score, 10000, 100)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.errors import InvalidInputError
-from holdfast.metrics import roc_auc, roc_auc_interval
-from holdfast.metrics.ranking import number_runs
+from limpet.exceptions import InvalidInputError
+from limpet.metrics import roc_auc, roc_auc_interval
+from limpet.metrics.roc_auc import number_runs
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40))

@@ -5,10 +5,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, InvalidInputError, InvalidTypeError, MissingExtraError
-from holdfast.learners.reading import read_point
-from holdfast.models import LinearRegression
+import limpet as lp
+from limpet.exceptions import InvalidInputError, InvalidTypeError, LimpetWarning, MissingExtraError
+from limpet.learners.input import read_point
+from limpet.models import LinearRegression
 
 RNG = np.random.default_rng(0)
 Y = RNG.normal(size=(80, 2))
@@ -16,7 +16,7 @@ LINE = RNG.normal(size=80)
 
 
 def state_after(X):
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(X)
     return learner.state
 
@@ -62,7 +62,7 @@ def test_two_variables_in_any_dress(same):
 
 @pytest.mark.parametrize("point", [1, 1.0, True, np.float32(1.0), np.int64(1), [1], (1.0,), np.array([1.0]), {"x": 1}])
 def test_a_number_in_any_dress(point):
-    plain, other = hf.SRA(), hf.SRA()
+    plain, other = lp.SRA(), lp.SRA()
     plain.process(LINE)
     other.process(LINE)
     assert other.update(point) == plain.update(1.0)
@@ -70,11 +70,11 @@ def test_a_number_in_any_dress(point):
 
 
 def test_names_are_remembered_and_decide_the_order():
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(pd.DataFrame(Y, columns=["a", "b"]))
     assert learner.feature_names == ("a", "b")
     before = learner.to_bytes()
-    again = hf.from_bytes(before)
+    again = lp.from_bytes(before)
     again.process(pd.DataFrame(Y[:, ::-1], columns=["b", "a"]))
     learner.process(Y)
     np.testing.assert_array_equal(again.state, learner.state)
@@ -98,9 +98,9 @@ def test_null_is_missing():
 
 def test_words_in_a_dataframe_are_refused_by_name():
     with pytest.raises(InvalidTypeError, match="column 'who'"):
-        hf.SRA(rho=0.01).process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
+        lp.SRA(rho=0.01).process(pd.DataFrame({"who": ["x", "y"], "a": [1.0, 2.0]}))
     with pytest.raises(InvalidTypeError, match="LazyFrame"):
-        hf.SRA(rho=0.01).process(pl.DataFrame({"a": [1.0]}).lazy())
+        lp.SRA(rho=0.01).process(pl.DataFrame({"a": [1.0]}).lazy())
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ def test_words_in_a_dataframe_are_refused_by_name():
     ],
 )
 def test_the_wrong_shape_says_what_was_expected_and_what_came(X, expected):
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(Y)
     with pytest.raises(InvalidInputError, match=expected):
         learner.process(X)
 
 
 def test_no_rows_are_no_rows():
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     assert len(learner.process(np.zeros((0, 2)))) == 0
     assert learner.n_seen == 0
     learner.process(Y)
@@ -134,13 +134,13 @@ def test_no_rows_are_no_rows():
 
 def test_without_narwhals_a_dataframe_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "narwhals.stable.v1", None)
-    with pytest.raises(MissingExtraError, match=r"holdfast\[dataframes\]"):
-        hf.SRA(rho=0.01).process(pd.DataFrame(Y))
+    with pytest.raises(MissingExtraError, match=r"limpet\[dataframes\]"):
+        lp.SRA(rho=0.01).process(pd.DataFrame(Y))
 
 
 def test_pairs():
     X, y = Y, Y @ (1.0, 2.0)
-    a, b = hf.SRA(model=LinearRegression()), hf.SRA(model=LinearRegression())
+    a, b = lp.SRA(model=LinearRegression()), lp.SRA(model=LinearRegression())
     a.process(pd.DataFrame(X, columns=["p", "q"]), pd.Series(y))
     for row, target in zip(X, y, strict=True):
         b.update({"p": row[0], "q": row[1]}, target)
@@ -150,12 +150,12 @@ def test_pairs():
     np.testing.assert_allclose(a.predict([0.0, 0.0]), a.intercept)
     with pytest.raises(InvalidInputError, match="as many targets as rows"):
         a.process(X, y[:-1])
-    with pytest.warns(HoldfastWarning, match="1 of 80"):
+    with pytest.warns(LimpetWarning, match="1 of 80"):
         a.process(X, np.where(np.arange(80) == 5, np.nan, y))
 
 
 def test_what_a_model_does_not_have_is_an_attribute_error():
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(LINE)
     with pytest.raises(AttributeError, match="GaussianMixture has no coef; it has weights, means, covariances"):
         _ = learner.coef

@@ -7,28 +7,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.datasets import Stream
-from holdfast.detectors import PageHinkley
-from holdfast.experiments import (
-    auc_anomaly,
-    auc_skab,
-    auc_well_log,
-    dataset_summary,
+import limpet as lp
+from limpet.datasets import Stream
+from limpet.drift import PageHinkley
+from limpet.metrics import benefit_auc, roc_auc, roc_auc_interval
+from limpet.tuning import SweepResult
+from limpet_lab.paper import (
+    fig_skab_sample,
+    fig_well_log_estimates,
     grids,
-    skab_sample,
-    well_log_estimates,
+    table_auc_anomaly,
+    table_auc_skab,
+    table_auc_well_log,
+    table_datasets,
 )
-from holdfast.experiments.lab import Lab
-from holdfast.experiments.methods import Drift, shown_auto
-from holdfast.experiments.paper import paper_cells, paper_tables
-from holdfast.experiments.plan import Plan
-from holdfast.experiments.starts import drawn_start
-from holdfast.metrics import benefit_auc, roc_auc, roc_auc_interval
-from holdfast.tuning import SweepResult
+from limpet_lab.paper.config import Plan
+from limpet_lab.paper.context import Lab
+from limpet_lab.paper.methods import Drift, drawn_start, shown_auto
+from limpet_lab.paper.published import paper_cells, paper_tables
 
 # What a setting does to a stream is what the tables show.
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not beside the project")
@@ -84,10 +83,10 @@ def mean_and_std(values):
 
 def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
     stream = made_up_stream("Well-log", 1, change_points={n: [150, 450 + n] for n in range(1, 6)})
-    monkeypatch.setattr(auc_well_log, "load_well_log", lambda: stream)
+    monkeypatch.setattr(table_auc_well_log, "load_well_log", lambda: stream)
     lab = MadeUpLab((5, 2))
-    result = auc_well_log.run(lab)
-    for method in auc_well_log.well_log_methods():
+    result = table_auc_well_log.run(lab)
+    for method in table_auc_well_log.well_log_methods():
         values = lab.sweep(method, [stream], None, 3).values[:, 0]
         for place in range(5):
             check_a_column(result, place, method, values[..., place, 0], values[..., place, 1])
@@ -101,10 +100,10 @@ def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
 
 def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
     streams = [made_up_stream(f"SKAB {n}", change_points=[200, 400]) for n in range(16)]
-    monkeypatch.setattr(auc_skab, "load_skab", lambda *_, **__: streams)
+    monkeypatch.setattr(table_auc_skab, "load_skab", lambda *_, **__: streams)
     lab = MadeUpLab((2,))
-    result = auc_skab.run(lab)
-    for method in auc_skab.skab_methods(quick=True):
+    result = table_auc_skab.run(lab)
+    for method in table_auc_skab.skab_methods(quick=True):
         values = lab.sweep(method, streams, None, 2).values
         for place in range(2):
             training, testing = values[:, 0::2, ..., place], values[:, 1::2, ..., place].mean(axis=2)
@@ -113,15 +112,15 @@ def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
 
 def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
     streams = {name: made_up_stream(name) for name in ("SMTP", "THYROID")}
-    monkeypatch.setattr(auc_anomaly, "LOADERS", {name: (lambda s=s: s) for name, s in streams.items()})
+    monkeypatch.setattr(table_auc_anomaly, "LOADERS", {name: (lambda s=s: s) for name, s in streams.items()})
     lab = MadeUpLab((2,))
-    result = auc_anomaly.run(lab)
+    result = table_auc_anomaly.run(lab)
     for place, name in enumerate(streams):
-        for method in auc_anomaly.anomaly_methods(name, quick=True):
+        for method in table_auc_anomaly.anomaly_methods(name, quick=True):
             values = lab.sweep(method, [streams[name]], None, 3).values[:, 0]
             check_a_column(result, place, method, values[..., 0], values[..., 1])
         labels = streams[name].labels[300:]
-        areas = [roc_auc(scores, labels) for scores in auc_anomaly.isolation_forest(streams[name], 3)]
+        areas = [roc_auc(scores, labels) for scores in table_auc_anomaly.isolation_forest(streams[name], 3)]
         assert result.tables["auc_anomaly"]["IsolationForest"][place] == mean_and_std(areas)
 
 
@@ -130,7 +129,7 @@ def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest
     stream = made_up_stream("SMTP")
     forests = [ensemble.IsolationForest(random_state=restart).fit(stream.y[:300]) for restart in range(2)]
     expected = [-forest.score_samples(stream.y[300:]) for forest in forests]
-    assert np.array_equal(auc_anomaly.isolation_forest(stream, 2), expected)
+    assert np.array_equal(table_auc_anomaly.isolation_forest(stream, 2), expected)
 
 
 # The real data, one restart of everything
@@ -139,7 +138,7 @@ def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest
 def the_result_of(module):
     """Without SRA-auto where there are several variables: it takes long to compile, and Well-log has it."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("HOLDFAST_DATA", str(DATA))
+        patched.setenv("LIMPET_DATA", str(DATA))
         if hasattr(module, "shown_auto"):
             patched.setattr(module, "shown_auto", lambda methods, dim, quick: shown_auto(methods, dim, quick=True))
         return module.run(Lab(Plan(trials=1)))
@@ -147,17 +146,17 @@ def the_result_of(module):
 
 @pytest.fixture(scope="module")
 def well_log():
-    return the_result_of(auc_well_log)
+    return the_result_of(table_auc_well_log)
 
 
 @pytest.fixture(scope="module")
 def skab():
-    return the_result_of(auc_skab)
+    return the_result_of(table_auc_skab)
 
 
 @pytest.fixture(scope="module")
 def anomaly():
-    return the_result_of(auc_anomaly)
+    return the_result_of(table_auc_anomaly)
 
 
 def check_that_it_makes_sense(result, key):
@@ -178,14 +177,14 @@ def scores_of(learner, y, kind="change_score"):
 
 
 def plain_sra(n_components, gamma, beta, M):
-    return hf.SRA(n_components, gamma=gamma, beta=beta, M=M, norm="mean", n_init=20)
+    return lp.SRA(n_components, gamma=gamma, beta=beta, M=M, norm="mean", n_init=20)
 
 
 @needs_data
 def test_the_data_sets_are_those_of_the_paper():
-    assert the_result_of(dataset_summary).tables["dataset_summary"]["SMTP"] == [95156, 3, 30]
-    assert "at 574 and 919" in the_result_of(skab_sample).parts[0].caption
-    assert "of 4050 rows without a score" in the_result_of(well_log_estimates).parts[1]
+    assert the_result_of(table_datasets).tables["dataset_summary"]["SMTP"] == [95156, 3, 30]
+    assert "at 574 and 919" in the_result_of(fig_skab_sample).parts[0].caption
+    assert "of 4050 rows without a score" in the_result_of(fig_well_log_estimates).parts[1]
 
 
 @needs_data
@@ -204,7 +203,7 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
     rates = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1)
     triples = [(g, b * g, m * g) for g in (2e6, 3e6, 4e6) for b in (0.01, 0.03, 0.05) for m in (1.0, 2.0, 3.0, 4.0)]
     scores = {
-        "sEM": [scores_of(hf.SEM(1, rho=rho, n_init=20), y) for rho in rates],
+        "sEM": [scores_of(lp.SEM(1, rho=rho, n_init=20), y) for rho in rates],
         "SRA": [scores_of(plain_sra(1, *triple), y) for triple in [*triples, (2e4, 2e2, 4e4)]],
     }
     table, chosen = well_log.tables["auc_well_log"], well_log.chosen["auc_well_log"]
@@ -219,7 +218,7 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
         if name == "SRA":
             assert [mean for mean, _ in table["SRA-joint"]] == pytest.approx(testing[training.mean(axis=1).argmax()])
             assert [mean for mean, _ in table["SRA-figure"]] == pytest.approx(testing[-1])
-    untouched = hf.SRA().process(y).change_score
+    untouched = lp.SRA().process(y).change_score
     assert table["SRA-auto"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
 
 
@@ -239,7 +238,7 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
         y = (y - y[:20].mean(axis=0)) / y[:20].std(axis=0)
         changes = [marks[0], marks[2] if len(marks) == 4 else marks[1]]
         scores = {
-            "sEM": [scores_of(hf.SEM(1, rho=rho, n_init=20), y)[:, None] for rho in rates],
+            "sEM": [scores_of(lp.SEM(1, rho=rho, n_init=20), y)[:, None] for rho in rates],
             "PH": [PageHinkley(delta=delta).process(y) for delta in deltas],
         }
         for name, of_settings in scores.items():
@@ -276,7 +275,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
         y, labels = arrays["X"], arrays["y"].ravel().astype(int)
     table, chosen = anomaly.tables["auc_anomaly"], anomaly.chosen["auc_anomaly"][name]
     place = table["metrics"].index(name)
-    scores = {K: scores_of(hf.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
+    scores = {K: scores_of(lp.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
     training = {K: roc_auc(each[first:split], labels[first:split]) for K, each in scores.items()}
     best = max(training, key=training.get)
     assert chosen["iEM"]["n_components"] == best

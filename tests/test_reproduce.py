@@ -1,4 +1,4 @@
-"""`holdfast reproduce`: what the command writes, keeps and says."""
+"""`limpet reproduce`: what the command writes, keeps and says."""
 
 import io
 import json
@@ -12,17 +12,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from holdfast import extras
-from holdfast.cli import app
-from holdfast.errors import InvalidInputError, MissingExtraError
-from holdfast.experiments import ahead, provenance
-from holdfast.experiments.methods import AUTO, Learner
-from holdfast.experiments.paper import paper_tables
-from holdfast.experiments.parts import parts_folder, read_part, write_part
-from holdfast.experiments.plan import Plan
-from holdfast.experiments.result import Result
-from holdfast.experiments.running import NAMES, reproduce
-from holdfast.plots.report import KeyFigures, Picture, Table
+from limpet import _optional
+from limpet.cli.main import app
+from limpet.exceptions import InvalidInputError, MissingExtraError
+from limpet.report.html import KeyFigures, Picture, Table
+from limpet_lab.paper import _precompile, _provenance
+from limpet_lab.paper._results import Result, parts_folder, read_part, write_part
+from limpet_lab.paper.config import Plan
+from limpet_lab.paper.methods import AUTO, Learner
+from limpet_lab.paper.published import paper_tables
+from limpet_lab.paper.runner import NAMES, reproduce
 
 TABLES = [key for key in paper_tables() if key != "_about"]
 
@@ -66,19 +65,19 @@ def test_a_slice_of_it_twice(tmp_path):
 
 
 def test_an_interrupted_run_keeps_what_is_finished(tmp_path, monkeypatch):
-    from holdfast.experiments import alpha, illustration
+    from limpet_lab.paper import fig_alpha, fig_illustration
 
     def interrupted(lab):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(alpha, "run", interrupted)
+        patched.setattr(fig_alpha, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             reproduce(["illustration", "alpha"], tmp_path, Plan(trials=1), quiet())
     assert set(json.loads((tmp_path / "results.json").read_text())["seconds"]) == {"illustration"}
     assert "Robustness against adaptivity" in (tmp_path / "report.html").read_text()
 
-    monkeypatch.setattr(illustration, "run", interrupted)  # a second time it need not run
+    monkeypatch.setattr(fig_illustration, "run", interrupted)  # a second time it need not run
     results = run(["illustration", "alpha"], tmp_path, resume=True)
     assert set(results["seconds"]) == {"illustration", "alpha"}
     assert (tmp_path / "report.html").read_text().count("<img") == 2
@@ -93,9 +92,9 @@ def test_results_of_another_plan_stand_by_themselves(tmp_path):
 
 def test_results_of_other_sources_are_left_out_and_told(tmp_path, monkeypatch):
     run(["illustration"], tmp_path)
-    before = provenance.stamp()
-    monkeypatch.setattr(provenance, "versions", lambda: {"holdfast": "another"})
-    assert provenance.stamp() != before
+    before = _provenance.stamp()
+    monkeypatch.setattr(_provenance, "versions", lambda: {"limpet": "another"})
+    assert _provenance.stamp() != before
     console = Console(record=True, file=io.StringIO())
     assert reproduce(["sample_streams"], tmp_path, Plan(trials=1), console)
     assert set(json.loads((tmp_path / "results.json").read_text())["seconds"]) == {"sample_streams"}
@@ -120,12 +119,12 @@ def test_a_damaged_part_counts_as_not_finished(tmp_path):
 
 
 def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOLDFAST_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("LIMPET_DATA", str(tmp_path / "nowhere"))
     out = tmp_path / "out"
     assert not reproduce(["illustration", "well_log_annotations"], out, Plan(trials=1), quiet())
     results = json.loads((out / "results.json").read_text())
     assert set(results["seconds"]) == {"illustration"}
-    assert "HOLDFAST_DATA" in results["not_finished"]["well_log_annotations"]
+    assert "LIMPET_DATA" in results["not_finished"]["well_log_annotations"]
     assert "Not finished" in (out / "report.html").read_text()
     answer = CliRunner().invoke(app, ["reproduce", "dataset_summary", "--out", str(out)])
     assert answer.exit_code == 1
@@ -155,21 +154,21 @@ def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
 
 
 def test_missing_packages_are_told_at_once_and_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
-    with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'holdfast\[reproduce\]'"):
+    monkeypatch.setattr(_optional, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
+    with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet\[reproduce\]'"):
         reproduce([], tmp_path / "out", Plan(), quiet())
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
-    monkeypatch.setenv("HOLDFAST_DATA", "anywhere")
-    provenance.require_packages()
-    monkeypatch.delenv("HOLDFAST_DATA")
+    monkeypatch.setattr(_optional, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
+    monkeypatch.setenv("LIMPET_DATA", "anywhere")
+    _provenance.require_packages()
+    monkeypatch.delenv("LIMPET_DATA")
     with pytest.raises(MissingExtraError, match="pooch"):
-        provenance.require_packages()
+        _provenance.require_packages()
 
 
 def test_a_person_who_stops_it_is_told_how_to_go_on(tmp_path):
     """The real command, interrupted as from the keyboard once its first result is there."""
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "holdfast", "reproduce", "--trials", "3", "--out", str(out)]
+    command = [sys.executable, "-m", "limpet", "reproduce", "--trials", "3", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         part = parts_folder(out, Plan(trials=3)) / "illustration.json"
         deadline = time.monotonic() + 120.0
@@ -201,7 +200,7 @@ def test_a_taste_has_a_folder_of_its_own_and_no_verdicts(tmp_path, monkeypatch):
 
 def test_every_result_is_a_module_with_a_title():
     for name in NAMES:
-        module = __import__(f"holdfast.experiments.{name}", fromlist=["run"])
+        module = __import__(f"limpet_lab.paper.{name}", fromlist=["run"])
         assert module.TITLE
         assert callable(module.run)
     assert set(TABLES) <= set(NAMES)
@@ -215,18 +214,18 @@ def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
             super().__init__(*args, **kwargs)
             started.append(self)
 
-    monkeypatch.setattr(ahead.subprocess, "Popen", Started)
-    monkeypatch.setattr(ahead, "cores", lambda: 2)
+    monkeypatch.setattr(_precompile.subprocess, "Popen", Started)
+    monkeypatch.setattr(_precompile, "cores", lambda: 2)
     for names in (["alpha", "gamma_rho"], ["auc_skab"]):
-        with ahead.compiling_ahead(names, Plan(trials=1)):
+        with _precompile.compiling_ahead(names, Plan(trials=1)):
             assert not started
-    with ahead.compiling_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
+    with _precompile.compiling_ahead(["alpha", "auc_skab"], Plan(trials=1, quick=True)):
         assert started[0].args[-2:] == ["auc_skab", "--quick"]
         assert started[0].poll() is None
     assert started[0].poll() is not None
 
 
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_every_kind_of_learner_is_compiled_ahead():
     seen = []
 
@@ -235,12 +234,12 @@ def test_every_kind_of_learner_is_compiled_ahead():
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Learner, "run", noted)
-        ahead.compile_methods(list(ahead.NEEDED), quick=True)
+        _precompile.compile_methods(list(_precompile.NEEDED), quick=True)
     assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1), ("SRA", 6, 3)} <= set(seen)
     assert {each for each in seen if each[0] == AUTO} == {(AUTO, 1, 1)}  # of the autopilot no more than it takes
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Learner, "run", noted)
-        ahead.compile_methods(list(ahead.NEEDED), quick=False)
+        _precompile.compile_methods(list(_precompile.NEEDED), quick=False)
     autopilots = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
     at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the taste
     assert list(dict.fromkeys(at_last)) == autopilots  # from the last result back

@@ -6,19 +6,20 @@ import math
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.benchmarks import regression_shifts, robust_sgd
-from holdfast.benchmarks.pairs import OFFSETS, UNITS, Kind, linear_pairs, logistic_pairs
-from holdfast.benchmarks.regression_runs import LINEAR, LOGISTIC, Run, errors, outcome, rows_to_recover
-from holdfast.benchmarks.regressors import PATIENT, follow_ours, sgd, so_far_standardised
-from holdfast.benchmarks.sklearn_sgd import decisions, follow_sklearn, probabilities
-from holdfast.errors import HoldfastWarning
-from holdfast.plots.running_errors import Column, draw_running_errors
+import limpet as lp
+from limpet.exceptions import LimpetWarning
+from limpet_lab.baselines.sklearn_sgd import decisions, follow_sklearn, probabilities
+from limpet_lab.bench import regression
+from limpet_lab.bench.regression import runs
+from limpet_lab.bench.regression.data import OFFSETS, UNITS, Kind, linear_pairs, logistic_pairs
+from limpet_lab.bench.regression.methods import PATIENT, follow_ours, sgd, so_far_standardised
+from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, outcome, rows_to_recover
+from limpet_lab.plots.running_errors import Column, draw_running_errors
 from scripts import ROOT, script_of
 
 
 def test_the_figures_of_the_page_are_those_of_the_benchmark():
-    """After `holdfast bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page.py FILE."""
+    """After `limpet bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
     assert script_of("robust_sgd_page").page_with_figures(text) == text
     results = json.loads((ROOT / "benchmarks" / "robust_sgd.json").read_text(encoding="utf-8"))
@@ -148,9 +149,9 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
     """What the page says of the limits."""
     for kind, locked in ((Kind("", turn=20.0), False), (Kind("", turn=0.0, jump=20.0), True)):
         pairs = linear_pairs(kind, seed=0, n=8000)
-        model = hf.SRA(model=hf.models.LinearRegression())
+        model = lp.SRA(model=lp.models.LinearRegression())
         if locked:
-            with pytest.warns(HoldfastWarning):
+            with pytest.warns(LimpetWarning):
                 trace = model.process(pairs.X, pairs.y)
         else:
             trace = model.process(pairs.X, pairs.y)
@@ -162,7 +163,7 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
 @pytest.mark.parametrize("jump", [20.0, 50.0])
 def test_with_patience_no_level_locks_out(settings, jump):
     pairs = linear_pairs(Kind("", turn=0.0, jump=jump), seed=0, n=8000)
-    model = hf.SRA(model=hf.models.LinearRegression(), patience=20, **settings)
+    model = lp.SRA(model=lp.models.LinearRegression(), patience=20, **settings)
     trace = model.process(pairs.X, pairs.y)
     assert trace.rejected[-1000:].mean() < 0.08
     assert trace.rejected[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
@@ -183,9 +184,9 @@ def test_patience_changes_nothing_but_after_a_long_burst():
 
 def test_ours_predicts_before_it_learns():
     pairs = linear_pairs(Kind(""), seed=0, n=200)
-    model = hf.SRA(model=hf.models.LinearRegression(), rho=0.01, gamma=6.0)
+    model = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
     predicted = follow_ours(model, pairs.X, pairs.y)
-    other = hf.SRA(model=hf.models.LinearRegression(), rho=0.01, gamma=6.0)
+    other = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
     other.process(pairs.X[:150], pairs.y[:150])
     assert predicted[150] == other.predict(pairs.X[150])
     assert np.isnan(predicted[:10]).all()
@@ -194,15 +195,15 @@ def test_ours_predicts_before_it_learns():
 def test_a_taste_runs(monkeypatch):
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    monkeypatch.setattr(robust_sgd, "KINDS", {family: kinds[:1] for family, kinds in robust_sgd.KINDS.items()})
-    figures = {figure.name: figure for figure in robust_sgd.measure(quick=True)}
+    monkeypatch.setattr(regression, "KINDS", {family: kinds[:1] for family, kinds in regression.KINDS.items()})
+    figures = {figure.name: figure for figure in regression.measure(quick=True)}
     assert all(math.isfinite(figure.value) for figure in figures.values())
     for name in ("linear, abrupt, SRA: before", "logistic, sure labels, river, log loss, defaults: right after"):
         assert name in figures
     assert figures["scikit-learn written out, off by"].value < 1e-9
-    for kind in regression_shifts.JUMPS[::5]:
+    for kind in runs.JUMPS[::5]:
         assert f"jump, {kind.name}, {PATIENT}, defaults: found again" in figures
-    for kind in regression_shifts.BURSTS[::5]:
+    for kind in runs.BURSTS[::5]:
         assert figures[f"burst, {kind.name}, {PATIENT}: error"].value > 0.0
 
 

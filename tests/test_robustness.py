@@ -6,10 +6,9 @@ import math
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.benchmarks import cost, robustness
-from holdfast.benchmarks.robustness import burst_runs, follow, hindsight, mean_error, shares, shift_runs, variance_error
-from holdfast.benchmarks.scenarios import (
+import limpet as lp
+from limpet_lab.bench import auto_latency, robustness
+from limpet_lab.bench._scenarios import (
     AFTER,
     CALM,
     OUTLIER,
@@ -20,10 +19,11 @@ from holdfast.benchmarks.scenarios import (
     settings,
     variance_jump,
 )
+from limpet_lab.bench.robustness import burst_runs, follow, hindsight, mean_error, shares, shift_runs, variance_error
 
 
 def plain(components=1):
-    return hf.SRA(components, gamma=4.0, rho=0.02)
+    return lp.SRA(components, gamma=4.0, rho=0.02)
 
 
 # --- streams ----------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
     assert heard == 0  # the plain scheme has no alarms
     assert list(guarded) == list(range(1, 9))
     assert all(r.at_once.shape == r.later.shape == (12,) for r in guarded.values())
-    open_to_all, _ = burst_runs(lambda: hf.SEM(1, rho=0.02), 1, 3, 4)
+    open_to_all, _ = burst_runs(lambda: lp.SEM(1, rho=0.02), 1, 3, 4)
     assert open_to_all[8].at_once.max() > 0.2
     assert open_to_all[8].at_once.max() > guarded[8].at_once.max()
 
@@ -196,8 +196,8 @@ def test_the_whole_of_it_runs_and_finds_the_plain_scheme_deaf():
 
 
 def test_the_cost_is_of_every_case_beside_adwin(monkeypatch):
-    monkeypatch.setattr(cost, "CASES", ((1, 1), (2, 1)))
-    figures = {f.name: f for f in cost.measure(True, plain)}
+    monkeypatch.setattr(auto_latency, "CASES", ((1, 1), (2, 1)))
+    figures = {f.name: f for f in auto_latency.measure(True, plain)}
     assert next(iter(figures)) == "ADWIN.update"
     assert figures["process, K=1, d=1"].at_most == 600
     assert figures["score, K=1, d=1"].at_most == 200

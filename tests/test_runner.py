@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.errors import CheckpointError, HoldfastWarning, InvalidInputError
-from holdfast.learners.checkpoint import unpack_container
-from holdfast.streams import Batch, SplitColumns, open_sink
-from holdfast.streams.ahead import MAX_QUEUED_BATCHES
+import limpet as lp
+from limpet.exceptions import CheckpointError, InvalidInputError, LimpetWarning
+from limpet.learners.serialization import unpack_container
+from limpet.streams import Batch, SplitColumns, open_sink
+from limpet.streams._prefetch import MAX_QUEUED_BATCHES
 
 N = 600
 rng = np.random.default_rng(0)
@@ -69,15 +69,15 @@ def written(folder):
 
 
 def kept(folder):
-    header, body = unpack_container(max((folder / "state").glob("*.hf")).read_bytes())
+    header, body = unpack_container(max((folder / "state").glob("*.limpet")).read_bytes())
     return {**header["tally"], "checkpoints": None}, header["position"], bytes(body)
 
 
 MODELS = {
-    "one stream": (lambda: hf.SRA(), Rows, {}),
-    "plain": (lambda: hf.SRA(gamma=4.0, rho=0.02), Rows, {"width": 2}),
-    "fleet": (lambda: hf.Fleet(hf.SRA()), Rows, {"keyed": True}),
-    "separate": (lambda: hf.Fleet(hf.SRA()), lambda **how: SplitColumns(Rows(**how)), {"keyed": True, "width": 2}),
+    "one stream": (lambda: lp.SRA(), Rows, {}),
+    "plain": (lambda: lp.SRA(gamma=4.0, rho=0.02), Rows, {"width": 2}),
+    "fleet": (lambda: lp.Fleet(lp.SRA()), Rows, {"keyed": True}),
+    "separate": (lambda: lp.Fleet(lp.SRA()), lambda **how: SplitColumns(Rows(**how)), {"keyed": True, "width": 2}),
 }
 
 
@@ -87,7 +87,7 @@ def whole(tmp_path_factory):
     found = {}
     for name, (model, source, how) in MODELS.items():
         folder = tmp_path_factory.mktemp("whole")
-        outcome = hf.run(source(**how), model(), sinks(folder), folder / "state", checkpoint_interval=0.0)
+        outcome = lp.run(source(**how), model(), sinks(folder), folder / "state", checkpoint_interval=0.0)
         found[name] = written(folder), kept(folder), outcome
     return found
 
@@ -105,8 +105,8 @@ def test_it_goes_on_as_if_nothing_had_happened(name, crashes, sizes, every, whol
     for crash_after in crashes:
         broken = source(sizes=sizes, crash_after=crash_after, **how)
         with suppress(Crash):  # unless it had come to its end
-            hf.run(broken, model(), sinks(folder), folder / "state", checkpoint_interval=every)
-    outcome = hf.run(source(sizes=sizes, **how), model(), sinks(folder), folder / "state", checkpoint_interval=every)
+            lp.run(broken, model(), sinks(folder), folder / "state", checkpoint_interval=every)
+    outcome = lp.run(source(sizes=sizes, **how), model(), sinks(folder), folder / "state", checkpoint_interval=every)
     assert written(folder) == whole[name][0]
     assert kept(folder) == whole[name][1]
     assert outcome.stats.alarms == whole[name][2].tally.alarms
@@ -116,8 +116,8 @@ def test_it_goes_on_as_if_nothing_had_happened(name, crashes, sizes, every, whol
 def test_what_came_of_it_is_what_the_learner_says(whole):
     (_, tables), _, outcome = whole["one stream"]
     taken = np.maximum.accumulate(TIMES) <= TIMES
-    model = hf.SRA()
-    with pytest.warns(HoldfastWarning, match="1 of 588 rows"):  # which a run has in its tally instead
+    model = lp.SRA()
+    with pytest.warns(LimpetWarning, match="1 of 588 rows"):  # which a run has in its tally instead
         trace = model.process(VALUES[taken, 0])
     assert outcome.tally.late == (~taken).sum() == 12
     assert outcome.tally.points == taken.sum() == len(tables["points"])
@@ -132,8 +132,8 @@ def test_what_came_of_it_is_what_the_learner_says(whole):
 
 def a_broken_run(folder):
     with pytest.raises(Crash):
-        hf.run(Rows(crash_after=6), hf.SRA(), sinks(folder), folder / "state", checkpoint_interval=0.0)
-    return sorted((folder / "state").glob("*.hf"))
+        lp.run(Rows(crash_after=6), lp.SRA(), sinks(folder), folder / "state", checkpoint_interval=0.0)
+    return sorted((folder / "state").glob("*.limpet"))
 
 
 @pytest.mark.parametrize("damage", ["torn", "altered", "empty"])
@@ -143,8 +143,8 @@ def test_a_damaged_checkpoint_is_passed_over(damage, whole, tmp_path, caplog):
     if damage == "altered":
         data[len(data) // 2] ^= 1
     newest.write_bytes(data if damage == "altered" else data[: len(data) // 2] if damage == "torn" else b"")
-    with caplog.at_level(logging.WARNING, "holdfast.streams"):
-        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state", checkpoint_interval=0.0)
+    with caplog.at_level(logging.WARNING, "limpet.streams"):
+        lp.run(Rows(), lp.SRA(), sinks(tmp_path), tmp_path / "state", checkpoint_interval=0.0)
     assert f"{newest} cannot be used" in caplog.text
     assert f"going on from the checkpoint before: {before}" in caplog.text
     assert written(tmp_path) == whole["one stream"][0]
@@ -156,52 +156,52 @@ def test_if_all_are_damaged_it_does_not_begin_anew_by_itself(tmp_path):
     for path in checkpoints:
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CheckpointError, match="none of the 3 checkpoints"):
-        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state")
+        lp.run(Rows(), lp.SRA(), sinks(tmp_path), tmp_path / "state")
     assert written(tmp_path) == before
 
 
 def test_the_last_three_are_kept(tmp_path):
-    assert [path.name for path in a_broken_run(tmp_path)] == [f"checkpoint-{i:09d}.hf" for i in (4, 5, 6)]
+    assert [path.name for path in a_broken_run(tmp_path)] == [f"checkpoint-{i:09d}.limpet" for i in (4, 5, 6)]
 
 
 def test_other_settings_are_refused(tmp_path):
     a_broken_run(tmp_path)
-    for model, told in ((hf.SRA(far=1e-3), "far = 0.0001, now it is 0.001"), (hf.Fleet(hf.SRA()), "fleet = False")):
+    for model, told in ((lp.SRA(far=1e-3), "far = 0.0001, now it is 0.001"), (lp.Fleet(lp.SRA()), "fleet = False")):
         with pytest.raises(CheckpointError, match=told):
-            hf.run(Rows(), model, sinks(tmp_path), tmp_path / "state")
+            lp.run(Rows(), model, sinks(tmp_path), tmp_path / "state")
 
 
 def test_another_source_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("level\n" + "\n".join(map(str, VALUES[:100, 1])))
-    hf.run("a.csv", hf.SRA(gamma=4.0, rho=0.02), (), "state")
+    lp.run("a.csv", lp.SRA(gamma=4.0, rho=0.02), (), "state")
     with pytest.raises(CheckpointError, match=r"made with source = a.csv, now it is b.csv"):
-        hf.run("b.csv", hf.SRA(gamma=4.0, rho=0.02), (), "state")
+        lp.run("b.csv", lp.SRA(gamma=4.0, rho=0.02), (), "state")
 
 
 def test_results_that_are_gone_are_noticed(tmp_path):
     a_broken_run(tmp_path)
     (tmp_path / "points.csv").write_bytes(b"")
     with pytest.raises(CheckpointError, match="lines are gone"):
-        hf.run(Rows(), hf.SRA(), sinks(tmp_path), tmp_path / "state")
+        lp.run(Rows(), lp.SRA(), sinks(tmp_path), tmp_path / "state")
 
 
 def test_a_folder_is_used_by_one_run_at_a_time(tmp_path):
     class Meanwhile(Rows):
         def read(self, position):
             with pytest.raises(InvalidInputError, match="in use by another run"):
-                hf.run(Rows(), hf.SRA(), (), tmp_path)
+                lp.run(Rows(), lp.SRA(), (), tmp_path)
             yield from super().read(position)
 
-    assert hf.run(Meanwhile(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path).stats.records == N
+    assert lp.run(Meanwhile(), lp.SRA(gamma=4.0, rho=0.02), (), tmp_path).stats.records == N
 
 
 def test_the_source_may_forget_only_what_has_been_made_sure_of(tmp_path):
     source = Rows(crash_after=6)
     with pytest.raises(Crash):
-        hf.run(source, hf.SRA(), (), tmp_path, checkpoint_interval=0.0)
-    assert source.committed_at[-1] <= unpack_container(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"]
+        lp.run(source, lp.SRA(), (), tmp_path, checkpoint_interval=0.0)
+    assert source.committed_at[-1] <= unpack_container(max(tmp_path.glob("*.limpet")).read_bytes())[0]["position"]
     assert source.committed_at == sorted(source.committed_at)
 
 
@@ -218,9 +218,9 @@ def test_stop_learns_what_has_been_read_and_writes_it_down(tmp_path):
                 if first == 500:
                     stop.set()
 
-    outcome = hf.run(Endless(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path, stop=stop, checkpoint_interval=1000.0)
+    outcome = lp.run(Endless(), lp.SRA(gamma=4.0, rho=0.02), (), tmp_path, stop=stop, checkpoint_interval=1000.0)
     assert 500 <= outcome.stats.records < 500 + 10 * (MAX_QUEUED_BATCHES + 20)
-    assert unpack_container(max(tmp_path.glob("*.hf")).read_bytes())[0]["position"] == outcome.stats.records
+    assert unpack_container(max(tmp_path.glob("*.limpet")).read_bytes())[0]["position"] == outcome.stats.records
 
 
 def test_stop_is_heeded_however_much_is_waiting():
@@ -236,7 +236,7 @@ def test_stop_is_heeded_however_much_is_waiting():
         stop.set()
         time.sleep(0.002)
 
-    hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), told, stop=stop)
+    lp.run(Fast(), lp.SRA(gamma=4.0, rho=0.02), told, stop=stop)
     assert given_out[0] <= MAX_QUEUED_BATCHES + 4
 
 
@@ -251,7 +251,7 @@ def test_stop_hurries_a_sink_that_waits():
         def hurry(self):
             hurried.set()
 
-    assert hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), Waits(), stop=stop).stats.records < N
+    assert lp.run(Rows(), lp.SRA(gamma=4.0, rho=0.02), Waits(), stop=stop).stats.records < N
 
 
 def test_a_source_that_is_too_fast_waits():
@@ -268,7 +268,7 @@ def test_a_source_that_is_too_fast_waits():
         most[0] = max(most[0], ahead[0] - given_out[0])
         time.sleep(0.005)
 
-    hf.run(Fast(), hf.SRA(gamma=4.0, rho=0.02), slow)
+    lp.run(Fast(), lp.SRA(gamma=4.0, rho=0.02), slow)
     assert given_out[0] == 60
     assert most[0] <= MAX_QUEUED_BATCHES + 2
 
@@ -280,7 +280,7 @@ def test_a_mistake_of_the_source_is_raised_where_it_was_called():
             raise OSError("the cable is out")
 
     with pytest.raises(OSError, match="the cable is out"):
-        hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02))
+        lp.run(Wrong(), lp.SRA(gamma=4.0, rho=0.02))
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_mistakes_of_a_source_are_told(given, message, tmp_path):
             yield given
 
     with pytest.raises(InvalidInputError, match=message):
-        hf.run(Wrong(), hf.SRA(gamma=4.0, rho=0.02), (), tmp_path)
+        lp.run(Wrong(), lp.SRA(gamma=4.0, rho=0.02), (), tmp_path)
 
 
 def test_whatever_fails_all_is_closed_and_the_first_reason_told():
@@ -316,7 +316,7 @@ def test_whatever_fails_all_is_closed_and_the_first_reason_told():
             raise OSError("not this one")
 
     with pytest.raises(OSError, match="the true reason"):
-        hf.run(Rows(), hf.SRA(gamma=4.0, rho=0.02), [Fails("a"), Fails("b")])
+        lp.run(Rows(), lp.SRA(gamma=4.0, rho=0.02), [Fails("a"), Fails("b")])
     assert closed == ["a", "b"]
 
 
@@ -329,26 +329,26 @@ def test_a_sink_of_ten_lines(tmp_path):
             self.lines += [json.dumps(row) for row in results.alarm_rows()]
 
     sink = Alarms()
-    outcome = hf.run(Rows(), hf.SRA(), sink)
+    outcome = lp.run(Rows(), lp.SRA(), sink)
     assert len(sink.lines) == outcome.stats.n_alarms > 1
 
 
 @pytest.mark.parametrize(
     ("source", "model", "sink", "message"),
     [
-        (Rows(), hf.Fleet(hf.SRA()), (), "needs the key of each point"),
-        (Rows(keyed=True), hf.SRA(), (), "for many streams give a Fleet"),
+        (Rows(), lp.Fleet(lp.SRA()), (), "needs the key of each point"),
+        (Rows(keyed=True), lp.SRA(), (), "for many streams give a Fleet"),
         (Rows(), "SRA", (), "expected a learner"),
-        (17, hf.SRA(), (), "read\\(position\\)"),
-        (Rows(), hf.SRA(), 17, "write\\(results\\)"),
-        ("nowhere.csv", hf.SRA(), (), "there is no file nowhere.csv"),
-        ("gopher://x/y", hf.SRA(), (), "there is no source gopher://"),
-        (Rows(), hf.SRA(), "gopher://x/y", "there is no sink gopher://"),
-        (Rows(), hf.SRA(), "results.xls", "ends in .jsonl, .csv, .parquet or .db"),
-        (Rows(), hf.SRA(), "nowhere/results.csv", "there is no folder"),
+        (17, lp.SRA(), (), "read\\(position\\)"),
+        (Rows(), lp.SRA(), 17, "write\\(results\\)"),
+        ("nowhere.csv", lp.SRA(), (), "there is no file nowhere.csv"),
+        ("gopher://x/y", lp.SRA(), (), "there is no source gopher://"),
+        (Rows(), lp.SRA(), "gopher://x/y", "there is no sink gopher://"),
+        (Rows(), lp.SRA(), "results.xls", "ends in .jsonl, .csv, .parquet or .db"),
+        (Rows(), lp.SRA(), "nowhere/results.csv", "there is no folder"),
     ],
 )
 def test_mistakes_are_told(source, model, sink, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError, match=message):
-        hf.run(source, model, sink)
+        lp.run(source, model, sink)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.benchmarks import NAMES, fleet, growing, runtime
-from holdfast.benchmarks.crowd import LEARNT, autopilots, in_turn, plain, points_of
-from holdfast.benchmarks.online_em import OnlineEM
-from holdfast.benchmarks.rivals import all_rivals, numpy_ticks
-from holdfast.plots.growth import draw_growth, spread
+import limpet as lp
+from limpet_lab.baselines.online_em import OnlineEM
+from limpet_lab.baselines.rivals import all_rivals, numpy_ticks
+from limpet_lab.bench import NAMES, fleet, runtime
+from limpet_lab.bench._workloads import LEARNT, autopilots, in_turn, plain, points_of
+from limpet_lab.plots.scaling import draw_growth, spread
 
 
 def named(figures):
@@ -25,7 +25,7 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
     crowd, rows = plain().fleet(keys), plain().points(100)
     assert crowd.keys() == keys
     assert (crowd.counts()["n_seen"] == LEARNT).all()
-    alone = [hf.from_bytes(crowd[key].to_bytes()) for key in keys]
+    alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
     scores = [learner.update(x).score for learner, x in zip(alone, rows[:, 0], strict=True)]
     assert crowd.update(keys, rows).score.tolist() == scores
     assert not np.array_equal(crowd["sensor 0"].state, crowd["sensor 64"].state)  # copies that have learnt other points
@@ -155,10 +155,10 @@ def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
 
 def test_growth_is_measured_in_all_directions(monkeypatch):
     pytest.importorskip("pysad")
-    monkeypatch.setattr(growing, "autopilot", plain)
-    assert len(growing.with_streams(1)) == 8
-    assert len(growing.with_points(1)) == 6
-    assert set(growing.ways(plain(), 50)) == {"fleet", "process", "update(x)"}
+    monkeypatch.setattr(runtime, "autopilot", plain)
+    assert len(runtime.with_streams(1)) == 8
+    assert len(runtime.with_points(1)) == 6
+    assert set(runtime.ways(plain(), 50)) == {"fleet", "process", "update(x)"}
 
 
 # The picture
@@ -168,7 +168,7 @@ def test_growth_is_drawn():
     line = {1.0: 1e-6, 10.0: 2e-7, 1000.0: 1e-8}
     picture = draw_growth({"streams": {"fleet": line, "dict": {1.0: 1e-6}}, "points": {"fleet": line}})
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(hf.errors.BadInputError, match="above 0"):
+    with pytest.raises(lp.errors.BadInputError, match="above 0"):
         draw_growth({"streams": {"fleet": {0.0: 1.0}}})
 
 

@@ -15,7 +15,7 @@ def script():
 
 @pytest.mark.parametrize("page", ["docs/runtime.md", "README.md"])
 def test_the_tables_are_those_of_the_benchmark(script, page):
-    """After `holdfast bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE."""
+    """After `limpet bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert script.page_with_figures(page, text) == text
 

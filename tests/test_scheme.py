@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numba import njit
 
-import holdfast as hf
-from holdfast.errors import InvalidInputError
-from holdfast.models import GaussianMixture
-from holdfast.scheme import Constant, InverseTime, Layout, PolynomialDecay
-from holdfast.scheme.state import HEADER_SIZE, StreamBuffer
-from holdfast.scheme.step_sizes import polynomial_decay
-from holdfast.scheme.threshold import chi_square_tail, gamma_for_rate
+import limpet as lp
+from limpet.core import Constant, InverseTime, Layout, PolynomialDecay
+from limpet.core.state import HEADER_SIZE, StreamBuffer
+from limpet.core.step_sizes import polynomial_decay
+from limpet.core.threshold import chi_square_tail, gamma_for_rate
+from limpet.exceptions import InvalidInputError
+from limpet.models import GaussianMixture
 
 
 @njit
@@ -70,7 +70,7 @@ def test_the_tail_of_chi_square(d):
 
 def test_the_default_threshold_drops_the_promised_share():
     y = np.random.default_rng(0).normal(size=(200_000, 3))
-    learner = hf.SRA(far=0.01, rho=0.001, n_init=200)
+    learner = lp.SRA(far=0.01, rho=0.001, n_init=200)
     learner.process(y)
     assert 0.005 < learner.n_rejected / learner.n_seen < 0.02
 
@@ -94,7 +94,7 @@ def test_the_parts_of_a_cell_are_one_vector():
 
 
 def test_the_state_holds_what_its_layout_says():
-    learner = hf.SRA(2, gamma=6.0)
+    learner = lp.SRA(2, gamma=6.0)
     y = np.random.default_rng(0).normal(size=(300, 3)) * 5.0 + 100.0
     learner.process(y)
     functions = GaussianMixture(2).kernels(3)
@@ -111,6 +111,6 @@ def test_the_state_holds_what_its_layout_says():
 
 
 def test_the_paper_s_state_fits_a_million_times():
-    learner = hf.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+    learner = lp.SRA(2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     learner.process(np.arange(20.0))
     assert (len(learner.state) - learner.n_init) * 8 <= 128

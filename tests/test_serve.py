@@ -1,4 +1,4 @@
-"""`holdfast serve` as a user runs it: in a process of its own, with signals, kills and a file that grows."""
+"""`limpet serve` as a user runs it: in a process of its own, with signals, kills and a file that grows."""
 
 import contextlib
 import gc
@@ -13,9 +13,9 @@ import httpx
 import numpy as np
 import pytest
 
-import holdfast as hf
+import limpet as lp
 from commands import here
-from holdfast.server.store import Store
+from limpet.server.db import Store
 from monitor import Monitor, expected, levels
 
 VALUES = levels(900)
@@ -28,7 +28,7 @@ class Serve:
         self.folder, self.log = folder, folder / "log.txt"
         self.begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "holdfast", "serve", "--no-open", *words]
+            command = [sys.executable, "-m", "limpet", "serve", "--no-open", *words]
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         found = wait_for(lambda: re.search(r"serving at (http://\S+), kept in (\S+)", self.said()), self)
         self.url, self.store = found[1], found[2]
@@ -114,14 +114,14 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
 @pytest.fixture
 def refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    monkeypatch.delenv("LIMPET_TOKEN", raising=False)
 
     def run(*words):
         code, out, error = here(["serve", "--no-open", "--port", 0, *words], capsys, monkeypatch)
         assert code == 2, error
         assert out == ""
         last = error.splitlines()[-1]
-        assert last.startswith("holdfast: ")
+        assert last.startswith("limpet: ")
         assert "Traceback" not in error
         return last
 
@@ -133,7 +133,7 @@ def test_a_port_that_is_in_use(refused):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert refused("--port", port) == f"holdfast: cannot listen at 127.0.0.1:{port}: address already in use"
+        assert refused("--port", port) == f"limpet: cannot listen at 127.0.0.1:{port}: address already in use"
 
 
 def test_a_start_that_fails_leaves_no_socket_open(refused, recwarn):
@@ -148,14 +148,14 @@ def test_a_start_that_fails_leaves_no_socket_open(refused, recwarn):
 
 def test_a_source_that_is_not_there(refused, tmp_path):
     assert "there is no file none.csv" in refused("none.csv")
-    Store(tmp_path / "holdfast.db").close()  # which was let go of
+    Store(tmp_path / "limpet.db").close()  # which was let go of
 
 
 def test_a_store_that_cannot_be_used(refused, tmp_path):
     (tmp_path / "notes.txt").write_text("somebody's notes\n" * 100)
     assert "notes.txt cannot be opened: file is not a database" in refused("--store", "notes.txt")
     assert "no such file or directory" in refused("--store", "no/folder.db")
-    monitor = Monitor(tmp_path / "kept.db", hf.SRA(far=0.01))
+    monitor = Monitor(tmp_path / "kept.db", lp.SRA(far=0.01))
     assert "kept.db is in use by another server" in refused("--store", "kept.db")
     monitor.stop()
     assert "made with" in refused("--store", "kept.db")
@@ -176,6 +176,6 @@ def test_the_help_fits_a_terminal(capsys, monkeypatch):
     assert code == 0
     assert max(map(len, out.splitlines())) <= 80
     shown = out[out.index("Examples:") : out.index("SIGTERM")].strip().splitlines()
-    assert all(line.strip().startswith(("Examples", "holdfast serve", "curl", "HOLDFAST_TOKEN")) for line in shown), out
+    assert all(line.strip().startswith(("Examples", "limpet serve", "curl", "LIMPET_TOKEN")) for line in shown), out
     for flag in ("host", "port", "store", "token-file", "keep", "max-streams", "rate", "max-body", "demo"):
         assert f"--{flag}" in out

@@ -1,11 +1,11 @@
-"""`kill -9` of the server under load: a slice of `holdfast bench serve_crash`."""
+"""`kill -9` of the server under load: a slice of `limpet bench serve_crash`."""
 
 import json
 import sqlite3
 
-from holdfast.benchmarks.afterwards import look
-from holdfast.benchmarks.serve_crash import crash
-from holdfast.benchmarks.stubborn import Client
+from harness.retrying_client import Client
+from harness.server_store_check import look
+from limpet_lab.bench.serve_crash import crash
 
 
 def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(tmp_path):

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.server.api import bodies
-from holdfast.server.api.door import SecurityConfig
+import limpet as lp
+from limpet.server.ingest import parse
+from limpet.server.security import SecurityConfig
 from monitor import client_of, expected, levels, sqlite_at, tables
 
 KEYS = iter(range(10**9))
@@ -289,7 +289,7 @@ def test_too_large(client):
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     answer = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-    answer = client.post("/streams/large/points", json=[1] * (bodies.MAX_REQUEST_POINTS + 1))
+    answer = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
     assert len(client.app.state.monitor.desk.board) == n_streams
     assert store.about("format") == 1
@@ -378,7 +378,7 @@ def test_the_list(client):
 
 
 def test_a_stream_in_full(client):
-    found, learner = read(client, "/streams/full"), hf.SRA()
+    found, learner = read(client, "/streams/full"), lp.SRA()
     learner.process(np.array(levels()))
     learner.process(np.array(read(client, "/streams/full/points?after=399")["values"][0]))
     assert found["estimate"]["means"] == learner.means.tolist()
@@ -447,8 +447,8 @@ def test_alarms_are_acknowledged_and_noted(client):
 
 
 def test_the_server_tells_of_itself(client):
-    assert read(client, "/health") == {"status": "ok", "version": hf.__version__}
-    assert read(client, "/settings")["far"] == hf.SRA().far
+    assert read(client, "/health") == {"status": "ok", "version": lp.__version__}
+    assert read(client, "/settings")["far"] == lp.SRA().far
     assert read(client, "/sources") == []
     assert read(client, "/session") == {"needed": False, "ok": True}
     assert client.post("/session", json={"token": "anything"}).json() == {"needed": False, "ok": True}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from holdfast.server.store import condensing
-from holdfast.server.store.blocks import BLOCK_MAX_POINTS
-from holdfast.server.store.condensing import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
+from limpet.server.db import history
+from limpet.server.db.blocks import BLOCK_MAX_POINTS
+from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
 from monitor import expected, levels, tables
 
 KEEP = 16
@@ -91,7 +91,7 @@ def test_a_store_does_not_grow_for_ever(start):
 
 
 def test_old_alarms_that_nobody_waits_for_are_forgotten(start, monkeypatch):
-    monkeypatch.setattr(condensing, "KEPT_ALARMS", 1)
+    monkeypatch.setattr(history, "KEPT_ALARMS", 1)
     monitor = start(keep=KEEP)
     monitor.post("a", levels(1000))
     ids = [one["id"] for one in monitor.alarms()]
@@ -110,14 +110,14 @@ def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatc
     monitor = start(keep=KEEP)
     monitor.post("a", levels(1000))
     monitor.checkpoint()
-    read = condensing.read_points
+    read = history.read_points
 
     def meanwhile(connection, *where):
         found = read(connection, *where)
-        monkeypatch.setattr(condensing, "points_between", read)
+        monkeypatch.setattr(history, "points_between", read)
         monitor.condense()
         return found
 
-    monkeypatch.setattr(condensing, "points_between", meanwhile)
+    monkeypatch.setattr(history, "points_between", meanwhile)
     assert history(monitor).counts.sum() == 1000
     assert len(history(monitor)) < 1000

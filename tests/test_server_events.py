@@ -7,11 +7,11 @@ import time
 import httpx
 import pytest
 
-import holdfast as hf
-from holdfast.server.api.door import SecurityConfig
-from holdfast.server.app import make_app
-from holdfast.server.live import hub
-from holdfast.server.live.watching import MonitorConfig
+import limpet as lp
+from limpet.server.app import make_app
+from limpet.server.ingest import notifier
+from limpet.server.monitor import MonitorConfig
+from limpet.server.security import SecurityConfig
 from monitor import LONG_TIME, levels, served
 
 VALUES = levels(3000)
@@ -19,7 +19,7 @@ VALUES = levels(3000)
 
 def new_app(place):
     return make_app(
-        MonitorConfig(str(place), hf.SRA(), checkpoint_interval_s=LONG_TIME), SecurityConfig(max_requests_per_s=1e9)
+        MonitorConfig(str(place), lp.SRA(), checkpoint_interval_s=LONG_TIME), SecurityConfig(max_requests_per_s=1e9)
     )
 
 
@@ -175,7 +175,7 @@ def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
 
 
 def test_there_may_be_so_many_listeners(url, monkeypatch):
-    monkeypatch.setattr(hub, "MOST", 0)
+    monkeypatch.setattr(notifier, "MOST", 0)
     for path in ("/events", "/streams/cut/events"):
         post(url, "cut", 1)
         answer = httpx.get(url + path)
@@ -184,10 +184,12 @@ def test_there_may_be_so_many_listeners(url, monkeypatch):
 
 def test_who_reads_slowly_costs_no_memory():
     """Rows that he has not read are in the store, and not kept for him; of notices the last few are."""
-    listener = hub.Listener()
+    listener = notifier.Listener()
     for number in range(10_000):
         listener.wake({"number": number})
-    assert [notice["number"] for notice in listener.take_notices()] == list(range(10_000))[-hub.MAX_PENDING_NOTICES :]
+    assert [notice["number"] for notice in listener.take_notices()] == list(range(10_000))[
+        -notifier.MAX_PENDING_NOTICES :
+    ]
 
 
 def test_who_is_gone_is_forgotten(app, url):

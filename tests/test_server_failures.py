@@ -7,11 +7,11 @@ import threading
 import pytest
 from sqlalchemy import event, select
 
-from holdfast.benchmarks.postgres_server import new_database
-from holdfast.server.errors import ApiError
-from holdfast.server.live.posts import IngestRequest, parse_stream_points
-from holdfast.server.store.opening import set_meta
-from holdfast.server.store.tables import SOURCE_POSITIONS_TABLE
+from harness.postgres import new_database
+from limpet.server.db.engine import set_meta
+from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
+from limpet.server.errors import ApiError
+from limpet.server.ingest.parse import IngestRequest, parse_stream_points
 from monitor import Monitor, expected, levels, sqlite_at, tables
 
 GUARD = {

@@ -6,7 +6,7 @@ from scripts import ROOT, script_of
 
 
 def test_the_figures_of_the_server_are_those_of_the_benchmark():
-    """After `holdfast bench serve serve_crash --json FILE`: python benchmarks/server_page.py FILE."""
+    """After `limpet bench serve serve_crash --json FILE`: python benchmarks/server_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "server.md").read_text(encoding="utf-8")
     assert script_of("server_page").page_with_figures(text) == text
     results = json.loads((ROOT / "benchmarks" / "server.json").read_text(encoding="utf-8"))

@@ -6,9 +6,9 @@ import re
 import pytest
 
 from commands import here
-from holdfast.server.api import guard
-from holdfast.server.api.door import PUBLIC_PATHS, SecurityConfig
-from holdfast.server.app import STATIC_DIR
+from limpet.server import middleware
+from limpet.server.app import STATIC_DIR
+from limpet.server.security import PUBLIC_PATHS, SecurityConfig
 from monitor import client_of, sqlite_at, tables
 
 TOKEN = "a token that nobody knows"
@@ -36,7 +36,7 @@ def refused(answer, status, code):
 
 
 def assert_headers(answer):
-    for name, value in guard.SECURITY_HEADERS.items():
+    for name, value in middleware.SECURITY_HEADERS.items():
         assert answer.headers[name] == value
     assert "cache-control" in answer.headers
     assert "server" not in answer.headers
@@ -48,7 +48,7 @@ def assert_headers(answer):
 @pytest.mark.parametrize("path", PRIVATE)
 def test_without_the_token_nothing_is_told(closed, path):
     refused(closed.get(path), 401, "unauthorised")
-    refused(closed.get(path, headers={"Cookie": "holdfast=x"}), 401, "unauthorised")
+    refused(closed.get(path, headers={"Cookie": "limpet=x"}), 401, "unauthorised")
     for given in ("Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "\xff\xfe"):
         assert closed.get(path, headers={"Authorization": given.encode("latin-1")}).status_code in (401, 429)
     assert closed.get(path).headers["www-authenticate"] == "Bearer"
@@ -87,8 +87,8 @@ def test_a_page_logs_in_and_out(closed):
     assert TOKEN not in cookie
     assert closed.get("/session").json() == {"needed": True, "ok": True}
     assert closed.get("/streams").status_code == 200
-    mine = closed.cookies["holdfast"]
-    among_others = {"Cookie": f'theme={{"a": "b"}}; x; holdfast={mine}; y="'}
+    mine = closed.cookies["limpet"]
+    among_others = {"Cookie": f'theme={{"a": "b"}}; x; limpet={mine}; y="'}
     closed.cookies.clear()
     assert closed.get("/streams", headers=among_others).status_code == 200
     assert closed.delete("/session").status_code == 204
@@ -121,7 +121,7 @@ def test_tokens_are_compared_in_constant_time(monkeypatch):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.example.org"])
 def test_others_may_not_reach_it_without_a_token(host, tmp_path, capsys, monkeypatch):
-    monkeypatch.delenv("HOLDFAST_TOKEN", raising=False)
+    monkeypatch.delenv("LIMPET_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)
     code, out, error = here(["serve", "--host", host, "--port", 0], capsys, monkeypatch)
     assert (code, out) == (2, "")

@@ -10,10 +10,10 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-import holdfast as hf
-from holdfast.server.api.door import SecurityConfig
-from holdfast.server.app import make_app
-from holdfast.server.live.watching import MonitorConfig
+import limpet as lp
+from limpet.server.app import make_app
+from limpet.server.monitor import MonitorConfig
+from limpet.server.security import SecurityConfig
 from monitor import levels, served
 
 CHECKS = [
@@ -31,7 +31,7 @@ ENDLESS = r"/events$"  # they go on for ever
 def operations(tmp_path_factory):
     """All of them, against a server with a few streams and alarms."""
     app = make_app(
-        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), hf.SRA()),
+        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), lp.SRA()),
         SecurityConfig(max_requests_per_s=1e9),
     )
     with served(app) as url:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sqlalchemy import text
 
-import holdfast as hf
-from holdfast.errors import InvalidInputError
-from holdfast.server.store import states
-from holdfast.server.store.points import read_points_after
+import limpet as lp
+from limpet.exceptions import InvalidInputError
+from limpet.server.db import checkpoints
+from limpet.server.db.points import read_points_after
 from monitor import Monitor, expected, levels, tables
 
 
@@ -25,7 +25,7 @@ def in_pieces(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
 
 @pytest.mark.parametrize("how", ["stopped", "checkpoint and points", "points alone", "torn checkpoint"])
 def test_a_restart_changes_nothing(start, how, monkeypatch):
-    monkeypatch.setattr(states, "PIECE", 3000)  # so that there are several pieces
+    monkeypatch.setattr(checkpoints, "PIECE", 3000)  # so that there are several pieces
     before = start()
     before.post("pump/1", levels()[:150])
     if how in ("checkpoint and points", "torn checkpoint"):
@@ -85,23 +85,23 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
 
 
 def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
-    monkeypatch.setattr(states, "PIECE", 1000)
+    monkeypatch.setattr(checkpoints, "PIECE", 1000)
     monitor = start()
     monitor.post("a", levels())
     monitor.do(lambda: setattr(monitor.keeper, "_writing", monitor.desk.begin_checkpoint()))
-    insert_many = states.bulk_insert
+    insert_many = checkpoints.bulk_insert
 
     def fails_once(connection, table, rows):
         if rows[0][:2] == (0, 2):
             raise OSError("disk full")
         insert_many(connection, table, rows)
 
-    monkeypatch.setattr(states, "insert_many", fails_once)
+    monkeypatch.setattr(checkpoints, "insert_many", fails_once)
     for _ in range(3):
         with contextlib.suppress(OSError):
             monitor.do(lambda: monitor.keeper._writing and monitor.keeper._write_piece())
     assert monitor.keeper._writing is None
-    monkeypatch.setattr(states, "insert_many", insert_many)
+    monkeypatch.setattr(checkpoints, "insert_many", insert_many)
     assert tables(monitor.store)["checkpoints"] == []
     monitor.checkpoint()
     learnt = monitor.states()
@@ -142,12 +142,12 @@ def test_one_server_has_it(start, place):
 def test_other_settings_and_other_formats_are_refused_in_words(start, place):
     start().stop()
     with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--store"):
-        Monitor(place, hf.SRA(far=0.01))
+        Monitor(place, lp.SRA(far=0.01))
     monitor = start()
     with monitor.store.writing() as connection:
         connection.execute(text("update about set value = '99' where name = 'format'"))
     monitor.stop()
-    with pytest.raises(InvalidInputError, match="has format 99, this holdfast reads 1"):
+    with pytest.raises(InvalidInputError, match="has format 99, this limpet reads 1"):
         Monitor(place)
 
 
@@ -155,7 +155,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
     other, texts = tmp_path / "alarms.db", tmp_path / "notes.txt"
     with contextlib.closing(sqlite3.connect(other)) as connection:
         connection.execute("create table alarms (n integer)")
-    with pytest.raises(InvalidInputError, match=r"alarms\.db has a table alarms that is not of a holdfast server"):
+    with pytest.raises(InvalidInputError, match=r"alarms\.db has a table alarms that is not of a limpet server"):
         Monitor(other)
     with contextlib.closing(sqlite3.connect(other)) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [("alarms",)]

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.datasets import Stream, make_abrupt
-from holdfast.errors import HoldfastWarning, InvalidInputError
-from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
-from holdfast.scheme import Constant, InverseTime, PolynomialDecay
-from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, TraceObjective, TuningResult, grid, tune
-from holdfast.tuning.side_by_side import process_all, share_kernels
+import limpet as lp
+from limpet.core import Constant, InverseTime, PolynomialDecay
+from limpet.datasets import Stream, make_abrupt
+from limpet.exceptions import InvalidInputError, LimpetWarning
+from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
+from limpet.tuning import BenefitAUC, CannotRunError, LabelAUC, TraceObjective, TuningResult, grid, tune
+from limpet.tuning._batched import process_all, share_kernels
 
 STEPS = (Constant(0.01), Constant(0.3), InverseTime(), PolynomialDecay(0.6, 3.0), PolynomialDecay(1.0, 0.0, 2.0))
 
 
-def mixed(n: int) -> list[hf.StochasticApproximation]:
+def mixed(n: int) -> list[lp.StochasticApproximation]:
     """Learners that differ in numbers only: steps of every power, thresholds, warm-ups, first points."""
     rng = np.random.default_rng(n)
     return [
-        hf.StochasticApproximation(
+        lp.StochasticApproximation(
             GaussianMixture(2),
             STEPS[i % len(STEPS)],
             gamma=float(rng.uniform(1.0, 6.0)),
@@ -45,7 +45,7 @@ def test_each_as_if_alone(n: int, spoilt: float | None) -> None:
     learners = mixed(n)
     alone = [learner.clone() for learner in learners]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
+        warnings.simplefilter("ignore", LimpetWarning)
         traces = process_all(learners, y)
         assert share_kernels(learners)
         for learner, other, trace in zip(learners, alone, traces, strict=True):
@@ -58,8 +58,8 @@ def test_each_as_if_alone(n: int, spoilt: float | None) -> None:
 def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
     y = np.random.default_rng(0).poisson(4.0, 60).astype(float)
     kinds = [
-        [hf.SRA(1, gamma=3.0, rho=0.1), hf.SRA(2, gamma=3.0, rho=0.1)],
-        [hf.StochasticApproximation(PoissonMixture(), gamma=gamma) for gamma in (3.0, 4.0)],
+        [lp.SRA(1, gamma=3.0, rho=0.1), lp.SRA(2, gamma=3.0, rho=0.1)],
+        [lp.StochasticApproximation(PoissonMixture(), gamma=gamma) for gamma in (3.0, 4.0)],
     ]
     for learners in kinds:
         alone = [learner.clone().process(y).score for learner in learners]
@@ -83,7 +83,7 @@ def both_ways(
     """What `tune` gives or raises one after another and side by side, and what it tells of its progress."""
     found = {}
     for way, worth in (("one by one", 10**9), ("side by side", 0)):
-        monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", worth)
+        monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", worth)
         calls: list[tuple[int, int]] = []
         try:
             answer: Any = tune(
@@ -109,14 +109,14 @@ def assert_same(found: dict[str, Any]) -> TuningResult:
     return one
 
 
-def no_three(gamma: float = 3.0, **setting: Any) -> hf.SRA:
+def no_three(gamma: float = 3.0, **setting: Any) -> lp.SRA:
     """Cannot be run with γ = 3."""
     if gamma == 3.0:
         raise CannotRunError("no")
-    return hf.SRA(gamma=gamma, **setting)
+    return lp.SRA(gamma=gamma, **setting)
 
 
-class Patient(hf.SRA):
+class Patient(lp.SRA):
     """Has a `process` of its own: without the first rows."""
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Any:
@@ -127,7 +127,7 @@ class Own:
     """A learner that is none of ours."""
 
     def __init__(self, **setting: Any) -> None:
-        self.inner = hf.SRA(**setting)
+        self.inner = lp.SRA(**setting)
 
     def process(self, X: Any) -> Any:
         return self.inner.process(X)
@@ -146,7 +146,7 @@ class Dropped(TraceObjective):
     largest = True
     stop = 700
 
-    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+    def judge(self, trace: lp.Trace, stream: Stream) -> float:
         return float(trace.rejected.mean())
 
 
@@ -155,7 +155,7 @@ class Duck:
 
     largest, stop = True, None
 
-    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+    def judge(self, trace: lp.Trace, stream: Stream) -> float:
         return 0.0
 
     def __call__(self, learner: Any, stream: Stream) -> float:
@@ -165,7 +165,7 @@ class Duck:
 class Pair(LabelAUC):
     """Two numbers for each learner; of a learner that drops little, it cannot tell."""
 
-    def judge(self, trace: hf.Trace, stream: Stream) -> Any:
+    def judge(self, trace: lp.Trace, stream: Stream) -> Any:
         if trace.rejected.mean() < 0.05:
             raise CannotRunError("drops little")
         return [super().evaluate_trace(trace, stream), 1.0]
@@ -174,19 +174,19 @@ class Pair(LabelAUC):
 @pytest.mark.parametrize(
     ("learner", "settings", "objective", "how"),
     [
-        (hf.SRA, GRID, BenefitAUC(100), {"restarts": 2}),
-        (hf.SRA, GRID, LabelAUC(stop=8), {"workers": 1}),
-        (hf.SRA, GRID, LabelAUC(start=20, stop=900), {"workers": 3}),
+        (lp.SRA, GRID, BenefitAUC(100), {"restarts": 2}),
+        (lp.SRA, GRID, LabelAUC(stop=8), {"workers": 1}),
+        (lp.SRA, GRID, LabelAUC(start=20, stop=900), {"workers": 3}),
         (no_three, FEW, BenefitAUC(100), {}),
         (no_three, GRID, BenefitAUC(100), {"restarts": 2}),
-        (hf.SRA, GRID, Pair(), {}),
-        (hf.SRA, FEW, Worse(100), {}),
-        (hf.SRA, FEW, Dropped(), {}),
-        (hf.SRA, FEW, Duck(), {}),
+        (lp.SRA, GRID, Pair(), {}),
+        (lp.SRA, FEW, Worse(100), {}),
+        (lp.SRA, FEW, Dropped(), {}),
+        (lp.SRA, FEW, Duck(), {}),
         (Patient, FEW, BenefitAUC(100), {}),
         (Own, FEW, BenefitAUC(100), {}),
-        (hf.SRA, grid(n_components=[1, 2], gamma=3.0, rho=[0.01, 0.1]), BenefitAUC(100), {}),
-        (hf.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_invalid": "raise"}], BenefitAUC(100), {}),
+        (lp.SRA, grid(n_components=[1, 2], gamma=3.0, rho=[0.01, 0.1]), BenefitAUC(100), {}),
+        (lp.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_invalid": "raise"}], BenefitAUC(100), {}),
     ],
     ids=lambda given: getattr(given, "__name__", type(given).__name__),
 )
@@ -210,7 +210,7 @@ def test_tune_finds_the_same_both_ways(
 class Fussy(BenefitAUC):
     """Fails on the second stream with one kind of learner, on the first one with another."""
 
-    def judge(self, trace: hf.Trace, stream: Stream) -> float:
+    def judge(self, trace: lp.Trace, stream: Stream) -> float:
         little = trace.rejected.mean() < 0.05
         if little and stream is LABELLED[1]:
             raise ZeroDivisionError("little")
@@ -219,11 +219,11 @@ class Fussy(BenefitAUC):
         return super().evaluate_trace(trace, stream)
 
 
-def interrupted(gamma: float, **setting: Any) -> hf.SRA:
+def interrupted(gamma: float, **setting: Any) -> lp.SRA:
     """Ctrl-C at γ = 3."""
     if gamma == 3.0:
         raise KeyboardInterrupt
-    return hf.SRA(gamma=gamma, **setting)
+    return lp.SRA(gamma=gamma, **setting)
 
 
 HOLED = Stream(np.where(np.arange(1500) == 700, np.nan, STREAMS[0].y[:, 0]), change_points=500)
@@ -233,18 +233,18 @@ SETTING = {"gamma": 3.0, "rho": 0.01}
 @pytest.mark.parametrize(
     ("learner", "settings", "streams", "objective", "how"),
     [
-        (hf.SRA, [SETTING, {"gamma": -1.0}, {"gamma": -2.0}], STREAMS, BenefitAUC(100), {}),
-        (hf.SRA, [*GRID, {"gama": 1.0}], STREAMS, BenefitAUC(100), {"restarts": 2}),
-        (hf.SRA, grid(gamma=[6.0, 1.0], rho=[0.01]), LABELLED, Fussy(100), {}),
-        (hf.SRA, grid(gamma=[1.0, 6.0], rho=[0.01]), LABELLED, Fussy(100), {}),
-        (hf.SRA, FEW, STREAMS, LabelAUC(), {}),
-        (hf.SRA, FEW, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
-        (hf.SRA, [SETTING, SETTING | {"on_invalid": "raise"}], HOLED, BenefitAUC(100), {}),
-        (hf.SRA, [SETTING, {"model": LinearRegression()}], STREAMS, BenefitAUC(100), {}),
+        (lp.SRA, [SETTING, {"gamma": -1.0}, {"gamma": -2.0}], STREAMS, BenefitAUC(100), {}),
+        (lp.SRA, [*GRID, {"gama": 1.0}], STREAMS, BenefitAUC(100), {"restarts": 2}),
+        (lp.SRA, grid(gamma=[6.0, 1.0], rho=[0.01]), LABELLED, Fussy(100), {}),
+        (lp.SRA, grid(gamma=[1.0, 6.0], rho=[0.01]), LABELLED, Fussy(100), {}),
+        (lp.SRA, FEW, STREAMS, LabelAUC(), {}),
+        (lp.SRA, FEW, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
+        (lp.SRA, [SETTING, SETTING | {"on_invalid": "raise"}], HOLED, BenefitAUC(100), {}),
+        (lp.SRA, [SETTING, {"model": LinearRegression()}], STREAMS, BenefitAUC(100), {}),
         (interrupted, FEW, STREAMS, BenefitAUC(100), {}),
         (no_three, [{}, {"rho": 0.1}], STREAMS, BenefitAUC(100), {}),
-        (hf.SRA, FEW, STREAMS, BenefitAUC(100), {"workers": 0}),
-        (hf.SRA, FEW, STREAMS, BenefitAUC(100), {"restarts": 0}),
+        (lp.SRA, FEW, STREAMS, BenefitAUC(100), {"workers": 0}),
+        (lp.SRA, FEW, STREAMS, BenefitAUC(100), {"restarts": 0}),
     ],
 )
 def test_tune_fails_the_same_both_ways(
@@ -258,7 +258,7 @@ def test_tune_fails_the_same_both_ways(
 
 @pytest.mark.parametrize("worth", [0, 10**9])
 def test_an_error_of_progress_ends_it(worth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", worth)
+    monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", worth)
     calls = []
 
     def stop(done: int, total: int) -> None:
@@ -267,18 +267,18 @@ def test_an_error_of_progress_ends_it(worth: int, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        tune(hf.SRA, FEW, STREAMS, BenefitAUC(100), progress=stop)
+        tune(lp.SRA, FEW, STREAMS, BenefitAUC(100), progress=stop)
     assert calls == [1, 2]
     assert not hasattr(caught.value, "__notes__")
 
 
 def test_what_comes_after_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("holdfast.tuning.tune"), "WORTH_COMPILING", 0)
+    monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", 0)
     made = []
 
-    def make(gamma: float) -> hf.SRA:
+    def make(gamma: float) -> lp.SRA:
         made.append(gamma)
-        return hf.SRA(gamma=gamma, rho=0.01)
+        return lp.SRA(gamma=gamma, rho=0.01)
 
     with pytest.raises(InvalidInputError):
         tune(make, grid(gamma=[3.0, -1.0, *range(4, 23)]), STREAMS * 10, BenefitAUC(100), workers=1)

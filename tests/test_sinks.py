@@ -14,20 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.alarms.alarm import Alarm
-from holdfast.errors import CheckpointError, InvalidInputError
-from holdfast.learners.trace import Trace
-from holdfast.streams.batch import Batch
-from holdfast.streams.file_sinks import CsvFile, JsonLinesFile
-from holdfast.streams.places import open_sink
-from holdfast.streams.results import ALARM_COLUMNS, BatchResult, dedupe_names
-from holdfast.streams.sink import Sink
-from holdfast.streams.sinks import CallbackSink, MultiSink
-from holdfast.streams.sqlite import SqliteSink
-from holdfast.streams.standard_output import StdoutSink
-from holdfast.streams.tables import ALARMS_TABLE, POINTS_TABLE
-from holdfast.streams.webhook import WebhookSink
+import limpet as lp
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import CheckpointError, InvalidInputError
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.results import ALARM_COLUMNS, ALARMS_TABLE, POINTS_TABLE, BatchResult, dedupe_names
+from limpet.streams.sinks.base import CallbackSink, MultiSink, Sink
+from limpet.streams.sinks.files import CsvFile, JsonLinesFile
+from limpet.streams.sinks.sqlite import SqliteSink
+from limpet.streams.sinks.stdout import StdoutSink
+from limpet.streams.sinks.webhook import WebhookSink
+from limpet.streams.uri import open_sink
 
 N = 10
 ODD = 'a "quoted", text\nof two lines; \r\t\x1b[2J é 東 \ud800 \0 end'
@@ -385,7 +383,7 @@ class Numbers:
 def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> None:
     def run(source: Numbers, checkpoint: str, place: str = name) -> None:
         sinks = [open_sink(str(tmp_path / place), POINTS_TABLE), open_sink(str(tmp_path / "a.jsonl"))]
-        hf.run(source, hf.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, checkpoint_interval=1e9)
+        lp.run(source, lp.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, checkpoint_interval=1e9)
 
     with pytest.raises(InvalidInputError, match="broken off"):
         run(Numbers(500, whole=False), "one")  # the mark is that of the beginning
@@ -505,9 +503,9 @@ def test_a_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 import numpy as np
-import holdfast as hf
-from holdfast.errors import HoldfastError
-from holdfast.streams import Batch, sink_at
+import limpet as lp
+from limpet.exceptions import LimpetError
+from limpet.streams import Batch, sink_at
 
 class Numbers:
     def read(self, position):
@@ -516,18 +514,18 @@ class Numbers:
             yield Batch(values[first : first + 200], position=first + 200)
 
 def run(name):
-    return hf.run(Numbers(), hf.SRA(rho=0.01, gamma=4.0), sink_at(name, "points"), name + ".checkpoints", every=0.0)
+    return lp.run(Numbers(), lp.SRA(rho=0.01, gamma=4.0), sink_at(name, "points"), name + ".checkpoints", every=0.0)
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 for name in sys.argv[1:]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
     try:
         run(name)
-    except HoldfastError as error:
+    except LimpetError as error:
         print(error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     print(run(name).tally.points)
-    hf.run(Numbers(), hf.SRA(rho=0.01, gamma=4.0), sink_at("whole_" + name, "points"))
+    lp.run(Numbers(), lp.SRA(rho=0.01, gamma=4.0), sink_at("whole_" + name, "points"))
 """
 
 

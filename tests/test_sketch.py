@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from holdfast.errors import InvalidInputError
-from holdfast.learners import Trace
-from holdfast.scheme.algorithm import (
-    OUTCOME_ACCEPTED,
-    OUTCOME_ANOMALY,
-    OUTCOME_BUFFERED,
-    OUTCOME_INVALID,
-    OUTCOME_REJECTED,
-)
-from holdfast.streams.sketch import REDUCTIONS, MinMaxSummary
+from limpet.core.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_BUFFERED, OUTCOME_INVALID, OUTCOME_REJECTED
+from limpet.exceptions import InvalidInputError
+from limpet.learners import Trace
+from limpet.streams.downsample import REDUCTIONS, MinMaxSummary
 
 N, D = 5000, 2
 

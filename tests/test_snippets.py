@@ -6,7 +6,7 @@ import re
 import pytest
 from typer.main import get_command
 
-from holdfast.cli import app
+from limpet.cli.main import app
 from snippets import PAGES, ROOT, commands, fenced, name_of, words
 from walking import environment_here, steps, walk
 
@@ -47,7 +47,7 @@ def test_python_is_run_by_something(block):
 
 
 def test_what_is_skipped_is_what_needs_data():
-    """Examples that doctest is told to skip: those of loaders, whose data are not part of holdfast."""
+    """Examples that doctest is told to skip: those of loaders, whose data are not part of limpet."""
     skipped = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if "+SKIP" in line]
     assert all(re.search(r"\bload_\w+\(", line) for line in skipped)
 
@@ -70,6 +70,6 @@ def test_a_command_has_the_flags_it_is_shown_with(block):
 
 def test_there_are_commands_and_wrong_ones_would_be_noticed():
     assert len(COMMANDS) > 40
-    wrong = COMMANDS[0]._replace(text="holdfast detect my.csv --nonsense 3")
+    wrong = COMMANDS[0]._replace(text="limpet detect my.csv --nonsense 3")
     with pytest.raises(Exception, match="nonsense"):
         test_a_command_has_the_flags_it_is_shown_with(wrong)

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
-from holdfast.engines import spark as hs
-from holdfast.errors import CheckpointError
+import limpet as lp
+from limpet import spark as hs
+from limpet.exceptions import CheckpointError
 from sparks import PLAIN, feed, same_alarms, same_answers, same_streams, source, stream_of, streamed
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
-WATCHED = hf.SRA(memory="compact")
+WATCHED = lp.SRA(memory="compact")
 
 
 def with_ties(table: pa.Table) -> pa.Table:
@@ -32,7 +32,7 @@ def with_ties(table: pa.Table) -> pa.Table:
 def test_streaming_is_the_fleet(spark, tmp_path, model, buckets, pieces, files) -> None:
     """Where a micro-batch is one file, rows of equal times are taken as they come."""
     table = with_ties(stream_of(n_keys=20, n=2500, seed=buckets))
-    fed, time, fleet = feed(tmp_path / "in", table, pieces, files), "minutes" if files == 1 else "ts", hf.Fleet(model)
+    fed, time, fleet = feed(tmp_path / "in", table, pieces, files), "minutes" if files == 1 else "ts", lp.Fleet(model)
     expected = fleet.process(fed, key="sensor", values=["a", "b"], time=time)
     out = streamed(spark, tmp_path, "sensor", ["a", "b"], time, model, buckets=buckets, files=files)
     same_answers(out, expected)
@@ -47,7 +47,7 @@ def test_batch_is_the_fleet(spark, tmp_path, model, partitions) -> None:
     """In one partition rows of equal times are taken as they come."""
     table = with_ties(stream_of(n_keys=20, n=2500, seed=partitions))
     fed, time = feed(tmp_path / "in", table, 1), "minutes" if partitions == 1 else "ts"
-    expected = hf.Fleet(model).process(fed, key="sensor", values=["a", "b"], time=time)
+    expected = lp.Fleet(model).process(fed, key="sensor", values=["a", "b"], time=time)
     frame = spark.read.parquet(str(tmp_path / "in"))
     frame = frame.repartition(partitions) if partitions > 1 else frame
     hs.score(frame, "sensor", ["a", "b"], time, model).write.parquet(str(tmp_path / "out"))
@@ -62,7 +62,7 @@ def test_history_then_the_stream(spark, tmp_path) -> None:
     table = stream_of(n_keys=30, n=3000, seed=9, texts=False)
     feed(tmp_path / "before", table[:2000], 1, 3)
     fed = feed(tmp_path / "in", table[2000:], 2)
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.process(table[:2000], key="sensor", values=["a", "b"], time="ts")
     expected = fleet.process(fed, key="sensor", values=["a", "b"])
     history = hs.fit(spark.read.parquet(str(tmp_path / "before")), "sensor", ["a", "b"], "ts", PLAIN)
@@ -78,8 +78,8 @@ def test_a_model_of_ones_own(spark, tmp_path) -> None:
     spark.sparkContext.addPyFile(str(Path(__file__).parent.parent / "docs" / "how-to" / "exponential.py"))
     rng = np.random.default_rng(0)
     table = pa.table({"line": np.arange(400) % 4, "n": np.arange(400), "wait": rng.exponential(3.0, 400)})
-    model = hf.SRA(model=Exponential(), gamma=8.0, rho=0.05)
-    expected = hf.Fleet(model).process(table, key="line", values=["wait"], time="n")
+    model = lp.SRA(model=Exponential(), gamma=8.0, rho=0.05)
+    expected = lp.Fleet(model).process(table, key="line", values=["wait"], time="n")
     hs.score(spark.createDataFrame(table), "line", "wait", "n", model).write.parquet(str(tmp_path / "out"))
     same_answers(pq.read_table(tmp_path / "out"), expected, by="n")
 
@@ -115,7 +115,7 @@ def test_what_was_moved_under_a_running_query_is_refused(spark, tmp_path) -> Non
 
 def test_a_fleet_to_begin_with_is_not_passed_over_in_silence(spark, tmp_path) -> None:
     feed(tmp_path / "in", stream_of(n_keys=3, n=30, seed=4), 1)
-    stream, fleet = source(spark, tmp_path / "in"), hf.Fleet(PLAIN)
+    stream, fleet = source(spark, tmp_path / "in"), lp.Fleet(PLAIN)
     hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=tmp_path / "state")  # and never started
     with pytest.raises(CheckpointError, match="begun without initial"):
         hs.score(stream, "sensor", ["a", "b"], "ts", PLAIN, checkpoint=tmp_path / "state", initial=fleet)

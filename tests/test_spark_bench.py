@@ -1,16 +1,16 @@
-"""A slice of `holdfast bench spark` and of `holdfast bench spark_crash`."""
+"""A slice of `limpet bench spark` and of `limpet bench spark_crash`."""
 
 import random
 
 import pyarrow as pa
 import pytest
 
-from holdfast.benchmarks import spark as bench
-from holdfast.benchmarks import spark_job
-from holdfast.benchmarks.spark_crash import Leftover, same_bits, told, write
-from holdfast.benchmarks.spark_killing import WITHIN, Job
+from harness import spark_job
+from harness.spark_job import WITHIN, Job
+from limpet_lab.bench import spark as bench
+from limpet_lab.bench.spark_crash import Leftover, same_bits, told, write
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
 
 def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_path) -> None:

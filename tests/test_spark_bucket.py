@@ -11,17 +11,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import holdfast as hf
-from holdfast.engines.spark.bucket import PartitionState
-from holdfast.engines.spark.clock import NO_TIME
-from holdfast.engines.spark.packing import concat_tables, pack_batches
-from holdfast.engines.spark.state import from_state_value, to_state_value
-from holdfast.errors import CheckpointError
+import limpet as lp
+from limpet.exceptions import CheckpointError
+from limpet.spark.arrow_ipc import concat_tables, pack_batches
+from limpet.spark.event_time import NO_TIME
+from limpet.spark.partition_state import PartitionState, from_state_value, to_state_value
 from sparks import Naive, plan_of, same_alarms, same_answers, same_streams, stream_of
 
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
-PLAIN, WATCHED = hf.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), hf.SRA(memory="compact")
+PLAIN, WATCHED = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), lp.SRA(memory="compact")
 
 
 KEYS = {True: st.sampled_from(["", "a", "é", "long " * 9, None]), False: st.sampled_from([0, -1, 2**60 + 1, None])}
@@ -68,7 +67,7 @@ def test_a_bucket_is_a_learner_for_each_stretch(calls, idle, restored) -> None:
 @pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
 def test_a_bucket_is_a_fleet(model) -> None:
     table = stream_of(n_keys=9, n=6000, seed=1)
-    fleet, bucket = hf.Fleet(model), PartitionState.empty(plan_of(model))
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(plan_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     pieces = [bucket.process(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
     got = pa.concat_tables(pieces)
@@ -85,7 +84,7 @@ def test_rows_without_a_time_come_last_as_in_a_fleet(model) -> None:
     table = stream_of(n_keys=3, n=3000, seed=2)
     times = pa.array([None if i % 17 == 0 else t for i, t in enumerate(table["ts"].to_pylist())], table["ts"].type)
     table = table.set_column(1, "ts", times).append_column("i", pa.array(range(3000)))
-    fleet, bucket = hf.Fleet(model), PartitionState.empty(plan_of(model))
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(plan_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     got = bucket.process(table)
     same_answers(got, expected, by="i")
@@ -127,12 +126,12 @@ def test_the_state_knows_its_layout_and_settings() -> None:
     with pytest.raises(CheckpointError, match="version 99"):
         from_state_value((99, *value[1:]), plan)
     with pytest.raises(CheckpointError, match="n_components cannot change"):
-        from_state_value(value, plan_of(hf.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
+        from_state_value(value, plan_of(lp.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
 
 
 def test_other_settings_go_on_from_the_states() -> None:
     """Held to learners by themselves, whose settings are exchanged."""
-    other = hf.SRA(gamma=1.5, rho=0.2, n_init=3, warmup=5)
+    other = lp.SRA(gamma=1.5, rho=0.2, n_init=3, warmup=5)
     table = stream_of(n_keys=4, n=400, seed=5)
     bucket, naive = PartitionState.empty(plan_of(PLAIN)), Naive(PLAIN)
     for begin, model in ((0, PLAIN), (5, other), (200, PLAIN), (300, other)):  # the first while some have not started
@@ -167,7 +166,7 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
     table = table.set_column(1, "ts", whole if kind == "none" else whole.cast(TIMES[kind]))
     time = None if kind == "none" else "ts"
     plan = plan_of(PLAIN, time=time, unit="us" if kind in ("date", "ntz") else "")
-    fleet, states, told = hf.Fleet(PLAIN), {}, []
+    fleet, states, told = lp.Fleet(PLAIN), {}, []
     expected = fleet.process(table, key="sensor", values=["a", "b"], time=time)
     for begin in range(0, 1200, 300):
         tasks = [table.slice(begin + 150 * task, 150).to_batches(max_chunksize=60) for task in (0, 1)]

@@ -1,4 +1,4 @@
-"""`holdfast spark …`: what is wrong is told before Spark is begun where it can be; the rest runs in one session."""
+"""`limpet spark …`: what is wrong is told before Spark is begun where it can be; the rest runs in one session."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ from types import ModuleType
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
-from commands import here, holdfast
-from holdfast.cli.config import read_config
-from holdfast.cli.spark.addresses import HADOOP_CONFIG_VARIABLES, may_be_remote
-from holdfast.cli.spark.errors import SparkJobError, convert_job_errors, extract_error_line, friendly_spark_errors
-from holdfast.cli.spark.opening import parse_pairs
-from holdfast.cli.spark.reading import make_batch_limits
-from holdfast.cli.spark.source import SparkSource, list_files
-from holdfast.cli.spark.status import read_local_spec
-from holdfast.engines.spark.session import LOCAL_MASTER_PATTERN
-from holdfast.errors import InvalidInputError
+import limpet as lp
+from commands import here, limpet
+from limpet.cli._spark_io import SparkSource, list_files, make_batch_limits
+from limpet.cli._spark_run import read_local_spec
+from limpet.cli.config import read_config
+from limpet.exceptions import InvalidInputError
+from limpet.spark._errors import SparkJobError, convert_job_errors, extract_error_line, friendly_spark_errors
+from limpet.spark.filesystem import HADOOP_CONFIG_VARIABLES, may_be_remote
+from limpet.spark.session import LOCAL_MASTER_PATTERN, parse_pairs
 from sparks import feed, same_answers, same_streams, stream_of
 
 COLUMNS = ["--key", "sensor", "--columns", "a,b", "--time", "ts"]
@@ -49,10 +47,10 @@ def run(tmp_path, capsys, monkeypatch):
 
 
 def test_help_is_at_hand_without_spark(tmp_path):
-    code = "import sys; sys.argv[1:] = ['spark', 'score', '--help']; from holdfast.cli import main\n"
+    code = "import sys; sys.argv[1:] = ['spark', 'score', '--help']; from limpet.cli import main\n"
     code += "try: main()\nfinally: print('heavy:', [m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules])"
-    told = holdfast("spark", "--help").stdout
-    for command in ("score", "rebucket", "export", "status", "holdfast[spark]"):
+    told = limpet("spark", "--help").stdout
+    for command in ("score", "rebucket", "export", "status", "limpet[spark]"):
         assert command in told
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "heavy: []" in result.stdout
@@ -82,7 +80,7 @@ def test_help_is_at_hand_without_spark(tmp_path):
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--option", "sep"], "--option: expected NAME=VALUE"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--conf", "a"], "--conf: expected NAME=VALUE"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--gamma", "-1"], "gamma"),
-        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--initial", "f.hf"], "there is no file f.hf"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--initial", "f.limpet"], "there is no file f.limpet"),
         (["file:/nowhere", *COLUMNS, "--out", "o", "--checkpoint", "c"], "there is no folder /nowhere"),
         (["hdfs:/days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
         (["s3a://days", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--input-format"),
@@ -102,7 +100,7 @@ def test_mistakes_are_told_before_spark_is_begun(run, tmp_path, words, message):
     assert message in errors
 
 
-@pytest.mark.parametrize("words", [["status", "c"], ["export", "c", "f.hf"], ["rebucket", "c", "--buckets", "3"]])
+@pytest.mark.parametrize("words", [["status", "c"], ["export", "c", "f.limpet"], ["rebucket", "c", "--buckets", "3"]])
 def test_a_folder_that_is_no_checkpoint(run, words):
     code, _, errors = run(*words)
     assert code == 2
@@ -120,7 +118,7 @@ def test_without_java_or_pyspark(run, tmp_path, monkeypatch):
     assert (code, "openjdk-17" in errors) == (2, True)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     code, _, errors = run(*words)
-    assert (code, "holdfast[spark]" in errors) == (2, True)
+    assert (code, "limpet[spark]" in errors) == (2, True)
 
 
 def test_settings_from_a_file_are_those_of_its_table(tmp_path, run):
@@ -153,7 +151,7 @@ def test_files_are_those_that_spark_reads(tmp_path):
         ("An error occurred while calling o1.load.\n: java.io.IOException: no disk\n\tat a.B.c(D.java:1)", "no disk"),
         (
             "[STREAM_FAILED] Query [id = 1-2, runId = 3-4] terminated with exception: Job aborted: Traceback (most "
-            'recent call last):\n  File "x.py", line 1\nholdfast.errors.CheckpointError: of version 9\n\n\tat x.Y(Z)',
+            'recent call last):\n  File "x.py", line 1\nlimpet.exceptions.CheckpointError: of version 9\n\n\tat x.Y(Z)',
             "of version 9",
         ),
         ('Traceback (most recent call last):\n  File "x.py", line 1\nKeyError: 3\n', "KeyError: 3"),
@@ -182,7 +180,7 @@ class AnalysisException(Py4JJavaError):
         (Py4JJavaError(": java.io.IOException: No space left."), SparkJobError, "No space left; --spark-log FILE"),
         (ConnectionRefusedError(111, "refused"), SparkJobError, "its process is gone"),
         (AnalysisException("[A] There is no column x."), InvalidInputError, "^There is no column x.$"),
-        (Py4JJavaError("Traceback\nholdfast.errors.CheckpointError: it is torn"), InvalidInputError, "^it is torn$"),
+        (Py4JJavaError("Traceback\nlimpet.exceptions.CheckpointError: it is torn"), InvalidInputError, "^it is torn$"),
         (KeyError("of ours"), KeyError, "of ours"),
     ],
 )
@@ -248,9 +246,9 @@ def fed(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
-    expected = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01))
+    expected = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     answers = expected.process(fed, key="sensor", values=["a", "b"], time="ts")
     words = ["score", "in", *COLUMNS, *BY_HAND, "--checkpoint", "state", "--once", "--files-per-batch", "1"]
     second = (tmp_path / "in" / "001-00.parquet").rename(tmp_path / "later.parquet")
@@ -287,20 +285,20 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
         }.items()
     )
     assert "generation 2" in run("status", "state")[1]
-    assert "12 streams" in run("export", "state", "fleet.hf")[1]
-    assert "is there already" in run("export", "state", "fleet.hf")[2]
-    same_streams(hf.load(tmp_path / "fleet.hf"), expected)
+    assert "12 streams" in run("export", "state", "fleet.limpet")[1]
+    assert "is there already" in run("export", "state", "fleet.limpet")[2]
+    same_streams(lp.load(tmp_path / "fleet.limpet"), expected)
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+@pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_all_at_once_from_separated_values_to_such(spark, tmp_path, run, fed):
     words = [*BY_HAND, "--batch", "--out", "out", "--to", "csv"]
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words)
     assert (code, "--schema or --option" in errors) == (2, True)  # NaN is nan in these files
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words, "--option", "nanValue=nan")
     assert code == 0, errors
-    answers = hf.Fleet(hf.SRA(gamma=4.0, rho=0.01)).process(fed, key="sensor", values=["a", "b"], time="ts")
+    answers = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01)).process(fed, key="sensor", values=["a", "b"], time="ts")
     rows = [row for part in (tmp_path / "out").glob("*.csv") for row in csv.DictReader(part.open(newline=""))]
     rows.sort(key=lambda row: row["ts"])
     assert [row["rejected"] == "true" for row in rows] == answers.sort_by("ts")["rejected"].to_pylist()
@@ -339,8 +337,8 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
 @pytest.mark.spark
 def test_a_table_until_somebody_says_stop(spark, tmp_path, run, fed, monkeypatch):
     # As if it had been said while Spark starts.
-    monkeypatch.setattr(import_module("holdfast.cli.spark.score"), "stop_on_signals", lambda stop: stop.set())
-    monkeypatch.setattr(import_module("holdfast.cli.spark.running"), "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(import_module("limpet.cli._spark_commands"), "stop_on_signals", lambda stop: stop.set())
+    monkeypatch.setattr(import_module("limpet.cli._spark_run"), "LOOK_EVERY", 0.01)
     code, _, errors = run("score", "in", *COLUMNS, *BY_HAND, "--batch", "--out", "out")
     assert (code, "interrupted: there is no table" in errors) == (130, True), errors
     assert not (tmp_path / "out").exists()

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
-from holdfast.engines import spark as hs
-from holdfast.errors import CheckpointError, InvalidInputError, InvalidTypeError
+import limpet as lp
+from limpet import spark as hs
+from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError
 from sparks import PLAIN, feed, run, same_answers, source, stream_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 VALUES = ["a.1", "whole", "Decimal `", "flag", "small"]
 
 
@@ -67,7 +67,7 @@ def test_any_data_is_the_fleets_and_stays_what_it_is(spark, tmp_path, texts) -> 
     columns = ("kéy of it", VALUES, "When?", PLAIN)
     floats = [pa.array(table[name].cast(pa.float64(), safe=False)) for name in VALUES]  # a fleet wants them exact
     plain = pa.table([table["kéy of it"], table["When?"], *floats, table["i"]], ["kéy of it", "When?", *VALUES, "i"])
-    expected = hf.Fleet(PLAIN).process(plain, "kéy of it", VALUES, "When?", prefix="it`s.")
+    expected = lp.Fleet(PLAIN).process(plain, "kéy of it", VALUES, "When?", prefix="it`s.")
     answers = [name for name in expected.column_names if name.startswith("it`s.")]
     assert sum(expected["it`s.bad"].to_pylist()) > 50
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -109,12 +109,12 @@ def test_batches_however_they_are_cut(spark, tmp_path) -> None:
     table = table.set_column(0, "sensor", skewed)
     feed(tmp_path / "in", table, 3)
     frame = spark.read.parquet(str(tmp_path / "in"))
-    expected = hf.Fleet(PLAIN).process(table, key="sensor", values=["a", "b"], time="ts")
-    second = hf.Fleet(hf.SEM(rho=0.02)).process(table, key="sensor", values="a", time="ts", prefix="two_")
+    expected = lp.Fleet(PLAIN).process(table, key="sensor", values=["a", "b"], time="ts")
+    second = lp.Fleet(lp.SEM(rho=0.02)).process(table, key="sensor", values="a", time="ts", prefix="two_")
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     try:
         twice = hs.score(
-            hs.score(frame, "sensor", ["a", "b"], "ts", PLAIN), "sensor", "a", "ts", hf.SEM(rho=0.02), prefix="two_"
+            hs.score(frame, "sensor", ["a", "b"], "ts", PLAIN), "sensor", "a", "ts", lp.SEM(rho=0.02), prefix="two_"
         )
         twice.write.parquet(str(tmp_path / "out"))
     finally:
@@ -132,7 +132,7 @@ def test_batches_however_they_are_cut(spark, tmp_path) -> None:
     fed = feed(tmp_path / "one", table, 1)  # its times are in no order
     untimed = hs.score(spark.read.parquet(str(tmp_path / "one")), "sensor", ["a", "b"], None, PLAIN)
     assert "late" not in untimed.columns
-    as_they_come = hf.Fleet(PLAIN).process(fed, key="sensor", values=["a", "b"])
+    as_they_come = lp.Fleet(PLAIN).process(fed, key="sensor", values=["a", "b"])
     assert not as_they_come.sort_by("ts")["score"].equals(expected["score"])
     same_answers(untimed.toArrow(), as_they_come)
 
@@ -162,15 +162,15 @@ def test_a_query_that_goes_on_after_the_answers(spark, tmp_path) -> None:
     query = writer.start()
     try:
         query.processAllAvailable()
-        kept = sorted(path.name for path in (checkpoint / "holdfast").iterdir())
+        kept = sorted(path.name for path in (checkpoint / "limpet").iterdir())
         with pytest.raises(CheckpointError, match="stop it first; nothing was changed"):
             hs.repartition(spark, str(checkpoint) + "/", 5)
-        assert sorted(path.name for path in (checkpoint / "holdfast").iterdir()) == kept
+        assert sorted(path.name for path in (checkpoint / "limpet").iterdir()) == kept
     finally:
         query.stop()
     counts = [row["n"] for row in spark.table("windows").orderBy("window").collect()]
     assert counts == [300, 300, 300]  # the last window is open
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     assert sorted(hs.export_fleet(spark, checkpoint)) == sorted(fleet)
     shutil.move(checkpoint, tmp_path / "with space")
@@ -188,9 +188,9 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
         ({"values": ["sensor"]}, "column 'sensor' holds string, not numbers"),
         ({"values": "c"}, "no column 'c'"),
         ({"time": "a"}, "column 'a' holds double: times are"),
-        ({"model": hf.StochasticApproximation(hf.models.LinearRegression())}, "LinearRegression learns from pairs"),
-        ({"model": hf.SRA(gamma=4.0, rho=0.01, on_invalid="raise")}, "must not die of data"),
-        ({"model": hf.SRA(n_components="auto")}, "needs to know the number of components"),
+        ({"model": lp.StochasticApproximation(lp.models.LinearRegression())}, "LinearRegression learns from pairs"),
+        ({"model": lp.SRA(gamma=4.0, rho=0.01, on_invalid="raise")}, "must not die of data"),
+        ({"model": lp.SRA(n_components="auto")}, "needs to know the number of components"),
         ({"model": "SRA"}, "expected a learner"),
         ({"buckets": 0}, "buckets"),
         ({"buckets": 2_000_000}, "at most 1048576"),
@@ -206,8 +206,8 @@ def test_what_cannot_work_is_refused_before_anything_runs(spark, tmp_path) -> No
     for df, more, message in (
         (stream, {"idle": "1 day"}, "idle needs a watermark"),
         (stream.withWatermark("ts", "1 day"), {"watermark": "1 day"}, "has a watermark already"),
-        (stream, {"initial": hf.Fleet(PLAIN)}, "give checkpoint as well"),
-        (frame, {"initial": hf.Fleet(PLAIN)}, "initial is for a streaming DataFrame"),
+        (stream, {"initial": lp.Fleet(PLAIN)}, "give checkpoint as well"),
+        (frame, {"initial": lp.Fleet(PLAIN)}, "initial is for a streaming DataFrame"),
         (frame, {"checkpoint": str(tmp_path)}, "checkpoint is for a streaming DataFrame"),
         (frame.withColumn("LATE", frame["a"]), {}, "has a column 'late' already: give a prefix"),
         (frame.select("*", "a"), {}, "columns have different names"),

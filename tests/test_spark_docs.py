@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
+import limpet as lp
 
 pytestmark = pytest.mark.spark
 
@@ -31,9 +31,9 @@ def test_the_guide_runs(spark, tmp_path, capfd) -> None:
     results = pq.read_table(tmp_path / "results")
     assert len(results) == 1500
     fleet = known["fleet"]
-    assert isinstance(fleet, hf.Fleet)
+    assert isinstance(fleet, lp.Fleet)
     assert fleet["pump"].means.round(1) == [[4.0]]
-    assert sorted((tmp_path / "state" / "holdfast").glob("generation-*.json"))[-1].name == "generation-0002.json"
+    assert sorted((tmp_path / "state" / "limpet").glob("generation-*.json"))[-1].name == "generation-0002.json"
 
 
 def test_the_recipe_runs(spark, capfd) -> None:

@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import holdfast as hf
-from holdfast.engines import spark as hs
-from holdfast.engines.spark.clock import NO_TIME
-from holdfast.errors import CheckpointError, InvalidInputError
+import limpet as lp
+from limpet import spark as hs
+from limpet.exceptions import CheckpointError, InvalidInputError
+from limpet.spark.event_time import NO_TIME
 from sparks import PLAIN, Naive, feed, run, same_answers, same_streams, source, stream_of, streamed
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
-RETUNED = hf.SRA(gamma=2.0, rho=0.05)
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
+RETUNED = lp.SRA(gamma=2.0, rho=0.05)
 COLUMNS = ("sensor", ["a", "b"], "ts")
 
 
-def expected_of(pieces: list[pa.Table], models: list[hf.SRA], delay: int) -> tuple[pa.Table, Naive]:
+def expected_of(pieces: list[pa.Table], models: list[lp.SRA], delay: int) -> tuple[pa.Table, Naive]:
     """What learners by themselves make of micro-batches, with the watermark that Spark comes to after each."""
     naive, watermark, told = Naive(models[0], idle=400_000_000), NO_TIME, []
     for piece, model in zip(pieces, models, strict=True):
@@ -70,27 +70,27 @@ def test_restarts_other_settings_idle_and_late_streams(spark, tmp_path) -> None:
 
 def refuses_what_cannot_change(spark, place, more) -> None:
     frame, checkpoint = source(spark, place / "in"), str(place / "checkpoint")
-    kept = sorted(os.listdir(place / "checkpoint" / "holdfast"))
+    kept = sorted(os.listdir(place / "checkpoint" / "limpet"))
     for columns, model, other, message in (
-        (COLUMNS, hf.SRA(n_components=2, gamma=4.0, rho=0.01), {}, "n_components cannot change"),
-        (COLUMNS, hf.SRA(), {}, "gamma, rho cannot change"),
-        (COLUMNS, PLAIN, {"buckets": 6}, "5 buckets, got 6: holdfast.engines.spark.rebucket"),
+        (COLUMNS, lp.SRA(n_components=2, gamma=4.0, rho=0.01), {}, "n_components cannot change"),
+        (COLUMNS, lp.SRA(), {}, "gamma, rho cannot change"),
+        (COLUMNS, PLAIN, {"buckets": 6}, "5 buckets, got 6: limpet.spark.rebucket"),
         (("sensor", ["b", "a"], "ts"), PLAIN, {}, "the values 'a', 'b', got 'b', 'a'"),
         (("note", ["a", "b"], "ts"), PLAIN, {}, "the key 'sensor', got 'note'"),
         (("sensor", ["a", "b"], "note"), PLAIN, {"watermark": None, "idle": None}, "the time 'ts', got 'note'"),
     ):
         with pytest.raises(CheckpointError, match=message):
             hs.score(frame, *columns, model, checkpoint=checkpoint, **more | other)
-    assert sorted(os.listdir(place / "checkpoint" / "holdfast")) == kept
+    assert sorted(os.listdir(place / "checkpoint" / "limpet")) == kept
 
 
 def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
     """A fleet's file becomes states; buckets change before the first row and twice after; then a fleet goes on."""
     table = stream_of(n_keys=20, n=2000, seed=7, texts=False)
     quiet = table.filter(pa.compute.less(table["sensor"], 3))  # most buckets see no rows
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.process(table.slice(0, 500), key="sensor", values=["a", "b"])
-    fleet.save(tmp_path / "fleet.hf")
+    fleet.save(tmp_path / "fleet.limpet")
     checkpoint, provider = tmp_path / "checkpoint", "spark.sql.streaming.stateStore.providerClass"
     more = {"checkpoint": str(checkpoint)}
     usual = spark.conf.get(provider)
@@ -99,12 +99,12 @@ def test_fleets_move_up_and_down_and_buckets_change(spark, tmp_path) -> None:
         feed(tmp_path / "in", quiet, 4)
         for change, message in (
             (("sensor", ["b", "a"], "ts", PLAIN), "its streams are of a, b, the values are b, a"),
-            (("sensor", ["a", "b"], "ts", hf.SEM()), "learnt by SRA, which SEM cannot go on with"),
+            (("sensor", ["a", "b"], "ts", lp.SEM()), "learnt by SRA, which SEM cannot go on with"),
         ):
             with pytest.raises((InvalidInputError, CheckpointError), match=message):
-                hs.score(source(spark, tmp_path / "in"), *change, **more, initial=tmp_path / "fleet.hf")
+                hs.score(source(spark, tmp_path / "in"), *change, **more, initial=tmp_path / "fleet.limpet")
         scored = hs.score(
-            source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=8, **more, initial=tmp_path / "fleet.hf"
+            source(spark, tmp_path / "in"), *COLUMNS, PLAIN, buckets=8, **more, initial=tmp_path / "fleet.limpet"
         )
         assert scored.isStreaming
         with pytest.raises(CheckpointError, match="no batch has been committed there"):

@@ -6,7 +6,7 @@ from scripts import ROOT, script_of
 
 
 def test_the_figures_of_spark_are_those_of_the_benchmark():
-    """After `holdfast bench spark spark_crash --json FILE`: python benchmarks/spark_page.py FILE."""
+    """After `limpet bench spark spark_crash --json FILE`: python benchmarks/spark_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "spark.md").read_text(encoding="utf-8")
     assert script_of("spark_page").page_with_figures(text) == text
     results = json.loads((ROOT / "benchmarks" / "spark.json").read_text(encoding="utf-8"))

@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.engines.spark import packing
-from holdfast.engines.spark.columns import read_key_column, read_time_column, read_value_columns
-from holdfast.engines.spark.hashing import partition_of, partition_of_list
-from holdfast.engines.spark.packing import concat_tables, from_ipc_bytes, pack_batches, to_ipc_chunks, unpack_batches
+from limpet.spark import arrow_ipc
+from limpet.spark.arrow import read_key_column, read_time_column, read_value_columns
+from limpet.spark.arrow_ipc import concat_tables, from_ipc_bytes, pack_batches, to_ipc_chunks, unpack_batches
+from limpet.spark.partitioner import partition_of, partition_of_list
 from sparks import plan_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
 # Buckets of keys
 
@@ -76,7 +76,7 @@ ANY_COLUMNS = {
 
 @pytest.mark.parametrize("at_once", [1, 1 << 26])
 def test_rows_that_travel_stay_what_they_are(monkeypatch, at_once) -> None:
-    monkeypatch.setattr(packing, "AT_ONCE", at_once)
+    monkeypatch.setattr(arrow_ipc, "AT_ONCE", at_once)
     table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
     plan = plan_of(watermark="1 second")
     values = list(pack_batches(table.to_batches(max_chunksize=2), plan, task=3))
@@ -107,7 +107,7 @@ def whole(batches) -> pa.Table:
 
 
 def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
-    monkeypatch.setattr(packing, "AT_ONCE", 10_000)
+    monkeypatch.setattr(arrow_ipc, "AT_ONCE", 10_000)
     table = pa.table({"x": ["y" * 3000] * 10, "i": range(10)})
     values = list(to_ipc_chunks(table))
     assert [len(from_ipc_bytes(value)) for value in values] == [3, 3, 3, 1]

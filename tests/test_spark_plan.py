@@ -9,17 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.engines.spark.bucket import PartitionState
-from holdfast.engines.spark.plan import JobSpec, check_param_changes
-from holdfast.engines.spark.schema import get_time_unit, key_is_text, parse_duration, resolve_value_columns
-from holdfast.engines.spark.state import restore_partition
-from holdfast.engines.spark.states_file import StatesFile, write_states
-from holdfast.errors import CheckpointError, InvalidInputError, InvalidTypeError
-from holdfast.learners.reading import LabelledArray
+import limpet as lp
+from limpet.exceptions import CheckpointError, InvalidInputError, InvalidTypeError
+from limpet.learners.input import LabelledArray
+from limpet.spark.checkpoint import StatesFile, write_states
+from limpet.spark.job_spec import JobSpec, check_param_changes
+from limpet.spark.partition_state import PartitionState, restore_partition
+from limpet.spark.schema import get_time_unit, key_is_text, parse_duration, resolve_value_columns
 from sparks import PLAIN, plan_of, same_streams, stream_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")]
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
 # What is kept
 
@@ -44,7 +43,7 @@ def test_states_are_read_bucket_by_bucket(tmp_path) -> None:
 
 
 def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
-    fleet = hf.Fleet(PLAIN)
+    fleet = lp.Fleet(PLAIN)
     fleet.update(["x"], [[1.0, 2.0]])
     write_states(tmp_path / "states", [(0, fleet.to_bytes(), b"")])
     assert StatesFile(tmp_path / "states").read_partition(0, plan_of()).fleet.feature_names == ("a", "b")
@@ -54,9 +53,9 @@ def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
     "model",
     [
         PLAIN,
-        hf.SRA(),
-        hf.StochasticApproximation(hf.models.PoissonMixture(), hf.scheme.Constant(0.02)),
-        hf.SDEM(2, r=0.1),
+        lp.SRA(),
+        lp.StochasticApproximation(lp.models.PoissonMixture(), lp.scheme.Constant(0.02)),
+        lp.SDEM(2, r=0.1),
     ],
     ids=repr,
 )
@@ -71,7 +70,7 @@ def test_a_plan_is_the_same_after_a_round_trip(model) -> None:
 
 def test_what_may_change_on_a_checkpoint() -> None:
     before = plan_of(generation=4, states="some.states", buckets=16)
-    after = plan_of(hf.SRA(gamma=3.0, half_life=40, warmup=9), idle=9, watermark="2 seconds", prefix="p_", buckets=None)
+    after = plan_of(lp.SRA(gamma=3.0, half_life=40, warmup=9), idle=9, watermark="2 seconds", prefix="p_", buckets=None)
     going_on = after.resume_from(before)
     assert (going_on.generation, going_on.states, going_on.buckets) == (4, "some.states", 16)
     assert going_on.model == after.model
@@ -91,19 +90,19 @@ def test_what_may_change_on_a_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "fixed"),
     [
-        (PLAIN, hf.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, far=0.01), ""),
-        (PLAIN, hf.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
-        (hf.SRA(), hf.SRA(far=0.01), ""),
-        (hf.SEM(2, rho=0.1), hf.SEM(2, rho=0.2), ""),
-        (PLAIN, hf.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
-        (PLAIN, hf.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
-        (PLAIN, hf.SRA(), "gamma, rho"),
-        (hf.SRA(), PLAIN, "gamma, rho"),
-        (hf.SRA(), hf.SRA(memory="compact"), "memory"),
-        (hf.SRA(), hf.SRA(lags=2), "lags"),
-        (hf.SDEM(1, r=0.1), hf.SDEM(1, r=0.2), "r"),
+        (PLAIN, lp.SRA(gamma=9.0, half_life=20, norm="mean", warmup=0, far=0.01), ""),
+        (PLAIN, lp.SRA(gamma=4.0, beta=0.1, M=5.0), ""),
+        (lp.SRA(), lp.SRA(far=0.01), ""),
+        (lp.SEM(2, rho=0.1), lp.SEM(2, rho=0.2), ""),
+        (PLAIN, lp.SRA(n_components=2, gamma=4.0, rho=0.01), "n_components"),
+        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, covariance="diagonal"), "covariance"),
+        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, seed=1), "seed"),
+        (PLAIN, lp.SRA(gamma=4.0, rho=0.01, n_init=5), "n_init"),
+        (PLAIN, lp.SRA(), "gamma, rho"),
+        (lp.SRA(), PLAIN, "gamma, rho"),
+        (lp.SRA(), lp.SRA(memory="compact"), "memory"),
+        (lp.SRA(), lp.SRA(lags=2), "lags"),
+        (lp.SDEM(1, r=0.1), lp.SDEM(1, r=0.2), "r"),
     ],
     ids=repr,
 )
@@ -115,7 +114,7 @@ def test_which_settings_a_state_can_go_on_with(old, new, fixed) -> None:
 
 def test_another_learner_cannot_go_on() -> None:
     with pytest.raises(CheckpointError, match="SRA, which SEM cannot go on with"):
-        check_param_changes(PLAIN._config(None, None), hf.SEM()._config(None, None))
+        check_param_changes(PLAIN._config(None, None), lp.SEM()._config(None, None))
 
 
 # What columns may be
@@ -177,14 +176,14 @@ def test_durations() -> None:
 
 
 def test_settings_that_came_later_are_no_change() -> None:
-    told = hf.SRA()._config(None, None)
+    told = lp.SRA()._config(None, None)
     before = {**told, "settings": {name: value for name, value in told["settings"].items() if name != "memory"}}
     check_param_changes(before, told)
 
 
 def test_streams_of_other_columns_are_refused() -> None:
     plan = plan_of()
-    fleet = hf.Fleet(plan.make_learner())
+    fleet = lp.Fleet(plan.make_learner())
     fleet.update(["x"] * 3, LabelledArray(np.zeros((3, 2)), ("b", "a")))
     with pytest.raises(CheckpointError, match="learnt from b, a, and not from a, b"):
         restore_partition(fleet.to_bytes(), b"", plan)

@@ -27,14 +27,14 @@ def follow(page, folder, environment, **how):
 def test_here(tmp_path):
     """With what is installed here: all but the making of an environment."""
     commands = follow(PAGE.read_text(encoding="utf-8"), tmp_path, environment_here(), here=True)
-    assert "holdfast detect pump.csv" in commands
-    assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "alarms.csv", "pump.hf"}
+    assert "limpet detect pump.csv" in commands
+    assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "alarms.csv", "pump.limpet"}
 
 
 @pytest.mark.package
 def test_from_an_empty_environment(tmp_path, wheel):
-    """Word by word, but that the holdfast to be installed is the one of this folder."""
-    page, install = PAGE.read_text(encoding="utf-8"), "pip install --quiet 'holdfast[plots]'"
+    """Word by word, but that the limpet to be installed is the one of this folder."""
+    page, install = PAGE.read_text(encoding="utf-8"), "pip install --quiet 'limpet[plots]'"
     assert page.count(install) == 1
     folder, home = tmp_path / "empty", tmp_path / "home"
     folder.mkdir()
@@ -42,5 +42,5 @@ def test_from_an_empty_environment(tmp_path, wheel):
     cache = {name: str(home / name) for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
     page = page.replace(install, f"pip install --quiet '{wheel}[plots]'")
     follow(page, folder, plain_environment(**cache))
-    assert shutil.which("holdfast", path=str(folder / "hello" / "bin"))
+    assert shutil.which("limpet", path=str(folder / "hello" / "bin"))
     assert "data:image/png" in (folder / "report.html").read_text(encoding="utf-8")

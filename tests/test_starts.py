@@ -5,20 +5,20 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from holdfast.autopilot import change_score, memory
-from holdfast.autopilot.pilot import make_auto_kernels
-from holdfast.autopilot.start import INLIER_THRESHOLD_SD, init_auto, init_auto_batch, make_moments_kernel
-from holdfast.models import GaussianMixture, LinearRegression, PoissonMixture
-from holdfast.models.frame import column_medians, fit_location_scale, standardize
-from holdfast.models.seeding import equidistant_seeds
-from holdfast.models.trusting import (
+from limpet._jit.sort import insertion_sort, shell_sort
+from limpet.auto import ar1, change_score
+from limpet.auto.initialization import INLIER_THRESHOLD_SD, init_auto, init_auto_batch, make_moments_kernel
+from limpet.auto.step_kernel import make_auto_kernels
+from limpet.models import GaussianMixture, LinearRegression, PoissonMixture
+from limpet.models._outlier_screening import (
     MAX_SCREENED_POINTS,
     MAX_SPREADS,
     MIN_NEIGHBOR_SHARE,
     NEIGHBOR_RADIUS,
     standardize_and_screen,
 )
-from holdfast.scheme.sorting import insertion_sort, shell_sort
+from limpet.models._seeding import equidistant_seeds
+from limpet.models._standardization import column_medians, fit_location_scale, standardize
 
 STREAMS = 9
 
@@ -179,7 +179,7 @@ def lag_in_numpy(points, normal):
     kept = np.where(normal[:, None], points, np.nan)
     mean = np.nanmean(kept, axis=0)
     centred = kept - mean
-    variance = np.maximum(np.nanmean(centred**2, axis=0), memory.MIN_VARIANCE)
+    variance = np.maximum(np.nanmean(centred**2, axis=0), ar1.MIN_VARIANCE)
     covariance = np.nan_to_num(centred[1:] * centred[:-1]).sum(axis=0) / max(n - 1, 1)
     before = np.vstack([np.zeros((1, d)), np.nan_to_num(points[:-1] - mean)])
     return mean, variance, covariance, points - mean - np.clip(covariance / variance, -1.0, 1.0) * before
@@ -198,7 +198,7 @@ def test_moments_are_what_they_are_in_numpy(n, d):
         ours = own[:, [change_score.COUNT, change_score.MEAN, change_score.VARIANCE]].T
         np.testing.assert_allclose(ours, change_score_in_numpy(points[s]), **close)
         mean, variance, covariance, residuals = lag_in_numpy(points[s], normal[s])
-        own = lag[s, :-1].reshape(d, memory.VALUES_PER_VARIABLE).T
+        own = lag[s, :-1].reshape(d, ar1.VALUES_PER_VARIABLE).T
         np.testing.assert_allclose(own, [mean, variance, covariance, mean], **close)
         np.testing.assert_allclose(rests[s], residuals, **close)
         assert lag[s, -1] == normal[s].sum()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import erfc
 
-from holdfast import tradeoff
-from holdfast.errors import InvalidInputError, MissingExtraError
-from holdfast.plots.tradeoff import draw_tradeoff
-from holdfast.tradeoff import Constants
+from limpet import tradeoff
+from limpet.exceptions import InvalidInputError, MissingExtraError
+from limpet.plots.tradeoff import draw_tradeoff
+from limpet.tradeoff import Constants
 
 ODD = Constants(
     c0=0.3, c1=0.7, d0=0.4, d1=2.5, L=3.0, sigma0=1.5, sigma1=0.6, alpha=0.8, U=4.0, dim=3, M=2.0, V=5.0, n=40
@@ -463,7 +463,7 @@ def test_picture_is_drawn_for_every_kind(constants, tmp_path, recwarn):
 
 def test_picture_asks_for_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'holdfast\[plots\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[plots\]'"):
         draw_tradeoff([1.0, 2.0], Constants(), tmp_path / "tradeoff.png")
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from holdfast.datasets import make_abrupt, make_gradual
-from holdfast.experiments.truth import truth_auc, truth_with_memory_auc
-from holdfast.metrics import benefit_auc
+from limpet.datasets import make_abrupt, make_gradual
+from limpet.metrics import benefit_auc
+from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
 
 MAKE = {"abrupt": make_abrupt, "gradual": make_gradual}
 

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import holdfast as hf
-from holdfast.datasets import Stream, make_abrupt, make_gradual
-from holdfast.errors import InvalidInputError, InvalidTypeError
-from holdfast.metrics import benefit_auc, segment_mse
-from holdfast.tuning import BenefitAUC, CannotRunError, LabelAUC, MeanError, grid, select_best, sweep, tune
+import limpet as lp
+from limpet.datasets import Stream, make_abrupt, make_gradual
+from limpet.exceptions import InvalidInputError, InvalidTypeError
+from limpet.metrics import benefit_auc, segment_mse
+from limpet.tuning import BenefitAUC, CannotRunError, LabelAUC, MeanError, grid, select_best, sweep, tune
 
 
 def auc_of(setting, stream, restart):
-    scores = hf.SRA(2, norm="mean", seed=restart, **setting).process(stream.y).change_score
+    scores = lp.SRA(2, norm="mean", seed=restart, **setting).process(stream.y).change_score
     return benefit_auc(scores, stream.change_points, 100)
 
 
@@ -72,7 +72,7 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match="at least one setting with a value"):
         select_best([[np.nan], [np.nan]])
     with pytest.raises(TypeError, match="takes no seed"):
-        tune(lambda rho: hf.SRA(rho=rho), [{"rho": 0.1}], [make_abrupt(n=2000)], MeanError(), restarts=2)
+        tune(lambda rho: lp.SRA(rho=rho), [{"rho": 0.1}], [make_abrupt(n=2000)], MeanError(), restarts=2)
 
 
 def test_warnings_about_the_data_are_silent_in_a_sweep():
@@ -83,16 +83,16 @@ def test_warnings_about_the_data_are_silent_in_a_sweep():
 def test_tune_takes_the_best_by_each_objective():
     streams = [make_gradual(n=4000, seed=seed) for seed in range(2)]
     settings = grid(n_components=[2], norm=["mean"], gamma=[1.0, 3.0, 15.0], rho=[0.01])
-    by_error = tune(hf.SRA, settings, streams, MeanError())
+    by_error = tune(lp.SRA, settings, streams, MeanError())
     errors = [
-        np.mean([segment_mse(hf.SRA(**s).process(t.y, record="means").means, t.means, 2000).S_eval for t in streams])
+        np.mean([segment_mse(lp.SRA(**s).process(t.y, record="means").means, t.means, 2000).S_eval for t in streams])
         for s in settings
     ]
     assert by_error.setting == settings[int(np.argmin(errors))]
     assert by_error.value == pytest.approx(min(errors))
-    by_auc = tune(hf.SRA, settings, streams, BenefitAUC(100, stop=3000))
+    by_auc = tune(lp.SRA, settings, streams, BenefitAUC(100, stop=3000))
     areas = [
-        np.mean([benefit_auc(hf.SRA(**s).process(t.y[:3000]).change_score, 2000, 100) for t in streams])
+        np.mean([benefit_auc(lp.SRA(**s).process(t.y[:3000]).change_score, 2000, 100) for t in streams])
         for s in settings
     ]
     assert by_auc.value == pytest.approx(max(areas))
@@ -104,14 +104,14 @@ def test_labels_and_annotators():
     labels = np.zeros(500, int)
     labels[[300, 400]] = 1
     y[labels == 1] = 9.0
-    best = tune(hf.SRA, [{"rho": 0.01}], [Stream(y, labels=labels)], LabelAUC(start=100))
+    best = tune(lp.SRA, [{"rho": 0.01}], [Stream(y, labels=labels)], LabelAUC(start=100))
     assert best.value == 1.0
     with pytest.raises(InvalidInputError, match="no labels"):
-        tune(hf.SRA, [{}], [Stream(y)], LabelAUC())
+        tune(lp.SRA, [{}], [Stream(y)], LabelAUC())
     with pytest.raises(InvalidInputError, match="several annotators"):
-        tune(hf.SRA, [{}], [Stream(y, change_points={"a": [100]})], BenefitAUC(20))
+        tune(lp.SRA, [{}], [Stream(y, change_points={"a": [100]})], BenefitAUC(20))
     with pytest.raises(InvalidInputError, match="true means"):
-        tune(hf.SRA, [{}], [Stream(y)], MeanError())
+        tune(lp.SRA, [{}], [Stream(y)], MeanError())
 
 
 Y = np.random.default_rng(0).normal(size=500)
@@ -121,7 +121,7 @@ MANY = [{"rho": 0.01}, {"rho": 0.1}]
 
 
 def tune_with(**given):
-    arguments = {"learner": hf.SRA, "settings": [SETTING], "streams": [SHORT], "objective": BenefitAUC(20)} | given
+    arguments = {"learner": lp.SRA, "settings": [SETTING], "streams": [SHORT], "objective": BenefitAUC(20)} | given
     return tune(**arguments)
 
 
@@ -165,7 +165,7 @@ def test_one_stream_needs_no_list():
         ({"objective": MeanError}, r"the class MeanError; write MeanError\(…\)"),
         ({"objective": "auc"}, "objective: expected .*`largest`.* got 'auc'"),
         ({"objective": lambda learner, stream: 0.0}, "objective: expected .*`largest`.* got <function"),
-        ({"learner": hf.SRA(rho=0.1)}, r"learner: expected a class .* got the learner SRA\(rho=0.1\); write SRA;"),
+        ({"learner": lp.SRA(rho=0.1)}, r"learner: expected a class .* got the learner SRA\(rho=0.1\); write SRA;"),
         ({"learner": "SRA"}, "learner: expected a class .* got 'SRA'"),
         ({"restarts": "2"}, "restarts must be a whole number"),
         ({"restarts": 2, "settings": [{"seed": 1}]}, "no seed"),
@@ -226,27 +226,27 @@ def test_an_error_of_progress_is_not_blamed_on_a_setting():
 
 
 def seeded_by_keyword(**setting):
-    return hf.SRA(**setting)
+    return lp.SRA(**setting)
 
 
 def seeded_by_position(rho, seed, /):
-    return hf.SRA(rho=rho, seed=seed)
+    return lp.SRA(rho=rho, seed=seed)
 
 
 def test_who_takes_a_seed():
     two = [{"rho": 0.01, "n_components": 2}]
-    learners = (hf.SRA, seeded_by_keyword, partial(hf.SRA, seed=7))
+    learners = (lp.SRA, seeded_by_keyword, partial(lp.SRA, seed=7))
     values = [tune_with(learner=one, settings=two, restarts=3).sweep.values for one in learners]
     assert all(np.array_equal(one, values[0]) for one in values)
     assert len(np.unique(values[0])) > 1
-    for one in (lambda rho: hf.SRA(rho=rho), seeded_by_position):
+    for one in (lambda rho: lp.SRA(rho=rho), seeded_by_position):
         with pytest.raises(InvalidTypeError, match="takes no seed"):
             tune_with(learner=one, restarts=2)
     with pytest.raises(TypeError, match="1 or 3 arguments"):  # it shows no signature; the call tells
         tune_with(learner=type, restarts=2)
 
 
-@pytest.mark.parametrize("one", [3.0, "mean", None, math.inf, np.array(3.0), {"a": 1, "b": 2}, hf.SRA])
+@pytest.mark.parametrize("one", [3.0, "mean", None, math.inf, np.array(3.0), {"a": 1, "b": 2}, lp.SRA])
 def test_what_is_no_list_is_one_choice(one):
     assert grid(gamma=[1.0, 2.0], other=one) == [{"gamma": 1.0, "other": one}, {"gamma": 2.0, "other": one}]
 

@@ -6,19 +6,19 @@ import warnings
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.errors import HoldfastWarning, NotFittedError
-from holdfast.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+import limpet as lp
 from laws import assert_sound
+from limpet.exceptions import LimpetWarning, NotFittedError
+from limpet.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
 
 LEARNERS = {
-    "SRA": lambda K: hf.SRA(K, rho=0.01),
-    "SRA mean": lambda K: hf.SRA(K, 3.0, 0.01, norm="mean"),
-    "SRA full": lambda K: hf.SRA(K, 3.0, 0.01, norm="full"),
-    "SEM": lambda K: hf.SEM(K, rho=0.1),
-    "IEM": lambda K: hf.IEM(K),
-    "SDEM": lambda K: hf.SDEM(K, r=0.05),
-    "diagonal": lambda K: hf.SRA(K, rho=0.01, covariance="diagonal"),
+    "SRA": lambda K: lp.SRA(K, rho=0.01),
+    "SRA mean": lambda K: lp.SRA(K, 3.0, 0.01, norm="mean"),
+    "SRA full": lambda K: lp.SRA(K, 3.0, 0.01, norm="full"),
+    "SEM": lambda K: lp.SEM(K, rho=0.1),
+    "IEM": lambda K: lp.IEM(K),
+    "SDEM": lambda K: lp.SDEM(K, r=0.05),
+    "diagonal": lambda K: lp.SRA(K, rho=0.01, covariance="diagonal"),
 }
 N = 1500
 
@@ -77,7 +77,7 @@ def test_no_stream_breaks_a_learner(K, d, name):
     for kind, make in LEARNERS.items():
         learner = make(K)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HoldfastWarning)  # a lost component is told of: see below
+            warnings.simplefilter("ignore", LimpetWarning)  # a lost component is told of: see below
             trace = learner.process(y)
         assert np.isfinite(trace.score[learner.n_init :]).all(), kind
         assert_sound(learner)
@@ -89,7 +89,7 @@ def test_no_stream_breaks_a_learner(K, d, name):
     [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)],
 )
 def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
-    learner = hf.SRA(K, covariance=covariance)
+    learner = lp.SRA(K, covariance=covariance)
     trace = learner.process(STREAMS[name](d))
     for told in (trace.score, trace.change_score, trace.p_value):
         assert np.isfinite(told[learner.n_init :]).all()
@@ -102,7 +102,7 @@ def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
 
 @pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
 def test_eight_variables(name):
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(STREAMS[name](8))
     assert_sound(learner)
 
@@ -113,7 +113,7 @@ def test_units_do_not_matter(K, offset, scale):
     """The same stream in other units: the same points dropped, the same estimates in those units."""
     y = normal(2, 3000) + 6.0 * np.random.default_rng(5).integers(K, size=(3000, 1))
     y[500::100] += 40.0
-    plain, other = hf.SRA(K, rho=0.01), hf.SRA(K, rho=0.01)
+    plain, other = lp.SRA(K, rho=0.01), lp.SRA(K, rho=0.01)
     dropped = plain.process(y).rejected
     trace = other.process(offset + scale * y)
     np.testing.assert_array_equal(trace.rejected, dropped)
@@ -123,8 +123,8 @@ def test_units_do_not_matter(K, offset, scale):
 
 
 def test_many_points_leave_the_state_in_order():
-    learner = hf.SRA(2, gamma=6.0, rho=0.01)
-    y = hf.datasets.make_abrupt(n=100_000).y
+    learner = lp.SRA(2, gamma=6.0, rho=0.01)
+    y = lp.datasets.make_abrupt(n=100_000).y
     for _ in range(10):
         learner.process(y)
     assert learner.n_seen == 1_000_000
@@ -134,42 +134,42 @@ def test_many_points_leave_the_state_in_order():
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_fewer_points_than_components(K, n):
-    learner = hf.SRA(K, rho=0.01)
+    learner = lp.SRA(K, rho=0.01)
     with pytest.raises(NotFittedError):
         _ = learner.means
     learner.process(np.arange(n, dtype=float))
     assert not learner.started
     assert_sound(learner)  # what it would start from, if it had to
-    with pytest.warns(HoldfastWarning, match="1 first points are few"):
-        early = hf.SRA(K, rho=0.01, n_init=1)
+    with pytest.warns(LimpetWarning, match="1 first points are few"):
+        early = lp.SRA(K, rho=0.01, n_init=1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HoldfastWarning)
+        warnings.simplefilter("ignore", LimpetWarning)
         early.process(np.arange(200.0) % 3)
     assert_sound(early)
 
 
 def test_numbers_whose_squares_overflow_are_as_good_as_infinite():
-    learner = hf.SRA()
+    learner = lp.SRA()
     y = normal(1)
     y[100], y[200] = 1e200, -1e308
-    with pytest.warns(HoldfastWarning, match="2 of 1500 rows could not be used"):
+    with pytest.warns(LimpetWarning, match="2 of 1500 rows could not be used"):
         trace = learner.process(y)
     assert trace.invalid[[100, 200]].all()
     assert_sound(learner)
 
 
 def test_copies_are_told_of():
-    learner = hf.SRA(2, gamma=6.0)
+    learner = lp.SRA(2, gamma=6.0)
     learner.process(normal(1) + 8.0 * (np.arange(N) % 2)[:, None])
     components = learner._engine.functions.layout.view(learner._engine.buffer.theta, "components")
     components[1] = components[0]
-    with pytest.warns(HoldfastWarning, match="component 0 of 2 has a copy"):
+    with pytest.warns(LimpetWarning, match="component 0 of 2 has a copy"):
         learner.process([0.0])
 
 
 def test_a_lost_component_is_told_of_in_a_loop_too():
-    stream = hf.datasets.make_abrupt(dim=3, seed=0)
-    learner = hf.SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
+    stream = lp.datasets.make_abrupt(dim=3, seed=0)
+    learner = lp.SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for row in stream.y:
@@ -182,10 +182,10 @@ def messages(told):
 
 
 def test_a_lock_out_is_told_of():
-    learner = hf.SRA(rho=0.01)
+    learner = lp.SRA(rho=0.01)
     learner.process(normal(1))
-    again = hf.from_bytes(learner.to_bytes())
-    with pytest.warns(HoldfastWarning) as told:
+    again = lp.from_bytes(learner.to_bytes())
+    with pytest.warns(LimpetWarning) as told:
         learner.process(50.0 + normal(1, 300))
     assert "the last 200 points were all dropped" in messages(told)
     assert "100 % of 300 rows were dropped" in messages(told)
@@ -200,7 +200,7 @@ def test_a_lock_out_is_told_of():
 @pytest.mark.parametrize("level", [0.0, 5.0])
 def test_a_flat_beginning_does_not_make_the_model_deaf(level):
     y = np.concatenate([np.full(60, level), level + normal(1, 2000).ravel() * max(level, 1.0) / 5.0])
-    learner = hf.SRA()
+    learner = lp.SRA()
     trace = learner.process(y)
     assert trace.rejected.mean() < 0.04  # it takes a while to believe that it is not flat
     np.testing.assert_allclose(learner.means, level, atol=0.5)
@@ -208,7 +208,7 @@ def test_a_flat_beginning_does_not_make_the_model_deaf(level):
 
 def test_rare_events_are_no_outliers():
     for rate in (0.01, 0.05, 0.1):
-        learner = hf.SRA(model=PoissonMixture())
+        learner = lp.SRA(model=PoissonMixture())
         learner.process(np.random.default_rng(0).poisson(rate, 20_000))
         np.testing.assert_allclose(learner.means.item(), rate, atol=0.1)
         assert learner.n_rejected < 5
@@ -222,7 +222,7 @@ def test_gaps_among_the_first_points_do_not_narrow_the_start():
         gaps = rng.random(y.shape) < 0.6
         gaps[np.arange(60), rng.integers(3, size=60)] = False
         y[gaps] = np.nan
-        learner = hf.SRA(n_init=60)
+        learner = lp.SRA(n_init=60)
         learner.process(y)
         variances.append(np.diag(learner.covariances[0]))
     assert 0.5 < np.median(variances) < 1.5
@@ -231,7 +231,7 @@ def test_gaps_among_the_first_points_do_not_narrow_the_start():
 def test_a_large_penalty_does_not_throw_a_regression():
     X, y = normal(2), normal(1, N, 1).ravel()
     for model, target in ((LinearRegression(l2=100.0), y), (LogisticRegression(l2=1000.0), (y > 0).astype(float))):
-        learner = hf.StochasticApproximation(model)
+        learner = lp.StochasticApproximation(model)
         learner.process(X, target)
         assert_sound(learner)
         np.testing.assert_allclose(learner.coef, 0.0, atol=0.1)
@@ -241,9 +241,9 @@ def test_a_lost_component_is_told_of():
     rng = np.random.default_rng(0)
     first, later = rng.normal(0.0, 1.0, 500), rng.normal(0.0, 1.0, 5000)
     first[::2] += 50.0
-    learner = hf.SEM(2, rho=0.05)
+    learner = lp.SEM(2, rho=0.05)
     learner.process(first)
-    with pytest.warns(HoldfastWarning, match="component . of 2 has lost its points"):
+    with pytest.warns(LimpetWarning, match="component . of 2 has lost its points"):
         learner.process(later)
     assert_sound(learner)
     learner.process(later)  # told of once
@@ -252,10 +252,10 @@ def test_a_lost_component_is_told_of():
 def test_an_outlier_among_the_first_points_does_not_become_a_component():
     failures = 0
     for seed in range(20):
-        stream = hf.datasets.make_abrupt(n=4000, seed=seed)
+        stream = lp.datasets.make_abrupt(n=4000, seed=seed)
         y = stream.y.copy()
         y[seed % 10] = 15.0
-        learner = hf.SRA(2, gamma=6.0, rho=0.01)
+        learner = lp.SRA(2, gamma=6.0, rho=0.01)
         learner.process(y[:1500])
         failures += bool(np.abs(np.sort(learner.means.ravel()) - (-0.5, 0.5)).max() > 0.1)
     assert failures <= 2
@@ -264,7 +264,7 @@ def test_an_outlier_among_the_first_points_does_not_become_a_component():
 def test_a_variable_that_is_silent_at_first_holds_the_start_up():
     y = normal(3, 200)
     y[:50, 1] = np.nan
-    learner = hf.SRA()
+    learner = lp.SRA()
     trace = learner.process(y)
     assert np.isnan(trace.score[:53]).all()
     assert np.isfinite(trace.score[53:]).all()
@@ -274,8 +274,8 @@ def test_a_variable_that_is_silent_at_first_holds_the_start_up():
 def test_a_variable_that_stays_silent_is_told_of():
     y = normal(2, 600)
     y[:, 1] = np.nan
-    learner = hf.SRA()
-    with pytest.warns(HoldfastWarning, match="variable 1 has not shown a value yet"):
+    learner = lp.SRA()
+    with pytest.warns(LimpetWarning, match="variable 1 has not shown a value yet"):
         learner.process(y)
     assert not learner.started
 
@@ -285,19 +285,19 @@ def test_regressions_hold_at_every_scale(scale):
     X = normal(2, 4000) * (1.0, 1000.0)
     X[2000] = 1e30
     y = X @ (3.0, -0.002) + 0.1 * normal(1, 4000, 1)[:, 0]
-    learner = hf.SRA(model=LinearRegression(), gamma=6.0, rho=0.02)
+    learner = lp.SRA(model=LinearRegression(), gamma=6.0, rho=0.02)
     learner.process(scale * X, y)
     assert_sound(learner)
     np.testing.assert_allclose(learner.coef * scale, (3.0, -0.002), rtol=0.05)
     labels = (y > 0).astype(float)
-    classifier = hf.StochasticApproximation(LogisticRegression())
+    classifier = lp.StochasticApproximation(LogisticRegression())
     classifier.process(scale * X, labels)
     assert_sound(classifier)
     assert np.mean((classifier.predict(scale * X) > 0.5) == labels) > 0.9
 
 
 def test_counts_of_zero_and_an_event():
-    learner = hf.SRA(model=PoissonMixture(2), gamma=8.0)
+    learner = lp.SRA(model=PoissonMixture(2), gamma=8.0)
     y = np.zeros(500)
     y[400] = 3.0
     trace = learner.process(y)
@@ -307,14 +307,14 @@ def test_counts_of_zero_and_an_event():
 
 
 def test_what_cannot_be_a_count_is_bad():
-    learner = hf.SRA(model=PoissonMixture(), gamma=8.0)
-    with pytest.warns(HoldfastWarning, match="2 of 52 rows"):
+    learner = lp.SRA(model=PoissonMixture(), gamma=8.0)
+    with pytest.warns(LimpetWarning, match="2 of 52 rows"):
         trace = learner.process([*([4.0, 5.0] * 25), -1.0, 2.5])
     assert trace.invalid[-2:].all()
 
 
 def test_model_shapes():
-    learner = hf.StochasticApproximation(GaussianMixture(3), n_init=20)
+    learner = lp.StochasticApproximation(GaussianMixture(3), n_init=20)
     learner.process(normal(4))
     assert learner.weights.shape == (3,)
     assert learner.means.shape == (3, 4)

@@ -1,13 +1,21 @@
 """What is said of ours beside the paper's: tables, verdicts, the report's first page."""
 
-from holdfast.experiments import mse_multivariate
-from holdfast.experiments.comparison import rivals_ahead, side_by_side
-from holdfast.experiments.lab import Lab
-from holdfast.experiments.plan import Plan
-from holdfast.experiments.report import how_it_compares, write_whole_report
-from holdfast.experiments.result import Result
-from holdfast.experiments.untuned import auto_verdicts, told_auto
-from holdfast.experiments.verdicts import EQUAL, REACHED, SHORT, tally, verdict
+from limpet_lab.paper import table_mse_multivariate
+from limpet_lab.paper._compare import (
+    EQUAL,
+    REACHED,
+    SHORT,
+    auto_verdicts,
+    rivals_ahead,
+    side_by_side,
+    tally,
+    told_auto,
+    verdict,
+)
+from limpet_lab.paper._report import how_it_compares, write_whole_report
+from limpet_lab.paper._results import Result
+from limpet_lab.paper.config import Plan
+from limpet_lab.paper.context import Lab
 
 
 def test_verdicts():
@@ -99,6 +107,6 @@ def test_the_report_begins_with_the_cells_and_leads_to_every_result(tmp_path):
 
 
 def test_the_errors_in_three_dimensions_are_not_held_against_the_papers():
-    result = mse_multivariate.run(Lab(Plan(trials=1, quick=True)))
+    result = table_mse_multivariate.run(Lab(Plan(trials=1, quick=True)))
     assert set(result.tables) == {"mse_multivariate", "mse_multivariate_notebook"}
     assert result.verdicts == []

@@ -1,4 +1,4 @@
-"""`holdfast watch`, `status` and `init`, in processes of their own: kills, signals, pipes."""
+"""`limpet watch`, `status` and `init`, in processes of their own: kills, signals, pipes."""
 
 import json
 import os
@@ -15,15 +15,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-import holdfast as hf
-from commands import here, holdfast
-from holdfast.benchmarks.crash import stream
-from holdfast.benchmarks.crashing import Watch, same
-from holdfast.benchmarks.nats_server import SUBJECT, message, publish, running
-from holdfast.cli.config import read_config
-from holdfast.cli.settings import OPTIONS, SPARK_OPTIONS, make_config_template
-from holdfast.errors import InvalidInputError
-from holdfast.learners.checkpoint import unpack_container
+import limpet as lp
+from commands import here, limpet
+from harness.nats import SUBJECT, message, publish, running
+from harness.watch_process import Watch, same
+from limpet.cli.config import read_config
+from limpet.cli.options import OPTIONS, SPARK_OPTIONS, make_config_template
+from limpet.exceptions import InvalidInputError
+from limpet.learners.serialization import unpack_container
+from limpet_lab.bench.watch_crash import stream
 
 LEVEL = np.random.default_rng(6).normal(20.0, 0.5, 1200).round(3)
 LEVEL[800:] += 3.0
@@ -33,7 +33,7 @@ LEVEL[400] = 90.0
 @cache
 def expected():
     """The alarms of LEVEL."""
-    return [(alarm.kind, alarm.row) for alarm in hf.SRA().process(LEVEL).alarms]
+    return [(alarm.kind, alarm.row) for alarm in lp.SRA().process(LEVEL).alarms]
 
 
 def lines(first=0, last=1200):
@@ -41,7 +41,7 @@ def lines(first=0, last=1200):
 
 
 def start(*words, cwd, **more):
-    command = [sys.executable, "-m", "holdfast", "watch", *map(str, words)]
+    command = [sys.executable, "-m", "limpet", "watch", *map(str, words)]
     return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
 
 
@@ -91,8 +91,8 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
         wait_for(lambda: out.exists() and len(out.read_text().splitlines()) == 1)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             metrics = answer.read().decode()
-        assert "holdfast_points_total 500" in metrics
-        assert 'holdfast_alarms_total{kind="anomaly"} 1' in metrics
+        assert "limpet_points_total 500" in metrics
+        assert 'limpet_alarms_total{kind="anomaly"} 1' in metrics
         with source.open("a") as file:
             file.write(lines(500, 1200))
         wait_for(lambda: len(out.read_text().splitlines()) == len(expected()))
@@ -107,18 +107,18 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
     told = [json.loads(line) for line in errors.splitlines()]
     assert all({"time", "level", "message"} <= one.keys() for one in told)
     assert told[-1]["message"] == f"stopped after 1200 records, {len(expected())} alarms"
-    header, _ = unpack_container(max(state.glob("*.hf")).read_bytes())
+    header, _ = unpack_container(max(state.glob("*.limpet")).read_bytes())
     assert header["tally"]["records"] == 1200
     assert "ended, process" in here(["status", state], capsys, monkeypatch)[1]
     assert json.loads(here(["status", state, "--format", "json"], capsys, monkeypatch)[1])["points"] == 1200
 
 
 def test_what_is_piped_in(tmp_path):
-    result = holdfast("watch", "-", "--format", "json", cwd=tmp_path, input="time,level\n" + lines())
+    result = limpet("watch", "-", "--format", "json", cwd=tmp_path, input="time,level\n" + lines())
     assert result.returncode == 0, result.stderr
     assert alarms_in(result.stdout) == expected()
     records = "".join(json.dumps({"time": i, "level": value}) + "\n" for i, value in enumerate(LEVEL.tolist()))
-    result = holdfast("watch", "-", cwd=tmp_path, input=records)
+    result = limpet("watch", "-", cwd=tmp_path, input=records)
     assert len(result.stdout.splitlines()) == len(expected())
     assert "level up by" in result.stdout
 
@@ -165,7 +165,7 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
             assert code == 2, (words, errors)
             told = errors.splitlines()
             assert message in told[-1], (words, errors)
-            assert told[-1].startswith("holdfast: ")
+            assert told[-1].startswith("limpet: ")
     code, _, errors = here(["status", "."], capsys, monkeypatch)
     assert (code, "it has no status.json" in errors) == (2, True)
 
@@ -222,7 +222,7 @@ def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
     assert here(["init"], capsys, monkeypatch)[0] == 0
     code, _, errors = here(["init"], capsys, monkeypatch)
     assert (code, "is there already" in errors) == (2, True)
-    text = (tmp_path / "holdfast.toml").read_text(encoding="utf-8")
+    text = (tmp_path / "limpet.toml").read_text(encoding="utf-8")
     assert text == make_config_template()
     assert tomllib.loads(text) == {}
     every = re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)

@@ -6,13 +6,13 @@ import warnings
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.alarms.alarm import Alarm
-from holdfast.errors import InvalidInputError
-from holdfast.learners import Trace
-from holdfast.plots.style import BLUE, PURPLE, RED, VERMILION
-from holdfast.plots.watched import draw_monitored_stream
-from holdfast.scheme.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_REJECTED
+import limpet as lp
+from limpet.core.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_REJECTED
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import InvalidInputError
+from limpet.learners import Trace
+from limpet.plots._style import BLUE, PURPLE, RED, VERMILION
+from limpet.plots.monitored import draw_monitored_stream
 
 Image = pytest.importorskip("PIL.Image")
 pytest.importorskip("matplotlib")
@@ -106,7 +106,7 @@ def test_an_alarm_of_a_later_batch_stands_in_its_row():
 def test_it_draws_what_the_autopilot_gives():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trace = hf.SRA().process(Y, record="means")
+        trace = lp.SRA().process(Y, record="means")
     assert trace.outcomes[-1] & OUTCOME_CHANGE == 0
     assert [alarm.kind for alarm in trace.alarms].count("change") == 1
     assert shows(draw_monitored_stream(Y, trace), RED, 100)

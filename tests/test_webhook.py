@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import holdfast as hf
-from holdfast.alarms.alarm import Alarm
-from holdfast.learners.trace import Trace
-from holdfast.streams import webhook
-from holdfast.streams.batch import Batch
-from holdfast.streams.results import ALARM_COLUMNS, BatchResult
-from holdfast.streams.webhook import WebhookSink
+import limpet as lp
+from limpet.detection.alarm import Alarm
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.results import ALARM_COLUMNS, BatchResult
+from limpet.streams.sinks import webhook
+from limpet.streams.sinks.webhook import WebhookSink
 
 SOON = (0.02, 0.1)  # seconds to wait before trying again
 
@@ -97,7 +97,7 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     sink.truncate_to(None)
     y = np.random.default_rng(0).normal(size=3000)
     y[1500:] += 8
-    model = hf.SRA()
+    model = lp.SRA()
     first = 0
     rows: list[dict[str, Any]] = []
     for begin in range(0, 3000, 1000):
@@ -135,7 +135,7 @@ def test_alarms_that_come_together_go_together(receiver: Receiver) -> None:
 
 
 def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "holdfast.streams")
+    caplog.set_level(logging.INFO, "limpet.streams")
     receiver.answers = [(500, {}), (503, {}), (408, {}), (429, {})]
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}/secret", retry_delays=SOON)
     sink.write(results(3))
@@ -206,7 +206,7 @@ def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> Non
 
 
 def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "holdfast.streams")
+    caplog.set_level(logging.INFO, "limpet.streams")
     sink = WebhookSink(f"http://me:geheim@127.0.0.1:{receiver.port}", retry_delays=SOON)
     sink.write(results(1))
     until(lambda: sink.n_delivered == 1)
@@ -290,6 +290,6 @@ def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: py
     ["ftp://me:secret@host", "http://", "me:secret@host", "http://me:se/secret@host:x", "http://[::1", "http://a b"],
 )
 def test_a_wrong_address_is_told_at_once(url: str) -> None:
-    with pytest.raises(hf.errors.BadInputError, match="a webhook is http") as error:
+    with pytest.raises(lp.errors.BadInputError, match="a webhook is http") as error:
         WebhookSink(url)
     assert "secret" not in str(error.value)

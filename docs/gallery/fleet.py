@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-import holdfast as hf
+import limpet as lp
 
 rng = np.random.default_rng(5)
 sensors, rows = 40, 1200
@@ -11,7 +11,7 @@ values = rng.normal(size=(rows, sensors)) + rng.uniform(-50.0, 50.0, sensors)
 values[800:, 5:20] += 3.0  # something happened to fifteen of them
 values[400:, 30] -= 4.0
 
-fleet = hf.Fleet(hf.SRA(far=1e-5))
+fleet = lp.Fleet(lp.SRA(far=1e-5))
 fleet.update(np.tile(np.arange(sensors), rows), values.ravel())
 changes = [alarm for alarm in fleet.alarms if alarm.kind == "change"]
 

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-import holdfast as hf
+import limpet as lp
 
 rng = np.random.default_rng(2)
 stream = rng.normal(20.0, 0.5, 1500)
@@ -11,7 +11,7 @@ stream[900:] += 1.5
 outliers = rng.random(1500) < 0.03
 stream[outliers] = rng.uniform(14.0, 28.0, outliers.sum())
 
-trace = hf.SRA().process(stream, record="means")
+trace = lp.SRA().process(stream, record="means")
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 rows = np.arange(1500)

@@ -2,10 +2,10 @@
 
 import matplotlib.pyplot as plt
 
-import holdfast as hf
+import limpet as lp
 
-stream = hf.datasets.make_gradual(n=8000, seed=1)
-model = hf.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
+stream = lp.datasets.make_gradual(n=8000, seed=1)
+model = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
 trace = model.process(stream.y, record="means")
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")

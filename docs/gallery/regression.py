@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-import holdfast as hf
+import limpet as lp
 
 rng = np.random.default_rng(7)
 n = 3000
@@ -14,7 +14,7 @@ y[rng.random(n) < 0.05] = -40.0
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 for name, gamma in {"SRA, γ = 5": 5.0, "no threshold": np.inf}.items():
-    model = hf.SRA(model=hf.models.LinearRegression(), gamma=gamma, rho=0.01)
+    model = lp.SRA(model=lp.models.LinearRegression(), gamma=gamma, rho=0.01)
     slopes = [model.coef[0] for x, target in zip(X, y, strict=True) if model.update(x, target)]
     axes.plot(slopes, label=name)
 axes.plot(slope, "k--", linewidth=1, label="truth")

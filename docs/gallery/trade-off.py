@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from holdfast import tradeoff
-from holdfast.plots.tradeoff import draw_tradeoff
+from limpet import tradeoff
+from limpet.plots.tradeoff import draw_tradeoff
 
 constants = tradeoff.Constants(alpha=0.99, U=20.0, M=5.0, L=1.0, V=1.0, n=10_000)
 draw_tradeoff(np.linspace(6.0, 24.0, 300), constants, "trade-off.png")

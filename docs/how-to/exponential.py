@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 
-import holdfast as hf
-from holdfast.scheme import Layout, ModelKernels, full_norm, gradient_step, identity_estimate, kernel
-from holdfast.scheme.elementary import log
+import limpet as lp
+from limpet._jit.math import log
+from limpet.core import Layout, ModelKernels, full_norm, gradient_step, identity_estimate, kernel
 
 SMALLEST = 1e-300  # a mean of zero has no logarithm
 
@@ -54,7 +54,7 @@ def make_kernels():
 
 
 @dataclass(frozen=True)
-class Exponential(hf.models.Model):
+class Exponential(lp.models.Model):
     estimates = ("means",)
     recordable = "means"
 

@@ -26,13 +26,13 @@ ABOVE = """\
 # Gallery
 
 What a few lines draw. Each picture is made by the script under it, as it stands, whenever this site is built; it takes
-`pip install 'holdfast[plots]'`.
+`pip install 'limpet[plots]'`.
 """
 
 
 def draw(name: str, folder: Path) -> Path:
     """Runs a script in a folder, and returns the picture that it leaves there under its own name."""
-    environment = os.environ | {"MPLBACKEND": "agg", "HOLDFAST_QUIET": "1"}
+    environment = os.environ | {"MPLBACKEND": "agg", "LIMPET_QUIET": "1"}
     subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], cwd=folder, env=environment, check=True)
     return folder / f"{name}.png"
 

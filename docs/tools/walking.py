@@ -72,7 +72,7 @@ def walk(page: str, folder: Path, environment: dict[str, str], *, here: bool = F
 
 
 def environment_here() -> dict[str, str]:
-    """The variables with which `python` and `holdfast` are those that run this."""
+    """The variables with which `python` and `limpet` are those that run this."""
     return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
 
 

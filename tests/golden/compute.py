@@ -34,12 +34,12 @@ if __name__ == "__main__":
     ROOT = Path(__file__).parents[2]
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs" / "how-to")]
 
-import holdfast as hf
-from holdfast import metrics, tradeoff
-from holdfast.detectors import ADWIN, KSWIN, Detector, PageHinkley
-from holdfast.errors import HoldfastWarning
-from holdfast.tradeoff import Constants, Optimum
+import limpet as lp
 from laws import CASES, Case, gaussian, shifting, with_gaps
+from limpet import metrics, tradeoff
+from limpet.drift import ADWIN, KSWIN, Detector, PageHinkley
+from limpet.exceptions import LimpetWarning
+from limpet.tradeoff import Constants, Optimum
 
 FILE = Path(__file__).with_name("digests.json")
 SEED, ROWS = 20240607, 2000
@@ -85,7 +85,7 @@ def text_of_alarm(
     return repr((kind, int(row), int(onset), float(size), direction, named, rarity, key))
 
 
-def digest_of_alarms(alarms: Iterable[hf.Alarm]) -> str:
+def digest_of_alarms(alarms: Iterable[lp.Alarm]) -> str:
     return digest_of_texts(
         text_of_alarm(
             alarm.kind,
@@ -101,7 +101,7 @@ def digest_of_alarms(alarms: Iterable[hf.Alarm]) -> str:
     )
 
 
-def digests_of_trace(trace: hf.Trace) -> Digests:
+def digests_of_trace(trace: lp.Trace) -> Digests:
     return {
         "score": digest_of_floats(trace.score),
         "change score": digest_of_floats(trace.change_score),
@@ -127,14 +127,14 @@ LEARNERS: dict[str, Case] = {case.name: case for case in CASES}
 
 # Fleets
 
-FLEETS: dict[str, tuple[Callable[[], hf.StochasticApproximation], Stream, bool]] = {
-    "autopilot, integer keys": (lambda: hf.SRA(), shifting(1), False),
-    "autopilot, text keys": (lambda: hf.SRA(), shifting(1), True),
-    "autopilot, lean": (lambda: hf.SRA(memory="compact"), shifting(1), False),
-    "autopilot, K=2": (lambda: hf.SRA(2), shifting(1, groups=2), True),
-    "plain, K=2, d=3, gaps, integer keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
-    "plain, K=2, d=3, gaps, text keys": (lambda: hf.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
-    "without threshold, K=2": (lambda: hf.SEM(2, rho=0.02), gaussian(1), False),
+FLEETS: dict[str, tuple[Callable[[], lp.StochasticApproximation], Stream, bool]] = {
+    "autopilot, integer keys": (lambda: lp.SRA(), shifting(1), False),
+    "autopilot, text keys": (lambda: lp.SRA(), shifting(1), True),
+    "autopilot, lean": (lambda: lp.SRA(memory="compact"), shifting(1), False),
+    "autopilot, K=2": (lambda: lp.SRA(2), shifting(1, groups=2), True),
+    "plain, K=2, d=3, gaps, integer keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
+    "plain, K=2, d=3, gaps, text keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
+    "without threshold, K=2": (lambda: lp.SEM(2, rho=0.02), gaussian(1), False),
 }
 """A learner, the stream of each key, and whether keys are texts."""
 
@@ -161,7 +161,7 @@ def digests_of_fleet(name: str) -> Digests:
     owners, points = points_of_keys(stream)
     given = digest_of_floats(owners, points)
     keys = [f"sensor {owner:02}" for owner in owners.tolist()] if texts else owners * 7919 - 1000
-    fleet = hf.Fleet(model())
+    fleet = lp.Fleet(model())
     edges = [0, *np.cumsum(CALLS).tolist(), POINTS]
     calls = [digests_of_trace(fleet.update(keys[begin:end], points[begin:end])) for begin, end in pairwise(edges)]
     results = {output: digest_of_texts(call[output] for call in calls) for output in calls[0]}
@@ -184,7 +184,7 @@ def digests_of_table() -> Digests:
     given = digest_of_floats(owners, points, times)
     names = [f"sensor {owner:02}" for owner in owners.tolist()]
     table = pd.DataFrame({"sensor": names, "a": points[:, 0], "b": points[:, 1], "when": times})
-    fleet = hf.Fleet(hf.SRA(far=1e-2))
+    fleet = lp.Fleet(lp.SRA(far=1e-2))
     result = fleet.process(table, key="sensor", values=["a", "b"], time="when")
     answers = ["when", "score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"]
     told = [digest_of_floats(result[answer].to_numpy()) for answer in answers]
@@ -260,9 +260,9 @@ OTHERS: dict[str, Callable[[], Digests]] = {
 
 # Spark
 
-SPARK: dict[str, Callable[[], hf.StochasticApproximation]] = {
-    "autopilot, lean": lambda: hf.SRA(memory="compact"),
-    "plain": lambda: hf.SRA(gamma=4.0, rho=0.01),
+SPARK: dict[str, Callable[[], lp.StochasticApproximation]] = {
+    "autopilot, lean": lambda: lp.SRA(memory="compact"),
+    "plain": lambda: lp.SRA(gamma=4.0, rho=0.01),
 }
 
 ANSWERS = {
@@ -283,7 +283,7 @@ def digests_of_spark(session: Any, name: str) -> Digests:
     """What a small batch DataFrame is scored with, sorted by key and time."""
     import pyarrow as pa
 
-    from holdfast.engines import spark as hs
+    from limpet import spark as hs
     from sparks import stream_of
 
     table = stream_of(n_keys=10, n=5000, seed=SEED)
@@ -323,7 +323,7 @@ def computed() -> dict[str, dict[str, Digests]]:
 
 
 def computed_by_spark() -> dict[str, dict[str, Digests]]:
-    from holdfast.engines.spark import session
+    from limpet.spark import session
 
     running = session(2, spark_driver_memory="2g")
     try:
@@ -347,7 +347,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="rewrite the file instead")
     parser.add_argument("--spark", action="store_true", help="what Spark computes as well")
     flags = parser.parse_args()
-    warnings.simplefilter("ignore", HoldfastWarning)
+    warnings.simplefilter("ignore", LimpetWarning)
     now, before = computed(), stored() if FILE.exists() else {}
     if flags.spark:
         now |= computed_by_spark()

@@ -23,7 +23,7 @@ from golden.compute import (
     stored,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::holdfast.errors.HoldfastWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 STORED = stored()
 LONG = ("autopilot, d=3, diagonal",)  # to compile

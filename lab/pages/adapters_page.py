@@ -1,0 +1,63 @@
+"""Writes the tables of docs/guide/{river,sklearn,sktime}.md from benchmarks/adapters.json.
+
+After `limpet bench adapters --json FILE`: python benchmarks/adapters_page.py FILE
+takes the figures of FILE; without it, those taken before.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from autopilot_page import table, take
+from marked import put
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "adapters.json"
+PAGES = {name: ROOT / "docs" / "guide" / f"{name}.md" for name in ("river", "sklearn", "sktime")}
+LIBRARIES = {"river": "river", "sklearn": "scikit-learn", "sktime": "sktime"}
+OVER = ": over the core"
+
+
+def figures(library: str) -> str:
+    """The adapters of one library: the time, that of the core, and what is added."""
+    values = {one["name"]: one["value"] for one in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    rows = []
+    for name, ours in values.items():
+        if name.startswith(f"{library} ") and name + OVER in values:
+            added = values[name + OVER]
+            rows.append([name.removeprefix(f"{library} "), *(f"{value:,.0f}" for value in (ours, ours - added, added))])
+    text = table(["", "with the adapter", "the core", "added"], rows)
+    for name, value in values.items():
+        if name.startswith(f"{library} ") and name.endswith("learnt and scored"):
+            text += f"\nThat is {round(value, -4):,.0f} points a second, each scored and then learnt.\n"
+    return text
+
+
+def rises() -> str:
+    """Drifts of errors: each detector's delay, what it missed, and its false alarms."""
+    values = {one["name"]: one["value"] for one in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    titles = dict.fromkeys(name.rsplit(", ", 1)[0] for name in values if name.startswith("errors "))
+    detectors = dict.fromkeys(
+        name.rsplit(", ", 1)[1].partition(":")[0] for name in values if name.startswith("errors ")
+    )
+
+    def cell(title: str, detector: str) -> str:
+        found, delay, false = (values[f"{title}, {detector}: {what}"] for what in ("found", "delay", "false alarms"))
+        missed = "" if found == 100.0 else f", found in {found:.0f} %"
+        return f"{delay:.0f}{missed} ({false:.1f})"
+
+    rows = [[title, *(cell(title, detector) for detector in detectors)] for title in titles]
+    return table(["", *(f"`{name}`" for name in detectors)], rows)
+
+
+def page_with_figures(library: str, text: str) -> str:
+    """The page with the tables in their places."""
+    text = put(text, "adapters", figures(LIBRARIES[library]))
+    return put(text, "rises", rises()) if library == "river" else text
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        take(Path(file), RESULTS)
+    for library, page in PAGES.items():
+        page.write_text(page_with_figures(library, page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,95 @@
+"""The pictures of docs/guide/autopilot.md and docs/guide/alarms.md; `autopilot_page.py` draws them."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+import limpet as lp
+from limpet.exceptions import LimpetWarning
+from limpet.learners import Trace
+from limpet.plots.monitored import draw_monitored_stream
+from limpet_lab.bench.detection_delay import AFTER
+from limpet_lab.bench.false_alarm_rate import garch
+from limpet_lab.plots.small_multiples import draw_panels
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+NAMES = {"ours": "SRA", "Page–Hinkley": "PH"}  # as other pictures have them
+SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
+
+
+def followed(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
+    """What the autopilot makes of a stream, and its standard deviation after each row."""
+    trace = lp.SRA(**settings).process(y, record="means")
+    model, deviations = lp.SRA(**settings), np.full(len(y), np.nan)
+    for row, x in enumerate(y):
+        model.update(x)
+        deviations[row] = np.sqrt(model.covariances[0, 0, 0]) if model.started else np.nan
+    return trace, deviations
+
+
+def draw_shift() -> bytes:
+    """Outliers, a spread that doubles, a level that jumps by ten standard deviations; plain SRA beside it."""
+    rng, rows = np.random.default_rng(21), np.arange(2400)
+    y = np.where(rows < 1600, 20.0, 30.0) + np.where(rows < 800, 0.5, 1.0) * rng.standard_normal(len(rows))
+    out = rng.random(len(rows)) < 0.02
+    y[out] = rng.uniform(8.0, 42.0, out.sum())
+    trace, deviations = followed(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)  # that it is locked out
+        plain = lp.SRA(rho=0.01).process(y, record="means")
+    beside = {"lp.SRA(rho=0.01): the paper's algorithm is locked out by the jump": plain}
+    return draw_monitored_stream(y, trace, title="lp.SRA()", deviations=deviations, changes=[800, 1600], beside=beside)
+
+
+def draw_season() -> bytes:
+    """A season, told and not told, and one true change."""
+    rng, rows = np.random.default_rng(2), np.arange(2880)
+    y = 2.0 * np.sin(2.0 * np.pi / 288 * rows) + rng.standard_normal(len(rows)) + 2.0 * (rows >= 2300)
+    plain, told = (lp.SRA(season=season).process(y, record="means") for season in (0, 288))
+    return draw_monitored_stream(
+        y, plain, title="lp.SRA()", changes=[2300], beside={"lp.SRA(season=288)": told}, scores=False
+    )
+
+
+def draw_clusters() -> bytes:
+    """A spread that comes in clusters."""
+    y = garch(np.random.default_rng(1), 5000, 1)[:, 0]
+    trace, deviations = followed(y)
+    return draw_monitored_stream(y, trace, title="lp.SRA() on GARCH(0.1, 0.85)", deviations=deviations, scores=False)
+
+
+def draw_ramp() -> bytes:
+    """A level that climbs slowly."""
+    rng, rows = np.random.default_rng(11), np.arange(3000)
+    y = rng.standard_normal(len(rows)) + 10.0 * np.clip((rows - 1000) / 1000, 0.0, 1.0)
+    trace, deviations = followed(y)
+    return draw_monitored_stream(y, trace, title="lp.SRA()", deviations=deviations, changes=[1000, 2000])
+
+
+def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> bytes:
+    """Median delays by the size of the shift: title → method → kind of change → delay; none where none were found."""
+    panels = {
+        title: {
+            NAMES.get(name, name): [row[kind] if row.get(kind, AFTER) < AFTER else np.nan for kind in SHIFTS]
+            for name, row in methods.items()
+        }
+        for title, methods in delays.items()
+    }
+    return draw_panels(list(SHIFTS.values()), panels, x_label="shift of the level, standard deviations")
+
+
+def draw_all(clean: Mapping[str, Mapping[str, float]], spoilt: Mapping[str, Mapping[str, float]]) -> None:
+    """Draws every picture into docs/pictures; that of the delays if they were measured."""
+    pictures = {
+        "autopilot-shift.png": draw_shift,
+        "alarms-season.png": draw_season,
+        "alarms-clusters.png": draw_clusters,
+        "alarms-ramp.png": draw_ramp,
+    }
+    if clean or spoilt:
+        delays = {"points until the alarm, no outliers": clean, "… with 5 % outliers": spoilt}
+        pictures["alarms-delays.png"] = lambda: draw_delays(delays)
+    for name, draw in pictures.items():
+        (PICTURES / name).write_bytes(draw())

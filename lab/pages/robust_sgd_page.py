@@ -1,0 +1,197 @@
+"""Writes the tables of docs/guide/robust-regression.md from benchmarks/robust_sgd.json, and draws its picture.
+
+After `limpet bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page.py FILE
+takes the figures of FILE; without FILE it writes the tables anew, and draws nothing.
+"""
+
+import math
+import sys
+from pathlib import Path
+
+from autopilot_page import Figures, load, table, take
+from marked import put
+
+from limpet_lab.bench.regression import KINDS, ROWS, SEEDS
+from limpet_lab.bench.regression.methods import PATIENT
+from limpet_lab.bench.regression.runs import BURSTS, JUMPERS, JUMPS, LINEAR, LOGISTIC
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "robust_sgd.json"
+PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
+KNOWN_AS = {LINEAR: "numbers", LOGISTIC: "labels"}
+IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
+
+
+def value(figures: Figures, name: str) -> float:
+    """The number of this name."""
+    return float(figures[name]["value"])
+
+
+def short(number: float) -> str:
+    """Three digits, or none from a hundred on.
+
+    >>> short(0.04567), short(6.5), short(12345.6)
+    ('0.046', '6.5', '12,346')
+    """
+    return f"{number:,.0f}" if abs(number) >= 100.0 else f"{number:.2g}" if abs(number) < 10.0 else f"{number:.0f}"
+
+
+def entries(figures: Figures, family: str) -> list[str]:
+    """The methods in the order they were measured, each with its defaults below; the patient SRA has its own tables."""
+    start, end = f"{family}, {KINDS[family][0].name}, ", ": before"
+    names = [name for name in figures if name.startswith(start) and name.endswith(end) and " over " not in name]
+    return [name.removeprefix(start).removesuffix(end) for name in names if PATIENT not in name]
+
+
+def bold(name: str) -> str:
+    """Ours stand out."""
+    return f"**{name}**" if name == "SRA" else name
+
+
+def mean_and_spread(figures: Figures, name: str) -> str:
+    """Mean ± standard deviation over the seeds."""
+    return alike(value(figures, name), value(figures, f"{name}, std"))
+
+
+def alike(mean: float, spread: float) -> str:
+    """Both with as many decimals as show two digits of the mean and one of the spread.
+
+    >>> alike(0.0362, 0.0062), alike(0.2, 0.027), alike(28.7, 6.04), alike(2.1, 0.026)
+    ('0.036 ± 0.006', '0.20 ± 0.03', '29 ± 6', '2.10 ± 0.03')
+    """
+    first = [math.floor(math.log10(number)) if number else 0 for number in (mean, spread)]
+    decimals = max(0, 1 - first[0], -first[1])
+    return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"
+
+
+def until(rows: float) -> str:
+    """Rows until the truth is found again, if it ever is."""
+    return "never" if rows >= ROWS // 2 else f"{rows:,.0f}"
+
+
+def linear(figures: Figures) -> str:
+    """Numbers: errors against the truth, in variances of the noise."""
+    rows = []
+    for name in entries(figures, LINEAR):
+        start = f"{LINEAR}, abrupt, {name}"
+        cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
+        cells.append(until(value(figures, f"{start}: until found again")))
+        cells.append(short(value(figures, f"{LINEAR}, gradual, {name}: after")))
+        cells += [short(value(figures, f"{LINEAR}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        rows.append([bold(name), *cells])
+    heading = ["", "before", "after", "settled", "rows to recover", "gradual: after", "nothing spoilt: before", "after"]
+    return table(heading, rows)
+
+
+def labels(figures: Figures) -> str:
+    """Labels: log-loss above the least possible, and accuracy."""
+    rows = []
+    for name in entries(figures, LOGISTIC):
+        start = f"{LOGISTIC}, sure labels, {name}"
+        cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
+        cells += [f"{value(figures, f'{start}: {when}'):.1f} %" for when in ("right", "right after")]
+        cells += [short(value(figures, f"{LOGISTIC}, any labels, {name}: {when}")) for when in ("before", "after")]
+        cells += [short(value(figures, f"{LOGISTIC}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        rows.append([bold(name), *cells])
+    heading = ["", "before", "after", "settled", "right before", "right after", "any labels: before", "after"]
+    return table([*heading, "nothing spoilt: before", "after"], rows)
+
+
+def jumps(figures: Figures) -> str:
+    """In what share of the streams the truth was found again, and after how many rows."""
+    rows = []
+    for kind in JUMPS:
+        cells = []
+        for name in JUMPERS:
+            start = f"jump, {kind.name}, {name}"
+            found = value(figures, f"{start}: found again")
+            cells.append(f"{found:.0f} %, {until(value(figures, f'{start}: rows'))}" if found else "never")
+        rows.append([kind.name, *cells])
+    return table(["change", *map(bold, JUMPERS)], rows)
+
+
+def bursts(figures: Figures) -> str:
+    """The error over the rows from the first of a burst on."""
+    rows = []
+    for kind in BURSTS:
+        names = [f"burst, {kind.name}, {name}: error" for name in IN_BURSTS]
+        rows.append([kind.name, *(mean_and_spread(figures, name) for name in names)])
+    return table(["burst", *map(bold, IN_BURSTS)], rows)
+
+
+def patient(figures: Figures) -> str:
+    """In how many streams of the first two tables patience makes any difference."""
+    lines = []
+    for family, kinds in KINDS.items():
+        for end, way in (("", "tuned"), (", defaults", "with the defaults")):
+            names = [f"{family}, {kind.name}, {PATIENT}{end}: not as without" for kind in kinds]
+            differ = sum(value(figures, name) for name in names)
+            lines.append(
+                f"- {family}, {way}: another error than without in {differ:.0f} of {len(kinds) * len(SEEDS)} streams"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def settings(figures: Figures) -> str:
+    """What was chosen for each, and the time that a row takes."""
+    rows = []
+    for family in KINDS:
+        for name in entries(figures, family):
+            chosen = {
+                told.partition(": ")[2]: figure["value"]
+                for told, figure in figures.items()
+                if told.startswith(f"{family}, {name}, tuned: ")
+            }
+            if chosen:
+                words = ", ".join(f"{what} {number:g}" for what, number in chosen.items())
+                rows.append([family, name, words, f"{value(figures, f'time, {family}, {name}'):.0f}"])
+    batch = "SRA, process(X, y)"
+    rows.append([LINEAR, f"`{batch}`", "a batch", f"{value(figures, f'time, {LINEAR}, {batch}'):.1f}"])
+    return table(["", "", "tuned", "µs a row"], rows, 3)
+
+
+def ahead(figures: Figures) -> str:
+    """How many times as large as SRA's the error of each other tuned method is, on the first kind of stream."""
+    rows = []
+    for family, kinds in KINDS.items():
+        start = f"{family}, {kinds[0].name}, "
+        for name in entries(figures, family):
+            if not name.startswith("SRA") and not name.endswith("defaults"):
+                ends = [f": {when}" for when in ("before", "after", "settled")]
+                over = [value(figures, f"{start}{name}{end}") / value(figures, f"{start}SRA{end}") for end in ends]
+                rows.append(
+                    [
+                        f"{KNOWN_AS[family]}: {name}",
+                        *(f"{times:.1f} ×" if times < 10.0 else f"{times:.0f} ×" for times in over),
+                    ]
+                )
+    return table(["", "before", "after", "settled"], rows)
+
+
+def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
+    """Family → method → the setting that was chosen."""
+    found: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
+    for name, figure in figures.items():
+        head, chosen, _ = name.partition(", tuned: ")
+        family, _, method = head.partition(", ")
+        if chosen:
+            found[family].setdefault(method, []).append(figure["value"])
+    return {family: {name: (step, other) for name, (step, other) in each.items()} for family, each in found.items()}
+
+
+def page_with_figures(text: str) -> str:
+    """The page with every table in its place."""
+    figures = load(RESULTS)["robust_sgd"]
+    for make in (linear, ahead, labels, jumps, patient, bursts, settings):
+        text = put(text, make.__name__, make(figures))
+    return text
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        take(Path(file), RESULTS)
+    PAGE.write_text(page_with_figures(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    if sys.argv[1:]:
+        from robust_sgd_pictures import draw
+
+        draw(tuned(load(RESULTS)["robust_sgd"]))

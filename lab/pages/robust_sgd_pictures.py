@@ -1,0 +1,54 @@
+"""The picture of docs/guide/robust-regression.md; `robust_sgd_page.py` draws it, which takes some minutes."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from limpet.exceptions import LimpetWarning
+from limpet_lab.bench.regression import KINDS, ROWS
+from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, follower, pairs_of
+from limpet_lab.plots.running_errors import Column, draw_running_errors
+
+PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "robust-regression.png"
+SEEDS = range(5)
+SHOWN = {
+    LINEAR: (
+        "SRA",
+        "SRA, defaults",
+        "SRA, no threshold",
+        "river, squared loss",
+        "river, Huber",
+        "river, Cauchy",
+        "scikit-learn, Huber",
+    ),
+    LOGISTIC: ("SRA", "SRA, defaults", "SRA, no threshold", "river, log loss", "scikit-learn, log loss"),
+}
+TITLES = {
+    LINEAR: ("Numbers, 5 % of them spoilt", "error², in variances of the noise"),
+    LOGISTIC: ("Labels, 5 % flipped where they are sure", "log-loss above the least possible"),
+}
+
+Tuned = Mapping[str, Mapping[str, tuple[float, float]]]
+
+
+def column(family: str, tuned: Mapping[str, tuple[float, float]]) -> Column:
+    """The mean error of each method over the seeds, row by row, and the first stream."""
+    streams = [pairs_of(Run(family, KINDS[family][0], "", None, seed, ROWS)) for seed in SEEDS]
+    lines = {}
+    for name in SHOWN[family]:
+        method = name.removesuffix(", defaults")
+        setting = tuned[method] if method == name else None
+        follow = follower(Run(family, KINDS[family][0], method, setting, 0, ROWS))
+        lines[name] = np.mean([errors(family, pairs, follow(pairs.X, pairs.y)) for pairs in streams], axis=0)
+    first = streams[0]
+    return Column(*TITLES[family], first.y - first.truth, first.spoilt, lines)
+
+
+def draw(tuned: Tuned) -> None:
+    """Draws it into docs/pictures."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)
+        columns = [column(family, tuned[family]) for family in KINDS]
+    PICTURE.write_bytes(draw_running_errors(columns, change_points=[ROWS // 2]))

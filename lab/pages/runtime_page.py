@@ -1,0 +1,176 @@
+"""Writes the runtime tables of docs/runtime.md and README.md from benchmarks/runtime.json, and draws the pictures.
+
+After `limpet bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE
+takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from autopilot_page import NOTHING, Figures, load, table, take
+from marked import put
+
+from limpet_lab.bench.runtime import NUMPY
+from limpet_lab.plots.scaling import draw_growth
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "runtime.json"
+PICTURES = ROOT / "docs" / "pictures"
+PAGES = {"docs/runtime.md": "whole", "README.md": "short"}
+SIZES = {"10^3": "10³", "10^5": "10⁵", "10^6": "10⁶"}
+HEADING = ["", "`update(x)`", "`process`", *(f"fleet of {size}" for size in SIZES.values()), "bytes a stream"]
+SHORT = ("K=1, d=1", "K=2, d=1", "K=2, d=3", "K=5, d=8", "autopilot, K=1, d=1", "lean autopilot, K=1, d=1")
+EM = "online EM in numpy, K=2"
+DRAWN = {"runtime-streams.png": ("streams", "points a call"), "runtime-sizes.png": ("components K", "variables d")}
+
+
+def in_full(value: float) -> str:
+    """Three digits, and no more of them than that.
+
+    >>> in_full(8.349), in_full(318.2), in_full(806_412.0)
+    ('8.35', '318', '806,000')
+    """
+    return f"{value:.3g}" if value < 100.0 else f"{float(f'{value:.3g}'):,.0f}"
+
+
+def cell(figures: Figures, name: str) -> str:
+    """The value of a figure, or a dash."""
+    return in_full(figures[name]["value"]) if name in figures else "–"
+
+
+def rate(figures: Figures, name: str) -> str:
+    """Nanoseconds a point and, in brackets, millions of them a second."""
+    return f"{cell(figures, name)} ({1e3 / figures[name]['value']:.3g})" if name in figures else "–"
+
+
+def spaced(name: str) -> str:
+    """K=2 as K = 2."""
+    return name.replace("=", " = ")
+
+
+def kinds(figures: Figures) -> list[str]:
+    """The kinds of streams, as the benchmark has them."""
+    return [name.removesuffix(": state") for name in figures if name.endswith(": state")]
+
+
+def times(figures: Figures, names: list[str]) -> str:
+    """A line for each kind of stream, and one for numpy."""
+    rows = [
+        [
+            spaced(name),
+            *(cell(figures, f"{name}: {how}") for how in ("update(x)", "process")),
+            *(rate(figures, f"{name}: fleet of {size}") for size in SIZES),
+            cell(figures, f"{name}: state"),
+        ]
+        for name in names
+        if name in kinds(figures)
+    ]
+    fleets = [rate(figures, f"{NUMPY}: fleet of {size}") for size in SIZES]
+    rows.append([spaced(EM), cell(figures, f"{EM}: one stream"), "–", *fleets, "–"])
+    return table(HEADING, rows)
+
+
+def rivals(figures: Figures) -> str:
+    """One stream, and a dict of many."""
+    rows = []
+    for name in (each.removesuffix(": one stream") for each in figures if each.endswith(": one stream")):
+        start = f"{name}: a dict of "
+        (many,) = (each for each in figures if each.startswith(start))
+        size = many.removeprefix(start)
+        rows.append([spaced(name), cell(figures, f"{name}: one stream"), cell(figures, many), SIZES.get(size, size)])
+    return table(["ns a point", "one stream", "a dict of them", "how many in the dict"], rows)
+
+
+def goals(figures: Figures) -> str:
+    """What was measured of fleets, and the goals."""
+    rows = []
+    for name, figure in figures.items():
+        bounds = (("≥", figure["at_least"]), ("≤", figure["at_most"]))
+        goal = ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        mark = "" if not goal else " ✓" if figure["reached"] else " ✗"
+        rows.append([spaced(name), f"{in_full(figure['value'])} {figure['unit']}", goal + mark])
+    return table(["", "measured", "goal"], rows)
+
+
+def cores() -> str:
+    """How many cores there were."""
+    told = json.loads(RESULTS.read_text(encoding="utf-8")).get("machine", {}) if RESULTS.exists() else {}
+    return told.get("cores", "all")
+
+
+ABOVE = """\
+`limpet bench fleet runtime` measures all of this in one run, best of several rounds taken in turn: nanoseconds a
+point and, for fleets, in brackets, million points a second. Streams have started and are calm. A tick gives each stream
+of a fleet one point; its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
+"""
+BETWEEN = """\
+What else people use, in the same run: one stream, and a dict with one of them for each stream. River's and PySAD's have
+their default settings; those that give scores score a point before they learn it. The row with numpy above is online EM
+over all streams at once, which is the most that numpy gives.
+"""
+BELOW = """\
+![Time a point by streams and by points a call, falling to the cost of the point itself as there are more of
+them](pictures/runtime-streams.png)
+
+![Time a point by number of components and by number of variables, for update, process and a
+fleet](pictures/runtime-sizes.png)
+
+Drawn for K = 2, d = 1 where nothing else is said. A call takes some time whatever is in it, which the first picture
+shows at its left. The points of a call, at its right, are for one stream, or for one of 10⁵ by chance, so that keys are
+looked up. The second picture's fleet has 10⁵ streams.
+"""
+
+
+def whole(runtime: Figures, fleet: Figures) -> str:
+    """For the page."""
+    if not runtime and not fleet:
+        return NOTHING
+    above = ABOVE.replace("{cores}", cores())
+    return "\n".join([above, times(runtime, kinds(runtime)), BETWEEN, rivals(runtime), BELOW, goals(fleet)])
+
+
+def short(runtime: Figures, fleet: Figures) -> str:
+    """For the README: some of the lines, with a dict of rivals in the column of the fleet of as many."""
+    if not runtime:
+        return NOTHING
+    text = times(runtime, list(SHORT))
+    for name in ("river ADWIN", "river PageHinkley", "river KSWIN", "PySAD LODA"):
+        cells = [cell(runtime, f"{name}: {how}") for how in ("one stream", "a dict of 10^3")]
+        text += f"| {name} | {cells[0]} | – | {cells[1]} | – | – | – |\n"
+    return text
+
+
+def page_with_figures(page: str, text: str) -> str:
+    """The page's text with the tables in their place."""
+    results = load(RESULTS)
+    write = {"whole": whole, "short": short}[PAGES[page]]
+    return put(text, "runtime", write(results.get("runtime", {}), results.get("fleet", {})))
+
+
+def lines(figures: Figures, panels: tuple[str, ...]) -> dict[str, dict[str, dict[float, float]]]:
+    """What grows → what is timed → how much of it there is → seconds."""
+    drawn: dict[str, dict[str, dict[float, float]]] = {panel: {} for panel in panels}
+    for name, figure in figures.items():
+        panel, _, rest = name.partition(": ")
+        if panel in drawn:
+            line, _, size = rest.rpartition(": ")
+            drawn[panel].setdefault(line, {})[float(size)] = figure["value"] * 1e-9
+    return {panel: found for panel, found in drawn.items() if found}
+
+
+def draw_all() -> None:
+    """Draws the pictures, if there are figures."""
+    figures = load(RESULTS).get("runtime", {})
+    for name, panels in DRAWN.items():
+        if lines(figures, panels):
+            (PICTURES / name).write_bytes(draw_growth(lines(figures, panels)))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        take(Path(sys.argv[1]), RESULTS)
+    for page in PAGES:
+        path = ROOT / page
+        path.write_text(page_with_figures(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    draw_all()

@@ -1,0 +1,73 @@
+"""The pictures of the pages in the README: `python benchmarks/server_pictures.py` makes them with chromium."""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+from limpet.plots._style import with_palette
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+SIZE = {"width": 1360, "height": 920}
+SHARPNESS = 1.5  # dots of the picture for one of the page
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+STREAM = "pump 2/vibration"
+
+
+def small_png(picture: bytes) -> bytes:
+    """The same in few colours, a third of the size."""
+    pixels, file = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")), io.BytesIO()
+    with_palette(pixels).save(file, "png")
+    return file.getvalue()
+
+
+def draw_monitor(page: Page, url: str) -> bytes:
+    """The list of the demo's streams, and one of them in full."""
+    page.goto(url)
+    page.get_by_role("listitem").first.wait_for()
+    page.goto(f"{url}/#stream={STREAM.replace(' ', '%20').replace('/', '%2F')}")
+    page.locator(".uplot").first.wait_for()
+    page.get_by_role("button", name="All", exact=True).click()
+    page.wait_for_timeout(3000)
+    return page.screenshot()
+
+
+def draw_explorer(page: Page, url: str) -> bytes:
+    """The explorer with its first stream."""
+    page.goto(f"{url}/explorer")
+    page.locator(".uplot").first.wait_for()
+    page.wait_for_timeout(5000)  # until the trade-off is there
+    return page.screenshot(full_page=True)
+
+
+def main() -> None:
+    """Starts a server with the demo, looks at it, writes the pictures."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        sys.exit("chromium is not installed; on Debian: apt-get install chromium")
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "limpet", "serve", "--demo", "--port", "0", "--no-open"]
+        server = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        try:
+            assert server.stderr is not None
+            url = next(found[0] for line in server.stderr if (found := re.search(r"http://[\d.:]+", line)))
+            with sync_playwright() as playwright:
+                chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
+                for name, draw in {"monitor": draw_monitor, "explorer": draw_explorer}.items():
+                    page = chromium.new_page(viewport=SIZE, device_scale_factor=SHARPNESS)
+                    (PICTURES / f"{name}.png").write_bytes(small_png(draw(page, url)))
+                    print(f"Written: docs/pictures/{name}.png")
+        finally:
+            server.terminate()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()

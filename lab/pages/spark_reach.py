@@ -1,0 +1,224 @@
+"""How far Spark goes, on paper: cores, memory, disk and money for 10^9 points a day, from figures that were measured.
+
+What is assumed stands at the top; all else is computed from what `limpet bench spark` has measured.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from autopilot_page import NOTHING, Figures, table
+
+from limpet_lab.bench._measurement import power_of_ten
+from limpet_lab.bench.spark import (
+    ASKED,
+    AUTOPILOT,
+    CORES,
+    HELD,
+    LEAN,
+    LONG,
+    PLAIN,
+    ROWS,
+    SHORT,
+    SHUFFLED,
+    WRITTEN,
+    called,
+)
+
+POINTS, DAY = 10**9, 86_400  # a day: points, seconds
+HEADROOM = 3  # times the cores of an even load: for peaks, and to catch up after a stop
+COPIES = 2  # versions of the states in memory: spark.sql.streaming.maxBatchesToRetainInMemory
+RETAINED = 100  # batches on disk: spark.sql.streaming.minBatchesToRetain
+INTERVALS = (10, 60)  # seconds between two micro-batches
+EXECUTOR = 8e9  # bytes of an executor's memory that are for states
+PRICE = 0.05  # of a core for an hour, in dollars
+KEYS = (10**5, 10**6, 10**7)
+NOISY = "*Not to be computed: the machine was too busy with other things for times to mean anything.*\n"
+UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model's figures at 10^5 keys: seconds of two micro-batches on so many cores, bytes a key, bytes a row."""
+
+    long: float
+    short: float
+    written: float
+    held: float
+    shuffled: float
+    cores: int
+
+    @property
+    def of_a_row(self) -> float:
+        """Seconds of one core."""
+        return self.cores * (self.long - self.short) / (ROWS - ROWS // 10)
+
+    @property
+    def of_a_key(self) -> float:
+        """Seconds of one core for the state of a key, in each micro-batch; with what a micro-batch takes anyhow."""
+        return (self.cores * self.long - ROWS * self.of_a_row) / ASKED
+
+    def core_seconds(self, keys: int, interval: int) -> float:
+        """Of a day."""
+        return POINTS * self.of_a_row + DAY / interval * keys * self.of_a_key
+
+
+def reach(figures: Figures) -> str:
+    """The section, in Markdown."""
+    names = {
+        model: [f"{called(model, ASKED)}: {what}" for what in (LONG, SHORT, WRITTEN, HELD, SHUFFLED)]
+        for model in (PLAIN, LEAN, AUTOPILOT)
+    }
+    if any(name not in figures for group in names.values() for name in group):
+        return NOTHING
+    models = {model: Measured(*(figures[name]["value"] for name in group), CORES) for model, group in names.items()}
+    if any(not one.long > one.short > one.long / 10 for one in models.values()):
+        return NOISY
+    return "\n".join([assumed(), worked(models[PLAIN]), costs(models), cores_table(models), *states(models)])
+
+
+def assumed() -> str:
+    """What the reader may replace."""
+    billion, (often, seldom) = power_of_ten(POINTS), INTERVALS
+    return f"""Assumed, and to be replaced by what is so with you:
+
+- {billion} points a day, evenly: {billion} / {DAY:,} s = {POINTS / DAY:,.0f} rows a second;
+- a micro-batch every {often} or {seldom} seconds, with rows for all buckets in each;
+- {HEADROOM} times the cores that an even load takes, for peaks and to catch up after a stop;
+- {COPIES} versions of the states in memory and {RETAINED} on disk, as Spark is set if nobody changes it
+  (`spark.sql.streaming.maxBatchesToRetainInMemory`, `spark.sql.streaming.minBatchesToRetain`);
+- {size(EXECUTOR)} of an executor's memory for states;
+- {PRICE} dollars for a core and an hour.
+
+The rest is arithmetic on the figures above, to two digits.
+"""
+
+
+def worked(model: Measured) -> str:
+    """The arithmetic, once in full."""
+    few, keys, interval, cores = ROWS // 10, KEYS[0], INTERVALS[0], model.cores
+    long, short, row, key = (two(one) for one in (model.long, model.short, model.of_a_row * 1e6, model.of_a_key * 1e6))
+    batches = DAY // interval
+    rows_take, keys_take = two(POINTS * model.of_a_row), two(batches * keys * model.of_a_key)
+    seconds = model.core_seconds(keys, interval)
+    hours, dollars = two(seconds / 3600), two(seconds / 3600 * PRICE)
+    all_day, more = two(seconds / DAY), two(HEADROOM * seconds / DAY)
+    return f"""A micro-batch takes time for its rows, and time for its states, all of which are read and written.
+`{PLAIN}` on {power_of_ten(ASKED)} keys took {long} s for {ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
+
+- a row takes {cores} × ({long} s − {short} s) / {ROWS - few:,} = {row} µs of a core;
+- a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {ASKED:,} = {key} µs of a core;
+  what a micro-batch takes anyhow is in this, so that for more keys it is too much rather than too little;
+- a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
+  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two(seconds)} s of a core:
+  {hours} core-hours, {dollars} dollars, or {all_day} cores all day; with headroom {more} cores.
+"""
+
+
+def costs(models: dict[str, Measured]) -> str:
+    """Of a row and a key, for each model."""
+    rows = [
+        [
+            f"`{name}`",
+            two(one.of_a_row * 1e6),
+            two(one.of_a_key * 1e6),
+            two(1 / one.of_a_row),
+            two(ROWS / one.long / one.cores),
+        ]
+        for name, one in models.items()
+    ]
+    heading = [
+        "model",
+        "µs a row",
+        "µs a key and micro-batch",
+        "rows a second and core, states not counted",
+        "as measured, states counted",
+    ]
+    return table(heading, rows)
+
+
+def cores_table(models: dict[str, Measured]) -> str:
+    """What a day takes, by model, keys and interval."""
+    rows = []
+    for name, one in models.items():
+        for keys in KEYS:
+            cells = []
+            for interval in INTERVALS:
+                hours = one.core_seconds(keys, interval) / 3600
+                cells += [two(HEADROOM * hours / 24), two(hours), two(hours * PRICE)]
+            rows.append([f"`{name}`", power_of_ten(keys), *cells])
+    heading = ["model", "keys"]
+    for interval in INTERVALS:
+        heading += [f"cores, every {interval} s", "core-hours", "dollars"]
+    return (
+        f"For {power_of_ten(POINTS)} points, cores with headroom {HEADROOM}, core-hours and dollars without:\n\n"
+        + table(heading, rows, words=2)
+    )
+
+
+def states(models: dict[str, Measured]) -> list[str]:
+    """Memory, state store and shuffle."""
+    rows = []
+    for name, one in models.items():
+        for keys in KEYS:
+            written = keys * one.written
+            days = [size(written * DAY / interval) for interval in INTERVALS]
+            rows.append(
+                [
+                    f"`{name}`",
+                    power_of_ten(keys),
+                    size(COPIES * keys * one.held),
+                    f"{math.ceil(COPIES * keys * one.held / EXECUTOR)}",
+                    size(written),
+                    *days,
+                    size(RETAINED * written),
+                ]
+            )
+    heading = [
+        "model",
+        "keys",
+        "in memory",
+        "executors",
+        "written, a micro-batch",
+        *(f"a day, every {interval} s" for interval in INTERVALS),
+        "kept on disk",
+    ]
+    held = [f"{two(EXECUTOR / COPIES / one.held)} keys of `{name}`" for name, one in models.items()]
+    row = max(one.shuffled for one in models.values())
+    return [
+        f"""States in memory are keys × bytes of a key in Java's memory × {COPIES} versions; with {size(EXECUTOR)} for
+them an executor holds {_listed(held)}. What a micro-batch writes is keys ×
+bytes of a key on disk; what is kept on disk is that × {RETAINED}. Beside this, each Python worker holds the bucket that
+it is learning.
+""",
+        table(heading, rows, words=2),
+        f"""Shuffled are {two(row)} bytes a row (a key, a time and a value, packed): × {POINTS:,} =
+{size(row * POINTS)} a day, {size(row * POINTS / DAY)} a second. That does not depend on the model.
+""",
+    ]
+
+
+def two(number: float) -> str:
+    """Two digits.
+
+    >>> two(123456.0), two(12.6), two(0.0346)
+    ('120,000', '13', '0.035')
+    """
+    if number == 0:
+        return "0"
+    rounded = float(f"{number:.2g}")
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.2g}"
+
+
+def size(n_bytes: float) -> str:
+    """With its unit.
+
+    >>> size(14.5e9), size(2)
+    ('14 GB', '2 bytes')
+    """
+    unit, scale = next(((unit, scale) for unit, scale in UNITS if n_bytes >= scale), UNITS[-1])
+    return f"{two(n_bytes / scale)} {unit}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"

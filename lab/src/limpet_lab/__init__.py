@@ -1,0 +1,1 @@
+"""Benchmarks of limpet, and the experiments of the paper it implements."""

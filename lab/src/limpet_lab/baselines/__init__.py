@@ -1,0 +1,1 @@
+"""Methods that limpet is compared with."""

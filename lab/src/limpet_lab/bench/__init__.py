@@ -1,0 +1,52 @@
+"""Every figure that limpet claims, measured on the machine at hand: `limpet bench`.
+
+A benchmark is a function `(quick) → list of Figure`. Times are compared in one run, as a ratio, best of several rounds
+taken in turn, because machines are noisy; a figure with a goal says whether it was reached. Here is what there is, and
+nothing else, because `limpet --help` reads it: `running` runs them.
+"""
+
+import sys
+from pathlib import Path
+
+_TESTS = Path(__file__).parents[4] / "tests"
+if (_TESTS / "harness").is_dir() and str(_TESTS) not in sys.path:
+    sys.path.append(str(_TESTS))  # benchmarks of the server, brokers and Spark start them by the launchers of the tests
+
+USUAL = {
+    "speed": "time a point against river's ADWIN",
+    "scaling": "cost and memory from 10^4 to 10^7 points",
+    "startup": "imports, --help, the first call ever, a second process",
+    "accuracy": "mean squared errors on the paper's synthetic streams",
+}
+# Only where they are named: minutes each.
+LONG = {
+    "auto_latency": "the autopilot's time a point against river's ADWIN",
+    "robustness": "never deaf, never fooled: changes and bursts among outliers",
+    "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
+    "false_alarm_rate": "alarms on stable streams against the promised rate; an hour",
+    "detection_delay": "points until a change alarm, against CUSUM and rivals",
+    "compact_memory": 'SRA(memory="compact") beside SRA(): bytes, times, alarms, delays',
+    "fleet": "many streams: updates a second, bytes, dataframes, files; 4 GB",
+    "detect": "`limpet detect` on 10^7 rows: rows a second, memory",
+    "watch_crash": "kill -9 at 50 moments of a watch, from a file and JetStream",
+    "jetstream": "from JetStream to alarms: points a second, latency, memory",
+    "serve": "the server: points a second, latency, 10^4 streams",
+    "serve_crash": "kill -9 of the server under load at 38 moments",
+    "spark": "on Spark: rows a second beside a pass-through",
+    "spark_crash": "kill -9 of a job on Spark at 14 moments",
+    "adapters": "river's, scikit-learn's and sktime's beside the core",
+    "regression": "regressions on spoilt streams that drift, against rivals",
+    "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
+}
+NAMES = USUAL | LONG
+
+
+def listed(names: dict[str, str]) -> str:
+    """A line for each benchmark.
+
+    >>> print(listed({"speed": "time a point", "scaling": "memory"}))
+    speed         time a point
+    scaling       memory
+    """
+    width = max(map(len, NAMES)) + 2
+    return "\n".join(f"{name:{width}}{told}" for name, told in names.items())

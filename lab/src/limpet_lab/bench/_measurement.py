@@ -1,0 +1,124 @@
+"""Figures as lines of text that are no wider than the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+
+# One measured figure.
+
+LARGEST_IN_FULL = 1e6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its unit, and the most or the least it may be, if something is claimed of it."""
+
+    name: str
+    value: float
+    unit: str = ""
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the goal was reached; a figure without one always is."""
+        low, high = self.at_least, self.at_most
+        return (high is None or self.value <= high) and (low is None or self.value >= low)
+
+    @property
+    def shown(self) -> str:
+        """Value and unit.
+
+        >>> Figure("step", 0.2781, "× ADWIN", 0.3).shown
+        '0.278 × ADWIN'
+        >>> Figure("state", 2880, "bytes").shown
+        '2880 bytes'
+        """
+        form = ".0f" if 100.0 <= abs(self.value) <= LARGEST_IN_FULL else ".3g"
+        return f"{self.value:{form}} {self.unit}".rstrip()
+
+    @property
+    def goal_shown(self) -> str:
+        """The goal, if there is one.
+
+        >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_shown
+        '≥ 0.8, ≤ 1'
+        """
+        bounds = (("≥", self.at_least), ("≤", self.at_most))
+        return ", ".join(f"{sign} {_in_full(bound)}" for sign, bound in bounds if bound is not None)
+
+    @property
+    def verdict(self) -> str:
+        """A tick or a cross where there is a goal."""
+        return "" if not self.goal_shown else "✓" if self.reached else "✗"
+
+    def without_goal(self) -> Figure:
+        """The same number, of which nothing is claimed.
+
+        >>> Figure("step", 0.4, "× ADWIN", 0.3).without_goal()
+        Figure(name='step', value=0.4, unit='× ADWIN', at_most=None, at_least=None)
+        """
+        return replace(self, at_most=None, at_least=None)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "reached": self.reached}
+
+
+def _in_full(bound: float) -> str:
+    """Whole numbers with all their digits."""
+    return f"{bound:.0f}" if abs(bound) <= LARGEST_IN_FULL and bound == round(bound) else f"{bound:g}"
+
+
+def power_of_ten(n: int) -> str:
+    """A whole number, as a power of ten if it is one.
+
+    >>> power_of_ten(100_000), power_of_ten(1500)
+    ('10^5', '1,500')
+    """
+    power = len(str(n)) - 1
+    return f"10^{power}" if n == 10**power else f"{n:,}"
+
+
+INDENT, GAP = "  ", "  "
+
+
+def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
+    """One for each figure; above figures that begin alike, up to a colon, and follow each other, one with that.
+
+    >>> figures = [Figure("10^6 streams: update", 49.8, "million/s", at_least=50.0)]
+    >>> figures += [Figure("10^6 streams: kernel", 58.4), Figure("state", 128, "bytes")]
+    >>> print(*lines(figures), sep="\\n")
+    10^6 streams
+      update  49.8 million/s  ≥ 50  ✗
+      kernel            58.4
+    state          128 bytes
+    """
+    labelled = list(_labels(figures))
+    columns = [[figure.shown for figure in figures], [figure.goal_shown for figure in figures]]
+    measured, goal = (max(map(len, column), default=0) for column in columns)
+    right = measured + (len(GAP) + goal + len(GAP) + 1 if goal else 0)
+    left = min(max((len(label) for label, _ in labelled), default=0), width - right - len(GAP))
+    for label, figure in labelled:
+        if figure is None:
+            yield label
+            continue
+        if len(label) > left:  # a line of its own, the numbers below
+            yield label
+            label = ""
+        numbers = f"{figure.shown:>{measured}}{GAP}{figure.goal_shown:>{goal}}{GAP}{figure.verdict}"
+        yield f"{label:{left}}{GAP}{numbers}".rstrip()
+
+
+def _labels(figures: Sequence[Figure]) -> Iterator[tuple[str, Figure | None]]:
+    """What stands at the left, with the figure; None beside a heading."""
+    for head, group in groupby(figures, key=lambda figure: figure.name.partition(": ")[0]):
+        members = list(group)
+        if len(members) == 1 or members[0].name == head:
+            yield members[0].name, members.pop(0)
+        else:
+            yield head, None
+        for figure in members:
+            yield INDENT + figure.name.removeprefix(head + ": "), figure

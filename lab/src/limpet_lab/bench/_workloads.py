@@ -1,0 +1,124 @@
+"""Learners and fleets that have started, to be timed. Of a large fleet some streams learn, the others are copies."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from limpet.exceptions import LimpetWarning
+from limpet.fleet import Fleet
+from limpet.fleet._membership import StreamSnapshot
+from limpet.learners import SRA, StochasticApproximation
+from limpet_lab.bench._scenarios import APART, FloatArray
+from limpet_lab.bench._timing import Job
+
+IN_TRUTH = 64  # streams that learn; a million starts would take minutes
+LEARNT = 300  # points of each, and of a single learner
+SPARE = 40_000  # rows more than a call takes, so that a stream does not see the same few again and again
+SHIFT = 997  # rows from the points of a call to those of the next one, at most
+WORTH_TIMING = 5000  # points
+
+
+def points_of(n: int, components: int, dim: int, outliers: float = 0.0) -> FloatArray:
+    """Rows of components of equal weight, σ = 1, 6σ apart in every coordinate, and a share of outliers: (n, d)."""
+    rng = np.random.default_rng([components, dim])
+    means = APART * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
+    rows: FloatArray = means[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
+    out = rng.random(n) < outliers
+    rows[out] = rng.uniform(means.min() - 20.0, means.max() + 20.0, (int(out.sum()), dim))
+    return rows
+
+
+class Kind:
+    """A kind of stream: what learns it, and points like those that it is going to see."""
+
+    def __init__(self, components: int, dim: int, outliers: float = 0.0, **settings: Any) -> None:
+        self.components, self.dim, self.outliers, self.settings = components, dim, outliers, settings
+
+    def model(self) -> StochasticApproximation:
+        """A learner that has seen nothing."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LimpetWarning)  # that ten first points are few
+            return SRA(self.components, **self.settings)
+
+    def points(self, n: int) -> FloatArray:
+        """(n, d)."""
+        return points_of(n, self.components, self.dim, self.outliers)
+
+    def learner(self) -> StochasticApproximation:
+        """A learner that has started, both of its ways compiled."""
+        learner, rows = self.model(), self.points(LEARNT + 1)
+        learner.process(rows[:-1])
+        learner.update(rows[-1])
+        return learner
+
+    @cached_property
+    def learnt(self) -> StreamSnapshot:
+        """Streams that have started, each from points of its own."""
+        rng, rows = np.random.default_rng(0), self.points(50 * LEARNT)
+        fleet = Fleet(self.model())
+        for _ in range(LEARNT):
+            fleet.update(np.arange(IN_TRUTH), rows[rng.integers(len(rows), size=IN_TRUTH)])
+        return fleet._membership.all_streams()
+
+    @property
+    def bytes(self) -> int:
+        """What a stream that has started takes in the matrix of states."""
+        return int(self.learnt.states[0].nbytes)
+
+    def fleet(self, keys: Sequence[Any]) -> Fleet:
+        """A fleet with these keys, its states copied from `learnt`."""
+        learnt = self.learnt
+        states = np.empty((len(keys), learnt.states.shape[1]))
+        for first in range(0, len(keys), IN_TRUTH):
+            own = states[first : first + IN_TRUTH]
+            own[:] = learnt.states[: len(own)]
+        fleet = Fleet(self.model())
+        fleet._executor.set_width(self.dim, None)
+        fleet._membership.restore(StreamSnapshot(list(keys), states, learnt.start_buffers, learnt.last_seen))
+        return fleet
+
+    def ticks(self, n_streams: int) -> tuple[Job, int]:
+        """A job, and its points: `update` on a fleet, with the same keys at each call and one point a stream."""
+        keys = np.arange(n_streams)
+        fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE)
+        return in_turn(partial(fleet.update, keys), rows, n_streams)
+
+
+def in_turn(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
+    """A job, and its points: calls with n rows each, other ones than the call before; more calls if n is small."""
+    n_calls, turn = min(max(worth // n, 1), 1000), 0
+    starts = range(0, len(rows) - n + 1, min(n, SHIFT))
+
+    def job() -> None:
+        nonlocal turn
+        for _ in range(n_calls):
+            first = starts[turn % len(starts)]
+            learn(rows[first : first + n])
+            turn += 1
+
+    job()  # compiled
+    return job, n * n_calls
+
+
+@cache
+def plain(components: int = 2, dim: int = 1, outliers: float = 0.0) -> Kind:
+    """The plain scheme, set by hand; where there are many numbers to learn, from more first points than usual."""
+    return Kind(components, dim, outliers, gamma=6.0 * math.sqrt(dim), rho=0.01, n_init=max(10, 4 * components * dim))
+
+
+@cache
+def autopilot(components: int = 1, **settings: Any) -> Kind:
+    """The learner that is told no more than its components."""
+    return Kind(components, 1, **settings)
+
+
+def autopilots() -> dict[str, Kind]:
+    """The autopilot for one and two components, and the lean one."""
+    kinds = {f"autopilot, K={K}, d=1": autopilot(K) for K in (1, 2)}
+    return kinds | {"lean autopilot, K=1, d=1": autopilot(memory="compact")}

@@ -1,0 +1,200 @@
+"""What the adapters cost a point beside the learners that they hand their points to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from limpet._optional import optional_import
+from limpet.learners import SRA
+from limpet.models import LinearRegression, LogisticRegression
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench._timing import Job, best_times
+
+# Drifts of a classifier's error, zeros and ones: how soon a rise is noticed, beside river's own detectors.
+
+RISES = ((0.05, 0.2), (0.1, 0.2), (0.2, 0.35), (0.1, 0.9))
+CALM, AFTER = 2_000, 2_000  # errors before the rise, and after it
+UNSEEN = 1_000  # the first seed: the size of a block was chosen on streams of smaller ones
+
+
+def drifts_of_errors(quick: bool) -> list[Figure]:
+    """Of each rise: how many of the streams it was found in, the median delay, and false alarms before it."""
+    with optional_import("this benchmark", "river"):
+        from river import drift
+
+        from limpet.adapters.river import DriftDetector
+    detectors: dict[str, Callable[[], Any]] = {
+        "DriftDetector": lambda: DriftDetector(direction="up"),
+        "ADWIN": drift.ADWIN,
+        "DDM": drift.binary.DDM,
+    }
+    figures = []
+    for before, after in RISES:
+        for name, make in detectors.items():
+            seeds = range(UNSEEN, UNSEEN + (5 if quick else 50))
+            outcomes = [followed(make(), errors(before, after, seed)) for seed in seeds]
+            delays = [delay for _, delay in outcomes if delay is not None]
+            title = f"errors from {before:.0%} to {after:.0%}, {name}"
+            figures += [
+                Figure(f"{title}: found", 100.0 * len(delays) / len(outcomes), "%"),
+                Figure(f"{title}: delay", float(np.median(delays)) if delays else float("nan"), "predictions"),
+                Figure(f"{title}: false alarms", 1e4 * sum(n for n, _ in outcomes) / (CALM * len(outcomes)), "in 10^4"),
+            ]
+    return figures
+
+
+def errors(before: float, after: float, seed: int) -> list[int]:
+    """Zeros and ones, with so many ones before and after the rise."""
+    rng = np.random.default_rng(seed)
+    drawn = np.concatenate([rng.random(CALM) < before, rng.random(AFTER) < after])
+    numbers: list[int] = drawn.astype(int).tolist()
+    return numbers
+
+
+def followed(detector: Any, values: list[int]) -> tuple[int, int | None]:
+    """How many drifts were told before the rise, and how long after it the first one was, if any."""
+    early = 0
+    for row, value in enumerate(values):
+        detector.update(value)
+        if detector.drift_detected and row >= CALM:
+            return early, row - CALM
+        early += bool(detector.drift_detected)
+    return early, None
+
+
+TITLE = "one core, after the warm-up; rows of three numbers, of one for drifts and for series; batches of 1,000 rows"
+GOAL = 250_000  # points a second, learnt and scored by river's conventions
+BATCH = 1_000
+
+Pair = tuple[Job, Job]
+"""The adapter's job and the core's."""
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds a point."""
+    n, rounds = (4_000, 3) if quick else (50_000, 9)
+    rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
+    pairs = {**of_river(rows), **of_sklearn(rows), **of_sktime(rows[:, 0])}
+    jobs = {
+        f"{kind} {name}": job for name, pair in pairs.items() for kind, job in zip(("ours", "core"), pair, strict=True)
+    }
+    for job in jobs.values():  # compiled and warm
+        job()
+    times = best_times(jobs, rounds)
+    figures = []
+    for name in pairs:
+        ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
+        figures += [Figure(f"{name}", ours, "ns a point"), Figure(f"{name}: over the core", ours - core, "ns a point")]
+    both = times["ours river AnomalyDetector, learn_one + score_one"]
+    speed = Figure("river AnomalyDetector, d=3: learnt and scored", n / both, "points/s", at_least=GOAL)
+    return [*figures, speed, *drifts_of_errors(quick)]
+
+
+def of_river(rows: Any) -> dict[str, Pair]:
+    """One dict after another, and one number after another."""
+    with optional_import("this benchmark", "river"):
+        from limpet.adapters.river import AnomalyDetector, DriftDetector
+    detector, drift, core, level = AnomalyDetector(), DriftDetector(), SRA(), SRA()
+    points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
+    numbers = rows[:, 0].tolist()
+    each(detector.learn_one, points[:BATCH])
+
+    def both() -> None:
+        learn, score = detector.learn_one, detector.score_one
+        for x in points:
+            score(x)
+            learn(x)
+
+    def core_both() -> None:
+        core.process(rows)
+        core.score(rows)
+
+    return {
+        "river AnomalyDetector, learn_one + score_one": (both, core_both),
+        "river DriftDetector, update": (lambda: each(drift.update, numbers), lambda: level.process(rows[:, 0])),
+    }
+
+
+def of_sklearn(rows: Any) -> dict[str, Pair]:
+    """One batch after another."""
+    with optional_import("this benchmark", "sklearn"):
+        from limpet.adapters.sklearn import (
+            OnlineGaussianMixture,
+            OutlierDetector,
+            RobustClassifier,
+            RobustRegressor,
+            StreamScores,
+        )
+    targets, batches = rows @ (1.0, 0.1, -2.0), cut(rows)
+    labels = (targets > np.median(targets)).astype(float)
+    pairs, labelled = (list(zip(batches, cut(each_row), strict=True)) for each_row in (targets, labels))
+    detector, mixture, regressor, classifier = (
+        OutlierDetector().fit(rows),
+        OnlineGaussianMixture(),
+        RobustRegressor(),
+        RobustClassifier(),
+    )
+    scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
+    core, other = SRA(), SRA()
+    linear, logistic = regressor._make_learner(LinearRegression), classifier._make_learner(LogisticRegression)
+    return {
+        "scikit-learn OutlierDetector, partial_fit": (
+            lambda: each(detector.partial_fit, batches),
+            lambda: each(core.process, batches),
+        ),
+        "scikit-learn OutlierDetector, predict": (
+            lambda: each(detector.predict, batches),
+            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
+        ),
+        "scikit-learn StreamScores, transform": (
+            lambda: each(scores.transform, batches),
+            lambda: each(lambda batch: core.score_only(batch, independent=True), batches),
+        ),
+        "scikit-learn OnlineGaussianMixture, partial_fit": (
+            lambda: each(mixture.partial_fit, batches),
+            lambda: each(other.process, batches),
+        ),
+        "scikit-learn RobustRegressor, partial_fit": (
+            lambda: each(lambda pair: regressor.partial_fit(*pair), pairs),
+            lambda: each(lambda pair: linear.process(*pair), pairs),
+        ),
+        "scikit-learn RobustClassifier, partial_fit": (
+            lambda: each(lambda pair: classifier.partial_fit(pair[0], pair[1], classes), labelled),
+            lambda: each(lambda pair: logistic.process(*pair), labelled),
+        ),
+    }
+
+
+def of_sktime(values: Any) -> dict[str, Pair]:
+    """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
+    with optional_import("this benchmark", "sktime"):
+        import pandas as pd
+
+        from limpet.adapters.sktime import AnomalyDetector, ChangePointDetector
+    pieces = cut(pd.DataFrame({"load": values}))
+    arrays = [piece.to_numpy() for piece in pieces]
+
+    def ours(kind: Callable[[], Any]) -> Job:
+        return lambda: each(kind().fit(pieces[0]).update, pieces[1:])
+
+    def core() -> None:
+        each(SRA().process, arrays)
+
+    return {
+        "sktime ChangePointDetector, fit + update": (ours(ChangePointDetector), core),
+        "sktime AnomalyDetector, fit + update": (ours(AnomalyDetector), core),
+    }
+
+
+def cut(rows: Any) -> list[Any]:
+    """In batches."""
+    return [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
+
+
+def each(call: Callable[[Any], object], points: Sequence[Any]) -> None:
+    """One call for each."""
+    for point in points:
+        call(point)

@@ -1,0 +1,68 @@
+"""Time a point of the learner without settings, beside river's ADWIN."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from limpet._optional import optional_import
+from limpet.exceptions import LimpetWarning
+from limpet.learners import SRA, StochasticApproximation
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench._scenarios import FloatArray, places
+from limpet_lab.bench._timing import best_times
+
+TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's ADWIN.update in the same run"
+CASES = ((1, 1), (2, 1), (1, 3), (2, 3), (1, 8), (2, 8))  # components, coordinates
+GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns a point, of process
+SCORERS_GOAL = 200.0  # ns a point, of score, for the first of the cases
+LEARNT = 2000  # rows learnt before the clock starts
+
+
+def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> list[Figure]:
+    """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
+    with optional_import("this benchmark", "bench"):
+        from river.drift import ADWIN
+    n, rounds = (5_000, 3) if quick else (100_000, 5)
+    numbers = calm(n, 1, 1)[:, 0].tolist()
+    jobs: dict[str, Callable[[], object]] = {"ADWIN.update": lambda: loop(ADWIN().update, numbers)}
+    goals: dict[str, float] = {"score, K=1, d=1": SCORERS_GOAL}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)
+        for components, dim in CASES[:4] if quick else CASES:  # eight dimensions compile for long
+            rows, title = calm(n, components, dim), f"K={components}, d={dim}"
+            points: Sequence[Any] = rows[:, 0].tolist() if dim == 1 else list(rows)
+            batch, single = (started(make, components, rows, points) for _ in range(2))
+            jobs[f"process, {title}"] = lambda batch=batch, rows=rows: batch.process(rows)  # type: ignore[misc]
+            jobs[f"score, {title}"] = lambda batch=batch, rows=rows: batch.score(rows)  # type: ignore[misc]
+            jobs[f"update, {title}"] = lambda single=single, points=points: loop(single.update, points)  # type: ignore[misc]
+            if (components, dim) in GOALS:
+                goals[f"process, {title}"] = GOALS[components, dim]
+        times = best_times(jobs, rounds)
+    return [Figure(name, times[name] / n * 1e9, "ns a point", goals.get(name)) for name in jobs]
+
+
+def calm(n: int, components: int, dim: int) -> FloatArray:
+    """Rows of components of equal weight, σ = 1, 6σ apart along the first coordinate: (n, d)."""
+    rng = np.random.default_rng([components, dim])
+    rows: FloatArray = places(components, dim)[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
+    return rows
+
+
+def started(
+    make: Callable[..., StochasticApproximation], components: int, rows: FloatArray, points: Sequence[Any]
+) -> StochasticApproximation:
+    """A learner that is past its start, with both of its ways compiled."""
+    learner = make() if components == 1 else make(components)
+    learner.process(rows[:LEARNT])
+    loop(learner.update, points[:10])
+    return learner
+
+
+def loop(update: Callable[[Any], object], points: Sequence[Any]) -> None:
+    """One point after the other."""
+    for x in points:
+        update(x)

@@ -1,0 +1,72 @@
+"""`limpet detect` on a large file: rows a second and memory, beside reading the same file with the same reader."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from limpet_lab.bench._measurement import Figure, power_of_ten
+from limpet_lab.bench._timing import Cost, cost_of
+
+TITLE = "whole commands, from start to end, in processes of their own; best of several rounds"
+ROWS, TASTE = 10_000_000, 200_000
+READ_ALONE = "import sys; from limpet.cli.detect import read_alone; read_alone(sys.argv[1])"
+HEADINGS = {
+    "3 columns together": "a,b,c",
+    "time and 2 columns": "time,a,b",
+    "time, key (100), value": "time,sensor,value",
+}
+
+
+def write_rows(path: Path, kind: str, rows: int) -> None:
+    """A file of numbers with four decimals, some of them far out, and a change of level every million rows."""
+    heading, rng = HEADINGS[kind], np.random.default_rng(0)
+    with path.open("w", encoding="ascii") as file:
+        file.write(heading + "\n")
+        for first in range(0, rows, 100_000):
+            n = min(100_000, rows - first)
+            columns = [_column(name, first, n, rng) for name in heading.split(",")]
+            file.writelines(",".join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+def _column(name: str, first: int, n: int, rng: np.random.Generator) -> list[str]:
+    rows = first + np.arange(n)
+    if name == "time":
+        return [str(row) for row in rows.tolist()]
+    if name == "sensor":
+        return [f"s{row % 100}" for row in rows.tolist()]
+    values = rng.normal((rows // 1_000_000) % 2)
+    values[rng.random(n) < 0.0003] = 50.0
+    return [f"{value:.4f}" for value in values.tolist()]
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Each kind of file."""
+    rows, rounds = (TASTE, 1) if quick else (ROWS, 3)
+    figures = []
+    for kind in HEADINGS:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "x.csv"
+            write_rows(path, kind, rows)
+            figures += _of_file(kind, path, rows, rounds)
+    return figures
+
+
+def _of_file(kind: str, path: Path, rows: int, rounds: int) -> list[Figure]:
+    reading, detecting = list[Cost](), list[Cost]()
+    for _ in range(rounds):
+        reading.append(cost_of([sys.executable, "-c", READ_ALONE, str(path)]))
+        command = [sys.executable, "-m", "limpet", "detect", str(path)]
+        detecting.append(cost_of(command, cwd=str(path.parent)))
+    alone, whole = min(one.seconds for one in reading), min(one.seconds for one in detecting)
+    name = f"{kind}, {power_of_ten(rows)} rows"
+    strictly = kind == "3 columns together"
+    return [
+        Figure(f"{name}: detect", rows / whole / 1e6, "million rows/s", at_least=1.0 if strictly else None),
+        Figure(f"{name}: reading alone", rows / alone / 1e6, "million rows/s"),
+        Figure(f"{name}: detect over reading alone", alone / whole, "of its speed"),
+        Figure(f"{name}: memory", max(one.megabytes for one in detecting), "MB", at_most=500.0 if strictly else None),
+    ]

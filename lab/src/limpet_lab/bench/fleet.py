@@ -1,0 +1,204 @@
+"""Many streams at once: updates a second, bytes a stream, long dataframes, files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import limpet
+from limpet._jit.simd import LANES
+from limpet._parallel import n_threads, parallel_for
+from limpet.fleet import Fleet
+from limpet.fleet._backends import ResultBuffer, SRABackend
+from limpet.fleet._schedule import PointSchedule
+from limpet_lab.bench._measurement import Figure, power_of_ten
+from limpet_lab.bench._timing import Job, best_times
+from limpet_lab.bench._workloads import SPARE, Kind, autopilots, in_turn, plain
+
+TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
+OUTLIERS = 0.01
+MEMORY = 3e9  # bytes, the most that the states of one fleet take here
+GOALS = {"autopilot": 3000, "lean autopilot": 512}  # bytes a stream
+
+
+def measure(quick: bool) -> list[Figure]:
+    """What the issue of a million streams asks for."""
+    n, rounds = (10_000, 3) if quick else (1_000_000, 10)
+    n_rows, n_keys = (100_000, 1000) if quick else (10_000_000, 100_000)
+    figures = ticks(n, rounds)
+    for name, kind in autopilots().items():
+        if "K=1" in name:
+            figures += on_autopilot(name.partition(",")[0], kind, 2000 if quick else n, 3)
+    return figures + starts(200 if quick else 5000) + frames(n_rows, n_keys, 2) + files(n, 3)
+
+
+# A tick: one point for each stream, the keys those of the tick before
+
+
+def ticks(n: int, rounds: int) -> list[Figure]:
+    """Updates a second of `update(keys, X)`, beside the kernel alone: on lanes and scalar, on one core and on all."""
+    kind, keys = plain(outliers=OUTLIERS), np.arange(n)
+    size = kind.bytes  # learns, so that what it takes is not counted below
+    rows = kind.points(n + SPARE)
+    before = resident()
+    fleet = kind.fleet(keys.tolist())
+    job, points = in_turn(partial(fleet.update, keys), rows, n)
+    growth = max(resident() - before, 0)
+    times = best_times({"fleet": job} | kernels(fleet, rows), rounds)
+    speeds = {name: (points if name == "fleet" else n) / seconds / 1e6 for name, seconds in times.items()}
+    title, alone = f"{power_of_ten(n)} streams × 1 point", "scalar kernel alone"
+    pair = ("lanes, one core", "scalar, one core")
+    return [
+        Figure(f"{title}: update(keys, X)", speeds["fleet"], "million/s", at_least=50.0),
+        *(Figure(f"{title}: kernel alone, {name}", speeds[name], "million/s") for name in times if "core" in name),
+        Figure(f"{title}: states read and written, nothing more", speeds["memory"], "million/s"),
+        Figure(f"update(keys, X) over the {alone}, one core", speeds["fleet"] / speeds[pair[1]], "×", at_least=3.0),
+        Figure(f"update(keys, X) over the {alone}, all cores", speeds["fleet"] / speeds["scalar, all cores"], "×"),
+        Figure("kernel alone on lanes over scalar, one core", speeds[pair[0]] / speeds[pair[1]], "×"),
+        Figure("state after the start", size, "bytes a stream", 128),
+        Figure("growth of the process's memory, with keys and what a call leaves", growth / n, "bytes a stream"),
+    ]
+
+
+def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
+    """The compiled code alone, with nothing to read or to tell: side by side on lanes, and one stream after another.
+
+    And what no code can be quicker than: the states come from memory and go there.
+    """
+    crew, states, n = fleet._executor.backend, fleet._membership.state_matrix.states, len(fleet)
+    assert isinstance(crew, SRABackend)
+    assert crew.kernels.run_lanes is not None
+    turns, answers = PointSchedule.from_rows(np.arange(n), n), ResultBuffer.allocate(n, crew.n_results)
+    points = np.ascontiguousarray(rows[:n])
+    given = (states, turns.streams, turns.starts, turns.counts, turns.order, points, crew.settings)
+    room, told = np.empty(crew.kernels.block_size), (answers.values[:, 0], answers.outcomes)
+    on_lanes = (*given, room, np.empty(LANES, np.int64), turns.is_in_order, *told)
+    jobs: dict[str, Job] = {
+        "lanes, one core": partial(crew.kernels.run_lanes, *on_lanes),
+        "lanes, all cores": partial(crew.run_in_lanes, states, turns, points, answers),
+        "scalar, one core": partial(crew.kernels.run_sequential, *given, np.empty(crew.kernels.work_size), *told),
+        "scalar, all cores": partial(crew.run_sequential, states, turns, points, answers),
+        "memory": partial(
+            parallel_for, lambda part: np.multiply(part, 1.0, out=part), np.array_split(states, n_threads())
+        ),
+    }
+    for job in jobs.values():  # compiled
+        job()
+    return jobs
+
+
+def on_autopilot(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
+    """Bytes a stream, and updates a second of as many streams as may be held."""
+    n = min(n, int(MEMORY / kind.bytes) // 10_000 * 10_000 or n)
+    job, points = kind.ticks(n)
+    seconds = best_times({title: job}, rounds)[title]
+    return [
+        Figure(f"{title}: state after the start", kind.bytes, "bytes a stream", GOALS[title]),
+        Figure(f"{title}: {power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
+    ]
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now; 0 where that cannot be told."""
+    path = Path("/proc/self/statm")
+    return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else 0
+
+
+def starts(n: int) -> list[Figure]:
+    """The time that a new stream takes for its first points, from which it starts."""
+    kind = plain(outliers=OUTLIERS)
+    keys, rows = np.repeat(np.arange(n), kind.model().n_init), kind.points(n * kind.model().n_init)
+    seconds = best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
+    return [Figure(f"a new stream: its start, {power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs a stream")]
+
+
+# Long dataframes
+
+
+def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
+    """Rows a second of `process(frame)`, by library and kind of key; all streams have started."""
+    rng, kind = np.random.default_rng(0), plain(outliers=OUTLIERS)
+    codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
+    values = kind.points(n_rows)[:, 0]
+    whole, texts = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
+    fleets = {"whole numbers": kind.fleet(whole), "texts": kind.fleet(texts)}
+    goals = {"polars, whole numbers": 8.0, "polars, texts": 8.0}
+    title = f"process, {power_of_ten(n_rows)} rows, {power_of_ten(n_keys)} keys, shuffled"
+    figures = []
+    for library in LIBRARIES:
+        if find_spec(library) is None:
+            continue
+        for keys, column in LIBRARIES[library](np.array(whole)[codes], texts, codes).items():
+            fleet = fleets["whole numbers" if keys == "whole numbers" else "texts"]
+            name, frame = f"{library}, {keys}", framed(library, {"sensor": column, "a": values})
+            job = partial(fleet.process, frame, key="sensor", values=["a"])
+            speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
+            figures.append(Figure(f"{title}: {name}", speed, "million rows/s", at_least=goals.get(name)))
+    return figures
+
+
+def framed(library: str, columns: Mapping[str, Any]) -> Any:
+    """A dataframe of this library."""
+    module: Any = __import__(library)
+    return module.table(dict(columns)) if library == "pyarrow" else module.DataFrame(dict(columns))
+
+
+def polars_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+    """The keys as columns of polars."""
+    import polars
+
+    column = polars.Series(texts).gather(codes)
+    return {
+        "whole numbers": polars.Series(numbers),
+        "texts": column,
+        "texts as categories": column.cast(polars.Categorical),
+    }
+
+
+def pandas_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+    """The keys as columns of pandas."""
+    import pandas
+
+    categories = pandas.Categorical.from_codes(codes, texts)
+    return {
+        "whole numbers": pandas.Series(numbers),
+        "texts": pandas.Series(np.array(texts, object)[codes]),
+        "texts as categories": pandas.Series(categories),
+    }
+
+
+def pyarrow_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+    """The keys as columns of pyarrow."""
+    import pyarrow
+
+    column = pyarrow.array(texts).take(pyarrow.array(codes))
+    coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), pyarrow.array(texts))
+    return {"whole numbers": pyarrow.array(numbers), "texts": column, "texts as categories": coded}
+
+
+LIBRARIES: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {
+    "polars": polars_keys,
+    "pandas": pandas_keys,
+    "pyarrow": pyarrow_keys,
+}
+
+
+# Files
+
+
+def files(n: int, rounds: int) -> list[Figure]:
+    """Seconds to save a fleet and to load it."""
+    fleet = plain().fleet(range(n))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fleet.limpet"
+        jobs: dict[str, Job] = {"saved": partial(fleet.save, path), "loaded": partial(limpet.load, path)}
+        times = best_times(jobs, rounds)
+        assert len(limpet.load(path)) == n  # type: ignore[arg-type]
+    return [Figure(f"{power_of_ten(n)} states {how}", seconds, "s", 1.0) for how, seconds in times.items()]

@@ -1,0 +1,140 @@
+"""From JetStream to alarms: how many points a second, how soon, and in how much memory."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from harness.nats import SUBJECT, message, publish, publish_in_pace, running
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench.watch_crash import stream
+
+TITLE = "server, publisher and watch on this machine; alarms and checkpoints to disk"
+LEVELS = stream(100_000)
+
+
+def measure(quick: bool) -> list[Figure]:
+    """A backlog, a steady flow for a minute, and a thousand messages a second."""
+    figures = []
+    for together, messages in ((1, 20_000 if quick else 300_000), (20, 2_000 if quick else 100_000)):
+        figures += backlog(together, messages)
+    figures += steady(25_000, 10, 4.0 if quick else 60.0)
+    return figures + latency(1000, 3.0 if quick else 20.0)
+
+
+def backlog(together: int, messages: int) -> list[Figure]:
+    """Messages that are waiting when it begins: points a second from the first to the last."""
+    with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
+        publish(url, (_payload(together, i) for i in range(messages)))
+        began: list[float] = []
+        stop = threading.Event()
+
+        def told(results: object) -> None:
+            began.append(time.perf_counter())
+
+        import limpet as lp
+        from limpet.streams import open_source
+
+        source = open_source(f"{url}/{SUBJECT}", follow=False)
+        outcome = lp.run(source, lp.SRA(), [told, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop)
+        rate = (outcome.stats.points - together) / (began[-1] - began[0])
+    goal = 20_000.0 if together > 1 else None
+    return [Figure(f"backlog, {together} a message: points", rate, "a second", at_least=goal)]
+
+
+def steady(points_a_second: float, together: int, seconds: float) -> list[Figure]:
+    """A flow at a pace: whether a watch in a process of its own keeps up, and what memory it takes."""
+    with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
+        state, alarms = Path(name) / "state", Path(name) / "alarms.db"
+        words = ["watch", f"{url}/{SUBJECT}", "--checkpoint", str(state), "--alarms", str(alarms)]
+        with subprocess.Popen([sys.executable, "-m", "limpet", *words], stderr=subprocess.DEVNULL) as watch:
+            try:
+                publish(url, [_payload(together, 0)])
+                while not (state / "status.json").exists():
+                    if watch.poll() is not None:
+                        raise RuntimeError(f"the watch ended with {watch.returncode}")
+                    time.sleep(0.05)
+                pace = points_a_second / together
+                flow = _start(publish_in_pace, url, pace, seconds, partial(_payload, together))
+                time.sleep(min(10.0, seconds / 2))
+                before = _megabytes(watch.pid)
+                flow.join()
+                after = _megabytes(watch.pid)
+                time.sleep(1.5)  # until the next status
+                told = json.loads((state / "status.json").read_text())
+            finally:
+                watch.terminate()
+    what = f"steady {points_a_second:,.0f} a second, {together} a message, {seconds:.0f} s"
+    return [
+        Figure(f"{what}: points", told["points"] / seconds, "a second", at_least=20_000.0),
+        Figure(
+            f"{what}: behind at the end", float(told["behind"][0] if told["behind"] else 0), "messages", at_most=100
+        ),
+        Figure(f"{what}: memory", after, "MB"),
+        Figure(f"{what}: memory over that after 10 s", after / before, "×", at_most=1.1),
+    ]
+
+
+def latency(a_second: float, seconds: float) -> list[Figure]:
+    """Single points: from being published until the result is told."""
+    import limpet as lp
+    from limpet.streams import open_source
+    from limpet.streams.results import BatchResult
+
+    delays: list[float] = []
+    stop = threading.Event()
+
+    def told(results: BatchResult) -> None:
+        now = time.time()
+        assert results.batch.times is not None
+        delays.extend((now - results.batch.times).tolist())
+
+    with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
+        flow = _start(publish_in_pace, url, a_second, seconds, _stamped)
+        watch = threading.Thread(
+            target=lambda: lp.run(open_source(f"{url}/{SUBJECT}"), lp.SRA(), told, Path(name) / "state", stop=stop)
+        )
+        watch.start()
+        flow.join()
+        time.sleep(0.5)
+        stop.set()
+        watch.join()
+    settled = np.array(delays[len(delays) // 4 :]) * 1e3  # once it is compiled and has caught up
+    what = f"{a_second:,.0f} messages a second: latency"
+    return [
+        Figure(f"{what} p50", float(np.percentile(settled, 50)), "ms"),
+        Figure(f"{what} p99", float(np.percentile(settled, 99)), "ms"),
+        Figure(f"{what} largest", float(settled.max()), "ms"),
+    ]
+
+
+def _payload(together: int, nth: int) -> bytes:
+    first = nth * together
+    return message([LEVELS[(first + i) % len(LEVELS)] for i in range(together)], first)
+
+
+def _stamped(nth: int) -> bytes:
+    return json.dumps({"time": time.time(), "level": LEVELS[nth % len(LEVELS)]}).encode()
+
+
+def _start(*call: object) -> multiprocessing.process.BaseProcess:
+    """A function with its arguments, in a process of its own."""
+    process = multiprocessing.get_context("spawn").Process(target=call[0], args=call[1:])  # type: ignore[arg-type]
+    process.start()
+    return process
+
+
+def _megabytes(pid: int) -> float:
+    """The memory of a process, as the kernel tells it."""
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

@@ -1,0 +1,123 @@
+"""Streams of pairs (x, y) whose truth is known: targets are spoilt, and half-way what is to be learnt changes.
+
+Features are in units of their own, as real ones are. What a row draws depends on the seed and the row alone: one
+generator for each purpose, so that a share of spoilt targets changes no other row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._validation import FloatArray
+
+UNITS = np.array([0.001, 0.1, 1.0, 50.0, 1000.0])
+OFFSETS = np.array([0.0, 3.0, -2.0, 200.0, 5000.0])
+SIGNAL = 5.0  # standard deviations of the noise: how far a linear truth swings
+SURE = 3.0  # standard deviation of a true logit
+LEVEL = 10.0
+SPOILT = 0.05
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of stream.
+
+    share: of targets that are spoilt. turn: by how much the coefficients change, as the standard deviation of what that
+    does to the truth. jump: by how much the intercept changes. gradual: over a twentieth of the rows, not at once.
+    at_random: labels are flipped anywhere, not only where they are sure. burst: so many numbers in a row, from the
+    middle on, are all spoilt, each `by` so much too high.
+    """
+
+    name: str
+    share: float = SPOILT
+    turn: float = 5.0
+    jump: float = 0.0
+    gradual: bool = False
+    at_random: bool = False
+    burst: int = 0
+    by: float = 0.0
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The rows, and what is true of them.
+
+    y: what a learner is given. truth: E[y | x] without what is spoilt; for labels the probability of 1. clean: the
+    target or label as it was before it was spoilt. change: the first row of the new regime. ramp: rows until it is all
+    new; 0 if that is at once.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    truth: FloatArray
+    clean: FloatArray
+    spoilt: npt.NDArray[np.bool_]
+    change: int
+    ramp: int
+
+
+def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
+    """A linear truth with noise of standard deviation 1; half of the spoilt targets lie 10 to 30 too high, half ±100.
+
+    >>> pairs = linear_pairs(Kind("abrupt"), seed=0, n=1000)
+    >>> pairs.X.shape, pairs.change, int(pairs.spoilt.sum())
+    ((1000, 5), 500, 42)
+    """
+    features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
+    Z, progress = _features(features, n), _progress(kind, n)
+    before, turn = _coefficients(seed, SIGNAL), _coefficients(seed + 10**6, kind.turn)
+    truth = LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * turn).sum(axis=1))
+    clean = truth + noise.standard_normal(n)
+    spoilt = whether.random(n) < kind.share
+    far = how_far.random(n)
+    error = np.where(which.random(n) < 0.5, 10.0 + 20.0 * far, 200.0 * far - 100.0)
+    burst = slice(n // 2, n // 2 + kind.burst)
+    spoilt[burst], error[burst] = True, kind.by
+    return Pairs(
+        OFFSETS + UNITS * Z, np.where(spoilt, truth + error, clean), truth, clean, spoilt, n // 2, _ramp(kind, n)
+    )
+
+
+def logistic_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
+    """Labels whose true logit swings by 3; spoilt ones are flipped, unless at random only where they were sure.
+
+    Sure is the half of the labels with the larger logits, so that twice the share is flipped there.
+
+    >>> pairs = logistic_pairs(Kind("sure"), seed=0, n=1000)
+    >>> bool((pairs.y[pairs.spoilt] != pairs.clean[pairs.spoilt]).all()), set(pairs.y.tolist()) == {0.0, 1.0}
+    (True, True)
+    """
+    features, draw, whether = np.random.default_rng(seed).spawn(3)
+    Z, progress = _features(features, n), _progress(kind, n)
+    before, after = _coefficients(seed, SURE), _coefficients(seed + 10**6, SURE)
+    logit = (Z * (before + progress[:, None] * (after - before))).sum(axis=1) + progress * kind.jump
+    truth = 1.0 / (1.0 + np.exp(-logit))
+    clean = (draw.random(n) < truth).astype(np.float64)
+    share = kind.share if kind.at_random else 2.0 * kind.share * (np.abs(logit) > np.median(np.abs(logit)))
+    spoilt = whether.random(n) < share
+    return Pairs(
+        OFFSETS + UNITS * Z, np.where(spoilt, 1.0 - clean, clean), truth, clean, spoilt, n // 2, _ramp(kind, n)
+    )
+
+
+def _features(rng: np.random.Generator, n: int) -> FloatArray:
+    return rng.standard_normal((n, len(UNITS)))
+
+
+def _coefficients(seed: int, size: float) -> FloatArray:
+    """A direction of its own for each seed, in standard units."""
+    drawn = np.random.default_rng([seed, 7]).standard_normal(len(UNITS))
+    return np.asarray(drawn * size / np.linalg.norm(drawn))
+
+
+def _progress(kind: Kind, n: int) -> FloatArray:
+    """How much of the change has happened, 0 to 1."""
+    steps = np.arange(n) - n // 2 + 1.0
+    return np.clip(steps / max(_ramp(kind, n), 1), 0.0, 1.0)
+
+
+def _ramp(kind: Kind, n: int) -> int:
+    return n // 20 if kind.gradual else 0

@@ -1,0 +1,261 @@
+"""Regressions that learn from a stream, ours and those of river and scikit-learn, each with a grid of 24 settings.
+
+All predict a row and then learn it, in one pass. What each needs it is given: river's features go through its
+StandardScaler, scikit-learn's are standardised by the rows so far, and the target of both, if it is a number, is in
+units of the median and the spread of its first rows, as SRA has it by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limpet._validation import FloatArray
+from limpet.exceptions import MissingExtraError
+from limpet.learners import SRA
+from limpet.models import LinearRegression, LogisticRegression
+from limpet.models._standardization import fit_location_scale
+from limpet_lab.baselines.sklearn_sgd import decisions, probabilities
+
+FIRST = 50  # rows that a frame is made of
+PATIENCE = 20  # rows dropped in a row, after which the threshold is lifted
+PATIENT = f"SRA, patience {PATIENCE}"
+STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
+BOLDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # for labels, whose gradients are never above 1
+PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
+DISBELIEVED = (0.1, 0.05, 0.02, 0.001)  # labels less likely than this are dropped
+SKLEARN = {
+    "scikit-learn, Huber": ("SGDRegressor", "huber"),
+    "scikit-learn, log loss": ("SGDClassifier", "log_loss"),
+    "scikit-learn, modified Huber": ("SGDClassifier", "modified_huber"),
+}
+
+Follow = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One of them.
+
+    make: (step, other setting) → a function that follows a stream and returns what it predicted. plain: the same with
+    the defaults of its library. other: what the other setting is called. tuned_as: the name of another method, if the
+    setting that was chosen for that one is taken.
+    """
+
+    name: str
+    make: Callable[[float, float], Follow]
+    steps: Sequence[float]
+    other: str
+    others: Sequence[float]
+    plain: Follow | None = None
+    tuned_as: str = ""
+
+    @property
+    def grid(self) -> list[tuple[float, float]]:
+        """Every setting."""
+        return [(step, other) for step in self.steps for other in self.others]
+
+
+# How a stream is followed
+
+
+def follow_ours(model: SRA, X: FloatArray, y: FloatArray) -> FloatArray:
+    """A row at a time; NaN until it has started."""
+    predicted = np.full(len(y), math.nan)
+    for row, (x, target) in enumerate(zip(X, y.tolist(), strict=True)):
+        if model.started:
+            predicted[row] = model.predict(x)
+        model.update(x, target)
+    return predicted
+
+
+def follow_river(model: Any, X: FloatArray, y: FloatArray, labels: bool = False) -> FloatArray:
+    """A row at a time; labels as probabilities of 1."""
+    predicted = np.empty(len(y))
+    for row, (values, target) in enumerate(zip(X.tolist(), y.tolist(), strict=True)):
+        x = dict(enumerate(values))
+        if labels:
+            predicted[row] = model.predict_proba_one(x)[True]
+            model.learn_one(x, target > 0.5)
+        else:
+            predicted[row] = model.predict_one(x)
+            model.learn_one(x, target)
+    return predicted
+
+
+def of_sklearn(name: str, loss: str, **settings: Any) -> Follow:
+    """SGDRegressor or SGDClassifier, written out; labels as probabilities of 1."""
+
+    def follow(X: FloatArray, y: FloatArray) -> FloatArray:
+        said = decisions(sgd(name, loss, **settings), so_far_standardised(X), y)
+        return said if loss == "huber" else probabilities(said, loss)
+
+    return in_units(follow) if loss == "huber" else follow
+
+
+def sgd(name: str, loss: str, **settings: Any) -> Any:
+    """The library's own, to learn row after row."""
+    from sklearn import linear_model
+
+    return getattr(linear_model, name)(loss=loss, shuffle=False, random_state=0, **settings)
+
+
+def so_far_standardised(X: FloatArray) -> FloatArray:
+    """Each feature less its mean, over its standard deviation, both of the rows so far.
+
+    >>> so_far_standardised(np.array([[1.0], [3.0], [2.0]])).round(2).ravel()
+    array([0., 1., 0.])
+    """
+    count = np.arange(1.0, len(X) + 1.0)[:, None]
+    centred = X - X[0]  # so that no digits are lost far from 0
+    mean = np.cumsum(centred, axis=0) / count
+    variance = np.cumsum(centred**2, axis=0) / count - mean**2
+    return np.asarray((centred - mean) / np.sqrt(np.where(variance > 0.0, variance, 1.0)))
+
+
+def in_units(follow: Follow) -> Follow:
+    """Follows the target in units of the median and spread of its first rows."""
+
+    def in_own_units(X: FloatArray, y: FloatArray) -> FloatArray:
+        reference, scale = fit_location_scale(y[:FIRST, None])
+        return np.asarray(reference + scale * follow(X, (y - reference) / scale))
+
+    return in_own_units
+
+
+# The methods
+
+
+def linear_methods() -> list[Method]:
+    """For targets that are numbers."""
+    river, losses, _ = _libraries()
+
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        return lambda X, y: follow_ours(SRA(model=LinearRegression(l2=l2), **settings), X, y)
+
+    def of_river(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
+        def make(step: float, other: float) -> Follow:
+            settings = {"loss": loss(other), "intercept_lr": step, "l2": other if penalised else 0.0}
+            return in_units(lambda X, y: follow_river(river("LinearRegression", step, **settings), X, y))
+
+        return make
+
+    def huber_of_sklearn(step: float, epsilon: float) -> Follow:
+        settings = {"learning_rate": "constant", "eta0": step, "epsilon": epsilon, "alpha": 0.0}
+        return of_sklearn("SGDRegressor", "huber", **settings)
+
+    def with_defaults(loss: Callable[[], Any]) -> Follow:
+        return in_units(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
+
+    huber, cauchy = losses.Huber, losses.Cauchy
+    gammas, epsilons = (3.0, 4.0, 6.0, 10.0), (0.03, 0.1, 0.3, 1.0)
+    return [
+        Method("SRA", ours, STEPS, "γ", gammas, with_nothing_set(LinearRegression())),
+        Method(
+            PATIENT,
+            lambda rho, gamma: ours(rho, gamma, patience=PATIENCE),
+            STEPS,
+            "γ",
+            gammas,
+            with_nothing_set(LinearRegression(), PATIENCE),
+            tuned_as="SRA",
+        ),
+        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEPS, "l2", PENALTIES),
+        Method(
+            "river, squared loss",
+            of_river(lambda _: losses.Squared(), penalised=True),
+            STEPS,
+            "l2",
+            PENALTIES,
+            with_defaults(losses.Squared),
+        ),
+        Method("river, Huber", of_river(huber), STEPS, "ε", epsilons, with_defaults(huber)),
+        Method("river, Cauchy", of_river(cauchy), STEPS, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
+        Method(
+            "scikit-learn, Huber",
+            huber_of_sklearn,
+            STEPS,
+            "ε",
+            epsilons,
+            of_sklearn("SGDRegressor", "huber"),
+        ),
+    ]
+
+
+def logistic_methods() -> list[Method]:
+    """For labels."""
+    river, _, _ = _libraries()
+
+    def ours(rho: float, gamma: float, l2: float = 0.0, patience: int = 0) -> Follow:
+        settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
+        return lambda X, y: follow_ours(SRA(model=LogisticRegression(l2=l2), **settings), X, y)
+
+    def disbelieving(rho: float, least: float, patience: int = 0) -> Follow:
+        return ours(rho, math.sqrt(1.0 / least - 1.0), patience=patience)
+
+    def of_river(step: float, l2: float) -> Follow:
+        return lambda X, y: follow_river(river("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True)
+
+    def labels_of_sklearn(loss: str) -> Callable[[float, float], Follow]:
+        settings = {"learning_rate": "constant"}
+        return lambda step, alpha: of_sklearn("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
+
+    return [
+        Method(
+            "SRA",
+            disbelieving,
+            BOLDER,
+            "least probability",
+            DISBELIEVED,
+            with_nothing_set(LogisticRegression()),
+        ),
+        Method(
+            PATIENT,
+            lambda rho, least: disbelieving(rho, least, PATIENCE),
+            BOLDER,
+            "least probability",
+            DISBELIEVED,
+            with_nothing_set(LogisticRegression(), PATIENCE),
+            tuned_as="SRA",
+        ),
+        Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), BOLDER, "l2", PENALTIES),
+        Method(
+            "river, log loss",
+            of_river,
+            BOLDER,
+            "l2",
+            PENALTIES,
+            lambda X, y: follow_river(river("LogisticRegression", None), X, y, True),
+        ),
+        *(
+            Method(name, labels_of_sklearn(loss), BOLDER, "l2", PENALTIES, of_sklearn(classifier, loss))
+            for name, (classifier, loss) in SKLEARN.items()
+            if loss != "huber"
+        ),
+    ]
+
+
+def with_nothing_set(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follow:
+    """SRA by its defaults, but for its patience."""
+    return lambda X, y: follow_ours(SRA(model=model, patience=patience), X, y)
+
+
+def _libraries() -> tuple[Callable[..., Any], Any, Any]:
+    """River's regressions behind its scaler, its losses; and scikit-learn, which must be there too."""
+    try:
+        import sklearn
+        from river import linear_model, optim, preprocessing
+    except ImportError:
+        needed = "pip install 'limpet[bench,sklearn]'"
+        raise MissingExtraError(f"this benchmark runs against river and scikit-learn: {needed}") from None
+
+    def behind_scaler(name: str, step: float | None, **settings: Any) -> Any:
+        optimiser = {} if step is None else {"optimizer": optim.SGD(step)}
+        return preprocessing.StandardScaler() | getattr(linear_model, name)(**optimiser, **settings)
+
+    return behind_scaler, optim.losses, sklearn

@@ -1,0 +1,205 @@
+"""Changes beyond any threshold, and bursts of spoilt rows: where a threshold locks out, and what patience is worth.
+
+What frees a regression that is locked out makes it learn a burst that is longer than its patience: both are measured.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from limpet._parallel import n_threads
+from limpet._validation import FloatArray
+from limpet.exceptions import LimpetWarning
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench.regression.data import Kind, Pairs, linear_pairs, logistic_pairs
+from limpet_lab.bench.regression.methods import PATIENT, Follow, Method, linear_methods, logistic_methods
+
+# One regression on one stream of pairs, and how near it came to the truth.
+
+Setting = tuple[float, float]
+Entries = dict[str, tuple[str, Setting | None]]
+
+LINEAR, LOGISTIC = "linear", "logistic"
+LEAST = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
+RUNNING = 100  # rows of a running error
+NEAR = {LINEAR: 0.25, LOGISTIC: 0.05}  # a running error below which a method has found the truth again
+
+
+@dataclass(frozen=True)
+class Run:
+    """A method with a setting (None: the defaults of its library) on a stream of n rows."""
+
+    family: str
+    kind: Kind
+    method: str
+    setting: Setting | None
+    seed: int
+    n: int
+
+
+class Outcome(NamedTuple):
+    """Mean errors over rows, the first tenth left out, and what share of the clean labels was told rightly.
+
+    overall: all rows. before, after: before the change, and from its very first row on. settled: after it, but for a
+    tenth of all rows. rows: from the end of the change until the running error is small again. right, right_after: for
+    labels.
+    """
+
+    overall: float
+    before: float
+    after: float
+    settled: float
+    rows: float
+    right: float
+    right_after: float
+
+
+@cache
+def methods(family: str) -> dict[str, Method]:
+    """Those for this kind of target, by name."""
+    return {method.name: method for method in (linear_methods() if family == LINEAR else logistic_methods())}
+
+
+def pairs_of(run: Run) -> Pairs:
+    """The stream."""
+    return (linear_pairs if run.family == LINEAR else logistic_pairs)(run.kind, run.seed, run.n)
+
+
+def follower(run: Run) -> Follow:
+    """The method, ready for a stream."""
+    method = methods(run.family)[run.method]
+    if run.setting is not None:
+        return method.make(*run.setting)
+    assert method.plain is not None
+    return method.plain
+
+
+def errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
+    """How far each prediction was from the truth: squared, or for probabilities the log-loss above the least possible.
+
+    The variance of a linear truth's noise is 1, so that squared errors are in its units.
+    """
+    if family == LINEAR:
+        return np.asarray((predicted - pairs.truth) ** 2)
+    p, q = np.clip(pairs.truth, 1e-12, 1.0 - 1e-12), np.clip(predicted, LEAST, 1.0 - LEAST)
+    return np.asarray(p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q)))
+
+
+def rows_to_recover(error: FloatArray, near: float) -> int:
+    """Rows until the mean of the last RUNNING errors is below `near`; all of them if it never is.
+
+    >>> rows_to_recover(np.append(np.ones(50), np.zeros(500)), near=0.2)
+    131
+    """
+    running = np.convolve(error, np.full(RUNNING, 1.0 / RUNNING), "valid")
+    below = np.flatnonzero(running < near)
+    return int(below[0]) + RUNNING if len(below) else len(error)
+
+
+def outcome(run: Run) -> Outcome:
+    """Follow the stream, and judge."""
+    pairs = pairs_of(run)
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", LimpetWarning)  # a lock-out shows in the figures
+        predicted = follower(run)(pairs.X, pairs.y)
+        error = errors(run.family, pairs, predicted)
+    tenth, change = run.n // 10, pairs.change
+    error = np.where(np.isfinite(error), error, math.inf)
+    right = (predicted > 0.5) == (pairs.clean > 0.5) if run.family == LOGISTIC else np.zeros(run.n)
+    return Outcome(
+        float(error[tenth:].mean()),
+        float(error[tenth:change].mean()),
+        float(error[change:].mean()),
+        float(error[change + tenth :].mean()),
+        rows_to_recover(error[change + pairs.ramp :], NEAR[run.family]),
+        float(right[tenth:change].mean()),
+        float(right[change:].mean()),
+    )
+
+
+def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
+    """All of them, in order; several: on all cores, in processes of their own."""
+    if not several:
+        return [outcome(run) for run in runs]
+    with ProcessPoolExecutor(n_threads(), multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(outcome, runs, chunksize=4))
+
+
+def columns(tuned: dict[str, Setting], family: str) -> Entries:
+    """Name → method and setting: each method tuned and, where it has some, with its defaults."""
+    entries: Entries = {}
+    for name, method in methods(family).items():
+        entries[name] = name, tuned[method.tuned_as or name]
+        if method.plain is not None:
+            entries[f"{name}, defaults"] = name, None
+    return entries
+
+
+def results(
+    family: str,
+    kind: Kind,
+    entries: Entries,
+    rows: int,
+    seeds: Sequence[int],
+    quick: bool,
+) -> dict[str, list[Outcome]]:
+    """The outcomes of each, seed after seed."""
+    runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
+    found = iter(outcomes(runs, several=not quick))
+    return {name: [next(found) for _ in seeds] for name in entries}
+
+
+JUMPS = (
+    *(Kind(f"coefficients by {size:g}σ", turn=size) for size in (20.0, 100.0)),
+    *(Kind(f"level by {size:g}σ", turn=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
+)
+JUMPERS = (
+    "SRA",
+    "SRA, defaults",
+    PATIENT,
+    f"{PATIENT}, defaults",
+    "SRA, no threshold",
+    "river, Huber",
+    "river, Cauchy",
+)
+BURSTS = (
+    Kind("no burst", turn=0.0),
+    *(
+        Kind(f"{rows} rows, {size:g}σ too high", turn=0.0, burst=rows, by=size)
+        for size in (20.0, 100.0)
+        for rows in (10, 20, 40)
+    ),
+)
+BURST_BY = ("SRA", PATIENT, "SRA, no threshold", "river, Huber", "river, Cauchy")
+BURST_ROWS, BURST_SEEDS = 2000, range(30)  # a burst is in the middle of its stream
+
+
+def jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool) -> Iterator[Figure]:
+    """In how many streams the truth was found again after a change, and after how many rows."""
+    entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in JUMPERS}
+    for kind in JUMPS[::5] if quick else JUMPS:
+        for name, each in results(LINEAR, kind, entries, rows, seeds, quick).items():
+            taken = np.array([one.rows for one in each])
+            found = np.array([one.rows < rows - rows // 2 for one in each])
+            yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(found.mean()), "%")
+            yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(taken)), "rows")
+
+
+def bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
+    """The mean error from the first row of a burst to the end of the stream."""
+    entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in BURST_BY}
+    seeds = BURST_SEEDS[:1] if quick else BURST_SEEDS
+    for kind in BURSTS[::5] if quick else BURSTS:
+        for name, each in results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
+            after = np.array([one.after for one in each])
+            yield Figure(f"burst, {kind.name}, {name}: error", float(after.mean()), "σ²")
+            yield Figure(f"burst, {kind.name}, {name}: error, std", float(after.std()), "σ²")

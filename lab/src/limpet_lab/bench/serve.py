@@ -1,0 +1,121 @@
+"""The server under load: points a second, how long single posts take, and how long a list of many streams."""
+
+from __future__ import annotations
+
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from harness import postgres
+from harness.http_load import create, flood, paced, seconds_of, seconds_of_rounds, settle
+from harness.server_process import Served, serving
+from limpet_lab.bench._measurement import Figure
+
+TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post is answered once it is on disk"
+SECONDS, TASTE = 20.0, 1.5
+CONNECTIONS = 4
+MANY = 10_000  # streams
+
+
+def measure(quick: bool) -> list[Figure]:
+    """With SQLite, and with PostgreSQL where it is installed."""
+    seconds = TASTE if quick else SECONDS
+    with _client() as client:
+        figures = batches("SQLite", client, seconds, timed=False, at_least=50_000.0)
+        figures += batches("SQLite", client, seconds, timed=True)
+        figures += singles("SQLite", client, seconds, at_most=50.0)
+        figures += many_streams(client, MANY // 10 if quick else MANY)
+        if postgres.available():
+            with postgres.running() as url:
+                figures += batches("PostgreSQL", client, seconds, timed=False, url=url)
+                figures += singles("PostgreSQL", client, seconds, url=postgres.new_database(url))
+    return figures
+
+
+def batches(
+    name: str, client: Executor, seconds: float, *, timed: bool, url: str = "", at_least: float | None = None
+) -> list[Figure]:
+    """Batches of 1,000 points to 8 streams, as fast as they are answered."""
+    with _serving(url) as server:
+        posted_before = warm_up(client, server.port, seconds, timed)
+        before = server.processor_seconds()
+        posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, posted_before)
+        time.sleep(min(5.0, seconds / 2))
+        early = server.megabytes()
+        told = posted.result()
+        late, worked = server.megabytes(), server.processor_seconds() - before
+        server.stop()
+    what = f"{name}, 1,000 {'points with times' if timed else 'numbers'} a post"
+    return [
+        Figure(f"{what}: points", told.points / told.seconds, "a second", at_least=at_least),
+        Figure(f"{what}: processor time of the server", worked / told.points * 1e6, "µs a point"),
+        Figure(f"{what}: memory after 5 s", early, "MB"),
+        Figure(f"{what}: memory after {seconds:.0f} s", late, "MB"),
+    ]
+
+
+def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
+    """Until all kernels are compiled, and some seconds more; batches of each stream that have been posted at most."""
+    client.submit(settle, port).result()
+    return 2 + client.submit(flood, port, min(3.0, seconds), CONNECTIONS, timed, 2).result().points
+
+
+def singles(
+    name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
+) -> list[Figure]:
+    """Single points, 200 a second: milliseconds from when each was due until it was answered."""
+    with _serving(url) as server:
+        warm_up(client, server.port, seconds, timed=False)
+        delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
+        server.stop()
+    what = f"{name}, 200 single posts a second: answered"
+    return [
+        Figure(f"{what} p50", float(np.percentile(delays, 50)), "ms"),
+        Figure(f"{what} p99", float(np.percentile(delays, 99)), "ms", at_most=at_most),
+        Figure(f"{what} at the latest", float(delays.max()), "ms"),
+    ]
+
+
+def many_streams(client: Executor, streams: int) -> list[Figure]:
+    """A list of all of many streams, and of the first hundred."""
+    everything, few = f"/streams?limit={streams}", "/streams?limit=100"
+    with _serving() as server:
+        client.submit(create, server.port, streams, 60).result()  # as many as a sparkline shows
+        rounds = client.submit(seconds_of_rounds, server.port, streams, 5).result()
+        all_of_them = client.submit(seconds_of, server.port, everything, 5, streams).result()
+        first = client.submit(seconds_of, server.port, few, 20, 100).result()
+        server.stop()
+        began = time.perf_counter()
+        server.start()
+        started = time.perf_counter() - began
+        again = client.submit(seconds_of, server.port, everything, 1, streams).result()
+        server.stop()
+    what = f"{streams:,} streams"
+    return [
+        Figure(f"{what}: list of all, slowest of 5", max(all_of_them), "s", at_most=1.0),
+        Figure(f"{what}: list of all right after a restart", again[0], "s", at_most=1.0),
+        Figure(f"{what}: list of 100, slowest of 20", max(first) * 1e3, "ms"),
+        Figure(f"{what}: a point of each in one post, slowest of 5", max(rounds), "s"),
+        Figure(f"{what}: restart", started, "s"),
+    ]
+
+
+@contextmanager
+def _serving(url: str = "") -> Iterator[Served]:
+    """A server on an empty store: a file, if no URL is given."""
+    with tempfile.TemporaryDirectory() as name, serving(url or f"{name}/a.db", Path(name)) as server:
+        yield server
+
+
+@contextmanager
+def _client() -> Iterator[Executor]:
+    """A process for the client, which has imported what it needs."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pool.submit(time.perf_counter).result()
+        yield pool

@@ -1,0 +1,104 @@
+"""`kill -9` of the server under load, at random moments: what is in its store beside what its clients were told."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import postgres
+from harness.retrying_client import Client
+from harness.server_process import Served, serving
+from harness.server_store_check import Aftermath, look
+from limpet_lab.bench._measurement import Figure
+
+TITLE = "`limpet serve` restarted each time on the same store; 1 is equal to the last bit"
+STARTING, STARTS_IN = 0.2, 2.0  # share of the kills that come while it is still starting, within so many seconds
+AT_WORK = (0.05, 1.5)  # seconds at work until the others come
+CHECKPOINTS = 0.3  # seconds between them, so that kills hit them too
+EVERYTHING, LITTLE = 10_000_000, 100  # points of a stream that are kept in full
+
+
+def measure(quick: bool) -> list[Figure]:
+    """With SQLite, with SQLite that keeps little in full, and with PostgreSQL where it is installed."""
+    with tempfile.TemporaryDirectory() as name:
+        store = f"{name}/a.db"
+        figures = _told("SQLite", *crash(store, Path(name), 3 if quick else 20))
+        little = f"{name}/b.db"
+        figures += _told("SQLite, old points in buckets", *crash(little, Path(name), 2 if quick else 10, keep=LITTLE))
+        if postgres.available():
+            with postgres.running() as url:
+                figures += _told("PostgreSQL", *crash(url, Path(name), 1 if quick else 8))
+    return figures
+
+
+def clients_of(port: int) -> list[Client]:
+    """Batches and single points, of one variable and of two, half of them under names."""
+    kinds = [(width, together, named) for width in (1, 2) for together in (1, 100) for named in (False, True)]
+    return [
+        Client(f"{width}-{together}-{'named' if named else 'asked'}", width, together, named, port, seed)
+        for seed, (width, together, named) in enumerate(kinds)
+    ]
+
+
+def crash(
+    store: str, folder: Path, kills: int, keep: int = EVERYTHING, seed: int = 0
+) -> tuple[list[Client], Aftermath, int]:
+    """Clients and a server that is killed so many times and stops in order at last; what came of it, and the kills."""
+    with serving(store, folder, "--keep", str(keep), "--every", str(CHECKPOINTS)) as server:
+        clients, stop = clients_of(server.port), threading.Event()
+        threads = [threading.Thread(target=client.run, args=(stop,), daemon=True) for client in clients]
+        for thread in threads:
+            thread.start()
+        try:
+            _wait_for(clients)
+            _kill(server, kills, random.Random(seed))
+            _wait_for(clients)
+        finally:
+            stop.set()
+        for thread in threads:
+            thread.join()
+        server.stop()
+    return clients, look(store, clients), kills
+
+
+def _wait_for(clients: Sequence[Client]) -> None:
+    """Until each of them has got some posts through, so that kernels are compiled."""
+    wanted = [len(client.kept) + 3 * client.together for client in clients]
+    while any(len(client.kept) < n and not client.wrong for client, n in zip(clients, wanted, strict=True)):
+        time.sleep(0.02)
+
+
+def _kill(server: Served, kills: int, rng: random.Random) -> None:
+    """Again and again; at the end it serves."""
+    for nth in range(kills):
+        if nth and rng.random() < STARTING:
+            time.sleep(rng.uniform(0.0, STARTS_IN))
+        else:
+            server.wait()
+            time.sleep(rng.uniform(*AT_WORK))
+        server.kill()
+        server.start(wait=False)
+    server.wait()
+
+
+def _told(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
+    wrong = [one for client in clients for one in client.wrong]
+    if wrong:
+        raise RuntimeError("; ".join(wrong))
+    what = f"{name}, {kills} kills"
+    return [
+        Figure(f"{what}: points that clients were told are there", sum(len(client.kept) for client in clients)),
+        Figure(f"{what}: of these lost", after.lost, "", at_most=0.0),
+        Figure(f"{what}: there twice", after.doubled, "", at_most=0.0),
+        Figure(f"{what}: there, and nobody was told", after.more, "", at_most=0.0),
+        Figure(f"{what}: posts without an answer", sum(client.unanswered for client in clients), "", at_least=1.0),
+        Figure(f"{what}: alarms", after.n_alarms, "", at_least=1.0),
+        *(
+            Figure(f"{what}: equal {one}", float(is_so), "", at_least=1.0, at_most=1.0)
+            for one, is_so in after.equal.items()
+        ),
+    ]

@@ -1,0 +1,334 @@
+"""Fleets on Spark: rows a second beside a pass-through on the same plan, by model, keys and buckets; what is kept."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.spark_session import peak_bytes, spark_session
+from limpet import spark as engine
+from limpet.fleet import Fleet
+from limpet.spark.arrow import ALARMS_COLUMN, alarm_type, output_columns
+from limpet.spark.checkpoint import open_checkpoint
+from limpet.spark.job_spec import DEFAULT_BUCKETS, JobSpec
+from limpet.spark.partition_state import StateValue, to_state_value
+from limpet.spark.schema import OUTPUT_TYPES
+from limpet.spark.score import make_job_spec, process_stream
+from limpet.spark.udfs import StatefulTask
+from limpet_lab.bench._measurement import Figure, power_of_ten
+from limpet_lab.bench._timing import best_times
+from limpet_lab.bench._workloads import Kind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# A query of Spark's that is fed one file at a time.
+
+SCHEMA = "sensor bigint, ts timestamp, value double"
+GROUPS = 8  # of rows in a file: Spark shares them out among its cores
+IDLE = "200 milliseconds"  # between two looks for a new file
+
+
+def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
+    """Files of so many rows each, points of many streams as they come: all keys equally often, times that grow."""
+    import pyarrow
+    import pyarrow.parquet
+
+    folder.mkdir(parents=True)
+    rng, paths, first = np.random.default_rng(keys), [], 0
+    for nth, rows in enumerate(sizes):
+        moments = np.datetime64("2026-01-01", "us") + (first + np.arange(rows)).astype("timedelta64[us]")
+        columns = {
+            "sensor": rng.permutation(np.resize(np.arange(keys), rows)),
+            "ts": pyarrow.array(moments).cast(pyarrow.timestamp("us", "UTC")),
+            "value": rng.normal(size=rows),
+        }
+        paths.append(folder / f"{nth:04}.parquet")
+        pyarrow.parquet.write_table(pyarrow.table(columns), paths[-1], row_group_size=-(-rows // GROUPS))
+        first += rows
+    return paths
+
+
+@dataclass
+class Flow:
+    """A query that runs, its files and its checkpoint in a folder of its own; what it answers goes nowhere."""
+
+    folder: Path
+    query: Any
+
+    @classmethod
+    def begun(cls, spark: SparkSession, folder: Path, answers: Callable[[DataFrame, str], DataFrame]) -> Flow:
+        """answers: makes of the rows and the address of the checkpoint what is to be computed."""
+        (folder / "in").mkdir(parents=True)
+        rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+        checkpoint = str(folder / "checkpoint")
+        writer = answers(rows, checkpoint).writeStream.format("noop").option("checkpointLocation", checkpoint)
+        return cls(folder, writer.trigger(processingTime=IDLE).start())
+
+    def feed(self, path: Path) -> float:
+        """A micro-batch of one file; the seconds that it takes, from the look for files to the commit."""
+        before = len(self._told)
+        os.link(path, self.folder / "in" / path.name)
+        self.query.processAllAvailable()
+        while len(self._told) == before:  # it is told a moment later
+            time.sleep(0.01)
+        return float(self._told[-1]["durationMs"]["triggerExecution"]) / 1e3
+
+    @property
+    def _told(self) -> list[Any]:
+        """What Spark tells of the batches so far."""
+        return [one for one in self.query.recentProgress if one["numInputRows"]]
+
+    def written(self) -> int:
+        """Bytes of states that the last batch has added to the checkpoint."""
+        deltas = list((self.folder / "checkpoint" / "state").glob("0/*/*.delta"))
+        last = max(int(path.stem) for path in deltas)
+        return sum(path.stat().st_size for path in deltas if int(path.stem) == last)
+
+    def held(self) -> int:
+        """Bytes of one version of the states in Java's memory."""
+        (operator,) = self._told[-1]["stateOperators"]
+        return int(operator["customMetrics"]["stateOnCurrentVersionSizeBytes"])
+
+    def shuffled(self) -> int:
+        """Bytes that the last batch has sent from the tasks that read to those that learn."""
+        return _shuffled(self.query._jsq.streamingQuery().lastExecution().executedPlan())
+
+    def stop(self) -> None:
+        """Ends the query."""
+        self.query.stop()
+
+
+def _shuffled(node: Any) -> int:
+    children = node.children()
+    below = sum(_shuffled(children.apply(nth)) for nth in range(children.size()))
+    metrics = node.metrics()
+    own = metrics.apply("shuffleBytesWritten").value() if metrics.contains("shuffleBytesWritten") else 0
+    return int(own) + below
+
+
+# What stands beside the learning in Spark's plan, to be timed: nothing at all, and one learner for each key.
+
+ANSWERED = "sensor bigint, ts timestamp, value double, score double, dropped boolean"
+ONE_STATE = "learner binary"
+
+
+class PassThrough(StatefulTask):
+    """Learns nothing: the same rows come and go, and the same states are read and written."""
+
+    def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
+        """The rows of a bucket with constants beside them, and its state as it was."""
+        plan = self.load_spec()
+        kept: StateValue = (
+            tuple(state.get) if state.exists else to_state_value(self.load_partition(plan, number, state))
+        )
+        return with_constants(table, plan), kept
+
+
+def with_constants(table: Any, plan: JobSpec) -> Any:
+    """The table with columns like those of the answers."""
+    import pyarrow
+
+    n = len(table)
+    constants = {"double": pyarrow.array(np.zeros(n)), "boolean": pyarrow.array(np.zeros(n, np.bool_))}
+    for name in output_columns(plan.is_auto, plan.time is not None):
+        column = pyarrow.nulls(n, alarm_type()) if name == ALARMS_COLUMN else constants[OUTPUT_TYPES[name]]
+        table = table.append_column(plan.prefix + name, column)
+    return table
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """For applyInPandasWithState with a group for each key: its learner's bytes are its state.
+
+    first: the bytes of a learner that has started.
+    """
+
+    first: bytes
+
+    def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
+        """The rows of one key with the answers beside them."""
+        import pandas
+
+        from limpet.learners import from_bytes
+
+        learner: Any = from_bytes(bytes(state.get[0]) if state.exists else self.first)
+        warnings.simplefilter("ignore", FutureWarning)  # of Spark's own joining of frames
+        frame = pandas.concat(list(frames)).sort_values("ts", kind="stable")
+        trace = learner.process(frame["value"].to_numpy())
+        state.update((learner.to_bytes(),))
+        yield frame.assign(score=trace.score, dropped=trace.dropped)
+
+
+CORES = 2
+TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
+PLAIN, LEAN, AUTOPILOT = "SRA(gamma=4, rho=0.01)", 'SRA(memory="compact")', "SRA()"
+KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), LEAN: Kind(1, 1, memory="compact"), AUTOPILOT: Kind(1, 1)}
+COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
+ROWS = 1_000_000  # of a micro-batch
+KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
+ASKED = 100_000  # keys of which something is claimed
+PLANS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
+SPEED, RATIO = "rows", "over a pass-through"
+LONG, SHORT = "a micro-batch", "a micro-batch of a tenth of the rows"
+WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
+WARM, TIMED = 1, 3  # micro-batches of each, taken in turn
+ALONE = 10_000  # keys with a group for each
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured. usual: keys and buckets of which all is told, for each of the models."""
+
+    rows: int
+    keys: Sequence[int]
+    buckets: Sequence[int]
+    usual: tuple[int, int]
+    models: Sequence[str]
+    alone: int
+    timed: int
+    memory: str
+
+
+WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, DEFAULT_BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
+TASTE = Sizes(20_000, (1000,), (4,), (1000, 4), (LEAN,), 100, 1, "2g")
+
+
+def measure(quick: bool) -> list[Figure]:
+    """All of it in one session."""
+    sizes = TASTE if quick else WHOLE
+    with tempfile.TemporaryDirectory() as name, spark_session(CORES, sizes.memory) as spark:
+        bench = Bench(spark, Path(name), sizes)
+        if not quick:
+            bench.warm_up()
+        figures = []
+        for keys in sizes.keys:
+            for buckets in sizes.buckets:
+                figures += bench.beside_pass_through(PLAIN, keys, buckets)
+        figures += memory(f"{power_of_ten(max(sizes.keys))} keys")
+        for model in sizes.models:
+            figures += bench.beside_pass_through(model, *sizes.usual)
+        return [*figures, *bench.one_by_one(), *bench.in_one_batch()]
+
+
+def called(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
+    """What figures of the streaming plan are told under."""
+    return f"{model}, {power_of_ten(keys)} keys, {buckets} buckets"
+
+
+class Bench:
+    """A session, and a folder with room."""
+
+    def __init__(self, spark: SparkSession, room: Path, sizes: Sizes) -> None:
+        self.spark, self.room, self.sizes = spark, room, sizes
+        self._files: dict[tuple[int, int], list[Path]] = {}
+
+    def files(self, keys: int, rows: int) -> list[Path]:
+        """Those of a number of keys, written once: first whole ones, of so many rows, then short ones."""
+        if (keys, rows) not in self._files:
+            timed = self.sizes.timed
+            sizes = [rows] * (WARM + timed) + [rows // 10] * timed
+            self._files[keys, rows] = write_files(self.room / f"{keys}-{rows}", sizes, keys)
+        return self._files[keys, rows]
+
+    def whole_files(self, keys: int, rows: int) -> list[Path]:
+        """Those with all rows."""
+        return self.files(keys, rows)[: WARM + self.sizes.timed]
+
+    def warm_up(self) -> None:
+        """Java compiles what runs often, Python's processes start."""
+        self.times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
+
+    def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
+        """Rows a second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
+        found, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
+        figures = [
+            Figure(f"{name}: {SPEED}", rows / found["learns"], "a second"),
+            Figure(f"{name}: {RATIO}", found["passes"] / found["learns"], "×", at_least=0.5 if keys == ASKED else None),
+            Figure(f"{name}: {WRITTEN}", found["written"] / keys, "bytes a key"),
+        ]
+        if (keys, buckets) == self.sizes.usual:
+            figures += [
+                Figure(f"{name}: {LONG}", found["learns"], "s"),
+                Figure(f"{name}: {SHORT}", found["short"], "s"),
+                Figure(f"{name}: {HELD}", found["held"] / keys, "bytes a key"),
+                Figure(f"{name}: {SHUFFLED}", found["shuffled"] / rows, "bytes a row"),
+            ]
+        return figures
+
+    def times(self, model: str, keys: int, buckets: int) -> dict[str, float]:
+        """Seconds of the best micro-batch of each; and in bytes what the learner writes, holds and shuffles.
+
+        passed on: what the pass-through holds, which is as much.
+        """
+        fleet, folder = KINDS[model].fleet(range(keys)), self.room / "flows"
+        flows = {
+            name: Flow.begun(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
+            for name, learn in PLANS.items()
+        }
+        best = dict.fromkeys((*flows, "short"), float("inf"))
+        try:
+            for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
+                for name, flow in flows.items():
+                    seconds = flow.feed(path)
+                    best[name] = min(best[name], seconds) if nth >= WARM else best[name]
+            learns = flows["learns"]
+            sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
+            sizes["passed on"] = flows["passes"].held()
+            if (keys, buckets) == self.sizes.usual:
+                short = self.files(keys, self.sizes.rows)[WARM + self.sizes.timed :]
+                best["short"] = min(map(learns.feed, short))
+            return best | sizes
+        finally:
+            for flow in flows.values():
+                flow.stop()
+            shutil.rmtree(folder)
+
+    def one_by_one(self) -> list[Figure]:
+        """A group and a state for each key, ten rows of each in a batch."""
+        keys = self.sizes.alone
+        first = KINDS[PLAIN].learner().to_bytes()
+        flow = Flow.begun(self.spark, self.room / "one by one", partial(_one_by_one, first))
+        try:
+            best = min([flow.feed(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
+        finally:
+            flow.stop()
+        return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "a second")]
+
+    def in_one_batch(self) -> list[Figure]:
+        """The batch plan, on all files at once; there the streams start as well."""
+        keys, rows = self.sizes.usual[0], self.sizes.rows
+        files = [str(path) for path in self.whole_files(keys, rows)]
+        frame = engine.score(self.spark.read.schema(SCHEMA).parquet(*files), *COLUMNS, KINDS[PLAIN].model())
+        job = frame.write.format("noop").mode("overwrite").save
+        seconds = best_times({"batch": job}, self.sizes.timed)["batch"]
+        name = f"{PLAIN}, {power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
+        return [Figure(f"{name}: rows", len(files) * rows / seconds, "a second")]
+
+
+def _streamed(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:
+    """The streaming plan, whose states are at first those of a fleet."""
+    plan = make_job_spec(rows, *COLUMNS, fleet.learner, buckets=buckets)
+    return process_stream(rows, open_checkpoint(rows.sparkSession, checkpoint, plan, fleet), learn)
+
+
+def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:
+    groups = rows.groupBy("sensor")
+    return groups.applyInPandasWithState(OneByOne(first), ANSWERED, ONE_STATE, "append", "NoTimeout")
+
+
+def memory(name: str) -> list[Figure]:
+    """What Spark's processes have had at the most so far; nothing where that cannot be told."""
+    peaks = peak_bytes()
+    return [Figure(f"{name}: memory of {what}, at most", peak / 1e6, "MB") for what, peak in peaks.items()]

@@ -1,0 +1,140 @@
+"""`kill -9` at random moments of a job on Spark: what comes of it beside a job that nobody killed."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from harness.spark_job import BETWEEN, CORES, STARTING, WITHIN, Job
+from harness.spark_session import spark_session
+from limpet import spark as engine
+from limpet.exceptions import CheckpointError
+from limpet.spark.session import check_spark_installed
+from limpet_lab.bench._measurement import Figure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+TITLE = "from Parquet to Parquet, SRA(memory='compact') on text keys; 1 is equal to the last bit"
+BATCHES, ROWS, KEYS = 40, 20_000, 500
+KILLS, KILLS_EACH_SIDE = 10, 2
+OTHER_BUCKETS = 23
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Killed again and again; and with another number of buckets between two kills."""
+    check_spark_installed()
+    with tempfile.TemporaryDirectory() as name:
+        folder, rng = Path(name), random.Random(0)
+        write(folder / "in", *((6, ROWS // 10, KEYS // 10) if quick else (BATCHES, ROWS, KEYS)))
+        whole = Job(folder / "in", folder / "whole")
+        whole.run()
+        killed, moved = (Job(folder / "in", folder / one, whole.starts_in, whole.takes) for one in ("killed", "moved"))
+        killed.run_with_kills(1 if quick else KILLS, rng)
+        killed.run()
+        jobs = [("kill -9", killed, KILLS)]
+        if not quick:
+            moved.run_with_kills(KILLS_EACH_SIDE, rng)
+            while not rebucketed(moved):
+                moved.run_with_kills(1, rng)
+            moved.run_with_kills(KILLS_EACH_SIDE, rng)
+            moved.run()
+            jobs += [("kill -9, rebucket, kill -9", moved, 2 * KILLS_EACH_SIDE)]
+        with spark_session(CORES, "2g") as spark:
+            left = Leftover.of(spark, whole)
+            return [figure for what, job, n in jobs for figure in told(what, job, n, Leftover.of(spark, job), left)]
+
+
+def rebucketed(job: Job) -> bool:
+    """Moves the states of a job; False if a batch is learnt and not committed, at which that is refused."""
+    with spark_session(CORES, "2g") as spark:
+        try:
+            engine.repartition(spark, job.checkpoint, OTHER_BUCKETS)
+        except CheckpointError:
+            return False
+        return True
+
+
+def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> None:
+    """A file for each micro-batch: levels that change, with outliers, gaps, and rows that come out of order."""
+    import pyarrow
+    import pyarrow.parquet
+
+    folder.mkdir(parents=True)
+    rng, texts = np.random.default_rng(seed), np.array([f"sensor-{i:04}" for i in range(keys)])
+    for batch in range(batches):
+        ids = rng.permutation(batch * rows + np.arange(rows))
+        of = rng.integers(keys, size=rows)
+        values = rng.normal(of[:, None], 1.0, (rows, 2))
+        values[((batch + of) // 7) % 2 == 1] += 6.0
+        values[rng.random(rows) < 0.005] += 30.0
+        values[rng.random((rows, 2)) < 0.01] = np.nan
+        moments = np.datetime64("2026-01-01", "us") + (ids * 1_000_003).astype("timedelta64[us]")
+        columns = {"id": ids, "sensor": texts[of], "ts": moments, "a": values[:, 0], "b": values[:, 1]}
+        pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"{batch:04}.parquet")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What a job has left: its answers, as Spark reads them, in the order of the input; and the state of each key."""
+
+    ids: Any
+    answers: Any
+    states: dict[Any, bytes]
+
+    @classmethod
+    def of(cls, spark: SparkSession, job: Job) -> Leftover:
+        """Reads it."""
+        table = spark.read.parquet(str(job.out)).toArrow().sort_by("id").combine_chunks()
+        fleet = engine.export_fleet(spark, job.checkpoint)
+        return cls(table["id"].to_numpy(), table, {key: np.array(fleet[key].state).tobytes() for key in fleet})
+
+    def n_alarms(self) -> int:
+        """How many alarms were told."""
+        return len(self.answers["alarms"].combine_chunks().flatten())
+
+
+def told(name: str, job: Job, kills: int, found: Leftover, whole: Leftover) -> list[Figure]:
+    """What came of a job that was killed, beside the one that nobody killed."""
+    what = f"{name}, {len(whole.ids):,} rows"
+    return [
+        Figure(f"{what}: kills", len(job.kills), "", at_least=kills),
+        *(Figure(f"{what}: of these {moment}", job.kills.count(moment)) for moment in (STARTING, WITHIN, BETWEEN)),
+        Figure(f"{what}: alarms", found.n_alarms(), "", at_least=1),
+        Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, found.ids)), "", at_most=0),
+        Figure(f"{what}: rows doubled", len(found.ids) - len(np.unique(found.ids)), "", at_most=0),
+        Figure(f"{what}: equal answers", float(same_table(found.answers, whole.answers)), "", 1.0, 1.0),
+        Figure(f"{what}: equal states", float(found.states == whole.states), "", 1.0, 1.0),
+    ]
+
+
+def same_table(one: Any, other: Any) -> bool:
+    """Whether two tables are equal, to the last bit."""
+    names: Sequence[str] = other.column_names
+    return one.column_names == names and all(
+        same_bits(one[name].combine_chunks(), other[name].combine_chunks()) for name in names
+    )
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two columns are equal, NaN for NaN and bit for bit, also within lists and structures."""
+    from pyarrow import types
+
+    if one.type != other.type or len(one) != len(other) or not one.is_null().equals(other.is_null()):
+        return False
+    if types.is_list(one.type):
+        same_lengths: bool = one.value_lengths().equals(other.value_lengths())
+        return same_lengths and same_bits(one.flatten(), other.flatten())
+    if types.is_struct(one.type):
+        return all(same_bits(mine, yours) for mine, yours in zip(one.flatten(), other.flatten(), strict=True))
+    if types.is_floating(one.type):
+        mine, yours = (np.asarray(column.fill_null(0.0)).tobytes() for column in (one, other))
+        return bool(mine == yours)
+    return bool(one.equals(other))

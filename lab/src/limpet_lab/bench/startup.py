@@ -1,0 +1,82 @@
+"""How long a user waits: imports, the help text, the very first call and the first call of a second process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench._timing import best_times
+
+TITLE = "each in fresh processes, best of several"
+
+FIRST_CALL = """
+import sys, time
+start = time.perf_counter()
+import numba.core.event as event
+with event.install_recorder("numba:compile") as recorder:
+    import limpet as lp
+    import numpy as np
+    learner = lp.SRA(SETTINGS)
+    learner.process(np.random.default_rng(0).normal(size=1000))
+    learner.update(0.5)
+print(time.perf_counter() - start, len(recorder.buffer) // 2)
+"""
+
+
+def run(*command: str) -> Callable[[], object]:
+    """A job that runs this command in a process of its own."""
+    return lambda: subprocess.run(command, check=True, capture_output=True)
+
+
+PLAIN, AUTOPILOT = "2, gamma=6.0", ""
+
+
+def first_call(settings: str, environment: dict[str, str]) -> tuple[float, int, str]:
+    """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
+    command = [sys.executable, "-c", FIRST_CALL.replace("SETTINGS", settings)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
+    taken, compilations = result.stdout.split()
+    return float(taken), int(compilations), result.stderr
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Imports, help, first call on a new machine (an empty cache), second process."""
+    program = shutil.which("limpet", path=str(Path(sys.executable).parent))
+    command = [program] if program else [sys.executable, "-m", "limpet"]
+    jobs = {
+        "bare": run(sys.executable, "-c", "import numpy, numba"),
+        "lazy": run(sys.executable, "-c", "import numpy, numba, limpet"),
+        "used": run(sys.executable, "-c", "import numpy, numba, limpet; limpet.SRA"),
+        "help": run(*command, "--help"),
+    }
+    times = best_times(jobs, 3 if quick else 15)
+    with tempfile.TemporaryDirectory() as cache:
+        first, compiled, said = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache, "LIMPET_QUIET": ""})
+        second, compiled_again, _ = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache})
+    figures = [
+        Figure("import numpy, numba", 1e3 * times["bare"], "ms"),
+        Figure("import limpet adds", 1e3 * (times["lazy"] - times["bare"]), "ms", 50),
+        Figure("import limpet; limpet.SRA adds", 1e3 * (times["used"] - times["bare"]), "ms", 50),
+        Figure("limpet --help", times["help"], "s", 0.3),
+        Figure("very first call on a new machine", first, "s", 20),
+        Figure("compilations then", compiled),
+        Figure("compiles without a word (0: it says so)", float("compiling" not in said), "", 0),
+        Figure("first call of a second process", second, "s"),
+        Figure("compilations of a second process", compiled_again, "", 0),
+    ]
+    if not quick:  # it takes a while
+        with tempfile.TemporaryDirectory() as cache:
+            first, _, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
+            second, compiled_again, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
+        figures += [
+            Figure("autopilot: very first call on a new machine", first, "s"),
+            Figure("autopilot: first call of a second process", second, "s"),
+            Figure("autopilot: compilations of a second process", compiled_again, "", 0),
+        ]
+    return figures

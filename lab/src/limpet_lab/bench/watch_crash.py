@@ -1,0 +1,59 @@
+"""`kill -9` at random moments of a watch: what comes of it beside a watch that nobody killed."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from harness.nats import SUBJECT, message, publish, require_client, running
+from harness.watch_process import Watch, same
+from limpet_lab.bench._measurement import Figure, power_of_ten
+
+TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is equal to the last bit"
+POINTS, KILLS = 1_000_000, 50
+TASTE, FEW = 60_000, 2
+TOGETHER = 20  # points in a message
+
+
+def stream(n: int) -> list[float]:
+    """Levels that change now and then, with outliers."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=n) + (np.arange(n) // 20_000) % 2
+    values[rng.random(n) < 0.001] += 30.0
+    return [round(value, 4) for value in values.tolist()]
+
+
+def measure(quick: bool) -> list[Figure]:
+    """From a file, and from JetStream."""
+    require_client()
+    points, kills = (TASTE, FEW) if quick else (POINTS, KILLS)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        values = stream(points)
+        path = folder / "x.csv"
+        seconds = np.datetime64("2026-01-01T00:00:00") + np.arange(points)
+        rows = zip(seconds.astype(str).tolist(), values, strict=True)
+        path.write_text("time,level\n" + "".join(f"{moment},{value}\n" for moment, value in rows))
+        figures = _compared("file", str(path), folder / "file", points, kills)
+        with running(folder / "nats") as url:
+            publish(url, (message(values[i : i + TOGETHER], i) for i in range(0, points, TOGETHER)))
+            figures += _compared("JetStream", f"{url}/{SUBJECT}", folder / "jetstream", points, kills)
+    return figures
+
+
+def _compared(name: str, source: str, folder: Path, points: int, kills: int) -> list[Figure]:
+    whole, killed = Watch(source, folder / "whole"), Watch(source, folder / "killed")
+    whole.run()
+    times = killed.run_with_kills(kills)
+    what = f"{name}, {power_of_ten(points)} points"
+    rows = whole.rows()
+    figures = [
+        Figure(f"{what}: kills", times, "", at_least=kills),
+        Figure(f"{what}: points told", len(rows["points"]), "", at_least=points, at_most=points),
+        Figure(f"{what}: alarms told", len(rows["alarms"]), "", at_least=1),
+    ]
+    return figures + [
+        Figure(f"{what}: equal {one}", float(is_so), "", 1.0, 1.0) for one, is_so in same(whole, killed).items()
+    ]

@@ -1,0 +1,243 @@
+"""SRA-auto, one setting for every stream, beside the paper's SRA and ours, which are tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from limpet.report.html import Table
+from limpet_lab.paper._results import Cell
+from limpet_lab.paper.methods import AUTO
+
+# Ours beside the paper's: the table, its numbers, the differences, and which rivals are ahead.
+
+RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationForest")
+DIGITS = 3  # of the paper's numbers
+
+
+def side_by_side(
+    metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], paper: Mapping[str, Sequence[Cell]], caption: str = ""
+) -> Table:
+    """A row for each method and, where the paper has it too, the paper's numbers and the differences below.
+
+    >>> side_by_side(["a"], {"SRA": [[0.75, 0.02]]}, {"SRA": [[0.717, 0.021]]}).rows
+    [['SRA', '0.750 ± 0.020'], ['paper', '0.717 ± 0.021'], ['difference', '+0.033']]
+    """
+    rows, aside = [], []
+    for method, cells in ours.items():
+        rows.append([method, *map(shown, cells)])
+        if method in paper:
+            aside += [len(rows), len(rows) + 1]
+            rows.append(["paper", *(f"{mean:.{DIGITS}f} ± {std:.{DIGITS}f}" for mean, std in paper[method])])
+            pairs = zip(cells, paper[method], strict=True)
+            rows.append(["difference", *(difference(mine[0], theirs[0]) for mine, theirs in pairs)])
+    return Table(["", *metrics], rows, caption, aside)
+
+
+def shown(value: Cell) -> str:
+    """Mean ± standard deviation; small numbers with the digits they need, large ones with fewer.
+
+    >>> shown([0.71234, 0.02]), shown([0.00031, 0.00002]), shown([128.24, 44.57])
+    ('0.712 ± 0.020', '0.00031 ± 0.00002', '128.2 ± 44.6')
+    """
+    digits = _digits(value[0])
+    return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
+
+
+def figure(value: float) -> str:
+    """Three digits, or as many as a small number needs."""
+    return f"{value:.{_digits(value)}f}"
+
+
+def difference(ours: float, paper: float) -> str:
+    """Ours less the paper's, with its sign and as many digits as ours has.
+
+    >>> difference(0.739, 0.717), difference(0.00069, 0.001)
+    ('+0.022', '−0.00031')
+    """
+    return f"{ours - paper:+.{_digits(ours)}f}".replace("-", "−")
+
+
+def _digits(value: float) -> int:
+    if abs(value) >= 100.0:
+        return 1
+    return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
+
+
+def is_ahead(one: float, other: float, largest: bool = True) -> bool:
+    """Whether one is better than the other by more than the digits shown hide.
+
+    >>> is_ahead(0.5006, 0.5), is_ahead(0.5004, 0.5), is_ahead(0.4, 0.5, largest=False)
+    (True, False, True)
+    """
+    return (one - other if largest else other - one) > 0.5 * 10.0 ** -_digits(other)
+
+
+def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
+    """In a sentence, which rivals do better than SRA, and where; by less than the digits shown is not better.
+
+    >>> rivals_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
+    'Ahead of SRA: sEM in a (0.800 against 0.700).'
+    """
+    found = [
+        f"{method} in {metric} ({figure(ours[method][place][0])} against {figure(ours['SRA'][place][0])})"
+        for method in RIVALS
+        if method in ours
+        for place, metric in enumerate(metrics)
+        if is_ahead(ours[method][place][0], ours["SRA"][place][0], largest)
+    ]
+    return f"Ahead of SRA: {', '.join(found)}." if found else "No rival is ahead of SRA."
+
+
+# How SRA's cells compare with the paper's: a record for each, and what is said of them.
+
+REACHED, EQUAL, SHORT = "reached", "equal", "short"
+CELL_HEADING = ["ours", "held out", "printed setting", "paper", "difference"]
+
+Record = Mapping[str, Any]
+
+
+def verdict(ours: float, paper: Cell, largest: bool = True) -> str:
+    """How a cell compares with the paper's, at the paper's three digits.
+
+    A cell that is short by less than the paper's own standard deviation counts as equal.
+
+    >>> verdict(0.7172, [0.717, 0.021]), verdict(0.70, [0.717, 0.021]), verdict(0.67, [0.717, 0.021])
+    ('reached', 'equal', 'short')
+    >>> verdict(0.0003, [0.009, 0.001], largest=False)
+    'reached'
+    """
+    short = paper[0] - round(ours, DIGITS) if largest else round(ours, DIGITS) - paper[0]
+    if short <= 1e-9:
+        return REACHED
+    return EQUAL if short < paper[1] - 1e-9 else SHORT
+
+
+def verdicts(
+    table: str,
+    metrics: Sequence[str],
+    rows: Mapping[str, Sequence[Cell]],
+    paper: Mapping[str, Sequence[Cell]],
+    largest: bool = True,
+    method: str = "SRA",
+) -> list[dict[str, Any]]:
+    """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it."""
+    records = []
+    for place, metric in enumerate(metrics):
+        mine, theirs = rows[method][place][0], paper["SRA"][place]
+        beside = {name: rows[f"SRA-{name}"][place][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
+        records.append(
+            {
+                "table": table,
+                "cell": metric,
+                "ours": mine,
+                **beside,
+                "paper": theirs[0],
+                "paper_std": theirs[1],
+                "difference": mine - theirs[0],
+                "verdict": verdict(mine, theirs, largest),
+            }
+        )
+    return records
+
+
+def told(records: Sequence[Record], who: str = "SRA") -> str:
+    """In a sentence, how SRA's cells compare with the paper's.
+
+    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
+    'SRA reaches the paper’s SRA in abrupt (0.740 against 0.717).'
+    """
+    phrases = []
+    for kind, words in (
+        (REACHED, "reaches the paper’s SRA in"),
+        (EQUAL, "falls short by less than the paper’s own standard deviation in"),
+        (SHORT, "does not reach the paper’s SRA in"),
+    ):
+        cells = [
+            f"{r['cell']} ({figure(r['ours'])} against {r['paper']:.{DIGITS}f})"
+            for r in records
+            if r["verdict"] == kind
+        ]
+        if cells:
+            phrases.append(f"{words} {', '.join(cells)}")
+    return f"{who} {'; it '.join(phrases)}."
+
+
+def tally(records: Sequence[Record], who: str = "SRA beside the paper’s SRA") -> str:
+    """In a sentence, how many cells are as the paper's.
+
+    >>> tally([{"verdict": "reached"}, {"verdict": "short", "paper_inside_interval": True}])
+    'SRA beside the paper’s SRA: of 2 cells 1 reached, 0 equal, 1 short (1 of them with the paper’s value ...'
+    """
+    kinds = [record["verdict"] for record in records]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in (REACHED, EQUAL, SHORT))
+    inside = sum(record["verdict"] == SHORT and bool(record.get("paper_inside_interval")) for record in records)
+    note = f" ({inside} of them with the paper’s value inside our 95 % interval)" if inside else ""
+    return f"{who}: of {len(records)} cells {counts}{note}."
+
+
+def remark(record: Record) -> str:
+    """The verdict on a cell, in a word or two.
+
+    >>> remark({"verdict": "short", "paper_inside_interval": True})
+    'short, in interval'
+    """
+    if record["verdict"] == SHORT and record.get("paper_inside_interval"):
+        return f"{SHORT}, in interval"
+    return str(record["verdict"])
+
+
+def cell_row(record: Record) -> list[str]:
+    """A cell of SRA beside the paper's: ours, held out, printed setting, paper, difference."""
+    return [
+        figure(record["ours"]),
+        *(figure(record[name]) if name in record else "" for name in ("heldout", "printed")),
+        f"{record['paper']:.3f} ± {record['paper_std']:.3f}",
+        difference(record["ours"], record["paper"]),
+    ]
+
+
+AUTO_HEADING = ["SRA-auto", "our tuned SRA", "paper", "difference"]
+
+Rows = Mapping[str, Sequence[Cell]]
+
+
+def auto_verdicts(
+    table: str, metrics: Sequence[str], rows: Rows, paper: Rows, largest: bool = True
+) -> list[dict[str, Any]]:
+    """One record for each cell of SRA-auto, beside the paper's SRA; `tuned` is our SRA, tuned as the paper tunes it."""
+    if AUTO not in rows:
+        return []
+    records = verdicts(table, metrics, {AUTO: rows[AUTO]}, paper, largest, AUTO)
+    return [{**record, "tuned": tuned[0]} for record, tuned in zip(records, rows["SRA"], strict=True)]
+
+
+def told_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record], largest: bool = True) -> str:
+    """In words, where SRA-auto stands: against the paper's SRA, if there are records of that, and against ours.
+
+    >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "SRA-auto": [[0.8, 0.0], [0.6, 0.0]]}
+    >>> told_auto(["abrupt", "gradual"], rows, [])
+    'SRA-auto, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
+    """
+    if AUTO not in rows:
+        return f"{AUTO} is left out of a taste where there are several variables: it takes long to compile."
+    phrases: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
+    for metric, (mine, *_), (tuned, *_) in zip(metrics, rows[AUTO], rows["SRA"], strict=True):
+        ahead, behind = is_ahead(mine, tuned, largest), is_ahead(tuned, mine, largest)
+        against = f"{figure(mine)} against {figure(tuned)}" if ahead or behind else figure(mine)
+        phrases["ahead" if ahead else "behind" if behind else "level"].append(f"{metric} ({against})")
+    beside = "; ".join(f"{where} in {', '.join(cells)}" for where, cells in phrases.items() if cells)
+    if not records:
+        return f"{AUTO}, untuned, beside our tuned SRA: {beside}."
+    return f"{told(records, f'{AUTO}, untuned,')} Beside our tuned SRA it is {beside}."
+
+
+def auto_tally(records: Sequence[Record]) -> str:
+    """In a sentence, in how many cells SRA-auto is as good as the paper's SRA."""
+    return tally(records, f"{AUTO}, untuned, beside the paper’s tuned SRA")
+
+
+def auto_cell_row(record: Record) -> list[str]:
+    """A cell of SRA-auto: SRA-auto, our tuned SRA, paper, difference to the paper's."""
+    paper = f"{record['paper']:.3f} ± {record['paper_std']:.3f}"
+    return [figure(record["ours"]), figure(record["tuned"]), paper, difference(record["ours"], record["paper"])]

@@ -1,0 +1,44 @@
+"""What the figures depend on besides the data: packages and sources."""
+
+from __future__ import annotations
+
+import os
+import platform
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from limpet._optional import require_installed
+from limpet.datasets._fetch import DATA_FOLDER_VARIABLE
+
+PACKAGES = ("numpy", "numba", "river", "scikit-learn", "scipy")
+NEEDED = ("matplotlib", "river", "scipy", "sklearn")
+
+
+def require_packages() -> None:
+    """Says at once which packages are missing, before any work is done; pooch only if data may be downloaded."""
+    fetching = () if os.environ.get(DATA_FOLDER_VARIABLE) else ("pooch",)
+    require_installed("reproducing the paper", "reproduce", *NEEDED, *fetching)
+
+
+def versions() -> dict[str, str]:
+    """Of limpet, Python and the packages that compute."""
+    from limpet import __version__
+
+    found = {"limpet": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def stamp() -> dict[str, Any]:
+    """Results under another stamp were made by other versions, or by other sources of ours."""
+    root = Path(__file__).parent.parent
+    digest = sha256()
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return {"versions": versions(), "sources": digest.hexdigest()}

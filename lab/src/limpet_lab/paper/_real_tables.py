@@ -1,0 +1,98 @@
+"""The tables on real data: settings chosen on training values, cells made of test values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from limpet.report.html import Part, Picture
+from limpet.tuning import Setting, SweepResult
+from limpet_lab.paper import grids
+from limpet_lab.paper._compare import auto_verdicts, rivals_ahead, side_by_side, told, told_auto, verdicts
+from limpet_lab.paper._results import Cell, Result, cell
+from limpet_lab.paper._select import Choice, choose_setting, reasons, told_what_cannot_run, written
+from limpet_lab.paper.methods import FloatArray, Method
+from limpet_lab.paper.published import paper_cells
+from limpet_lab.plots.train_test import draw_train_against_test
+
+
+class RealTable:
+    """One table in the making: a row for each method, a column for each annotation, tolerance or data set."""
+
+    def __init__(self, key: str, columns: Sequence[str]) -> None:
+        self.key, self.columns = key, list(columns)
+        self.rows: dict[str, list[Cell]] = {}
+        self.choices: dict[str, dict[str, Choice]] = {column: {} for column in columns}
+        self.cannot_run: dict[str, list[str]] = {}
+
+    def add(self, column: str, method: Method, sweep: SweepResult, training: FloatArray, testing: FloatArray) -> Choice:
+        """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
+        values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
+        best = choose_setting(method, sweep, training)
+        best.written["training_auc"] = float(training[best.place, ..., best.variable].mean())
+        self.fill(method.name, column, best, testing)
+        if sweep.cannot_run:
+            self.cannot_run[method.name] = reasons(sweep)
+        if method.name == "SRA":
+            self.add_named("SRA-printed", column, method, grids.SRA_PRINTED[self.key][column], testing)
+        return best
+
+    def add_named(self, name: str, column: str, method: Method, setting: Setting, testing: FloatArray) -> Choice:
+        """Fills a cell with the test values of a given setting of the grid, chosen by nobody here."""
+        choice = self.named(method, setting)
+        self.fill(name, column, choice, testing)
+        return choice
+
+    @staticmethod
+    def named(method: Method, setting: Setting) -> Choice:
+        """A given setting of a learner's grid as a choice."""
+        return Choice(list(method.settings).index(setting), 0, setting, written(method, setting))
+
+    def fill(self, name: str, column: str, choice: Choice, testing: FloatArray) -> None:
+        """Mean and standard deviation of the test values of a choice."""
+        self.rows.setdefault(name, []).append(cell(testing[choice.place, :, choice.variable]))
+        self.choices[column][name] = choice
+
+    def result(self, title: str, caption: str) -> Result:
+        """The table as a result, SRA's rows first, with what it says about SRA, the paper and the rivals."""
+        rows = {name: self.rows[name] for name in sorted(self.rows, key=lambda name: not name.startswith("SRA"))}
+        paper = paper_cells(self.key)
+        records = verdicts(self.key, self.columns, rows, paper)
+        untuned = auto_verdicts(self.key, self.columns, rows, paper)
+        named = verdicts(self.key, self.columns, rows, paper, method="SRA-printed")
+        parts: list[Part] = [
+            side_by_side(self.columns, rows, paper, caption),
+            told(records),
+            told(named, "SRA with the setting the paper names (SRA-printed)"),
+            told_auto(self.columns, rows, untuned),
+            rivals_ahead(self.columns, rows),
+            *told_what_cannot_run(self.cannot_run),
+        ]
+        return Result(
+            title,
+            tables={self.key: {"metrics": self.columns, **rows}},
+            chosen={self.key: {c: {n: x.written for n, x in each.items()} for c, each in self.choices.items()}},
+            cannot_run={self.key: self.cannot_run} if self.cannot_run else {},
+            verdicts=records,
+            auto_verdicts=untuned,
+            parts=parts,
+        )
+
+
+def picture_of_tuning(key: str, panels: Mapping[str, Mapping[str, FloatArray]]) -> Picture:
+    """For each column and method the training AUC of every setting against its test AUC: arrays (settings, 2)."""
+    points = {column: {name: (p[:, 0], p[:, 1]) for name, p in each.items()} for column, each in panels.items()}
+    chosen = {column: {name: _best(p) for name, p in each.items()} for column, each in panels.items()}
+    paper = {column: mean for column, (mean, _) in zip(panels, paper_cells(key)["SRA"], strict=True)}
+    return Picture(
+        draw_train_against_test(points, chosen=chosen, paper=paper),
+        "Training AUC against test AUC for every setting of the learners, one panel for each column of the table.",
+        "Every setting of the learners: AUC on the training span against AUC on the test span. Rings mark what was "
+        "chosen; the dotted line is the paper’s SRA.",
+    )
+
+
+def _best(pairs: FloatArray) -> tuple[float, float]:
+    training, testing = pairs[int(np.argmax(pairs[:, 0]))]
+    return float(training), float(testing)

@@ -1,0 +1,65 @@
+"""From a sweep to a cell: the setting (and, for a detector, the variable) that does best, and what it is called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limpet.tuning import Setting, SweepResult, select_best
+from limpet_lab.paper.methods import Drift, FloatArray, Method
+
+
+class Choice(NamedTuple):
+    """Places of a setting and a variable in a sweep, the setting itself, and as it is written down."""
+
+    place: int
+    variable: int
+    setting: Setting
+    written: Setting
+
+
+def choose_setting(method: Method, sweep: SweepResult, training: FloatArray, largest: bool = True) -> Choice:
+    """The best setting and variable by training values (settings, …, variables), averaged over all in between."""
+    by_variable = np.moveaxis(training, -1, 1)
+    n_variables = by_variable.shape[1]
+    best = select_best(by_variable.reshape(len(training) * n_variables, -1), largest)
+    place, variable = divmod(best, n_variables)
+    setting = sweep.settings[place]
+    return Choice(place, variable, setting, written(method, setting, variable, n_variables))
+
+
+def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
+    """The setting, with the step size that Corollary 1 makes of it and the variable that a detector watches."""
+    record: dict[str, Any] = {
+        name: "inf" if value == math.inf else value for name, value in setting.items()
+    }  # JSON has no infinity
+    if {"gamma", "beta", "M"} <= record.keys():
+        from limpet.tradeoff import step_size
+
+        record["rho"] = float(step_size(record["gamma"], record["beta"], record["M"]))
+    if isinstance(method, Drift) and n_variables > 1:
+        record["variable"] = variable + 1
+    return record
+
+
+def told_what_cannot_run(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
+    """A sentence for each method that has settings which cannot run.
+
+    >>> told_what_cannot_run({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
+    ['KSWIN cannot run with 2 of its settings, such as window=10, stat=10: too short. results.json lists them.']
+    """
+    return [
+        f"{name} cannot run with {len(why)} of its settings, such as {why[0]}. results.json lists them."
+        for name, why in cannot_run.items()
+    ]
+
+
+def reasons(sweep: SweepResult) -> list[str]:
+    """The settings that cannot run, in words."""
+    return [
+        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[place].items()) + f": {why}"
+        for place, why in sweep.cannot_run.items()
+    ]

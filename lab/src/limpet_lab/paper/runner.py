@@ -1,0 +1,139 @@
+"""`limpet reproduce`: the results named, one after the other, each kept as soon as it is finished."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limpet.exceptions import DatasetError, InvalidInputError, LimpetWarning
+from limpet_lab.paper._precompile import compiling_ahead
+from limpet_lab.paper._progress import Bar
+from limpet_lab.paper._provenance import require_packages, stamp
+from limpet_lab.paper._report import how_it_compares, write_whole_report
+from limpet_lab.paper._results import Result, part_path, parts_folder, read_part, write_part, write_results
+from limpet_lab.paper.config import Plan
+from limpet_lab.paper.context import Lab
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+# In the order of the paper; each is a file of this folder.
+MODULE_BY_NAME = {
+    "illustration": "fig_illustration",
+    "sample_streams": "fig_sample_streams",
+    "gamma_rho": "fig_gamma_rho",
+    "alpha": "fig_alpha",
+    "mse_univariate": "table_mse_univariate",
+    "auc_univariate": "table_auc_univariate",
+    "computation_times": "fig_tuning_time",
+    "mse_multivariate": "table_mse_multivariate",
+    "auc_multivariate": "table_auc_multivariate",
+    "well_log_annotations": "fig_well_log_annotations",
+    "auc_well_log": "table_auc_well_log",
+    "well_log_estimates": "fig_well_log_estimates",
+    "skab_sample": "fig_skab_sample",
+    "auc_skab": "table_auc_skab",
+    "dataset_summary": "table_datasets",
+    "anomaly_streams": "fig_anomaly_streams",
+    "auc_anomaly": "table_auc_anomaly",
+    "appendix_b_auc_of_sra": "table_appendix_b",
+}
+NAMES = tuple(MODULE_BY_NAME)
+
+
+def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, resume: bool = False) -> bool:
+    """Runs the results named (all if none is), writes results.json and report.html to `out`; says whether all ran.
+
+    Results that were finished earlier under the same versions and plan stay in both files; with `resume` those among
+    the names are not run again. One that lacks its data is told and passed over.
+    """
+    wanted = _resolve(names)
+    require_packages()
+    kept = _folders(out, plan)
+    mark = stamp()
+    finished = {name: part for name in NAMES if (part := read_part(kept, name, mark)) is not None}
+    waiting = [name for name in wanted if not (resume and name in finished)]
+    stale = [name for name in NAMES if name not in {*finished, *wanted} and part_path(kept, name).exists()]
+    for name in waiting:
+        finished.pop(name, None)
+    failed: dict[str, str] = {}
+    with compiling_ahead(waiting, plan), Bar(console, len(waiting)) as bar, warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)  # what a setting does to a stream is what the tables show
+        if stale:
+            bar.tell(f"Left out, made by another version: {', '.join(stale)}. Name them to run them again.")
+        lab = Lab(plan, bar.advance)
+        try:
+            for name in waiting:
+                bar.begin(name)
+                began = time.perf_counter()
+                try:
+                    result: Result = import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").run(lab)
+                except DatasetError as error:
+                    why = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
+                    failed[name] = str(error)
+                    bar.tell(f"{name}: not run. {why}", style="yellow")
+                    continue
+                seconds = time.perf_counter() - began
+                finished[name] = (result, seconds)
+                write_part(kept, name, mark, result, seconds)
+                _write(out, finished, failed, plan)
+                bar.tell(f"{name}: {result.title} ({seconds:.1f} s)")
+        except KeyboardInterrupt:
+            _write(out, finished, failed, plan)
+            done = sum(name in finished for name in wanted)
+            bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
+            raise
+        _write(out, finished, failed, plan)
+        for sentence in how_it_compares(finished, plan):
+            bar.tell(sentence)
+        if failed:
+            bar.tell(f"Not run for want of data: {', '.join(failed)}.", style="yellow")
+    return not failed
+
+
+def titles() -> dict[str, str]:
+    """The names of all results, and what they are."""
+    return {name: import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").TITLE for name in NAMES}
+
+
+def _resolve(names: Sequence[str]) -> list[str]:
+    """The results meant, in the order of the paper; `*_notebook` is part of the table without it.
+
+    >>> _resolve(["auc_multivariate_notebook", "alpha"])
+    ['alpha', 'auc_multivariate']
+    """
+    asked = {name.removesuffix("_notebook") for name in names}
+    unknown = sorted(asked - set(NAMES))
+    if unknown:
+        near = get_close_matches(unknown[0], NAMES, n=3)
+        advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(NAMES)}"
+        raise InvalidInputError(f"no result is called {', '.join(unknown)}; {advice}")
+    return [name for name in NAMES if not asked or name in asked]
+
+
+def _folders(out: Path, plan: Plan) -> Path:
+    """Makes what will be written to, and says why it cannot be before any work is done."""
+    from limpet.report.html import require_writable
+
+    kept = parts_folder(out, plan)
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"the folder {str(kept)!r} cannot be made: {(error.strerror or str(error)).lower()}"
+        ) from None
+    for path in (out / "report.html", out / "results.json", kept / "writable"):
+        require_writable(path)
+    return kept
+
+
+def _write(out: Path, finished: Mapping[str, tuple[Result, float]], failed: Mapping[str, str], plan: Plan) -> None:
+    ordered = {name: finished[name] for name in NAMES if name in finished}
+    write_results(out / "results.json", ordered, failed, plan)
+    write_whole_report(out / "report.html", ordered, failed, plan)

@@ -1,0 +1,39 @@
+"""Table: AUCs on the univariate synthetic streams."""
+
+from __future__ import annotations
+
+from limpet_lab.paper._auc_tables import fill_auc_table
+from limpet_lab.paper._results import Result
+from limpet_lab.paper.context import Lab
+
+TITLE = "AUC, univariate synthetic streams"
+
+
+def run(lab: Lab) -> Result:
+    """Benefit against false alarms, T_b = 100, for every method."""
+    result = Result(TITLE)
+    caption = (
+        "Mean ± standard deviation over the streams. All rows but SRA-heldout, SRA-printed and SRA-auto are grid "
+        "maxima on the scored streams, as the paper’s are; SRA-heldout is tuned on as many other streams; SRA-printed "
+        "is the setting the paper names; SRA-auto is SRA on autopilot, by its change score, with nothing tuned; "
+        "SRA-full-norm measures ‖H‖ over all statistics, as the equations say."
+    )
+    fill_auc_table(lab, result, "auc_univariate", 1, "printed", caption)
+    result.parts = [
+        *result.parts,
+        "How to read it. Half of the window lies before the change, where a causal score can know nothing. Two marks "
+        "know the true parameters and the outliers, and believe in the old regime for T_b rows after the change: "
+        "“truth” scores −log f point by point, as SRA does, and “truth-memory” is Page’s cumulative sum, which may "
+        "collect evidence.",
+        "The gradual stream. Within the 100 rows that count the means go a third of their way. The paper’s cell and "
+        "our best plain SRA lie above both marks. They come from γ = 1: points of the new regime are dropped, the "
+        "fitted spread shrinks, and the score’s level falls after the change, so that rows before it outrank those "
+        "long after it. The figures above show how much of the AUC is of that kind.",
+        "SRA-auto’s AUC is in part of that kind too, though no row is without a score: after the change the components "
+        "lie further apart, y² is less noisy beside its mean, and so the level that its change score has in calm falls "
+        "a little for good. What it owes to noticing is its AUC against rows before the change alone.",
+        "The rivals. The paper’s rows come from versions that were handicapped (precision matrices never refreshed, a "
+        "one-component model for two-component data); these are started, tuned and scored as SRA is. ADWIN’s score is "
+        "the same number almost everywhere, and the paper’s Page–Hinkley does not subtract the mean.",
+    ]
+    return result

@@ -1,0 +1,32 @@
+"""Table: mean squared errors of the means on the three-dimensional synthetic streams, both variants."""
+
+from __future__ import annotations
+
+from limpet_lab.paper._mse_tables import fill_mse_table
+from limpet_lab.paper._results import Result
+from limpet_lab.paper.context import Lab
+
+TITLE = "MSE of the means, three-dimensional synthetic streams"
+
+
+def run(lab: Lab) -> Result:
+    """The printed data and the notebooks', each beside the same printed cells: for orientation, not as a bar."""
+    result = Result(
+        TITLE,
+        parts=[
+            "The paper’s table is not of the data the paper prints: its rivals’ 1.47 and 5.84 are what the notebooks’ "
+            "means, ±(.5, .5, .5) → ±(1, 1, 1), give when both estimates collapse to zero. Both variants stand here; "
+            "the paper’s numbers are repeated beside each for orientation only."
+        ],
+    )
+    fill_mse_table(lab, result, "mse_multivariate", 3, "printed", compared=False)
+    fill_mse_table(lab, result, "mse_multivariate_notebook", 3, "notebook", compared=False)
+    result.parts = [
+        *result.parts,
+        "On the printed abrupt data ‖Δμ‖² = 63: an S_ac of 0.029 would allow five points of delay. Plain SRA locks one "
+        "component out instead (S_ac near 50), because the jump is larger than γ. Getting out of that takes more than "
+        "the published algorithm: SRA-auto begins anew on the latest points when these are a regime of their own.",
+        "On the notebooks’ data the two components overlap (less than two standard deviations apart), and ten points "
+        "are a poor start for them: the errors vary widely from stream to stream.",
+    ]
+    return result

@@ -1,0 +1,97 @@
+"""The picture of the idea: to withstand outliers and yet to follow a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import fill
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
+from limpet.plots._axes import mark_beyond, usual_range
+from limpet.plots._style import (
+    BLUE,
+    CHANGE,
+    DROPPED,
+    GREEN,
+    ORANGE,
+    POINTS,
+    PURPLE,
+    TITLE,
+    TRUTH,
+    as_png,
+    new_page,
+    rows_below,
+    small_panel,
+)
+from limpet.plots._validation import as_column, as_columns, require_some
+from limpet_lab.plots.grid import legend_above
+
+COLOURS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
+LINE_LENGTH = 84  # letters of a title that fit on a page
+
+
+def draw_illustration(
+    y: ArrayLike,
+    estimates: Mapping[str, ArrayLike],
+    *,
+    change_point: int,
+    outliers: ArrayLike,
+    truth: ArrayLike | None = None,
+) -> bytes:
+    """Draw the same univariate stream in one panel per estimate, side by side, and return the bytes of a PNG.
+
+    Parameters
+    ----------
+    y : array (T,) or (T, 1)
+        The stream, with outliers and one change.
+    estimates : mapping of title to array (T,) or (T, K)
+        What was estimated, row by row; the last one is meant to be the good one.
+    change_point : int
+        The row of the change.
+    outliers : bool array (T,)
+        Which points are outliers; they are crossed, or marked at the edge where they lie too far out.
+    truth : array (T,) or (T, K), optional
+        What should have been estimated.
+    """
+    values = as_column("y", y)
+    require_some("estimates", estimates)
+    to_row_list("change_point", [change_point], len(values))
+    out = to_frozen_array("outliers", to_flags("outliers", outliers), bool, (len(values),))
+    true_values = None if truth is None else as_columns("truth", truth, len(values))
+    rows = np.arange(len(values))
+    limits = usual_range(values[~out], cut=0.0, margin=0.6) or (0.0, 1.0)
+    figure = new_page(3.5)
+    panels = figure.subplots(1, len(estimates), sharex=True, sharey=True, squeeze=False)[0]
+    colours = [COLOURS[nth % len(COLOURS)] for nth in range(len(estimates) - 1)] + [BLUE]
+    for axes, colour, (title, estimate) in zip(panels, colours, estimates.items(), strict=True):
+        axes.plot(rows[~out], values[~out], markersize=3.0, alpha=0.35, rasterized=True, **POINTS)
+        axes.plot([], [], label="point", markersize=8, **POINTS)  # in the legend, one that can be seen
+        axes.plot(rows[out], values[out], markersize=5, label="outlier", **DROPPED | {"alpha": 0.8})
+        axes.axvline(change_point, label="change", **CHANGE)
+        means = as_columns(title, estimate, len(values))
+        axes.plot(rows, means, color="white", linewidth=4.4, zorder=3)
+        axes.plot(rows, means, color=colour, linewidth=2.6, zorder=4)
+        axes.plot([], [], label="estimate", color=BLUE, linewidth=2.6)
+        if true_values is not None:
+            axes.plot(rows, true_values, label="truth", zorder=5, **TRUTH | {"linewidth": 1.1, "alpha": 1.0})
+        axes.set_ylim(*limits)
+        mark_beyond(axes, rows[out], values[out], limits, DROPPED, label="outlier beyond the edge")
+        small_panel(axes)
+        axes.set_title(_in_lines(title, LINE_LENGTH // len(estimates)), loc="left", fontsize=TITLE, fontweight="bold")
+        rows_below(axes, len(values), 4)
+        axes.set_xlabel("row")
+    legend_above(figure, panels)
+    return as_png(figure)
+
+
+def _in_lines(title: str, length: int) -> str:
+    """Break a title that is too long, first after its colon.
+
+    >>> _in_lines("both: SRA, a threshold and a step", 28)
+    'both:\\nSRA, a threshold and a step'
+    """
+    if len(title) <= length:
+        return title
+    return "\n".join(fill(line, length) for line in title.replace(": ", ":\n", 1).split("\n"))

@@ -1,0 +1,73 @@
+"""How each method looks: the same colour, dash and mark in every picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from limpet.plots._style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Style
+
+WINE, OLIVE, TEAL, INDIGO, BROWN = "#882255", "#999933", "#44AA99", "#332288", "#8C564B"  # Tol's, as safe as the others
+
+METHODS: dict[str, Style] = {
+    "SRA": {"color": BLUE, "linestyle": "-", "linewidth": 2.6, "marker": "o", "zorder": 4},
+    "SDEM": {"color": VERMILION, "linestyle": (0, (5, 1.5)), "linewidth": 1.6, "marker": "s"},
+    "iEM": {"color": ORANGE, "linestyle": (0, (1, 1)), "linewidth": 2.0, "marker": "^"},
+    "sEM": {"color": GREEN, "linestyle": (0, (5, 1.5, 1, 1.5)), "linewidth": 1.6, "marker": "D"},
+    "ADWIN": {"color": PURPLE, "linestyle": "-", "linewidth": 1.4, "marker": "v"},
+    "KSWIN": {"color": SKY, "linestyle": (0, (8, 2)), "linewidth": 1.8, "marker": "P"},
+    "PH": {"color": BLACK, "linestyle": (0, (2, 1.5)), "linewidth": 1.3, "marker": "X"},
+    "IsolationForest": {"color": WINE, "linestyle": (0, (3, 1, 1, 1)), "linewidth": 1.5, "marker": "p"},
+    "random": {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.5, "marker": "<"},
+    "constant": {"color": GREY, "linestyle": (0, (6, 3)), "linewidth": 1.3, "marker": ">"},
+    "abrupt": {"color": BLUE, "linestyle": "-", "linewidth": 2.2, "marker": "o"},
+    "gradual": {"color": VERMILION, "linestyle": (0, (5, 1.5)), "linewidth": 2.0, "marker": "s"},
+}
+VARIANTS: list[Style] = [
+    {"linestyle": (0, (4, 1.5)), "marker": "h"},
+    {"linestyle": (0, (1, 1.2)), "marker": "d"},
+    {"linestyle": (0, (6, 1.5, 1, 1.5, 1, 1.5)), "marker": "*"},
+]
+OTHERS: list[Style] = [
+    {"color": TEAL, "linestyle": "-", "linewidth": 1.5, "marker": "h"},
+    {"color": OLIVE, "linestyle": (0, (5, 2)), "linewidth": 1.5, "marker": "d"},
+    {"color": INDIGO, "linestyle": (0, (1, 1.2)), "linewidth": 1.8, "marker": "*"},
+    {"color": BROWN, "linestyle": (0, (5, 1.5, 1, 1.5)), "linewidth": 1.5, "marker": "<"},
+]
+
+
+def styles_of(names: Iterable[str]) -> dict[str, Style]:
+    """Return how the methods of one picture look.
+
+    A method that is not known by name has the colour of the one it varies ("SRA-heldout" is of SRA's), with
+    open marks and dashes of its own; any other takes the next style that is left.
+
+    >>> styles = styles_of(["SRA", "SRA-heldout", "something else"])
+    >>> styles["SRA"]["color"] == styles["SRA-heldout"]["color"] != styles["something else"]["color"]
+    True
+    """
+    styles: dict[str, Style] = {}
+    n_variants: dict[str, int] = {}
+    n_others = 0
+    for name in dict.fromkeys(names):
+        family = name.split("-")[0]
+        if name in METHODS:
+            styles[name] = METHODS[name]
+        elif family in METHODS:
+            nth = n_variants[family] = n_variants.get(family, -1) + 1
+            thinner = 0.75 * METHODS[family]["linewidth"]
+            own = {"linewidth": max(thinner, 1.2), "markerfacecolor": "white", "markeredgewidth": 1.3}
+            styles[name] = METHODS[family] | VARIANTS[nth % len(VARIANTS)] | own
+        else:
+            styles[name] = OTHERS[n_others % len(OTHERS)]
+            n_others += 1
+    return styles
+
+
+def line_of(style: Style) -> Style:
+    """Return the style without its marks, for a line through many points."""
+    return {key: value for key, value in style.items() if not key.startswith("marker")}
+
+
+def dots_of(style: Style) -> Style:
+    """Return the style without its line, for dots."""
+    return {key: value for key, value in style.items() if not key.startswith("line")} | {"linestyle": "none"}

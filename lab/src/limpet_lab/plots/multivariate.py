@@ -1,0 +1,117 @@
+"""The picture of a multivariate stream: its variables one under the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limpet._validation import FloatArray
+from limpet.datasets._validation import to_row_list
+from limpet.exceptions import InvalidInputError
+from limpet.plots._axes import full_or_usual, mark_beyond
+from limpet.plots._style import CHANGE, CIRCLED, LETTERS, RED, Style, as_png, new_page, rows_below, small_panel
+from limpet.plots._validation import as_columns
+from limpet_lab.plots.grid import legend_above
+
+SPANS: dict[str, Style] = {
+    "transition": {"facecolor": "#cdebd9", "edgecolor": "#8cc9a5", "hatch": "////"},  # the hatch for the colour-blind
+    "abnormal": {"facecolor": "#fbd9d6", "edgecolor": "none"},
+}
+OTHER_SPANS: list[Style] = [
+    {"facecolor": "#dbe7f5", "edgecolor": "#a9c3e2", "hatch": "...."},
+    {"facecolor": "#f4ecc2", "edgecolor": "#d6c877", "hatch": "\\\\\\\\"},
+]
+LINE = "#39424a"
+THIN: Style = {"color": RED, "linewidth": 0.8, "alpha": 0.55}
+MANY = 12  # lines; more than so many are thin, for they are points in time that happen to matter, not regimes
+FINE = 1600  # columns of pixels, at most, that a panel can show
+
+
+def draw_channels(
+    y: ArrayLike,
+    *,
+    names: Sequence[str],
+    lines: Sequence[int] = (),
+    spans: Sequence[tuple[int, int, str]] = (),
+    outliers: Mapping[int, Sequence[int]] | None = None,
+) -> bytes:
+    """Draw one panel per variable over the same rows, and return the bytes of a PNG.
+
+    Where a few values would squeeze all the rest into a line, they are marked at the edge instead.
+
+    Parameters
+    ----------
+    y : array (T, d)
+        The stream.
+    names : sequence of d str
+        What the variables are called.
+    lines : sequence of int
+        Rows to be marked: dashed as changes if they are few, thin as anomalies if they are many.
+    spans : sequence of (first row, last row, kind)
+        Stretches to be shaded, such as "transition" and "abnormal".
+    outliers : mapping of variable to rows, optional
+        Points to be circled.
+    """
+    values = as_columns("y", y)
+    n_rows, dim = values.shape
+    if len(names) != dim:
+        raise InvalidInputError(f"names: expected one for each of the {dim} variables, got {len(names)}")
+    marked = to_row_list("lines", lines, n_rows)
+    circled = {channel: to_row_list("outliers", rows, n_rows) for channel, rows in (outliers or {}).items()}
+    if not all(0 <= channel < dim for channel in circled):
+        raise InvalidInputError(f"outliers: expected variables in 0..{dim - 1}, got {sorted(circled)}")
+    shades = _shades([kind for _, _, kind in spans])
+    for first, last, _ in spans:
+        if not 0 <= first <= last <= n_rows:
+            raise InvalidInputError(
+                f"spans: expected rows in 0..{n_rows}, the first before the last, got {(first, last)}"
+            )
+    figure = new_page(0.75 + dim * max(1.05, min(5.0 / dim, 1.8)))
+    panels = figure.subplots(dim, 1, sharex=True, squeeze=False)[:, 0]
+    for channel, axes in enumerate(panels):
+        for first, last, kind in spans:
+            axes.axvspan(first, last, label=kind, linewidth=0, zorder=0, **shades[kind])
+        for row in marked:
+            few = len(marked) <= MANY
+            axes.axvline(row, label="change" if few else "anomaly", zorder=3 if few else 1, **CHANGE if few else THIN)
+        axes.plot(*envelope(values[:, channel], FINE), color=LINE, linewidth=0.7, zorder=2)
+        at = np.array(circled.get(channel, []), dtype=np.int64)
+        if len(at):
+            axes.plot(at, values[at, channel], label="outlier", zorder=4, **CIRCLED)
+        limits = full_or_usual(values[:, channel], cut=0.002, patience=12.0)
+        if limits is not None:
+            axes.set_ylim(*limits)
+            mark_beyond(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE, "zorder": 3})
+            far = {"color": CIRCLED["color"], "zorder": 4}
+            mark_beyond(axes, at, values[at, channel], limits, far, size=6.5, label="outlier beyond the edge")
+        small_panel(axes)
+        axes.set_title(names[channel], loc="left", fontsize=LETTERS, pad=3)
+        rows_below(axes, n_rows, 9)
+        axes.locator_params(axis="y", nbins=4)
+    panels[-1].set_xlabel("row")
+    legend_above(figure, panels)
+    return as_png(figure)
+
+
+def envelope(values: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:
+    """Return a line of few points that looks like the line through all: the least and the greatest of each column.
+
+    >>> rows, heights = envelope(np.sin(np.arange(100_000.0)), 100)
+    >>> len(rows), bool(heights.max() > 0.999)
+    (200, True)
+    """
+    n_rows = len(values)
+    if n_rows <= 2 * columns:
+        return np.arange(n_rows, dtype=np.float64), values
+    starts = np.arange(0, n_rows, -(-n_rows // columns))
+    pairs = np.stack([np.fmin.reduceat(values, starts), np.fmax.reduceat(values, starts)], axis=1)
+    rows = np.stack([starts, np.append(starts[1:], n_rows) - 1], axis=1).astype(np.float64)
+    return rows.ravel(), pairs.ravel()
+
+
+def _shades(kinds: Sequence[str]) -> dict[str, Any]:
+    others = [kind for kind in dict.fromkeys(kinds) if kind not in SPANS]
+    return SPANS | {kind: OTHER_SPANS[nth % len(OTHER_SPANS)] for nth, kind in enumerate(others)}

@@ -1,0 +1,48 @@
+"""The picture of ROC curves: what is found against what it costs in false alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limpet.plots._style import GREY, TITLE, as_png
+from limpet.plots._validation import as_pair, require_some
+from limpet_lab.plots.grid import Grid
+from limpet_lab.plots.method_styles import line_of, styles_of
+
+
+def draw_curves(
+    panels: Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]],
+    *,
+    x_label: str = "false-alarm rate",
+    y_label: str = "recalled benefit",
+) -> bytes:
+    """Draw curves in the unit square, one panel per case and one line per method, and return the bytes of a PNG.
+
+    Parameters
+    ----------
+    panels : mapping of title to mapping of method to (array, array)
+        What goes right and what goes up, from 0 to 1; points with a NaN are left out.
+    x_label, y_label : str
+        What they are.
+    """
+    require_some("panels", panels)
+    styles = styles_of(chain.from_iterable(panels.values()))
+    grid = Grid(len(panels), 0.97, sharex=True, sharey=True)
+    for axes, (title, curves) in zip(grid.panels, panels.items(), strict=True):
+        for name, style in styles.items():
+            if name in curves:
+                across, up = as_pair(f"{title}: {name}", curves[name])
+                seen = np.isfinite(across) & np.isfinite(up)
+                axes.plot(across[seen], up[seen], label=name, **line_of(style))
+        axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.0, linestyle=":", label="chance", zorder=1)
+        axes.set_title(title, loc="left", fontsize=TITLE)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
+        axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
+    grid.label(x_label, y_label)
+    grid.add_legend()
+    return as_png(grid.figure)

@@ -1,0 +1,131 @@
+"""The picture of regressions on a stream: what they were given, and how far they were from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limpet._validation import FloatArray
+from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
+from limpet.plots._axes import make_logarithmic
+from limpet.plots._style import (
+    BLACK,
+    BLUE,
+    CHANGE,
+    CIRCLED,
+    GREEN,
+    LETTERS,
+    ORANGE,
+    POINTS,
+    PURPLE,
+    SKY,
+    SMALL,
+    TITLE,
+    VERMILION,
+    Style,
+    as_png,
+    new_page,
+    rows_below,
+    small_panel,
+)
+from limpet.plots._validation import as_column, require_some
+
+STYLES: list[Style] = [
+    {"color": BLUE, "linewidth": 2.6, "zorder": 5},
+    {"color": SKY, "linewidth": 1.8, "zorder": 4},
+    {"color": GREEN, "linewidth": 1.4},
+    {"color": VERMILION, "linewidth": 1.4},
+    {"color": ORANGE, "linewidth": 2.2},
+    {"color": PURPLE, "linewidth": 1.4},
+]
+LAST: Style = {"color": BLACK, "linewidth": 1.2, "linestyle": (0, (2, 1.5)), "zorder": 4}  # to be seen over another
+DRAWN = 4000  # points of a stream at the most: more are a black band
+POSITIVE = 1e-12
+
+
+@dataclass(frozen=True)
+class Column:
+    """One kind of stream.
+
+    title, y_label: what it is called, and what the error is. given: (T,), the target that was given less the true one.
+    spoilt: (T,), which of them were spoilt. errors: method → (T,), the first in the colour of ours, the last in black
+    dashes; NaN where there is none.
+    """
+
+    title: str
+    y_label: str
+    given: ArrayLike
+    spoilt: ArrayLike
+    errors: Mapping[str, ArrayLike]
+
+
+def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[int], window: int = 200) -> bytes:
+    """Draw for each kind of stream its targets and, below, the mean error of the last ``window`` rows; return a PNG.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        Side by side, two for a page.
+    change_points : sequence of int
+        Rows to be marked, rising.
+    window : int
+        Rows of a running mean.
+    """
+    require_some("columns", columns)
+    figure = new_page(5.6)
+    grid = figure.subplots(2, len(columns), sharex=True, squeeze=False, height_ratios=[1.0, 2.6])
+    for above, below, column in zip(*grid, columns, strict=True):
+        given = as_column(f"{column.title}: given", column.given)
+        spoilt = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
+        _draw_given(above, given, spoilt)
+        above.set_title(column.title, loc="left", fontsize=TITLE)
+        _draw_errors(below, column, window)
+        below.set_ylabel(column.y_label)
+        below.set_xlabel("row")
+        for axes in (above, below):
+            for nth, row in enumerate(to_row_list("change_points", change_points, len(given))):
+                axes.axvline(row, zorder=3, label="" if nth or axes is below else "change", **CHANGE)
+            small_panel(axes)
+            rows_below(axes, len(given), 5)
+        above.legend(loc="upper left", frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL, ncols=3)
+        place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0}
+        below.legend(frameon=False, fontsize=LETTERS, ncols=2, **place)
+    grid[0, 0].set_ylabel("given − truth")
+    return as_png(figure)
+
+
+def _draw_given(axes: Any, given: FloatArray, spoilt: Any) -> None:
+    """Some of the points, enough to see how they lie."""
+    rows = np.arange(0, len(given), max(len(given) // DRAWN, 1))
+    good, bad = rows[~spoilt[rows]], rows[spoilt[rows]]
+    axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINTS)
+    axes.plot([], [], label="target", markersize=7, **POINTS)
+    axes.plot(bad, given[bad], label="spoilt", **CIRCLED | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
+    room = 0.5 * float(np.ptp(given[rows]))  # for the legend
+    axes.set_ylim(float(given[rows].min()) - 0.1 * room, float(given[rows].max()) + room)
+    axes.locator_params(axis="y", nbins=4)
+
+
+def _draw_errors(axes: Any, column: Column, window: int) -> None:
+    seen = []
+    for nth, (name, errors) in enumerate(column.errors.items()):
+        style = LAST if nth and nth == len(column.errors) - 1 else STYLES[nth % len(STYLES)]
+        line = running_mean(as_column(f"{column.title}: {name}", errors), window)
+        axes.plot(np.arange(window - 1, window - 1 + len(line)), line, label=name, **style)
+        seen.append(line[np.isfinite(line)])
+    together = np.concatenate(seen)
+    low, high = np.quantile(together, [0.0, 0.999])
+    make_logarithmic(axes.yaxis, max(float(low), POSITIVE) / 1.4, max(float(high), 2.0 * POSITIVE) * 1.4)
+
+
+def running_mean(values: FloatArray, window: int) -> FloatArray:
+    """The mean of each ``window`` values in a row; NaN where one of them is.
+
+    >>> running_mean(np.array([np.nan, 1.0, 2.0, 6.0]), 2)
+    array([nan, 1.5, 4. ])
+    """
+    return np.asarray(np.convolve(values, np.full(window, 1.0 / window), "valid"))

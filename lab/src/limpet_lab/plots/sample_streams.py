@@ -1,0 +1,116 @@
+"""The picture of sample streams: all of each, and what it looks like where it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from limpet._validation import FloatArray, check_int
+from limpet.datasets import Stream
+from limpet.plots._axes import mark_beyond, usual_range
+from limpet.plots._style import CHANGE, CIRCLED, LETTERS, POINTS, Style, as_png, new_page, rows_below, small_panel
+from limpet.plots._validation import require_some
+from limpet_lab.plots.grid import legend_above
+
+FAR: Style = CIRCLED | {"markerfacecolor": CIRCLED["color"]}
+
+
+def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
+    """Draw streams with their outliers and changes, and return the bytes of a PNG.
+
+    Every variable has a panel with all of its rows and, beside it, one with the rows near the first change on
+    the scale of the inliers, where what lies beyond is marked at the edge. Univariate streams stand one under
+    the other; multivariate ones in pairs side by side, their variables one under the other.
+
+    Parameters
+    ----------
+    streams : sequence of Stream
+        The streams; one without a change is shown around its middle.
+    reach : int
+        Rows shown before and after the change.
+    """
+    require_some("streams", streams)
+    check_int("reach", reach, 1)
+    bands = _bands(streams)
+    heights = [0.6 + 1.6 * band[0].y.shape[1] for band in bands]
+    figure = new_page(0.4 + sum(heights))
+    parts = figure.subfigures(len(bands), 1, height_ratios=heights, squeeze=False)[:, 0]
+    panels: list[Any] = []
+    for part, band in zip(parts, bands, strict=True):
+        dim = band[0].y.shape[1]
+        widths = [2.4, 1.0] if len(band) == 1 else [1.35, 1.0] * len(band)
+        grid = part.subplots(dim, len(widths), squeeze=False, gridspec_kw={"width_ratios": widths})
+        for column, stream in enumerate(band):
+            for variable in range(dim):
+                whole, near = grid[variable, 2 * column : 2 * column + 2]
+                _draw_whole(whole, stream, variable, narrow=len(band) > 1)
+                _draw_near(near, stream, variable, reach)
+                if variable == 0:
+                    whole.set_title(stream.name, loc="left", fontsize=LETTERS + 1, fontweight="bold")
+                    near.set_title("near the change" if _changes(stream) else "near the middle", fontsize=LETTERS)
+                if column == 0:
+                    whole.set_ylabel("value" if dim == 1 else f"variable {variable + 1}")
+                for axes in (whole, near):
+                    axes.set_xlabel("row" if variable == dim - 1 else "")
+                    axes.tick_params(labelbottom=variable == dim - 1)
+                    axes.yaxis.set_major_formatter("{x:,g}")
+                panels += [whole, near]
+    legend_above(figure, panels)
+    return as_png(figure)
+
+
+def _bands(streams: Sequence[Stream]) -> list[list[Stream]]:
+    """Put neighbours of the same number of variables, above one, in pairs."""
+    bands: list[list[Stream]] = []
+    for stream in streams:
+        dim = stream.y.shape[1]
+        if dim > 1 and bands and len(bands[-1]) == 1 and bands[-1][0].y.shape[1] == dim:
+            bands[-1].append(stream)
+        else:
+            bands.append([stream])
+    return bands
+
+
+def _changes(stream: Stream) -> list[int]:
+    if isinstance(stream.change_points, dict):
+        return sorted({row for rows in stream.change_points.values() for row in rows})
+    return stream.change_points
+
+
+def _parts(stream: Stream, variable: int) -> tuple[FloatArray, Any, Any]:
+    out = np.zeros(len(stream), dtype=bool) if stream.outliers is None else stream.outliers
+    return stream.y[:, variable], np.flatnonzero(~out), np.flatnonzero(out)
+
+
+def _draw_whole(axes: Any, stream: Stream, variable: int, narrow: bool) -> None:
+    values, inliers, outliers = _parts(stream, variable)
+    axes.plot(inliers, values[inliers], markersize=1.6, alpha=0.35, rasterized=True, **POINTS)
+    axes.plot(outliers, values[outliers], **CIRCLED | {"markersize": 2.6 if narrow else 3.6, "markeredgewidth": 0.7})
+    axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
+    if len(outliers):
+        axes.plot([], [], label="outlier", **CIRCLED)
+    for nth, row in enumerate(_changes(stream)):
+        axes.axvline(row, label="" if nth else "change", **CHANGE)
+    rows_below(axes, len(stream), 3 if narrow else 7)
+    small_panel(axes)
+
+
+def _draw_near(axes: Any, stream: Stream, variable: int, reach: int) -> None:
+    values, inliers, outliers = _parts(stream, variable)
+    around = (_changes(stream) or [len(stream) // 2])[0]
+    first, last = max(around - reach, 0), min(around + reach, len(stream))
+    inliers = inliers[(inliers >= first) & (inliers < last)]
+    outliers = outliers[(outliers >= first) & (outliers < last)]
+    limits = usual_range(values[inliers]) or usual_range(values[first:last]) or axes.get_ylim()
+    axes.plot(inliers, values[inliers], markersize=3.2, alpha=0.6, rasterized=True, **POINTS)
+    axes.plot(outliers, values[outliers], **CIRCLED)
+    for row in _changes(stream):
+        axes.axvline(row, **CHANGE)
+    axes.set_ylim(*limits)
+    mark_beyond(axes, inliers, values[inliers], limits, POINTS)
+    mark_beyond(axes, outliers, values[outliers], limits, FAR, label="outlier beyond the edge")
+    rows_below(axes, len(stream), 2)
+    axes.set_xlim(first, last)
+    small_panel(axes)

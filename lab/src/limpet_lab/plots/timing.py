@@ -1,0 +1,96 @@
+"""The picture of what tuning costs: all of it, and each setting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from limpet._validation import FloatArray, check_floats
+from limpet.exceptions import InvalidInputError
+from limpet.plots._axes import make_logarithmic
+from limpet.plots._style import LETTERS, SMALL, as_png, new_page, small_panel
+from limpet.plots._validation import require_some
+from limpet_lab.plots.method_styles import dots_of, styles_of
+
+UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+ROUND = (*10.0 ** np.arange(-9.0, 2.0), 60.0, 600.0, 3_600.0, 36_000.0, 86_400.0, 864_000.0)
+
+
+def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) -> bytes:
+    """Draw the seconds that tuning took, by method, and return the bytes of a PNG.
+
+    On the left a bar for all of it, on the right a dot for each setting and a stroke at their median. Both
+    axes are logarithmic; what is not above 0 is left out.
+
+    Parameters
+    ----------
+    total : mapping of method to seconds
+        The time for all settings.
+    each : mapping of method to seconds
+        The time for each of them.
+    """
+    names = list(dict.fromkeys([*total, *each]))
+    require_some("total", names)
+    totals = {name: _seconds(name, [value]) for name, value in total.items()}
+    singles = {name: _seconds(name, values) for name, values in each.items()}
+    figure = new_page(1.0 + 0.36 * len(names))
+    left, right = figure.subplots(1, 2, sharey=True)
+    styles = styles_of(names)
+    for place, name in enumerate(names):
+        style = styles[name]
+        for seconds in totals.get(name, np.empty(0)):
+            left.barh(place, seconds, height=0.62, color=style["color"], zorder=2)
+            left.annotate(
+                in_units(seconds), (seconds, place), (4, 0), textcoords="offset points", va="center", fontsize=SMALL
+            )
+        settings = np.sort(singles.get(name, np.empty(0)))
+        if len(settings):
+            heights = place + 0.26 * np.sin(2.4 * np.arange(len(settings)))  # scattered, the same way each time
+            right.plot(settings, heights, **dots_of(style) | {"markersize": 4, "alpha": 0.45, "zorder": 2})
+            middle = float(np.median(settings))
+            right.plot([middle] * 2, [place - 0.38, place + 0.38], color="black", linewidth=2.2, zorder=5)
+    left.set_yticks(range(len(names)), names)
+    left.set_ylim(len(names) - 0.45, -0.55)
+    small_panel(left, "Time to tune")
+    small_panel(right, "Time for one setting (stroke: median)")
+    _set_scale(left, np.concatenate([*totals.values(), np.empty(0)]), room=5.0)
+    _set_scale(right, np.concatenate([*singles.values(), np.empty(0)]), room=1.0)
+    for axes in (left, right):
+        axes.tick_params(axis="y", length=0, labelsize=LETTERS)
+    return as_png(figure)
+
+
+def in_units(seconds: float) -> str:
+    """Write a time in the unit that suits it.
+
+    >>> in_units(0.0042), in_units(75.0), in_units(7200.0)
+    ('4.2 ms', '1.2 min', '2 h')
+    """
+    size, unit = next((pair for pair in UNITS if seconds >= 0.9995 * pair[0]), UNITS[-1])
+    amount = seconds / size
+    return f"{amount:.0f} {unit}" if amount >= 99.5 else f"{amount:.2g} {unit}"
+
+
+def _seconds(name: str, values: Sequence[float]) -> FloatArray:
+    seconds = check_floats(name, values)
+    if seconds.ndim != 1:
+        raise InvalidInputError(f"{name}: expected a list of seconds, got shape {seconds.shape}")
+    return seconds[np.isfinite(seconds) & (seconds > 0.0)]
+
+
+def _set_scale(axes: Any, seconds: FloatArray, room: float) -> None:
+    """Show all times, with the room for words that stand at their right, and ticks in units."""
+    from matplotlib.ticker import FuncFormatter
+
+    if not len(seconds):
+        axes.set_xticks([])
+        return
+    low, high = float(seconds.min()), float(seconds.max())
+    first, last = low / 2.0, high * 2.0 * room
+    make_logarithmic(axes.xaxis, first, last)
+    round_times = [time for time in ROUND if first <= time <= last]
+    if len(round_times) > 2:
+        axes.set_xticks(round_times[:: -(-len(round_times) // 6)])
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: in_units(value)))

@@ -1,0 +1,80 @@
+"""The picture of tuning: how far a setting's training AUC foretells its test AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from limpet._validation import FloatArray
+from limpet.plots._style import BLACK, BLUE, GREY, SMALL, TITLE, as_png
+from limpet.plots._validation import as_pair, require_some
+from limpet_lab.plots.grid import Grid
+from limpet_lab.plots.method_styles import dots_of, styles_of
+
+Pairs = Mapping[str, Mapping[str, tuple[ArrayLike, ArrayLike]]]
+RING = {"marker": "o", "markersize": 12, "markerfacecolor": "none", "linestyle": "none", "zorder": 6}
+
+
+def draw_train_against_test(
+    panels: Pairs,
+    *,
+    chosen: Mapping[str, Mapping[str, tuple[float, float]]] | None = None,
+    paper: Mapping[str, float] | None = None,
+) -> bytes:
+    """Draw a dot per setting, its training AUC to the right and its test AUC up, and return the bytes of a PNG.
+
+    Parameters
+    ----------
+    panels : mapping of title to mapping of method to (array, array)
+        Training and test AUC of the settings, one panel per annotation or data set; a pair with a NaN is left out.
+    chosen : mapping of title to mapping of method to (float, float), optional
+        The setting each method is judged by, which is ringed.
+    paper : mapping of title to float, optional
+        The test AUC the paper gives for SRA, a dotted line.
+    """
+    require_some("panels", panels)
+    picked, printed = chosen or {}, paper or {}
+    styles = styles_of(chain.from_iterable([*panels.values(), *picked.values()]))
+    grid = Grid(len(panels), 0.92, sharex=True, sharey=True)
+    reached = [np.array(list(printed.values()), dtype=np.float64)]
+    for axes, (title, methods) in zip(grid.panels, panels.items(), strict=True):
+        axes.set_title(title, loc="left", fontsize=TITLE)
+        for name, style in styles.items():
+            where = f"{title}: {name}"
+            train, test = as_pair(where, methods.get(name, ((), ())))
+            ringed = picked.get(title, {}).get(name)
+            marks = dots_of(style)
+            hollow = "markerfacecolor" in marks  # all that is to be seen of it is its edge
+            no_edge, white_edge = ({}, {}) if hollow else ({"markeredgewidth": 0}, {"markeredgecolor": "white"})
+            axes.plot(train, test, **marks | {"markersize": 4, "alpha": 0.45} | no_edge)
+            axes.plot([], [], label=name, **marks | {"markersize": 6.5})  # in the legend, one that can be seen
+            reached += [train, test]
+            if ringed is not None:
+                place = as_pair(where, ([ringed[0]], [ringed[1]]))
+                axes.plot(*place, **marks | {"markersize": 6.5, "zorder": 7} | white_edge)
+                axes.plot(*place, color=BLACK, **RING)
+                reached += list(place)
+        if title in printed:
+            axes.axhline(printed[title], color=BLUE, linestyle=":", linewidth=1.8, label="SRA in the paper", zorder=1)
+        axes.axline((0.5, 0.5), slope=1.0, color=GREY, linewidth=0.8, zorder=1)
+    if any(picked.values()):
+        grid.panels[0].plot([], [], color=BLACK, label="chosen setting", **RING | {"markersize": 10})
+    limits = _limits(np.concatenate(reached))
+    for axes in grid.panels:
+        axes.set(xlim=limits, ylim=limits)
+        axes.locator_params(nbins=5)
+        axes.tick_params(labelsize=SMALL)
+    grid.label("AUC on the training part", "AUC on the test part")
+    grid.add_legend()
+    return as_png(grid.figure)
+
+
+def _limits(reached: FloatArray) -> tuple[float, float]:
+    """Return limits for both axes of all panels, so that the panels can be compared."""
+    finite = reached[np.isfinite(reached)]
+    low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+    room = 0.04 * (high - low) or 0.1
+    return float(low - room), float(high + room)

@@ -1,1 +1,0 @@
-"""holdfast in the conventions of other libraries: river, scikit-learn, sktime. Each needs the extra of its name."""

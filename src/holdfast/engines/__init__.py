@@ -1,1 +1,0 @@
-"""Where fleets run when one machine is too small."""

@@ -1,4 +1,0 @@
-"""The paper, reproduced: one file for each table or figure; `holdfast reproduce` runs them.
-
-A result is a module with a TITLE and `run(lab) → Result`; `running.NAMES` lists them in the order of the paper.
-"""

@@ -1,5 +1,0 @@
-"""A page to look at, and the API behind it: the explorer of one stream, the live monitor of many."""
-
-from holdfast.extras import require_installed
-
-require_installed("the server", "server", "fastapi", "uvicorn", "sqlalchemy", "orjson")

@@ -1,0 +1,66 @@
+"""limpet learns from data streams in one pass: ignores outliers, follows changes, tells which is which."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limpet import core, datasets, detection, drift, metrics, models, streams, tradeoff, tuning
+    from limpet.detection import Alarm
+    from limpet.fleet import Fleet, from_bytes, load
+    from limpet.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace
+    from limpet.streams import run
+
+
+__version__ = "0.1.0"
+
+
+__all__ = [
+    "IEM",
+    "SDEM",
+    "SEM",
+    "SRA",
+    "Alarm",
+    "Fleet",
+    "Step",
+    "StochasticApproximation",
+    "Trace",
+    "core",
+    "datasets",
+    "detection",
+    "drift",
+    "from_bytes",
+    "load",
+    "metrics",
+    "models",
+    "run",
+    "streams",
+    "tradeoff",
+    "tuning",
+]
+
+_SUBPACKAGE_BY_NAME = {"Alarm": "detection", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
+_SUBPACKAGES = ("core", "datasets", "detection", "drift", "metrics", "models", "streams", "tradeoff", "tuning")
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a part when it is first used: `import limpet` and `limpet --help` stay instant."""
+    if name not in __all__:
+        raise AttributeError(f"module 'limpet' has no attribute {name!r}")
+    import gc
+
+    gc_was_enabled = gc.isenabled()
+    gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
+    try:
+        subpackage = name if name in _SUBPACKAGES else _SUBPACKAGE_BY_NAME.get(name, "learners")
+        module = import_module(f"limpet.{subpackage}")
+    finally:
+        if gc_was_enabled:
+            gc.enable()
+    globals()[name] = value = module if name in _SUBPACKAGES else getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

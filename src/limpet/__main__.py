@@ -1,0 +1,5 @@
+"""`python -m limpet`."""
+
+from limpet.cli.main import main
+
+main()

@@ -1,0 +1,193 @@
+"""Several streams side by side in one processor register: numbers that are `LANES` numbers at once.
+
+A kernel is written once, for one stream. Compiled for a float it learns one stream; compiled for *lanes* the same
+source learns `LANES` streams with the same operations on each, and so to the same bits. What is different: a lane
+cannot take a branch of its own. Kernels that serve both choose with `where` instead of `if`, and ask `any_of` and
+`all_of` before a branch that all lanes take together.
+
+For vectors of lanes see `scheme.columns`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.cgutils import get_or_insert_function
+from numba.core.imputils import lower_builtin, lower_cast
+from numba.core.typeconv import Conversion
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import models, register_model
+
+LANES = 8  # two registers of 256 bits, so that one works while the other waits; one of 512
+
+IR_FLOAT64, IR_INT64, IR_BOOL = ir.DoubleType(), ir.IntType(64), ir.IntType(1)
+INT_TO_FLOAT_SHIFT_BITS = 0x4338000000000000  # the bits of 1.5 · 2^52, to which an integer is added in its last bits
+INT_TO_FLOAT_SHIFT = 6755399441055744.0
+
+
+class _LanesType(types.Type):
+    """Lanes of one kind of element; floats and integers become lanes where they meet some."""
+
+    def __init__(self, name: str, element: ir.Type, scalars: tuple[type, ...]) -> None:
+        super().__init__(name=name)
+        self.scalars, self.vector = scalars, ir.VectorType(element, LANES)
+
+    def can_convert_from(self, context: Any, other: Any) -> Any:
+        """A single number goes to every lane."""
+        return Conversion.safe if isinstance(other, self.scalars) else None
+
+    def unify(self, context: Any, other: Any) -> Any:
+        """A variable that holds a number on one way and lanes on another holds lanes."""
+        return self if isinstance(other, self.scalars) else None
+
+
+float_lanes = _LanesType("limpet.lanes.floats", IR_FLOAT64, (types.Float, types.Integer))
+int_lanes = _LanesType("limpet.lanes.integers", IR_INT64, (types.Integer,))
+bool_lanes = _LanesType("limpet.lanes.flags", IR_BOOL, (types.Boolean,))
+
+
+@register_model(_LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, value_type: Any) -> None:
+        super().__init__(manager, value_type, value_type.vector)
+
+
+def _broadcast(builder: Any, number: Any) -> Any:
+    """The same number in every lane."""
+    vector = ir.VectorType(number.type, LANES)
+    first_lane = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first_lane, ir.Constant(vector, ir.Undefined), zeros)
+
+
+@lower_cast(types.Float, float_lanes)  # type: ignore[untyped-decorator]
+@lower_cast(types.Integer, float_lanes)  # type: ignore[untyped-decorator]
+def _cast_to_floats(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return _broadcast(builder, context.cast(builder, value, source, types.float64))
+
+
+@lower_cast(types.Integer, int_lanes)  # type: ignore[untyped-decorator]
+def _cast_to_integers(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return _broadcast(builder, context.cast(builder, value, source, types.int64))
+
+
+@lower_cast(types.Boolean, bool_lanes)  # type: ignore[untyped-decorator]
+def _cast_to_bools(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return _broadcast(builder, context.cast(builder, value, source, types.boolean))
+
+
+def llvm_call(builder: Any, name: str, arguments: Any, result: Any = None) -> Any:
+    """One of LLVM's own functions, for numbers or for lanes of them."""
+    value_type = arguments[0].type
+    element = getattr(value_type, "element", value_type)
+    suffix = f"v{LANES}" if element is not value_type else ""
+    suffix += "f64" if element == IR_FLOAT64 else f"i{element.width}"
+    function_type = ir.FunctionType(result or value_type, [argument.type for argument in arguments])
+    function = get_or_insert_function(builder.module, function_type, f"{name}.{suffix}")
+    return builder.call(function, arguments)
+
+
+# Arithmetic and comparisons
+
+
+def _register_operation(function: Any, value_types: tuple[Any, ...], result: Any, generate: Callable[..., Any]) -> None:
+    """Lanes of these kinds may be given to the function; plain numbers beside them are spread."""
+
+    @infer_global(function)
+    class Template(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, arguments: Any, named: Any) -> Any:
+            if len(arguments) != len(value_types) or not any(
+                a == k for a, k in zip(arguments, value_types, strict=True)
+            ):
+                return None
+            is_match = all(
+                a == k or isinstance(a, _scalar_types(k)) for a, k in zip(arguments, value_types, strict=True)
+            )
+            return signature(result, *value_types) if is_match else None
+
+    @lower_builtin(function, *value_types)  # type: ignore[untyped-decorator]
+    def lower(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        return generate(builder, *arguments)
+
+
+def _scalar_types(value_type: Any) -> tuple[type, ...]:
+    """The plain numbers that may be given instead."""
+    if isinstance(value_type, _LanesType):
+        return value_type.scalars
+    return (types.Float, types.Integer) if value_type is types.float64 else ()
+
+
+def _register_arithmetic() -> None:
+    float_instructions = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
+    integer_instructions = {"add": "add", "sub": "sub", "lshift": "shl", "rshift": "ashr"}
+    for value_type, names in ((float_lanes, float_instructions), (int_lanes, integer_instructions)):
+        for name, instruction in names.items():
+            for function in (getattr(operator, name), getattr(operator, f"i{name}")):
+                _register_operation(
+                    function, (value_type, value_type), value_type, lambda b, x, y, i=instruction: getattr(b, i)(x, y)
+                )
+    _register_operation(operator.neg, (float_lanes,), float_lanes, lambda b, x: b.fneg(x))
+    _register_operation(operator.and_, (bool_lanes, bool_lanes), bool_lanes, lambda b, x, y: b.and_(x, y))
+    _register_operation(operator.or_, (bool_lanes, bool_lanes), bool_lanes, lambda b, x, y: b.or_(x, y))
+    for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "=="}.items():
+        _register_operation(
+            getattr(operator, name),
+            (float_lanes, float_lanes),
+            bool_lanes,
+            lambda b, x, y, s=sign: b.fcmp_ordered(s, x, y),
+        )
+    _register_operation(
+        operator.ne, (float_lanes, float_lanes), bool_lanes, lambda b, x, y: b.fcmp_unordered("!=", x, y)
+    )
+    for function, name in ((math.sqrt, "llvm.sqrt"), (abs, "llvm.fabs")):
+        _register_operation(function, (float_lanes,), float_lanes, lambda b, x, n=name: llvm_call(b, n, [x]))
+    _register_operation(float, (int_lanes,), float_lanes, _integers_to_floats)
+
+
+def _integers_to_floats(builder: Any, x: Any) -> Any:
+    """Exact up to 2^51, by arithmetic: processors before AVX-512 have no instruction for it."""
+    bits = builder.add(x, _broadcast(builder, ir.Constant(IR_INT64, INT_TO_FLOAT_SHIFT_BITS)))
+    shifted = builder.bitcast(bits, float_lanes.vector)
+    return builder.fsub(shifted, _broadcast(builder, ir.Constant(IR_FLOAT64, INT_TO_FLOAT_SHIFT)))
+
+
+_register_arithmetic()
+
+
+# Choices
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """a where the condition holds, else b; both are at hand already, so that no branch is needed."""
+    return a if condition else b
+
+
+def any_lane(condition: bool) -> bool:
+    """Whether it holds in any lane."""
+    return condition
+
+
+def all_lanes(condition: bool) -> bool:
+    """Whether it holds in every lane."""
+    return condition
+
+
+_register_operation(
+    select, (bool_lanes, float_lanes, float_lanes), float_lanes, lambda b, condition, x, y: b.select(condition, x, y)
+)
+_register_operation(
+    select, (types.boolean, types.float64, types.float64), types.float64, lambda b, c, x, y: b.select(c, x, y)
+)
+for _function, _name in ((any_lane, "or"), (all_lanes, "and")):
+    _register_operation(_function, (types.boolean,), types.boolean, lambda b, condition: condition)
+    _register_operation(
+        _function,
+        (bool_lanes,),
+        types.boolean,
+        lambda b, c, n=_name: llvm_call(b, f"llvm.vector.reduce.{n}", [c], IR_BOOL),
+    )

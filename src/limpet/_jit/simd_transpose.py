@@ -1,0 +1,249 @@
+"""Numbers of one stream side by side: what is done to each of several numbers, done to all of them at once.
+
+A logarithm of lanes takes as long as that of one number, and has the same bits in each (`scheme.lanes`). These are
+kernels, and not the intrinsics that they are made of, for the sake of Numba's cache: see `scheme.compiling`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core.cgutils import for_range
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import make_array
+
+from limpet._jit.compile import Vector, kernel
+from limpet._jit.math import log
+from limpet._jit.simd import IR_FLOAT64, IR_INT64, LANES, float_lanes
+
+# Vectors of lanes, and the way between them and the rows of a matrix of states.
+#
+# `columns(block, at)` is a vector whose entry i is the lanes block[at + i·LANES : at + (i + 1)·LANES]. It can be indexed
+# and cut like the flat vectors that kernels know: to them it is the state of a stream, of which there are `LANES`.
+
+
+class _LaneViewType(types.Type):  # type: ignore[misc]
+    """Where a vector of lanes begins."""
+
+    def __init__(self) -> None:
+        super().__init__(name="limpet.columns")
+
+
+lane_view_type = _LaneViewType()
+
+
+@register_model(_LaneViewType)
+class _LaneViewModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, IR_FLOAT64.as_pointer())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def lane_view(context: Any, block: Any, offset: Any) -> Any:
+    """The columns that begin at index `at` of a contiguous array of floats, which must outlive them."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = make_array(sig.args[0])(context, builder, arguments[0]).data
+        return builder.gep(data, [context.cast(builder, arguments[1], sig.args[1], types.int64)])
+
+    return lane_view_type(block, offset), generate
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, named: Any) -> Any:
+        if arguments[0] is not lane_view_type:
+            return None
+        if isinstance(arguments[1], types.misc.SliceType):
+            return signature(lane_view_type, lane_view_type, types.slice2_type)
+        return signature(float_lanes, lane_view_type, types.int64)
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):  # type: ignore[misc]
+    def generic(self, arguments: Any, named: Any) -> Any:
+        return (
+            signature(types.none, lane_view_type, types.int64, float_lanes) if arguments[0] is lane_view_type else None
+        )
+
+
+def _element_pointer(builder: Any, column: Any, index: Any) -> Any:
+    return builder.gep(column, [builder.mul(index, ir.Constant(IR_INT64, LANES))])
+
+
+def _lanes_pointer(builder: Any, column: Any, index: Any) -> Any:
+    return builder.bitcast(_element_pointer(builder, column, index), float_lanes.vector.as_pointer())
+
+
+@lower_builtin(operator.getitem, lane_view_type, types.int64)  # type: ignore[untyped-decorator]
+def _load(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    loaded = builder.load(_lanes_pointer(builder, *arguments), typ=float_lanes.vector)
+    loaded.align = 8
+    return loaded
+
+
+@lower_builtin(operator.setitem, lane_view_type, types.int64, float_lanes)  # type: ignore[untyped-decorator]
+def _store(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    column, index, value = arguments
+    builder.store(value, _lanes_pointer(builder, column, index)).align = 8
+    return context.get_dummy_value()
+
+
+@lower_builtin(operator.getitem, lane_view_type, types.slice2_type)  # type: ignore[untyped-decorator]
+def _slice_view(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+    column, slice_value = arguments
+    return _element_pointer(builder, column, context.make_helper(builder, sig.args[1], slice_value).start)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def store_mask(context: Any, array: Any, offset: Any, condition: Any) -> Any:
+    """1 or 0 for each lane, in an array of bytes from index `at` on."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = make_array(sig.args[0])(context, builder, arguments[0]).data
+        pointer = builder.gep(data, [context.cast(builder, arguments[1], sig.args[1], types.int64)])
+        byte_vector = ir.VectorType(ir.IntType(8), LANES)
+        builder.store(
+            builder.zext(arguments[2], byte_vector), builder.bitcast(pointer, byte_vector.as_pointer()), align=1
+        )
+        return context.get_dummy_value()
+
+    return types.none(array, offset, condition), generate
+
+
+# Rows and columns
+
+TILE_SIZE = 4  # rows and numbers that are turned over at once
+_TILE_ROW = ir.VectorType(IR_FLOAT64, TILE_SIZE)
+_PAIR_SHUFFLES = ([0, 4, 2, 6], [1, 5, 3, 7])
+_HALF_SHUFFLES = ([0, 1, 4, 5], [2, 3, 6, 7])
+
+
+def _transpose_tile(builder: Any, rows: list[Any]) -> list[Any]:
+    """Four vectors of four numbers, turned over."""
+    mask_type = ir.VectorType(ir.IntType(32), TILE_SIZE)
+
+    def shuffle(a: Any, b: Any, indices: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(mask_type, indices))
+
+    (even, odd), (even_below, odd_below) = ([shuffle(rows[i], rows[i + 1], p) for p in _PAIR_SHUFFLES] for i in (0, 2))
+    return [shuffle(a, b, half) for half in _HALF_SHUFFLES for a, b in ((even, even_below), (odd, odd_below))]
+
+
+def _make_transpose(to_columns: bool) -> Any:
+    """An intrinsic (states, streams, first, block, at, n, begin, end): the numbers begin … end − 1 of `LANES` rows of
+    the states, those named from streams[first] on, to the columns at block[at], or back.
+
+    n: the length of a row; it, begin and end are multiples of four.
+    """
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def transpose(
+        context: Any, states: Any, streams: Any, first: Any, block: Any, offset: Any, n: Any, start: Any, end: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+            matrix, stream_indices, base = (make_array(sig.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
+            first, offset, n, start, end = (
+                context.cast(builder, arguments[i], sig.args[i], types.int64) for i in (2, 4, 5, 6, 7)
+            )
+            rows = []
+            for lane in range(LANES):
+                pointer = builder.gep(stream_indices.data, [builder.add(first, ir.Constant(IR_INT64, lane))])
+                stream_index = context.cast(builder, builder.load(pointer), sig.args[1].dtype, types.int64)
+                rows.append(builder.gep(matrix.data, [builder.mul(stream_index, n)]))
+            n_tiles = builder.udiv(builder.sub(end, start), ir.Constant(IR_INT64, TILE_SIZE))
+            with for_range(builder, n_tiles) as loop:
+                field = builder.add(start, builder.mul(loop.index, ir.Constant(IR_INT64, TILE_SIZE)))
+                column = builder.gep(base.data, [builder.add(offset, builder.mul(field, ir.Constant(IR_INT64, LANES)))])
+                for tile in range(0, LANES, TILE_SIZE):
+                    by_row = [builder.gep(row, [field]) for row in rows[tile : tile + TILE_SIZE]]
+                    by_field = [
+                        builder.gep(column, [ir.Constant(IR_INT64, i * LANES + tile)]) for i in range(TILE_SIZE)
+                    ]
+                    sources, targets = (by_row, by_field) if to_columns else (by_field, by_row)
+                    loaded = [
+                        builder.load(builder.bitcast(p, _TILE_ROW.as_pointer()), align=8, typ=_TILE_ROW)
+                        for p in sources
+                    ]
+                    for value, pointer in zip(_transpose_tile(builder, loaded), targets, strict=True):
+                        builder.store(value, builder.bitcast(pointer, _TILE_ROW.as_pointer()), align=8)
+            return context.get_dummy_value()
+
+        return types.none(states, streams, first, block, offset, n, start, end), generate
+
+    return transpose
+
+
+rows_to_columns, columns_to_rows = _make_transpose(True), _make_transpose(False)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def pack4(context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Lanes of four numbers; what the others hold is not said."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        lanes = ir.Constant(float_lanes.vector, ir.Undefined)
+        for i, number in enumerate(arguments):
+            lanes = builder.insert_element(lanes, number, ir.Constant(ir.IntType(32), i))
+        return lanes
+
+    return float_lanes(*(types.float64,) * 4), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def unpack4(context: Any, lanes: Any) -> Any:
+    """The numbers in the first four lanes."""
+    tuple_type = types.UniTuple(types.float64, 4)
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        numbers = [builder.extract_element(arguments[0], ir.Constant(ir.IntType(32), i)) for i in range(4)]
+        return context.make_tuple(builder, tuple_type, numbers)
+
+    return tuple_type(float_lanes), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather_lanes(context: Any, vector: Any, offset: Any) -> Any:
+    """The lanes vector[at : at + LANES], read number by number: those that have just been written are at hand so, while
+    a whole register of them would have to wait until all have arrived in memory."""
+
+    def generate(context: Any, builder: Any, sig: Any, arguments: Any) -> Any:
+        data = make_array(sig.args[0])(context, builder, arguments[0]).data
+        first = context.cast(builder, arguments[1], sig.args[1], types.int64)
+        lanes = ir.Constant(float_lanes.vector, ir.Undefined)
+        for i in range(LANES):
+            pointer = builder.gep(data, [builder.add(first, ir.Constant(ir.IntType(64), i))])
+            lanes = builder.insert_element(lanes, builder.load(pointer), ir.Constant(ir.IntType(32), i))
+        return lanes
+
+    return float_lanes(vector, offset), generate
+
+
+@kernel
+def load_lanes_unaligned(vector: Vector, offset: int) -> Any:
+    """The lanes vector[at : at + LANES], of which some have just been written."""
+    return gather_lanes(vector, offset)
+
+
+@kernel
+def load_lanes(vector: Vector, offset: int) -> Any:
+    """The lanes vector[at : at + LANES]."""
+    return lane_view(vector, offset)[0]
+
+
+@kernel
+def store_lanes(vector: Vector, offset: int, lanes: Any) -> None:
+    """vector[at : at + LANES] ← lanes."""
+    lane_view(vector, offset)[0] = lanes
+
+
+@kernel
+def log3(a: float, b: float, c: float) -> tuple[float, float, float]:
+    """The logarithms of three numbers."""
+    x, y, z, _ = unpack4(log(pack4(a, b, c, c)))
+    return x, y, z

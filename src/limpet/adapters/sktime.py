@@ -1,0 +1,241 @@
+"""limpet in sktime: detectors of change points and of anomalies, with `update`. Needs limpet[sktime]."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sktime.detection.base import BaseDetector
+
+from limpet._optional import optional_import
+from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.core.state import Vector
+from limpet.exceptions import LimpetWarning
+from limpet.learners import SRA, StochasticApproximation, Trace, from_bytes
+from limpet.learners.input import LabelledArray
+from limpet.learners.results import concatenate
+
+# What both detectors share: a learner that goes along with a series, and what it said of each row.
+
+
+class StreamDetector(BaseDetector):  # type: ignore[misc]
+    """Base of the detectors: `fit` begins with a series, `update` goes on with more of it, `predict` learns nothing.
+
+    `predict` tells of rows that were learnt what was said when they came, and takes others to be what comes next.
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {
+        "learning_type": "unsupervised",
+        "capability:multivariate": True,
+        "capability:missing_values": True,
+        "capability:update": True,
+        "fit_is_empty": False,
+        "X_inner_mtype": "pd.DataFrame",
+        "python_dependencies": "limpet",
+    }
+
+    def __init__(
+        self,
+        far: float = 1e-4,
+        n_components: int | str = 1,
+        covariance: str = "full",
+        lags: int = 0,
+        season: int = 0,
+    ) -> None:
+        self.far = far
+        self.n_components = n_components
+        self.covariance = covariance
+        self.lags = lags
+        self.season = season
+        super().__init__()
+
+    def _fit(self, X: pd.DataFrame) -> StreamDetector:
+        settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
+        self.learner_: StochasticApproximation = SRA(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
+        self.trace_: Trace = self.learner_.process(labelled(X))
+        self._learned = self._X = X  # sktime's `update` combines it with what comes, as a dataframe
+        return self
+
+    def _update(self, X: pd.DataFrame) -> StreamDetector:
+        _, n_known = self._find_learned_rows(X)
+        new = X[n_known:]
+        if len(new) and has_range_index(new):  # an array, whose rows come next
+            new = new.set_axis(pd.RangeIndex(len(self._learned), len(self._learned) + len(new)))
+        repeated = new.index.isin(self._learned.index)
+        if repeated.any():
+            message = (
+                f"{repeated.sum()} rows are passed over: rows of the same times were learnt before, with other values"
+            )
+            warnings.warn(message, LimpetWarning, stacklevel=4)
+            new = new[~repeated]
+        if len(new):
+            self.trace_ = concatenate([self.trace_, self.learner_.process(labelled(new))])
+            self._learned = pd.concat([self._learned, new])
+        self._X = self._learned
+        return self
+
+    def _trace_for(self, X: pd.DataFrame) -> tuple[Trace, int]:
+        """What is said of the rows of X, and the row of the stream that the first of them is."""
+        X = X.to_frame() if isinstance(X, pd.Series) else X  # as sktime's `predict_points` has it
+        first_row, n_known = self._find_learned_rows(X)
+        if n_known == len(X):
+            return self.trace_, first_row
+        copy = from_bytes(self.learner_.to_bytes())
+        trace = concatenate([self.trace_, copy.process(labelled(X[n_known:]))])
+        return trace, len(self._learned) - n_known
+
+    def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
+        """Where the first row of X was learnt, and how many rows from there on are those that were learnt."""
+        learned = self._learned
+        if not len(X) or list(X.columns) != list(learned.columns):
+            return 0, 0
+        values, learned_values = X.to_numpy(np.float64), learned.to_numpy(np.float64)
+        matches: list[tuple[int, int]] = [(0, 0)]
+        for row in map(int, np.flatnonzero(learned.index == X.index[0])):
+            n: int = min(len(X), len(learned) - row)
+            is_same = rows_equal(learned_values[row : row + n], values[:n]) & (
+                learned.index[row : row + n] == X.index[:n]
+            )
+            n_known = n if is_same.all() else int(np.argmin(is_same))
+            if n_known == len(X) or row + n_known == len(learned):
+                matches.append((row, n_known))
+        last_row = len(learned) - len(X)
+        if (
+            has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all()
+        ):  # an array that has just been learnt
+            matches.append((last_row, len(X)))
+        return max(matches, key=lambda each: each[1])
+
+    def _predict(self, X: pd.DataFrame) -> pd.DataFrame:
+        trace, first = self._trace_for(X)
+        rows = [row for noticed, row in self._events(trace) if first <= noticed < first + len(X)]
+        return pd.DataFrame({"ilocs": np.unique(np.maximum(np.array(rows, np.int64) - first, 0))}, dtype="int64")
+
+    def _transform_scores(self, X: pd.DataFrame) -> pd.DataFrame:
+        trace, first = self._trace_for(X)
+        return pd.DataFrame({"scores": self._scores(trace)[first : first + len(X)]}, index=X.index)
+
+    @abstractmethod
+    def _events(self, trace: Trace) -> list[tuple[int, int]]:
+        """Of each event the row of the stream at which it was noticed, and the row that it is told of."""
+
+    @abstractmethod
+    def _scores(self, trace: Trace) -> Vector:
+        """The score of each row."""
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Settings for sktime's checks."""
+        return [{}, {"far": 1e-2, "covariance": "diagonal"}]
+
+
+def labelled(X: pd.DataFrame) -> LabelledArray:
+    """The values, with the names of the columns; what is infinite is as far out as can be."""
+    values = np.clip(X.to_numpy(np.float64), -MAX_ABS_VALUE, MAX_ABS_VALUE)
+    return LabelledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
+
+
+def has_range_index(X: pd.DataFrame) -> bool:
+    """Whether rows are merely counted from 0, as those of an array are."""
+    return isinstance(X.index, pd.RangeIndex) and X.index.step == 1 and X.index.start == 0
+
+
+def rows_equal(a: Vector, b: Vector) -> Any:
+    """Which rows are the same."""
+    return ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
+
+
+# A detector of anomalies by sktime's conventions.
+
+
+class AnomalyDetector(StreamDetector):
+    """Rows of a series that do not belong, at a promised rate of false alarms; changes are followed.
+
+    `transform_scores` gives −log10 of the p-value of each row: 4 is one row in ten thousand.
+
+    Parameters
+    ----------
+    far : float, default=1e-4
+        At most one false alarm in 1/far rows.
+    n_components : int or "auto", default=1
+        Gaussians that a row may come from.
+    covariance : {"full", "diagonal"}
+        Of each of them.
+    lags : int, default=0
+        How far back a row depends on those before it.
+    season : int, default=0
+        After how many rows things repeat themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from limpet.adapters.sktime import AnomalyDetector
+    >>> series = pd.Series(np.random.default_rng(0).normal(20.0, 0.5, 2000))
+    >>> series[700] = 35.0
+    >>> AnomalyDetector().fit_predict(series)
+       ilocs
+    0    700
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {"task": "anomaly_detection"}
+
+    def _events(self, trace: Trace) -> list[tuple[int, int]]:
+        return [(row, row) for row in np.flatnonzero(trace.anomaly).tolist()]
+
+    def _scores(self, trace: Trace) -> Vector:
+        return np.asarray(-np.log10(np.nan_to_num(np.maximum(trace.p_value, 1e-300), nan=1.0)))
+
+
+# A detector of change points by sktime's conventions.
+
+
+class ChangePointDetector(StreamDetector):
+    """Change points of a series as it comes, at a promised rate of false alarms; outliers raise none.
+
+    A change point is the first row of the new regime, as `limpet.SRA` sees it when it notices the change.
+    `transform_scores` gives its change score.
+
+    Parameters
+    ----------
+    far : float, default=1e-4
+        At most one false alarm in 1/far rows of a series that does not change.
+    n_components : int or "auto", default=1
+        Gaussians that a row may come from.
+    covariance : {"full", "diagonal"}
+        Of each of them.
+    lags : int, default=0
+        How far back a row depends on those before it.
+    season : int, default=0
+        After how many rows things repeat themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from limpet.adapters.sktime import ChangePointDetector
+    >>> level = np.repeat([20.0, 21.0], 1000)
+    >>> series = pd.Series(level + np.random.default_rng(7).normal(0.0, 0.5, 2000))
+    >>> detector = ChangePointDetector().fit(series[:500])
+    >>> detector.update_predict(series[500:])
+       ilocs
+    0    500
+    """
+
+    _tags: ClassVar[dict[str, Any]] = {"task": "change_point_detection"}
+
+    def _events(self, trace: Trace) -> list[tuple[int, int]]:
+        return [(alarm.row, alarm.onset) for alarm in trace.alarms if alarm.kind == "change"]
+
+    def _scores(self, trace: Trace) -> Vector:
+        return np.nan_to_num(trace.change_score)
+
+
+with optional_import("limpet.adapters.sktime", "sktime"):
+    import sktime  # noqa: F401
+
+
+__all__ = ["AnomalyDetector", "ChangePointDetector"]

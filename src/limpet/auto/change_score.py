@@ -1,0 +1,122 @@
+"""The change score: have the last points left what a slow, robust memory of the stream expects?
+
+Each coordinate has a slow mean and variance, never begun anew, that a point moves by no more than it would move them
+from two standard deviations. In that frame two quick averages, of z and of z² − 1, say how far the recent level and
+the recent spread have gone. Their length w, squeezed to w/(1 + w), is averaged over the coordinates; the score is the
+mean of a short and a long average of that, so that it stays up for a while after a change though everything else has
+adapted. A lone point far out is passed over; the third in a row counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from limpet._jit.compile import kernel
+from limpet._jit.math import averaging_step, maximum
+from limpet._jit.sort import quantile_of_sorted
+from limpet.core.state import Layout, Vector
+from limpet.models._standardization import median_mad
+
+SLOW_STEP_SIZE, FAST_STEP_SIZE = 0.01, 0.1
+MAX_UPDATE_SD = 2.0  # standard deviations
+FAR_THRESHOLD_SD, MIN_FAR_COUNT, FAR_COUNT_LEAK = (
+    4.0,
+    3.0,
+    0.5,
+)  # beyond FAR a point counts when the leaky count of such points reaches NEEDED
+RESTART_STREAK_POINTS, RESTART_COUNT_POINTS = (
+    64.0,
+    10.0,
+)  # so many far points in a row: the slow mean begins again there, with this many points
+SHORT_AVERAGE_STEP, LONG_AVERAGE_STEP = 0.1, 0.0075
+MIN_RELATIVE_VARIANCE = 0.05  # variance at the start, in units of the spread's square
+MIN_VARIANCE = 1e-18  # variance, in the frame's units
+QUANTILE_80_OF_NORMAL = 1.2816  # of |x|
+
+MEAN, VARIANCE, COUNT, FAR_COUNT, FAR_STREAK, LEVEL, SPREAD, VALUES_PER_VARIABLE = range(8)
+
+
+def change_score_fields(d: int) -> dict[str, tuple[int, ...]]:
+    """What is kept: so many numbers for each coordinate, and the two averages."""
+    return {"lately": (VALUES_PER_VARIABLE * d + 2,)}
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeScore:
+    """The compiled function."""
+
+    learn: Callable[..., Any]
+    """(theta, point) → the score, after the point."""
+
+
+def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
+    """For a stream whose fields lie in theta as `layout` says."""
+    offset = layout.offset("lately")
+    averages = offset + VALUES_PER_VARIABLE * d
+
+    @kernel
+    def update_variable(theta: Vector, base: int, x: float) -> None:
+        """One coordinate."""
+        deviation = math.sqrt(theta[base + VARIANCE])
+        z = (x - theta[base + MEAN]) / deviation
+        if abs(z) > FAR_THRESHOLD_SD:
+            theta[base + FAR_COUNT] = min(theta[base + FAR_COUNT] + 1.0, MIN_FAR_COUNT + 1.0)
+            theta[base + FAR_STREAK] += 1.0
+            if theta[base + FAR_COUNT] < MIN_FAR_COUNT:
+                return
+            if theta[base + FAR_STREAK] >= RESTART_STREAK_POINTS:
+                theta[base + MEAN], theta[base + COUNT], theta[base + FAR_STREAK], z = x, RESTART_COUNT_POINTS, 0.0, 0.0
+        else:
+            theta[base + FAR_COUNT] = maximum(theta[base + FAR_COUNT] - FAR_COUNT_LEAK, 0.0)
+            theta[base + FAR_STREAK] = 0.0
+        z = MAX_UPDATE_SD if z > MAX_UPDATE_SD else maximum(z, -MAX_UPDATE_SD)
+        theta[base + COUNT] += 1.0
+        slow = averaging_step(theta[base + COUNT], SLOW_STEP_SIZE)
+        theta[base + LEVEL] += FAST_STEP_SIZE * (z - theta[base + LEVEL])
+        theta[base + SPREAD] += FAST_STEP_SIZE * (z * z - 1.0 - theta[base + SPREAD])
+        theta[base + VARIANCE] = maximum((1.0 - slow) * theta[base + VARIANCE] * (1.0 + slow * z * z), MIN_VARIANCE)
+        theta[base + MEAN] += slow * z * deviation
+
+    @kernel
+    def learn(theta: Vector, point: Vector) -> float:
+        distance = 0.0
+        for i in range(d):
+            base = offset + VALUES_PER_VARIABLE * i
+            if point[i] == point[i]:
+                update_variable(theta, base, point[i])
+            level, spread = theta[base + LEVEL], theta[base + SPREAD]
+            w = math.sqrt(level * level + spread * spread)
+            distance += w / (1.0 + w)
+        distance *= 1.0 / d
+        theta[averages] += SHORT_AVERAGE_STEP * (distance - theta[averages])
+        theta[averages + 1] += LONG_AVERAGE_STEP * (distance - theta[averages + 1])
+        return 0.5 * (theta[averages] + theta[averages + 1])
+
+    return ChangeScore(learn)
+
+
+@kernel
+def init_change_score(state: Vector, points: Vector, i: int, values: Vector) -> None:
+    """Mean and variance of coordinate i, of the points (n, d) within `FAR` spreads of the median. values: scratch."""
+    n, base = len(points), VALUES_PER_VARIABLE * i
+    center, spread, count = median_mad(points, n, i, values)
+    if not spread > 0.0:  # most values are the same
+        spread = quantile_of_sorted(values, count, 0.8) / QUANTILE_80_OF_NORMAL
+    spread = spread if spread > 0.0 else values[count - 1]
+    max_distance = FAR_THRESHOLD_SD * spread if spread > 0.0 else math.inf
+    n_inliers, mean, variance = 0.0, 0.0, 0.0
+    for t in range(n):
+        if abs(points[t, i] - center) <= max_distance:
+            n_inliers += 1.0
+            mean += points[t, i]
+    mean /= n_inliers
+    for t in range(n):
+        if abs(points[t, i] - center) <= max_distance:
+            variance += (points[t, i] - mean) * (points[t, i] - mean)
+    state[base + COUNT], state[base + MEAN] = n_inliers, mean
+    state[base + VARIANCE] = maximum(
+        variance / n_inliers, maximum(MIN_RELATIVE_VARIANCE * spread * spread, MIN_VARIANCE)
+    )

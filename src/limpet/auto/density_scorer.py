@@ -1,0 +1,225 @@
+"""A view of the stream for scoring: a slow core, and a companion that remembers what the core rejected.
+
+The core learns slowly and drops what lies far out, so that an outlier cannot widen it. What it drops teaches the
+companion: an outlier that keeps coming back is soon forgiven, a new one is not. Both are read with the heavy tails of
+Student's t, so that the score grows with the logarithm of the distance. When most points are dropped for long, the
+regime has changed, and the one who calls installs a new core; the old one becomes the companion: a regime that
+returns is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import kernel
+from limpet._jit.math import averaging_step, exp, log, maximum
+from limpet._jit.simd_transpose import log3
+from limpet.core.state import Layout, Vector
+from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
+
+STUDENT_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom of Student's t
+MIN_CORE_STEP = 0.0003  # the least step of the core
+MIN_OUTLIER_STEP = 0.02
+CORE_ONLY_SHARE = 0.15  # share of the score that the companion has no say in: forgiven is not forgotten
+MIN_REJECTED_SHARE, MAX_REJECTED_SHARE = 0.001, 0.5  # between which the share of rejected points is taken to lie
+MAJORITY_WINDOW_POINTS = 100.0  # points over which rejected ones have to be the majority
+NEW_CORE_POINTS = 50.0  # points that a newly installed core goes by
+MAX_DIRECT_COORDINATES = 3  # coordinates whose densities cannot overflow
+MIN_OUTLIER_VARIANCE_RATIO = 1e-4  # the companion's variance in units of the core's
+
+# tally = [ points in the core | in the companion | share rejected | points it was learnt from | share rejected lately ]
+CORE_COUNT, OUTLIER_COUNT, REJECTED_SHARE, SHARE_COUNT, RECENT_REJECTED_SHARE = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityScorer:
+    """The compiled functions of a view; `own` is its part of theta, laid out by `layout`."""
+
+    layout: Layout
+    work_size: int
+
+    score: Callable[..., Any]
+    """(own, point, hyper, work, missing, observed) → (−log density, the same in excess of the core's best, q).
+
+    observed: how many coordinates are not missing. Leaves in `work` what `learn` needs."""
+
+    learn: Callable[..., Any]
+    """(own, point, hyper, work, rejected, missing) → whether rejected points have been the majority for long."""
+
+    swap_core: Callable[..., Any]
+    """(own): companion and core change places; for one component."""
+
+    replace_core: Callable[..., Any]
+    """(own, core): what was the core becomes the companion, all of its components in one; this is the new core."""
+
+
+@cache
+def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
+    """A view with a core of K components in d dimensions."""
+    component, core, outlier_mixture = (
+        COMPONENT_BY_COVARIANCE[covariance],
+        standardized_mixture_kernels(covariance, K, d),
+        standardized_mixture_kernels(covariance, 1, d),
+    )
+    layout = Layout({"core": (core.layout.size,), "companion": (outlier_mixture.layout.size,), "tally": (5,)})
+    outlier_offset, tally_offset = layout.offset("companion"), layout.offset("tally")
+    core_work_size, variances_offset = core.work_size, core.work_size + outlier_mixture.work_size
+    evaluate, advance, whitened = core.evaluate, core.advance, core.norms["whitened"]
+    evaluate_outlier, advance_outlier = outlier_mixture.evaluate, outlier_mixture.advance
+    add_variances, regularize, advance_component = component.add_variances, component.regularize, component.advance
+    size = component.n_parameters(d)
+    precision_offset, factor_offset, distance_offset = core.precision_offset, core.factor_offset, core.distance_offset
+    outlier_precision_offset, outlier_factor_offset, outlier_distance_offset = (
+        outlier_mixture.precision_offset,
+        outlier_mixture.factor_offset,
+        outlier_mixture.distance_offset,
+    )
+    log_heights = np.array([log_height(o) for o in range(d + 1)])
+
+    @kernel
+    def density_decay(q: float) -> float:
+        """How much lower than at its centre Student's t is at the squared distance q, with all coordinates observed."""
+        squared = 1.0 / (1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM))
+        result = squared if d % 2 else squared * math.sqrt(squared)
+        for _ in range((d + 1) // 2):
+            result *= squared
+        return result
+
+    @kernel
+    def score_from_densities(state: Vector, work: Vector) -> tuple[float, float]:
+        """(surprise, height of the core) from densities as they are: no overflow is in reach with few coordinates."""
+        top, inside = 0.0, 0.0
+        for k in range(K):
+            height = math.sqrt(work[precision_offset + k]) * (state[k] if K > 1 else 1.0)
+            top += height
+            inside += height * density_decay(work[distance_offset + k])
+        outlier_work = work[core_work_size:]
+        outside = math.sqrt(outlier_work[outlier_precision_offset]) * density_decay(
+            outlier_work[outlier_distance_offset]
+        )
+        share = state[tally_offset + REJECTED_SHARE]
+        mixed = (1.0 - share) * inside + share * outside
+        log_of_both, log_of_inside, log_of_top = log3(mixed, inside, top)
+        return -(1.0 - CORE_ONLY_SHARE) * log_of_both - CORE_ONLY_SHARE * log_of_inside, log_of_top
+
+    @kernel
+    def student_log_density(height: float, q: float, observed: int) -> float:
+        """log density of Student's t: its height, and its fall with the squared distance q."""
+        return height - 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed) * log(
+            1.0 + q * (1.0 / STUDENT_DEGREES_OF_FREEDOM)
+        )
+
+    @kernel
+    def score_from_log_densities(state: Vector, work: Vector, observed: int) -> tuple[float, float]:
+        """The same for any number of coordinates, some of them missing."""
+        top, inside = 0.0, 0.0
+        for k in range(K):
+            height = 0.5 * log(work[precision_offset + k]) + work[factor_offset + k]
+            if K > 1:
+                height += log(state[k])
+            log_density = student_log_density(height, work[distance_offset + k], observed)
+            top, inside = (
+                (height, log_density) if k == 0 else (log_add_exp(top, height), log_add_exp(inside, log_density))
+            )
+        outlier_work = work[core_work_size:]
+        height = 0.5 * log(outlier_work[outlier_precision_offset]) + outlier_work[outlier_factor_offset]
+        outside = student_log_density(height, outlier_work[outlier_distance_offset], observed)
+        share = state[tally_offset + REJECTED_SHARE]
+        mixed = log_add_exp(inside + log(1.0 - share), outside + log(share))
+        return -(1.0 - CORE_ONLY_SHARE) * mixed - CORE_ONLY_SHARE * inside, top
+
+    @kernel
+    def score(
+        state: Vector, point: Vector, hyper: Vector, work: Vector, missing: bool, observed: int
+    ) -> tuple[float, float, float]:
+        evaluate(state, point, hyper, work, missing)
+        evaluate_outlier(state[outlier_offset:], point, hyper, work[core_work_size:], missing)
+        q = whitened(state, point, hyper, work, missing)
+        if d == 1 or (
+            d <= MAX_DIRECT_COORDINATES and not missing
+        ):  # a point without its only coordinate cannot be used
+            surprise, top = score_from_densities(state, work)
+        else:
+            surprise, top = score_from_log_densities(state, work, observed)
+        return surprise - log_heights[observed], surprise + top, q
+
+    @kernel
+    def learn(state: Vector, point: Vector, hyper: Vector, work: Vector, rejected: bool, missing: bool) -> bool:
+        state[tally_offset + SHARE_COUNT] += 1.0
+        step = averaging_step(state[tally_offset + SHARE_COUNT], MIN_CORE_STEP)
+        flag = 1.0 if rejected else 0.0
+        share = state[tally_offset + REJECTED_SHARE] + step * (flag - state[tally_offset + REJECTED_SHARE])
+        state[tally_offset + REJECTED_SHARE] = (
+            MAX_REJECTED_SHARE if share > MAX_REJECTED_SHARE else maximum(share, MIN_REJECTED_SHARE)
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] += (flag - state[tally_offset + RECENT_REJECTED_SHARE]) * (
+            1.0 / MAJORITY_WINDOW_POINTS
+        )
+        if not rejected:
+            state[tally_offset + CORE_COUNT] += 1.0
+            advance(state, point, hyper, work, averaging_step(state[tally_offset + CORE_COUNT], MIN_CORE_STEP), missing)
+            return False
+        state[tally_offset + OUTLIER_COUNT] += 1.0
+        step = averaging_step(state[tally_offset + OUTLIER_COUNT], MIN_OUTLIER_STEP)
+        variances = work[variances_offset:]
+        for i in range(d):
+            variances[i] = 0.0
+        for k in range(K):
+            add_variances(state, K + k * size, d, variances, state[k])
+        advance_outlier(state[outlier_offset:], point, hyper, work[core_work_size:], step, missing)
+        regularize(state, outlier_offset + 1, d, variances, step * MIN_OUTLIER_VARIANCE_RATIO)
+        return state[tally_offset + RECENT_REJECTED_SHARE] > 0.5
+
+    @kernel
+    def swap_core(state: Vector) -> None:
+        for i in range(1 + size):
+            state[i], state[outlier_offset + i] = state[outlier_offset + i], state[i]
+        new, old = state[tally_offset + OUTLIER_COUNT], state[tally_offset + CORE_COUNT]
+        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
+            (new if new < MAJORITY_WINDOW_POINTS else MAJORITY_WINDOW_POINTS),
+            old,
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
+
+    @kernel
+    def replace_core(state: Vector, new: Vector) -> None:
+        mass = 0.0
+        for k in range(K):
+            mass += state[k]
+            if k == 0:
+                for i in range(size):
+                    state[outlier_offset + 1 + i] = state[K + i]
+            else:
+                advance_component(state, outlier_offset + 1, state, K + k * size, d, state[k] / mass, True)
+        for i in range(outlier_offset):
+            state[i] = new[i]
+        state[tally_offset + CORE_COUNT], state[tally_offset + OUTLIER_COUNT] = (
+            NEW_CORE_POINTS,
+            state[tally_offset + CORE_COUNT],
+        )
+        state[tally_offset + RECENT_REJECTED_SHARE] = 0.0
+
+    return DensityScorer(layout, variances_offset + d, score, learn, swap_core, replace_core)
+
+
+def log_height(observed: int) -> float:
+    """log of the density of Student's t at its centre, for a unit scale in so many dimensions."""
+    half = 0.5 * (STUDENT_DEGREES_OF_FREEDOM + observed)
+    return (
+        math.lgamma(half)
+        - math.lgamma(0.5 * STUDENT_DEGREES_OF_FREEDOM)
+        - 0.5 * observed * math.log(STUDENT_DEGREES_OF_FREEDOM * math.pi)
+    )
+
+
+@kernel
+def log_add_exp(a: float, b: float) -> float:
+    """log(e^a + e^b)."""
+    high, low = (a, b) if a > b else (b, a)
+    return high + log(1.0 + exp(low - high))

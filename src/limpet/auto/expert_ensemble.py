@@ -1,0 +1,223 @@
+"""The bank: the same mixture learnt with several step sizes at once, each trusted as far as it predicts.
+
+A point is rejected if experts that hold most of the trust reject it; then nothing is learnt. Otherwise the trust in
+each expert grows with the likelihood it gave the point (Bayes' rule, the ratio limited), a small share of it is
+handed round so that none is ever forgotten (Herbster and Warmuth's fixed share), and all experts learn: the slow ones
+give a quiet estimate in calm, the quick ones take over after a change. When a quick expert has been predicting better
+than the slowest for long, the slow ones take over what it has learnt and begin to average anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from limpet._jit.compile import kernel
+from limpet._jit.math import averaging_step, exp, log, maximum
+from limpet._jit.simd import LANES
+from limpet._jit.simd_transpose import load_lanes, load_lanes_unaligned, store_lanes
+from limpet.auto.reinitialization import CONTAMINATION
+from limpet.core.memory_profile import MemoryProfile
+from limpet.core.state import Layout, Vector
+from limpet.models._mixture_kernels import MixtureKernels
+from limpet.models.components.base import Component
+from limpet.models.components.gaussian_full import MIN_VARIANCE
+
+SLOWEST_EXPERT = 0  # the slowest expert, whose likelihood and that of a quick one tell of a small shift
+MAX_POINT_GAIN_NATS = 4.0  # nats by which a single point can tell two experts apart
+FIXED_SHARE = 0.002  # of the trust, handed round at every point
+LEAD_THRESHOLD_NATS = 16.0  # nats by which the quick one has to be ahead of the slow one …
+MAX_LEAD_STEP_NATS = 2.0  # … in strides of at most this
+REVIEW_INTERVAL_POINTS, MIN_TRUST = (
+    64.0,
+    0.01,
+)  # points between two looks at who has lost all trust, and what is left of it then
+TAKEOVER_COUNT_POINTS = 16.0  # points that an expert which takes over another's estimate goes by
+COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice as many
+
+GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
+TAIL_STEP_SIZE = 0.001
+
+ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail")
+
+# What the bank is told, in `settings`: γ²; β if the step is tied to γ by Corollary 1 (else 0); γ² for where outliers
+# are common: a mixture with a wide gate takes some of them in, gets wider, and takes in more.
+GAMMA_SQUARED, BETA, STRICT_GAMMA_SQUARED, N_SETTINGS = 0, 1, 2, 3
+COMMON_REJECTED_SHARE = 0.04  # share of rejected points
+
+
+def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str, tuple[int, ...]]:
+    """What the bank keeps."""
+    n = len(profile.step_sizes)
+    return {
+        "experts": (n, mixture.layout.size),
+        "counts": (n,),
+        "trust": (n,),
+        "lead": (1,),
+        "tail": (1,),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertEnsemble:
+    """The compiled functions of a bank; `work` is its own area."""
+
+    work_size: int
+
+    check_rejection: Callable[..., Any]
+    """(theta, point, settings, work, missing) → (whether γ rejects the point, its squared distance by trust).
+
+    Leaves in `work` what `learn` needs."""
+
+    learn: Callable[..., Any]
+    """(theta, point, settings, work, missing) → whether the slow experts have just taken over from the quick one:
+    shares out trust, and moves every expert."""
+
+    compute_means: Callable[..., Any]
+    """(theta, out): the means of the statistics averaged over the experts by their trust."""
+
+    best_expert: Callable[..., Any]
+    """(theta) → the expert that is trusted most."""
+
+    location_scale: Callable[..., Any]
+    """(theta, i, work) → centre and spread of coordinate i, by the expert that is trusted most."""
+
+
+def make_ensemble_kernels(
+    component: Component, mixture: MixtureKernels, layout: Layout, K: int, d: int, profile: MemoryProfile
+) -> ExpertEnsemble:
+    """A bank of this (bare) mixture of such components, whose fields lie in theta as `layout` says."""
+    step_sizes, n_experts, fast_expert, is_float32 = (
+        profile.step_sizes,
+        len(profile.step_sizes),
+        profile.fast_expert,
+        profile.is_float32,
+    )
+    expert_size, expert_work_size = mixture.layout.size, mixture.work_size
+    experts, counts, trust, lead, tail = (layout.offset(name) for name in ENSEMBLE_FIELDS)
+    weigh, advance, whitened, log_share = (
+        mixture.compute_densities,
+        mixture.advance,
+        mixture.norms["whitened"],
+        mixture.log_coefficient,
+    )
+    weights, components = mixture.layout.offset("weights"), mixture.layout.offset("components")
+    size, add_variances = mixture.layout.fields["components"][1], component.add_variances
+    contamination = layout.offset("rescue") + CONTAMINATION
+    losses = n_experts * expert_work_size  # one an expert, as many as there are lanes; some are of nobody
+    gains = losses + LANES
+    assert n_experts <= LANES
+
+    @kernel
+    def check_rejection(
+        theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[bool, float]:
+        gamma_squared = settings[
+            STRICT_GAMMA_SQUARED if theta[contamination] > COMMON_REJECTED_SHARE else GAMMA_SQUARED
+        ]
+        rejecting_trust, distance = 0.0, 0.0
+        for e in range(n_experts):
+            expert, scratch = theta[experts + e * expert_size :], work[e * expert_work_size :]
+            work[losses + e], work[gains + e] = weigh(expert, point, settings, scratch, missing)
+            q = whitened(expert, point, settings, scratch, missing)
+            distance += theta[trust + e] * q
+            rejecting_trust += theta[trust + e] if q > gamma_squared else 0.0
+        store_lanes(
+            work, losses, load_lanes_unaligned(work, losses) - log_share * log(load_lanes_unaligned(work, gains))
+        )
+        seen = distance if distance < gamma_squared else gamma_squared
+        theta[tail] += TAIL_STEP_SIZE * (seen * (2.0 / d) - theta[tail])
+        return rejecting_trust > 0.5, distance
+
+    @kernel
+    def best_expert(theta: Vector) -> int:
+        """The expert that is trusted most."""
+        best = 0
+        for e in range(1, n_experts):
+            best = e if theta[trust + e] > theta[trust + best] else best
+        return best
+
+    @kernel
+    def copy_expert(theta: Vector, source: int, target: int) -> None:
+        for i in range(expert_size):
+            theta[experts + target * expert_size + i] = theta[experts + source * expert_size + i]
+
+    @kernel
+    def replace_lost_experts(theta: Vector) -> None:
+        """Experts that have lost all trust begin again with the estimate of the one that is trusted most: a quick
+        mixture left to itself sooner or later has a component on a handful of points."""
+        best = best_expert(theta)
+        for e in range(n_experts):
+            if theta[trust + e] < MIN_TRUST:
+                copy_expert(theta, best, e)
+
+    @kernel
+    def tied_step(theta: Vector, settings: Vector) -> float:
+        """ρ = β·exp(−γ²/M²)/(2γ), in standard deviations, with the M that the stream shows."""
+        rho = settings[BETA] * exp(-settings[GAMMA_SQUARED] / theta[tail]) / (2.0 * math.sqrt(settings[GAMMA_SQUARED]))
+        return rho if rho < 1.0 else 1.0
+
+    @kernel
+    def learn(theta: Vector, point: Vector, settings: Vector, work: Vector, missing: bool) -> bool:
+        min_loss = work[losses]
+        for e in range(1, n_experts):
+            min_loss = work[losses + e] if work[losses + e] < min_loss else min_loss
+        store_lanes(work, gains, exp(maximum(min_loss - load_lanes(work, losses), -MAX_POINT_GAIN_NATS)))
+        total = 0.0
+        for e in range(n_experts):
+            theta[trust + e] *= work[gains + e]
+            total += theta[trust + e]
+        scaling = (1.0 - FIXED_SHARE) / total
+        for e in range(n_experts):
+            theta[trust + e] = theta[trust + e] * scaling + FIXED_SHARE / n_experts
+            n = theta[counts + e] + 1.0
+            theta[counts + e] = n - COUNTER_WRAP_POINTS if is_float32 and n >= 2.0 * COUNTER_WRAP_POINTS else n
+            min_step = tied_step(theta, settings) if settings[BETA] > 0.0 else step_sizes[e]
+            rho = averaging_step(theta[counts + e], min_step)
+            advance(theta[experts + e * expert_size :], point, settings, work[e * expert_work_size :], rho, missing)
+        n_reviews = theta[counts + SLOWEST_EXPERT] * (1.0 / REVIEW_INTERVAL_POINTS)
+        if n_reviews == math.floor(n_reviews):  # whole: a remainder of floats would be a call of the C library
+            replace_lost_experts(theta)
+        lead_gain = work[losses + SLOWEST_EXPERT] - work[losses + fast_expert]
+        lead_gain = MAX_LEAD_STEP_NATS if lead_gain > MAX_LEAD_STEP_NATS else maximum(lead_gain, -MAX_LEAD_STEP_NATS)
+        theta[lead] = maximum(theta[lead] + lead_gain, 0.0)
+        if theta[lead] <= LEAD_THRESHOLD_NATS:
+            return False
+        theta[lead] = 0.0
+        for e in range(fast_expert):
+            copy_expert(theta, fast_expert, e)
+            theta[counts + e] = TAKEOVER_COUNT_POINTS
+        return True
+
+    @kernel
+    def compute_means(theta: Vector, out: Vector) -> None:
+        """All in 64 bits, which the ones see to: the same from compiled code and from Python."""
+        for k in range(K):
+            mass = 0.0
+            for e in range(n_experts):
+                mass += 1.0 * theta[trust + e] * theta[experts + e * expert_size + weights + k]
+            for i in range(d):
+                mean = 0.0
+                for e in range(n_experts):
+                    offset = experts + e * expert_size
+                    share = 1.0 * theta[trust + e] * theta[offset + weights + k]
+                    mean += share * theta[offset + components + k * size + i]
+                out[k * d + i] = mean / mass
+
+    @kernel
+    def location_scale(theta: Vector, i: int, work: Vector) -> tuple[float, float]:
+        offset = experts + best_expert(theta) * expert_size
+        center, spread = 0.0, 0.0
+        for k in range(K):
+            center += theta[offset + weights + k] * theta[offset + components + k * size + i]
+        for k in range(K):
+            for j in range(d):
+                work[j] = 0.0
+            add_variances(theta, offset + components + k * size, d, work, 1.0)
+            deviation = theta[offset + components + k * size + i] - center
+            spread += theta[offset + weights + k] * (work[i] + deviation * deviation)
+        return center, math.sqrt(maximum(spread, MIN_VARIANCE))
+
+    return ExpertEnsemble(gains + LANES, check_rejection, learn, compute_means, best_expert, location_scale)

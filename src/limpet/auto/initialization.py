@@ -1,0 +1,231 @@
+"""The start of the autopilot from the first points, of which up to a fifth may be outliers.
+
+One definition for a single stream and for many of them: what is computed is compiled, and loops over the streams; what
+is left to numpy is to copy it to its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import jit_entry_point, source_fingerprint
+from limpet.auto import ar1, density_scorer, reinitialization
+from limpet.auto.ar1 import ar1_fields, init_ar1
+from limpet.auto.change_score import change_score_fields, init_change_score
+from limpet.auto.expert_ensemble import GAUSSIAN_TAIL_SCALE_SQUARED
+from limpet.auto.seasonal_ar import init_regression, init_seasonal
+from limpet.auto.step_kernel import AutoKernels
+from limpet.core.state import Vector
+from limpet.core.threshold import gamma_for_rate
+from limpet.models._initialization import INIT_CHUNK_VALUES, fit_mixtures
+from limpet.models._outlier_screening import MAX_SPREADS, standardize_and_screen
+from limpet.models._standardization import fit_location_scale, standardize
+from limpet.models.components.base import Component
+
+# A mixture fitted to some tens of points, of which a fifth may be outliers.
+#
+# First a fit that leaves out whatever may be an outlier; it is too narrow, for it leaves out tails as well. Then a fit
+# to all points that are near the first one, made as wide as it should be.
+
+TRIMMED_SHARE = 0.2
+TRIMMED_VARIANCE_RATIO = 2.0  # how much wider a Gaussian is than its inner four fifths: the ratio of the variances
+SINGLE_INLIER_THRESHOLD_SD = 2.5  # spreads from the median; of a single component only
+MAX_PERMUTED_COMPONENTS = 6  # components whose orders are few enough to look at all
+UNOBSERVED_VARIANCE = 1e-6  # variance of a variable that has shown one value only: what it is not locks nobody out
+REFIT_EXCLUDED_SHARE = 1e-3  # of the points that belong to the fit, when it is repeated
+
+
+def fit_robust_mixture(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
+    """[ weights | components ] in the frame's coordinates, in which the points come; NaN where one is missing."""
+    return fit_robust_mixtures(kernels, points[None], seed)[0]
+
+
+def fit_robust_mixtures(kernels: AutoKernels, points: Vector, seed: int) -> Vector:
+    """(m, …): the same for m streams at once; points (m, n, d)."""
+    K, (_, n, d), component = kernels.K, points.shape, kernels.component
+    sample = standardize_and_screen(points, SINGLE_INLIER_THRESHOLD_SD if K == 1 else MAX_SPREADS, K)
+    trimmed = 0.0 if K == 1 else TRIMMED_SHARE
+    fits = fit_mixtures(component, points, sample.reference, sample.trusted, K, trimmed, seed, UNOBSERVED_VARIANCE)
+    if K == 1:
+        return fits
+    gamma = gamma_for_rate(REFIT_EXCLUDED_SHARE, d)
+    is_near = kernels.score_under_fits(fits, points)[1] <= TRIMMED_VARIANCE_RATIO * gamma * gamma
+    has_unobserved = np.any(np.all(np.isnan(points) | ~is_near[:, :, None], axis=1), axis=1)
+    refit = (is_near.sum(axis=1) > 0.5 * n) & ~has_unobserved
+    if refit.any():
+        refit_data = (points[refit], sample.reference[refit], is_near[refit])
+        fits[refit] = fit_mixtures(component, *refit_data, K, 0.0, seed, UNOBSERVED_VARIANCE)
+    return fits
+
+
+def match_component_order(component: Component, old: Vector, new: Vector, K: int, d: int) -> Vector:
+    """The new fit with its components in the order of the old ones they most likely continue.
+
+    What counts is where they lie about their middle, in units of a component's width: a shift of all of them does not
+    change who is who.
+    """
+    if not 1 < K <= MAX_PERMUTED_COMPONENTS:
+        return new
+    variances = np.zeros(d)
+    before, after = (fit[K:].reshape(K, -1) for fit in (old, new))
+    for part in before:
+        component.add_variances(part, 0, d, variances, 1.0 / K)
+    positions = [(part[:, :d] - part[:, :d].mean(axis=0)) / np.sqrt(variances) for part in (before, after)]
+    order = min(
+        permutations(range(K)), key=lambda order: float(np.sum((positions[0] - positions[1][list(order)]) ** 2))
+    )
+    return np.concatenate([new[:K][list(order)], after[list(order)].reshape(-1)])
+
+
+INLIER_THRESHOLD_SD = 8.0  # spreads from the median within which a point shows what is normal: tails belong to it
+PRIOR_VARIANCE_FACTOR = 100.0  # variance of the companion that has seen nothing, in units of the core's
+PRIOR_REJECTED_SHARE, PRIOR_POINTS = 0.01, 100.0  # rejected points, before any was seen
+
+
+def init_auto(kernels: AutoKernels, points: Vector, theta: Vector, seed: int) -> None:
+    """Fills theta from the first points (n, d), NaN where a coordinate is missing.
+
+    A row without any number is there for the season's sake only.
+    """
+    if not kernels.lags:
+        init_auto_batch(kernels, points[None], theta[None], seed)
+        return
+    layout = kernels.layout
+    reference, scale = fit_location_scale(points)
+    theta[:] = 0.0
+    write_standardization(kernels, theta[None], reference, scale, np.sum(np.log(scale)))
+    rows = standardize(points, reference, scale)
+    if kernels.season:
+        rows = init_seasonal(layout, theta, rows, kernels.season)
+    present = ~np.isnan(rows).all(axis=1)
+    residuals = init_regression(layout, theta, rows, kernels.lags)[present]
+    init_from_standardized(kernels, theta[None], rows[present][None], seed, residuals[None])
+
+
+def init_auto_batch(kernels: AutoKernels, points: Vector, thetas: Vector, seed: int) -> None:
+    """Fills each row of thetas (m, size) from its first points (m, n, d), NaN where a coordinate is missing."""
+    m, n, d = points.shape
+    if kernels.lags:
+        for sample, theta in zip(points, thetas, strict=True):
+            init_auto(kernels, sample, theta, seed)
+        return
+    chunk_streams = 1 + INIT_CHUNK_VALUES // (n * d)
+    for first in range(0, m, chunk_streams):
+        sample, theta = (
+            standardize_and_screen(points[first : first + chunk_streams]),
+            thetas[first : first + chunk_streams],
+        )
+        theta[:] = 0.0
+        write_standardization(kernels, theta, sample.reference, sample.scale, sample.log_scale)
+        init_from_standardized(kernels, theta, sample.points, seed)
+
+
+def view_field(kernels: AutoKernels, theta: Vector, name: str) -> Vector:
+    """(m, …): the field `name` of each of m rows of theta, flat."""
+    offset = kernels.layout.offset(name)
+    return theta[:, offset : offset + int(np.prod(kernels.layout.fields[name]))]
+
+
+def write_standardization(
+    kernels: AutoKernels, theta: Vector, reference: Vector, scale: Vector, log_scale: Any
+) -> None:
+    """Writes the frame to its place."""
+    (
+        view_field(kernels, theta, "reference").view(np.float64)[:],
+        view_field(kernels, theta, "scale").view(np.float64)[:],
+    ) = (
+        reference,
+        scale,
+    )
+    if kernels.profile.is_full:
+        view_field(kernels, theta, "inverse_scale")[:] = 1.0 / scale
+    theta[:, kernels.layout.offset("log_scale")] = log_scale
+
+
+def init_from_standardized(
+    kernels: AutoKernels, theta: Vector, points: Vector, seed: int, residuals: Vector | None = None
+) -> None:
+    """Everything but the frame, in whose coordinates the points (m, n, d) come.
+
+    rests: what the past does not tell of them, where there is a regression that knows; else that of a lag-1
+    autoregression, which is started as well.
+    """
+    K, (m, n, d) = kernels.K, points.shape
+    n_trusted = standardize_and_screen(points, K=K).n_trusted
+    fits = fit_robust_mixtures(kernels, points, seed)
+    experts, _ = kernels.layout.fields["experts"]
+    view_field(kernels, theta, "experts")[:] = np.tile(fits, experts)
+    view_field(kernels, theta, "counts")[:] = n_trusted[:, None]
+    view_field(kernels, theta, "trust")[:] = 1.0 / experts
+    view_field(kernels, theta, "tail")[:] = GAUSSIAN_TAIL_SCALE_SQUARED
+    view_field(kernels, theta, "rescue")[:, reinitialization.CONTAMINATION] = 1.0 - n_trusted / n
+    view_field(kernels, theta, "rescue")[:, reinitialization.CONTAMINATION_COUNT] = n
+    inliers = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False)
+    core = fit_mixtures(
+        kernels.component, points, inliers.reference, inliers.trusted, 1, 0.0, seed, UNOBSERVED_VARIANCE
+    )
+    init_scorer(
+        kernels.value_scorer, view_field(kernels, theta, "value"), core if K == 1 else fits, core, inliers.n_trusted, d
+    )
+    if not kernels.profile.is_full:
+        return
+    change_states, ar1_states = np.zeros((m, *change_score_fields(d)["lately"])), np.zeros((m, *ar1_fields(d)["lag"]))
+    ar1_residuals = np.empty((m, n, d))
+    make_moments_kernel()(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
+    view_field(kernels, theta, "lately")[:] = change_states
+    if residuals is None:
+        residuals = ar1_residuals
+        view_field(kernels, theta, "lag")[:] = ar1_states
+    residual_inliers = standardize_and_screen(residuals, INLIER_THRESHOLD_SD, majority=False)
+    core = fit_mixtures(
+        kernels.component,
+        residuals,
+        residual_inliers.reference,
+        residual_inliers.trusted,
+        1,
+        0.0,
+        seed,
+        UNOBSERVED_VARIANCE,
+    )
+    init_scorer(kernels.residual_scorer, view_field(kernels, theta, "residual"), core, core, inliers.n_trusted, d)
+
+
+def init_scorer(
+    scorer: density_scorer.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
+) -> None:
+    """The cores as fitted, and a wide companion about each (one: the fit of a single component)."""
+    outlier_offset, tally_offset = scorer.layout.offset("companion"), scorer.layout.offset("tally")
+    state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
+    state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR
+    state[:, tally_offset + density_scorer.CORE_COUNT], state[:, tally_offset + density_scorer.OUTLIER_COUNT] = (
+        count,
+        1.0,
+    )
+    state[:, tally_offset + density_scorer.REJECTED_SHARE], state[:, tally_offset + density_scorer.SHARE_COUNT] = (
+        PRIOR_REJECTED_SHARE,
+        PRIOR_POINTS,
+    )
+
+
+@cache
+def make_moments_kernel() -> Callable[..., Any]:
+    """(points (m, n, d), normal (m, n), lately (m, …), lag (m, …), rests (m, n, d), values (n,)): the starts of change
+    score and lag-1 autoregression, and the residuals of the latter."""
+    stamp = source_fingerprint([init_change_score, init_ar1])
+
+    def init_moments(points, inliers, change_states, ar1_states, residuals, values):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        m, n, d = points.shape
+        for s in range(m):
+            for i in range(d):
+                init_change_score(change_states[s], points[s], i, values)
+                init_ar1(ar1_states[s], points[s], inliers[s], i, residuals[s])
+            for t in range(n):
+                ar1_states[s, ar1.VALUES_PER_VARIABLE * d] += inliers[s, t]
+
+    return jit_entry_point(init_moments, releases_gil=True)

@@ -1,0 +1,95 @@
+"""How many components? Chosen on the first points, by the likelihood of those that are no outliers.
+
+Each number up to `MOST` is fitted robustly. What counts is −log likelihood of the four fifths of the points that the
+fit likes best, plus Schwarz's penalty for its parameters. A fit with a component that is hardly wider than a single
+value, or that has hardly any points, is not believed: rounding makes such ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from limpet.auto.initialization import fit_robust_mixture
+from limpet.auto.step_kernel import make_auto_kernels
+from limpet.core.state import Vector
+from limpet.models._standardization import fit_location_scale, standardize
+from limpet.models.components.base import Component
+
+MAX_COMPONENTS = 3
+LIKELIHOOD_POINTS_SHARE = 0.8
+PENALTY_FACTOR = 1.5  # times Schwarz's penalty: the best of many seedings looks better than it is
+MIN_RELATIVE_WIDTH = 0.1  # of the widest component, in every coordinate
+MAX_DISTINCT_SHARE = 0.8  # of the points: values that repeat themselves so often are rounded
+MIN_COMPONENT_WEIGHT = 0.1  # weight
+
+
+class ComponentSelection(NamedTuple):
+    """The number chosen, and what each number costs: nats, infinite if it is not believed."""
+
+    n_components: int
+    costs: tuple[float, ...]
+
+    @classmethod
+    def from_costs(cls, costs: Iterable[float]) -> ComponentSelection:
+        """The least of these costs."""
+        costs = tuple(costs)
+        return cls(costs.index(min(costs)) + 1, costs)
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Choice(2, (130.0, 100.0, math.inf)))
+        2 components: costs 130, 100, not believed for 1 to 3
+        """
+        text = ", ".join(f"{cost:.4g}" if math.isfinite(cost) else "not believed" for cost in self.costs)
+        return f"{self.n_components} component{'s' * (self.n_components > 1)}: costs {text} for 1 to {len(self.costs)}"
+
+
+def select_n_components(covariance: str, points: Vector, seed: int) -> ComponentSelection:
+    """The number of components for these first points, NaN where a coordinate is missing."""
+    n, d = points.shape
+    scaled = standardize(points, *fit_location_scale(points))
+    costs = []
+    for K in range(1, min(MAX_COMPONENTS, n // 10) + 1):
+        kernels = make_auto_kernels(covariance, K, d)
+        fit = fit_robust_mixture(kernels, scaled, seed)
+        losses, _ = kernels.score_under_fit(fit, scaled)
+        n_parameters = K * kernels.component.n_parameters(d) + K - 1
+        trimmed_loss = np.sort(losses)[: int(LIKELIHOOD_POINTS_SHARE * n)].sum()
+        component_widths = code_length_widths(kernels.component, fit, K, d)
+        widths_plausible = bool(
+            np.all(component_widths >= MIN_RELATIVE_WIDTH * component_widths.max(axis=0))
+            and np.all(component_widths >= 0.5 * resolution(scaled))
+        )
+        is_plausible = widths_plausible and fit[:K].min() >= MIN_COMPONENT_WEIGHT
+        costs.append(
+            float(trimmed_loss + PENALTY_FACTOR * 0.5 * n_parameters * math.log(n))
+            if is_plausible or K == 1
+            else math.inf
+        )
+    return ComponentSelection.from_costs(costs)
+
+
+def code_length_widths(component: Component, fit: Vector, K: int, d: int) -> Vector:
+    """(K, d): the standard deviations of each component."""
+    variances = np.zeros((K, d))
+    for k, part in enumerate(fit[K:].reshape(K, -1)):
+        component.add_variances(part, 0, d, variances[k], 1.0)
+    return np.asarray(np.sqrt(variances))
+
+
+def resolution(points: Vector) -> Vector:
+    """(d,): the usual step between the values of each coordinate, if they are rounded; else 0.
+
+    >>> ticks(np.array([[1.0, 0.1], [2.0, 0.3], [2.0, 0.7], [4.0, 0.2], [1.0, 0.9]]))
+    array([1.5, 0. ])
+    """
+    values = [np.unique(column[~np.isnan(column)]) for column in points.T]
+    are_rounded = [1 < len(distinct) < MAX_DISTINCT_SHARE * len(points) for distinct in values]
+    return np.array(
+        [np.median(np.diff(v)) if is_rounded else 0.0 for v, is_rounded in zip(values, are_rounded, strict=True)]
+    )

@@ -1,0 +1,141 @@
+"""What is left in the residuals: do they still remember, or does their spread come in clusters?
+
+The promise of a false-alarm rate is for residuals that are exchangeable. Three autocorrelations of each coordinate are
+followed, of values cut at three standard deviations: at lag 1 and at lag `LONG` of the residual, at lag 1 of its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import kernel
+from limpet._jit.math import averaging_step
+from limpet.core.state import Layout, Vector
+
+LONG_LAG = 8
+MIN_STEP = 0.0005
+MAX_RESIDUAL_SD = 3.0  # standard deviations
+MIN_REPORT_POINTS = 1000.0  # points before anything is said
+SETTLING_POINTS = 200.0  # points after a change that are not looked at
+AUTOCORRELATION_THRESHOLD = 0.1  # an autocorrelation that breaks the promise
+
+# for each coordinate: variance, covariances at lag 1 and at LONG, then of sizes: mean, variance, covariance at lag 1;
+# then the last residuals, the latest first. Last of all the points to be passed over, and the points counted.
+VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, MEAN_ABS, ABS_VARIANCE, ABS_COVARIANCE_LAG_1, LAST_RESIDUALS = range(7)
+VALUES_PER_VARIABLE = LAST_RESIDUALS + LONG_LAG
+PAUSE_POINTS, COUNT = -2, -1
+
+
+def diagnostics_fields(d: int) -> dict[str, tuple[int, ...]]:
+    """What is kept."""
+    return {"whiteness": (VALUES_PER_VARIABLE * d + 2,)}
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualDiagnostics:
+    """The compiled function."""
+
+    learn: Callable[..., Any]
+    """(theta, residual): one more residual, NaN where a coordinate is missing."""
+
+
+def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
+    """For a stream whose fields lie in theta as `layout` says."""
+    offset = layout.offset("whiteness")
+    pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
+
+    @kernel
+    def learn(theta: Vector, residual: Vector) -> None:
+        if theta[pause] > 0.0:
+            theta[pause] -= 1.0
+            return
+        theta[count] += 1.0
+        step = averaging_step(theta[count] + 1.0, MIN_STEP)
+        for i in range(d):
+            base, x = offset + VALUES_PER_VARIABLE * i, residual[i]
+            if x == x:
+                square = theta[base + VARIANCE]
+                if x * x > MAX_RESIDUAL_SD * MAX_RESIDUAL_SD * square and theta[count] > 10.0:
+                    x = MAX_RESIDUAL_SD * square**0.5 * (1.0 if x > 0.0 else -1.0)
+                size, before = (
+                    abs(x) - theta[base + MEAN_ABS],
+                    abs(theta[base + LAST_RESIDUALS]) - theta[base + MEAN_ABS],
+                )
+                theta[base + VARIANCE] += step * (x * x - square)
+                theta[base + COVARIANCE_LAG_1] += step * (
+                    x * theta[base + LAST_RESIDUALS] - theta[base + COVARIANCE_LAG_1]
+                )
+                theta[base + COVARIANCE_LONG_LAG] += step * (
+                    x * theta[base + LAST_RESIDUALS + LONG_LAG - 1] - theta[base + COVARIANCE_LONG_LAG]
+                )
+                theta[base + MEAN_ABS] += step * size
+                theta[base + ABS_VARIANCE] += step * (size * size - theta[base + ABS_VARIANCE])
+                theta[base + ABS_COVARIANCE_LAG_1] += step * (size * before - theta[base + ABS_COVARIANCE_LAG_1])
+            for j in range(LONG_LAG - 1, 0, -1):
+                theta[base + LAST_RESIDUALS + j] = theta[base + LAST_RESIDUALS + j - 1]
+            theta[base + LAST_RESIDUALS] = x if x == x else 0.0
+
+    return ResidualDiagnostics(learn)
+
+
+def reset_after_change(state: Vector, variable: int, ratio: float) -> None:
+    """After a change: residuals are not looked at until everything has settled.
+
+    ratio: of the new spread of a variable to the old one, by which what is known of it is told anew.
+    """
+    state[PAUSE_POINTS] = SETTLING_POINTS
+    moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)[variable]
+    moments[[VARIANCE, COVARIANCE_LAG_1, COVARIANCE_LONG_LAG, ABS_VARIANCE, ABS_COVARIANCE_LAG_1]] *= ratio * ratio
+    moments[MEAN_ABS] *= ratio
+    moments[LAST_RESIDUALS:] *= ratio
+
+
+@dataclass(frozen=True)
+class AutocorrelationReport:
+    """The autocorrelations of one coordinate's residuals: at lag 1, at lag `LONG`, and of their sizes at lag 1."""
+
+    lag_1: float
+    long_lag: float
+    abs_lag_1: float
+
+    def advice(self, lags: int = 0, season: int = 0) -> str | None:
+        """What to do about it, in words; None if nothing has to be done. lags, season: what it has been told.
+
+        >>> Remembers(0.01, 0.02, 0.03).advice() is None
+        True
+        >>> print(Remembers(-0.2, 0.02, 0.03).advice())
+        depends on more than the last value (autocorrelation -0.20 is left at lag 1): give lags=2 or more, or its season
+        """
+        more = f"lags={max(lags + 1, 2)} or more"
+        if abs(self.long_lag) > AUTOCORRELATION_THRESHOLD:
+            lag = f"autocorrelation {self.long_lag:.2f} is left at lag {LONG_LAG}"
+            if season:
+                return f"has a memory beyond its season ({lag}): give {more}, or watch differences"
+            return f"has a season or a long memory ({lag}): give season=…, or {more}"
+        if abs(self.lag_1) > AUTOCORRELATION_THRESHOLD:
+            lag = f"autocorrelation {self.lag_1:.2f} is left at lag 1"
+            past = f"the last {lags} values" if lags > 1 else "the last value"
+            return f"depends on more than {past} ({lag}): give {more}" + (", or its season" if not season else "")
+        if self.abs_lag_1 > AUTOCORRELATION_THRESHOLD:
+            sizes = f"autocorrelation {self.abs_lag_1:.2f} of sizes"
+            return f"has a spread that comes in clusters ({sizes}): expect more alarms than promised"
+        return None
+
+
+def autocorrelation_report(state: Vector) -> list[AutocorrelationReport] | None:
+    """For each coordinate; None while too few points have come."""
+    if state[COUNT] < MIN_REPORT_POINTS:
+        return None
+    moments = state[:PAUSE_POINTS].reshape(-1, VALUES_PER_VARIABLE)
+    variance = np.maximum(moments[:, VARIANCE], 1e-300)
+    sizes = np.maximum(moments[:, ABS_VARIANCE], 1e-300)
+    ratios = (
+        moments[:, COVARIANCE_LAG_1] / variance,
+        moments[:, COVARIANCE_LONG_LAG] / variance,
+        moments[:, ABS_COVARIANCE_LAG_1] / sizes,
+    )
+    return [AutocorrelationReport(*map(float, three)) for three in zip(*ratios, strict=True)]

@@ -1,0 +1,329 @@
+"""One point through the autopilot: scored by two slow views, then learnt by the bank, under the eyes of the rescue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.math import log
+from limpet.auto import expert_ensemble
+from limpet.auto.density_scorer import DensityScorer, make_density_scorer
+from limpet.auto.expert_ensemble import ensemble_fields, make_ensemble_kernels
+from limpet.auto.recentering import MAX_FLOAT32_COORDINATE, Recentering, make_recentering_kernels
+from limpet.auto.reinitialization import make_reinit_kernels, reinit_fields
+from limpet.auto.residual_scoring import make_residual_scorer, residual_fields
+from limpet.core.memory_profile import FULL, MemoryProfile
+from limpet.core.state import Layout, Vector
+from limpet.models._mixture_kernels import MixtureKernels
+from limpet.models._standardization import MAX_ABS_COORDINATE
+from limpet.models.components.base import Component
+from limpet.models.mixture import COMPONENT_BY_COVARIANCE, standardized_mixture_kernels
+
+# What the pilot is told, in `settings`: what the bank is told, and the squared distance beyond which the views reject.
+CORE_GAMMA_SQUARED, N_SETTINGS = expert_ensemble.N_SETTINGS, expert_ensemble.N_SETTINGS + 1
+MAX_VARIABLES_IN_NATS = 8  # of which the surprises, in nats, lie well within the bins that they are counted in
+
+
+@dataclass(frozen=True, eq=False)
+class AutoKernels:
+    """The compiled functions of the autopilot for one kind of stream."""
+
+    K: int
+    lags: int
+    season: int
+    profile: MemoryProfile
+    component: Component
+    mixture: MixtureKernels
+    value_scorer: DensityScorer
+    residual_scorer: DensityScorer
+    layout: Layout
+    work_size: int
+
+    score_only: Callable[..., Any]
+    """(theta, y, settings, work, missing) → (score, surprise): what `step` would say; learns nothing."""
+
+    score_isolated: Callable[..., Any]
+    """The same for a point of which it is not known what came before it."""
+
+    step: Callable[..., Any]
+    """(theta, y, settings, work, missing) → (score, change score, surprise, nearest, rejected, look): learns.
+
+    missing: how many coordinates are NaN. surprise: the score in excess of the best, in nats up to d = 8; with more
+    variables all points are further out, and it is counted in units that grow with them. nearest: the squared distance
+    from the estimate. look: whether the rescue has to look at its ring."""
+
+    check_rejection: Callable[..., Any]
+    """(theta, y, settings, work, missing) → whether the bank would drop the point, and `nearest`; learns nothing but
+    how far out points are."""
+
+    observe_only: Callable[..., Any]
+    """(theta, work): right after `assess`, takes note of a point that is not learnt from."""
+
+    tick: Callable[..., Any]
+    """(theta): a point has passed that could not be used."""
+
+    compute_means: Callable[..., Any]
+    """(theta, out): the means the bank has, in the frame's coordinates."""
+
+    location_scale: Callable[..., Any]
+    """(theta, i, work) → centre and spread of variable i, in the frame's coordinates."""
+
+    recentering: Recentering
+    """Of the frame itself."""
+
+    dominant_variable: Callable[..., Any]
+    """(theta, work) → ±(1 + the coordinate of the point that is furthest out), + if it is above what is expected."""
+
+    point_offset: int
+    """Where `step` leaves the point in `work`, in the frame's coordinates …"""
+
+    residual_offset: int
+    """… and what of it the past did not tell."""
+
+    score_fits: Callable[..., Any]
+    """(fits (m, …), points (m, n, d), work, losses (m, n), distances (m, n)): an entry point; −log density and q of
+    each point, given in the frame."""
+
+    def score_under_fit(self, fit: Vector, points: Vector) -> tuple[Vector, Vector]:
+        """−log density and squared distance of each point, given in the frame's coordinates, under a fit."""
+        losses, distances = self.score_under_fits(fit[None], points[None])
+        return losses[0], distances[0]
+
+    def score_under_fits(self, fits: Vector, points: Vector) -> tuple[Vector, Vector]:
+        """(m, n): the same for m streams, each with its fit; points (m, n, d)."""
+        losses, distances = np.empty(points.shape[:2]), np.empty(points.shape[:2])
+        self.score_fits(fits, np.ascontiguousarray(points), np.empty(self.work_size), losses, distances)
+        return losses, distances
+
+
+@cache
+def make_auto_kernels(
+    covariance: str,
+    K: int,
+    d: int,
+    lags: int = 0,
+    season: int = 0,
+    has_ring: bool = True,
+    profile: MemoryProfile = FULL,
+) -> AutoKernels:
+    """The autopilot for K components in d dimensions, with so long a memory (lags = 0: the lag-1 autoregression).
+
+    own_ring: the latest points are kept for the rescue; if not, somebody else keeps them.
+    """
+    component, mixture, scorer = (
+        COMPONENT_BY_COVARIANCE[covariance],
+        standardized_mixture_kernels(covariance, K, d),
+        make_density_scorer(covariance, K, d),
+    )
+    float64_slots = profile.float64_slots(d)
+    layout = Layout(
+        {
+            "reference": (float64_slots,),
+            "scale": (float64_slots,),
+            **({"inverse_scale": (float64_slots,)} if profile.is_full else {}),
+            "log_scale": (1,),
+            **ensemble_fields(mixture, profile),
+            **reinit_fields(K, d, has_ring, profile),
+            "value": (scorer.layout.size,),
+            **residual_fields(covariance, d, lags, season, profile),
+        }
+    )
+    ensemble = make_ensemble_kernels(component, mixture, layout, K, d, profile)
+    reinit, residual_kernels = (
+        make_reinit_kernels(layout, K, d, profile),
+        make_residual_scorer(layout, covariance, d, lags, season, profile),
+    )
+    recentering = make_recentering_kernels(ensemble, component, layout, K, d, profile)
+    reference, scale, is_full = layout.offset("reference"), layout.offset("scale"), profile.is_full
+    inverse_scale = layout.offset("inverse_scale") if is_full else -1
+    log_scale, value, experts = (layout.offset(name) for name in ("log_scale", "value", "experts"))
+    score_value, learn_value, replace_core, swap_value = (
+        scorer.score,
+        scorer.learn,
+        scorer.replace_core,
+        scorer.swap_core,
+    )
+    check_ensemble_rejection, learn_ensemble, update_reinit_evidence, best_expert = (
+        ensemble.check_rejection,
+        ensemble.learn,
+        reinit.update_evidence,
+        ensemble.best_expert,
+    )
+    deseason, score_residual, learn_residual, observe_residual_only = (
+        residual_kernels.deseason,
+        residual_kernels.score_residual,
+        residual_kernels.learn,
+        residual_kernels.observe_only,
+    )
+    score_isolated_residual = residual_kernels.score_isolated_residual
+    expert_size, share, surprise_factor = (
+        layout.fields["experts"][1],
+        residual_kernels.share,
+        min(1.0, MAX_VARIABLES_IN_NATS / d),
+    )
+    size, add_variances, distance_offset = component.n_parameters(d), component.add_variances, mixture.distance_offset
+    max_coordinate = MAX_FLOAT32_COORDINATE if profile.is_float32 else MAX_ABS_COORDINATE
+    # The working area.
+    point_offset, residual_offset, value_work_offset = 0, d, 2 * d
+    residual_work_offset = value_work_offset + scorer.work_size
+    ensemble_work_offset = residual_work_offset + residual_kernels.work_size
+    variances_offset = ensemble_work_offset + ensemble.work_size
+    work_size = variances_offset + d
+
+    @kernel
+    def standardize_point(theta: Vector, y: Vector, work: Vector, n_missing: int) -> float:
+        """The point in the frame's coordinates, less its season; returns the logarithm of the unit of its density."""
+        origin = theta[reference : reference + float64_slots].view(np.float64)
+        scales = theta[scale : scale + float64_slots].view(np.float64)
+        unit = 1.0 * theta[log_scale]
+        for i in range(d):
+            x = (y[i] - origin[i]) * theta[inverse_scale + i] if is_full else (y[i] - origin[i]) / scales[i]
+            work[point_offset + i] = max(min(x, max_coordinate), -max_coordinate)
+            if n_missing > 0 and y[i] != y[i]:
+                work[point_offset + i] = math.nan
+                unit -= log(scales[i])
+        deseason(theta, work[point_offset : point_offset + d])
+        return unit
+
+    @kernel
+    def score_point(
+        theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int
+    ) -> tuple[float, float, float, float]:
+        unit = standardize_point(theta, y, work, n_missing)
+        point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
+        has_missing, observed = n_missing > 0, d - n_missing
+        first, excess, q = score_value(theta[value:], point, settings, work[value_work_offset:], has_missing, observed)
+        second, residual_excess, p = score_residual(
+            theta, point, residual, settings, work[residual_work_offset:], has_missing, observed
+        )
+        score = first + share * second + (1.0 + share) * unit
+        return score, (excess + share * residual_excess) * surprise_factor, q, p
+
+    @kernel
+    def score_only(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[float, float]:
+        score, surprise, _, _ = score_point(theta, y, settings, work, n_missing)
+        return score, surprise
+
+    @kernel
+    def score_isolated(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[float, float]:
+        unit = standardize_point(theta, y, work, n_missing)
+        point, residual = work[point_offset : point_offset + d], work[residual_offset : residual_offset + d]
+        has_missing, observed = n_missing > 0, d - n_missing
+        first, excess, _ = score_value(theta[value:], point, settings, work[value_work_offset:], has_missing, observed)
+        second, residual_excess, _ = score_isolated_residual(
+            theta, point, residual, settings, work[residual_work_offset:], has_missing, observed
+        )
+        return first + share * second + (1.0 + share) * unit, (excess + share * residual_excess) * surprise_factor
+
+    @kernel
+    def step(
+        theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int
+    ) -> tuple[float, float, float, float, bool, bool]:
+        score, surprise, q, p = score_point(theta, y, settings, work, n_missing)
+        point, residual, has_missing = (
+            work[point_offset : point_offset + d],
+            work[residual_offset : residual_offset + d],
+            n_missing > 0,
+        )
+        rejected, squared_distance = check_ensemble_rejection(
+            theta, point, settings, work[ensemble_work_offset:], has_missing
+        )
+        takeover = False
+        if not rejected:
+            takeover = learn_ensemble(theta, point, settings, work[ensemble_work_offset:], has_missing)
+        needs_reinit = update_reinit_evidence(theta, point, rejected, takeover)
+        out_of_core = q > settings[CORE_GAMMA_SQUARED]
+        if learn_value(theta[value:], point, settings, work[value_work_offset:], out_of_core, has_missing):
+            if K == 1:
+                swap_value(theta[value:])
+            else:
+                replace_core(theta[value:], theta[experts + best_expert(theta) * expert_size :])
+        residual_out_of_core = p > settings[CORE_GAMMA_SQUARED]
+        change_score = learn_residual(
+            theta,
+            point,
+            residual,
+            settings,
+            work[residual_work_offset:],
+            residual_out_of_core,
+            out_of_core,
+            has_missing,
+        )
+        return score, change_score, surprise, squared_distance, rejected, needs_reinit
+
+    @kernel
+    def check_rejection(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> tuple[bool, float]:
+        standardize_point(theta, y, work, n_missing)
+        return check_ensemble_rejection(
+            theta, work[point_offset : point_offset + d], settings, work[ensemble_work_offset:], n_missing > 0
+        )
+
+    @kernel
+    def observe_only(theta: Vector, work: Vector) -> None:
+        observe_residual_only(theta, work[point_offset : point_offset + d], work[residual_work_offset:])
+
+    @kernel
+    def dominant_variable(theta: Vector, work: Vector) -> float:
+        """By the nearest component of the core."""
+        nearest = 0
+        for k in range(1, K):
+            if work[value_work_offset + distance_offset + k] < work[value_work_offset + distance_offset + nearest]:
+                nearest = k
+        variances = work[variances_offset : variances_offset + d]
+        base = value + K + nearest * size
+        for i in range(d):
+            variances[i] = 0.0
+        add_variances(theta, base, d, variances, 1.0)
+        max_ratio, result = -1.0, 1.0
+        for i in range(d):
+            delta = work[point_offset + i] - theta[base + i]
+            if delta * delta / variances[i] > max_ratio:
+                max_ratio = delta * delta / variances[i]
+                result = (1.0 + i) if delta > 0.0 else -(1.0 + i)
+        return result
+
+    evaluate, whitened = mixture.evaluate, mixture.norms["whitened"]
+    stamp = source_fingerprint([evaluate, whitened])
+
+    def score_fits(fits, points, work, losses, distances):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for s in range(len(points)):
+            fit = fits[s]
+            for t in range(points.shape[1]):
+                has_missing = False
+                for i in range(d):
+                    has_missing = has_missing or math.isnan(points[s, t, i])
+                losses[s, t] = evaluate(fit, points[s, t], fit, work, has_missing)
+                distances[s, t] = whitened(fit, points[s, t], fit, work, has_missing)
+
+    return AutoKernels(
+        K,
+        lags,
+        season,
+        profile,
+        component,
+        mixture,
+        scorer,
+        residual_kernels.scorer,
+        layout,
+        work_size,
+        score_only,
+        score_isolated,
+        step,
+        check_rejection,
+        observe_only,
+        residual_kernels.tick,
+        ensemble.compute_means,
+        ensemble.location_scale,
+        recentering,
+        dominant_variable,
+        point_offset,
+        residual_offset,
+        jit_entry_point(score_fits, releases_gil=True),
+    )

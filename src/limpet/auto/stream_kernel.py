@@ -1,0 +1,400 @@
+"""The autopilot with its decisions, compiled for one kind of stream; for the plain scheme see `scheme.algorithm`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.prefetch import prefetch_row
+from limpet.auto.reinitialization import n_recent, recent_points
+from limpet.auto.step_kernel import N_SETTINGS, AutoKernels, make_auto_kernels
+from limpet.core.algorithm import (
+    MAX_ABS_VALUE,
+    OUTCOME_ACCEPTED,
+    OUTCOME_ANOMALY,
+    OUTCOME_CHANGE,
+    OUTCOME_INVALID,
+    OUTCOME_NEEDS_REINIT,
+    OUTCOME_REJECTED,
+)
+from limpet.core.memory_profile import FULL, MemoryProfile, profile_for
+from limpet.core.start_buffer import make_buffer_kernel
+from limpet.core.state import (
+    CONSECUTIVE_REJECTIONS,
+    HEADER_SIZE,
+    N_INVALID,
+    N_REJECTED,
+    N_SEEN,
+    Layout,
+    Vector,
+    n_float64_slots,
+)
+from limpet.detection import ChangeDetector, make_change_detector
+from limpet.detection import layout as alarms
+from limpet.detection.p_values import N_ANOMALIES, make_p_value_kernels
+
+# settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
+FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1, N_SETTINGS + 2
+
+# The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
+# ±(1 + the variable that is furthest out), else 0.
+SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, DOMINANT_VARIABLE, N_RESULTS = 0, 1, 2, 3, 4, 5
+MIN_COUNTED_P_VALUE_FACTOR = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
+
+
+@dataclass(frozen=True, eq=False)
+class AutoStreamKernels:
+    """The entry points for one kind of stream, compiled at their first call."""
+
+    profile: MemoryProfile
+    auto: AutoKernels
+    detector: ChangeDetector
+    layout: Layout
+    work_size: int
+
+    run: Callable[..., Any]
+    """(state, rows, settings, work, results, fates, estimates, held) → how many rows it took until Python has to step
+    in.
+
+    held: these are the points of the start, which has been made of them; what else there is to learn from them is
+    learnt.
+    """
+
+    run_batch: Callable[..., Any]
+    """(states, streams, begins, counts, order, points, settings, work, results, fates, done, held): the same for many
+    streams one after another; see `scheme.many.Many` for who has which points. Stream s has had done[s] of them when
+    Python has to step in, or all. Points that are held have no answers."""
+
+    buffer_points: Callable[..., Any]
+    """See `scheme.holding.hold_many`."""
+
+    score: Callable[..., Any]
+    """(state, rows, settings, work, scores, p_values): of each row, if it came next; learns nothing."""
+
+    score_isolated: Callable[..., Any]
+    """The same for rows of which it is not known what came before them."""
+
+    classify_rows: Callable[..., Any]
+    """(state, rows, settings, work, p_values, fates): what would become of each row, given its p-value. For a copy of
+    the state: the bank takes note of the rows."""
+
+    log_evidence_margin: Callable[..., Any]
+    """(state, settings) → the logarithm of the evidence for a change, less that at which an alarm is raised."""
+
+    first_invalid: Callable[..., Any]
+    """(rows) → the first row that cannot be used, −1 if there is none."""
+
+    count_missing: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+
+    reinit_points: Callable[[Vector], Vector]
+    """(theta) → the points that the rescue looks at, oldest first, NaN where one is missing; for use from Python."""
+
+    shift_origin: Callable[[Vector, int, float], None]
+    """(theta, i, by): the origin of the frame goes there, in variable i; for use from Python."""
+
+
+@cache
+def make_auto_stream_kernels(
+    covariance: str, K: int, d: int, lags: int = 0, season: int = 0, profile: MemoryProfile = FULL
+) -> AutoStreamKernels:
+    """The whole watch over streams of d variables, for K components, with so long a memory."""
+    profile = profile_for(profile, K)
+    shares_ring = (
+        d == 1 and not lags and profile.ring_points <= alarms.channel_layout(profile).ring_length
+    )  # the ring of the detector's
+    auto, p_value_kernels = (
+        make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile),
+        make_p_value_kernels(profile),
+    )
+    detector = make_change_detector(d, lags == 0, True, profile, auto.location_scale)
+    layout = Layout(
+        {
+            **auto.layout.fields,
+            "called": (p_value_kernels.tally_size,),
+            "surprises": (p_value_kernels.tree_size,),
+            "changes": (detector.state_size,),
+            "in_anomaly": (1,),
+        }
+    )
+    reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
+    tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(
+        layout.offset, ("called", "surprises", "changes", "in_anomaly")
+    )
+    theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
+    dtype, count_dtype, halve_if_full = profile.dtype, profile.count_dtype, p_value_kernels.halve_if_full
+    p_value, count_surprise, normalized_evidence = (
+        p_value_kernels.p_value,
+        p_value_kernels.count_surprise,
+        detector.normalized_evidence,
+    )
+    recentering_offset, shift_auto_origin, shift_detector_origin = (
+        auto.recentering.recentering_offset,
+        auto.recentering.shift_origin,
+        detector.shift_origin,
+    )
+    detector_work_offset = auto.work_size
+    work_size = detector_work_offset + detector.work_size
+    score_only, step, observe_only, compute_means = auto.score_only, auto.step, auto.observe_only, auto.compute_means
+    tick, dominant_variable, observe, skip_detector_point = (
+        auto.tick,
+        auto.dominant_variable,
+        detector.observe,
+        detector.tick,
+    )
+    check_rejection, detector_evidence_margin = auto.check_rejection, detector.log_evidence_margin
+    detector_input_offset = auto.residual_offset if lags else auto.point_offset  # what the detector of changes is shown
+    pieces = [
+        score_only,
+        step,
+        observe_only,
+        tick,
+        compute_means,
+        dominant_variable,
+        observe,
+        skip_detector_point,
+        p_value,
+        count_surprise,
+    ]
+    stamp = source_fingerprint(
+        [
+            *pieces,
+            halve_if_full,
+            normalized_evidence,
+            recentering_offset,
+            shift_auto_origin,
+            shift_detector_origin,
+            check_rejection,
+            auto.score_isolated,
+        ]
+    )
+
+    @kernel
+    def count_missing(y: Vector) -> int:
+        n_missing = 0
+        for i in range(d):
+            if abs(y[i]) > MAX_ABS_VALUE:
+                return -1
+            if math.isnan(y[i]):
+                n_missing += 1
+        return -1 if n_missing == d else n_missing
+
+    @kernel
+    def score_and_update(
+        state: Vector, y: Vector, settings: Vector, work: Vector, results: Vector, n_missing: int
+    ) -> int:
+        """A point that can be used: its results, and what became of it."""
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        tally, tree = (
+            theta[tally_offset:tree_offset].view(np.int32),
+            theta[tree_offset:detector_offset].view(count_dtype),
+        )
+        state[N_SEEN] += 1.0
+        score, change_score, surprise, squared_distance, rejected, needs_reinit = step(
+            theta, y, settings, work, n_missing
+        )
+        p = p_value(tally, tree, surprise, settings[FAR_INDEX])
+        count_surprise(tally, tree, surprise, p, MIN_COUNTED_P_VALUE_FACTOR * settings[FAR_INDEX], settings[FAR_INDEX])
+        halve_if_full(tally, tree)
+        results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
+        results[DISTANCE], results[DOMINANT_VARIABLE] = math.sqrt(squared_distance), 0.0
+        outcome = OUTCOME_ACCEPTED
+        if rejected:
+            state[CONSECUTIVE_REJECTIONS] += 1.0
+            state[N_REJECTED] += 1.0
+            outcome = OUTCOME_REJECTED
+        else:
+            state[CONSECUTIVE_REJECTIONS] = 0.0
+        if p <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+            outcome |= OUTCOME_ANOMALY
+            if theta[in_anomaly_offset] == 0.0:
+                results[DOMINANT_VARIABLE] = dominant_variable(theta, work)
+            theta[in_anomaly_offset] = 1.0
+            tally[N_ANOMALIES] += 1
+        else:
+            theta[in_anomaly_offset] = 0.0
+        if needs_reinit:
+            outcome |= OUTCOME_NEEDS_REINIT
+        return outcome
+
+    @kernel
+    def write_estimate(theta: Vector, out: Vector) -> None:
+        """The means, in the units of the data."""
+        compute_means(theta, out)
+        origin = theta[reference : reference + float64_slots].view(np.float64)
+        unit = theta[scale : scale + float64_slots].view(np.float64)
+        for j in range(K * d):
+            out[j] = origin[j % d] + unit[j % d] * out[j]
+
+    @kernel
+    def shift_origin(theta: Vector, i: int, shift: float) -> None:
+        """The origin of variable i goes there."""
+        shift_auto_origin(theta, i, shift)
+        shift_detector_origin(theta, detector_offset, i, shift)
+
+    @kernel
+    def finish_compact(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+        """What a lean stream does in the end: its origin goes along, and its change score is that of the detector."""
+        for i in range(d):
+            shift = recentering_offset(theta, i, work[detector_work_offset:])
+            if shift != 0.0:
+                shift_origin(theta, i, shift)
+        results[CHANGE_SCORE] = normalized_evidence(theta, detector_offset, settings[CHANGE_THRESHOLD])
+
+    @kernel
+    def finish_full(theta: Vector, settings: Vector, work: Vector, results: Vector) -> None:
+        pass
+
+    finish = finish_full if profile.is_full else finish_compact
+
+    @kernel
+    def observe_start_point(theta: Vector, y: Vector, settings: Vector, work: Vector, n_missing: int) -> None:
+        """A point of the start: how surprising it is now, for the p-values."""
+        _, surprise = score_only(theta, y, settings, work, n_missing)
+        tally, tree = (
+            theta[tally_offset:tree_offset].view(np.int32),
+            theta[tree_offset:detector_offset].view(count_dtype),
+        )
+        count_surprise(tally, tree, surprise, 1.0, 0.0, 0.0)
+        observe_only(theta, work)
+
+    @kernel
+    def process_point(
+        state: Vector, y: Vector, settings: Vector, threshold: float, work: Vector, results: Vector, is_buffered: bool
+    ) -> int:
+        """One row, whatever it is: what became of it. threshold: that of the settings, read once for all rows."""
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        n_missing = count_missing(y)
+        if n_missing < 0:
+            tick(theta)
+            skip_detector_point(theta, detector_offset)
+            if not is_buffered:
+                state[N_SEEN] += 1.0
+                state[N_INVALID] += 1.0
+                theta[in_anomaly_offset] = 0.0
+                for j in range(N_RESULTS):
+                    results[j] = math.nan
+            return OUTCOME_INVALID
+        outcome = OUTCOME_INVALID
+        if is_buffered:
+            observe_start_point(theta, y, settings, work, n_missing)
+        else:
+            outcome = score_and_update(state, y, settings, work, results, n_missing)
+        if observe(theta, detector_offset, work, detector_input_offset, threshold, work, detector_work_offset) > 0.0:
+            outcome |= OUTCOME_CHANGE
+        if not is_buffered:
+            finish(theta, settings, work, results)
+        return outcome
+
+    def run(state, rows, settings, work, results, outcomes, estimates, is_buffered):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        if len(state) < theta_end or len(work) < work_size:  # never; but it tells the compiler where every part ends
+            return 0
+        work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
+        for i in range(len(rows)):
+            outcome = process_point(
+                state, rows[i], settings, threshold, work, results[0 if is_buffered else i], is_buffered
+            )
+            if is_buffered:
+                continue
+            outcomes[i] = outcome
+            if len(estimates) > 0:
+                write_estimate(state[HEADER_SIZE:theta_end].view(dtype), estimates[i])
+            if outcome >= OUTCOME_CHANGE:
+                return i + 1
+        return len(rows)
+
+    def run_batch(  # type: ignore[no-untyped-def]
+        states, streams, offsets, counts, order, points, settings, work, results, outcomes, done, is_buffered
+    ):
+        stamp  # noqa: B018
+        if states.shape[1] < theta_end or len(work) < work_size:  # as above
+            return
+        work, threshold = work[:work_size], settings[CHANGE_THRESHOLD]
+        for s in range(len(streams)):
+            if s + 1 < len(streams):
+                prefetch_row(states, streams[s + 1])
+            state, outcome, j = states[streams[s]], OUTCOME_ACCEPTED, 0
+            while j < counts[s] and outcome < OUTCOME_CHANGE:
+                index = order[offsets[s] + j]
+                result_index = 0 if is_buffered else index
+                outcome = process_point(
+                    state, points[index], settings, threshold, work, results[result_index], is_buffered
+                )
+                outcomes[result_index] = outcome
+                outcome = OUTCOME_ACCEPTED if is_buffered else outcome
+                j += 1
+            done[s] = j
+
+    def make_scorer(score_point: Callable[..., Any]) -> Callable[..., Any]:
+        def score(state, rows, settings, work, scores, p_values):  # type: ignore[no-untyped-def]
+            stamp  # noqa: B018
+            theta = state[HEADER_SIZE:theta_end].view(dtype)
+            tally, tree = (
+                theta[tally_offset:tree_offset].view(np.int32),
+                theta[tree_offset:detector_offset].view(count_dtype),
+            )
+            for i in range(len(rows)):
+                n_missing = count_missing(rows[i])
+                scores[i], p_values[i] = math.nan, math.nan
+                if n_missing >= 0:
+                    scores[i], surprise = score_point(theta, rows[i], settings, work, n_missing)
+                    p_values[i] = p_value(tally, tree, surprise, settings[FAR_INDEX])
+
+        return jit_entry_point(score, releases_gil=True)
+
+    def classify_rows(state, rows, settings, work, p_values, outcomes):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        theta = state[HEADER_SIZE:theta_end].view(dtype)
+        for i in range(len(rows)):
+            n_missing = count_missing(rows[i])
+            outcomes[i] = OUTCOME_INVALID
+            if n_missing >= 0:
+                rejected, squared_distance = check_rejection(theta, rows[i], settings, work, n_missing)
+                outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
+                if p_values[i] <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+                    outcomes[i] |= OUTCOME_ANOMALY
+
+    def log_evidence_margin(state, settings):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        return detector_evidence_margin(
+            state[HEADER_SIZE:theta_end].view(dtype), detector_offset, settings[CHANGE_THRESHOLD]
+        )
+
+    def first_invalid(rows):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            if count_missing(rows[i]) < 0:
+                return i
+        return -1
+
+    def reinit_points(theta: Vector) -> Vector:
+        n = n_recent(layout, theta, profile)
+        if shares_ring:
+            return detector.recent_values(layout.view(theta, "changes"), n)[:, None]
+        return recent_points(layout, theta, n, profile)
+
+    return AutoStreamKernels(
+        profile,
+        auto,
+        detector,
+        layout,
+        work_size,
+        jit_entry_point(run, releases_gil=True),
+        jit_entry_point(run_batch, releases_gil=True),
+        make_buffer_kernel(count_missing),
+        make_scorer(score_only),
+        make_scorer(auto.score_isolated),
+        jit_entry_point(classify_rows, releases_gil=True),
+        jit_entry_point(log_evidence_margin),
+        jit_entry_point(first_invalid),
+        count_missing,
+        reinit_points,
+        shift_origin,
+    )

@@ -1,0 +1,144 @@
+"""The commands `limpet spark …`. Heavy imports stay inside, so that help is instant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from limpet.cli.config import option_group, options_command
+from limpet.cli.options import SPARK_COMMAND, SPARK_GROUP
+
+# A paragraph is one line; \b: the lines of a paragraph stay as they are.
+APP_HELP = """Run past one machine, on Spark: score streams, move states.
+
+The same models and the same answers as everywhere else, to the last bit. Needs Java 17 and PySpark: \
+pip install 'limpet\\[spark]'.
+
+\b
+Examples:
+  limpet spark score incoming --key sensor --out scored --checkpoint state
+  limpet spark status state
+  limpet spark rebucket state --buckets 256
+  limpet spark export state fleet.limpet
+"""
+
+app = typer.Typer(help=APP_HELP, no_args_is_help=True)
+
+SCORE_HELP = """Score a stream with Spark: every row goes on to --out, with its score and its alarms beside it.
+
+SOURCE is a folder that files are dropped into, or a pattern such as 'incoming/*.csv': Parquet, separated values with \
+a header, or JSON lines. Move files in whole: they are taken by the time of their last change, the oldest first, \
+whatever their age. Or kafka://host:9092/topic, whose messages are JSON, up to a million in a batch (--option \
+maxOffsetsPerTrigger=…), or, to try things out, socket://host:9999, whose lines are; both need --schema. What is no \
+JSON goes on as text in the column _corrupt_record.
+
+Every key is a stream with a learner of its own. Rows are learnt in the order of --time, and one that is older than \
+the last of its key is `late`: it is passed on, and nothing is learnt from it. What cannot be used is marked `bad`.
+
+With the same --checkpoint it goes on where it was, whatever has happened, and no row counts twice. After a crash, \
+files of a broken attempt may stay in --out: Spark passes over them, other readers (pandas, DuckDB) do not; read \
+the results with Spark, or write Delta. Settings that the states cannot go on with are refused.
+
+\b
+Examples:
+  limpet spark score incoming --key sensor --time ts \\
+    --out scored --checkpoint state
+  limpet spark score 'days/*.csv' --key sensor --time ts --batch --out all
+  limpet spark score kafka://localhost:9092/sensors --key sensor --time ts \\
+    --schema 'sensor string, ts timestamp, flow double' \\
+    --packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION \\
+    --out scored --checkpoint state
+
+VERSION is that of your Spark.
+
+SIGTERM and Ctrl-C end it in order; with --batch there is no table then (one that is whole has a file _SUCCESS). Exit \
+codes: 0 ended or stopped, 1 Spark's job died while it ran, 2 something is wrong with source or settings, 130 \
+--batch was interrupted.
+"""
+
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]
+EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 something is wrong.\n"
+
+
+@app.command(help=SCORE_HELP)
+@options_command(SPARK_COMMAND, "What to score.", "SOURCE")
+def score(source: str, values: dict[str, Any]) -> None:
+    """See SCORE_HELP."""
+    from limpet.cli._spark_commands import run_score
+
+    run_score(source, values)
+
+
+REBUCKET_HELP = """Move a checkpoint to another number of buckets: more of them for more streams or more cores.
+
+Stop the job that uses it first. The next `limpet spark score` on it goes on where the last one was, and gives the \
+answers that it would have given.
+
+\b
+Example:
+  limpet spark rebucket state --buckets 256
+"""
+
+
+@app.command(help=REBUCKET_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
+def rebucket(
+    checkpoint: Checkpoint,
+    buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
+    values: dict[str, Any],
+) -> None:
+    """See REBUCKET_HELP."""
+    from limpet.cli._spark_commands import run_rebucket
+
+    run_rebucket(checkpoint, buckets, values)
+
+
+EXPORT_HELP = """Write all streams of a checkpoint to one file, as they were after the last batch.
+
+The file is one of a fleet: lp.load reads it, and `limpet spark score --initial` begins with it.
+
+\b
+Examples:
+  limpet spark export state fleet.limpet
+  python -c "import limpet as lp; print(lp.load('fleet.limpet'))"
+"""
+
+
+@app.command(help=EXPORT_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
+def export(
+    checkpoint: Checkpoint,
+    path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
+    values: dict[str, Any],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """See EXPORT_HELP."""
+    from limpet.cli._spark_commands import run_export
+
+    run_export(checkpoint, path, force, values)
+
+
+STATUS_HELP = """What a checkpoint was begun with, and how far it has come.
+
+Spark is begun only for a checkpoint that is not on this machine.
+
+\b
+Examples:
+  limpet spark status state
+  limpet spark status state --format json
+"""
+
+
+@app.command(help=STATUS_HELP + EXIT_CODES_HELP)
+@option_group(SPARK_GROUP)
+def status(
+    checkpoint: Checkpoint,
+    values: dict[str, Any],
+    form: Annotated[str, typer.Option("--format", metavar="text|json", help="json is for machines.")] = "text",
+) -> None:
+    """See STATUS_HELP."""
+    from limpet.cli._spark_run import run_status
+
+    run_status(checkpoint, form, values)

@@ -1,0 +1,20 @@
+"""Algorithm 1 and nothing else: the step, the threshold, the norms, the step sizes, the flat state."""
+
+from limpet._jit.compile import kernel
+from limpet.core.model_kernels import ModelKernels, accept_all, full_norm, gradient_step, identity_estimate
+from limpet.core.state import Layout
+from limpet.core.step_sizes import Constant, InverseTime, PolynomialDecay, StepSize
+
+__all__ = [
+    "Constant",
+    "InverseTime",
+    "Layout",
+    "ModelKernels",
+    "PolynomialDecay",
+    "StepSize",
+    "accept_all",
+    "full_norm",
+    "gradient_step",
+    "identity_estimate",
+    "kernel",
+]

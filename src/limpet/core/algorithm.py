@@ -1,0 +1,256 @@
+"""Algorithm 1, compiled for one model, one norm and one step size.
+
+    score ← −log f(y; θ)
+    θ ← θ − ρ_t·H(y)   if ‖H(y)‖ ≤ γ or t ≤ warm-up;   otherwise the point is dropped and θ stays.
+
+With a patience, which the paper does not have, so many points dropped in a row lift the threshold: as many points as
+the warm-up has are learnt whatever they are. Then it acts again.
+
+The functions below know nothing of classes: they take the flat state, the point, the settings and a working area.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from limpet._jit.compile import is_kernel, jit_entry_point, kernel, source_fingerprint
+from limpet.core.model_kernels import ModelKernels
+from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
+from limpet.exceptions import InvalidInputError
+
+# settings = [ γ² | warm-up | patience, 0 for none | step size's parameters (4) | the model's fixed numbers … ]
+GAMMA_SQUARED, N_WARMUP, PATIENCE, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3, 7
+
+MAX_ABS_VALUE = 1e150  # beyond, a square overflows: such a number is as good as infinite
+
+# What became of a point (the last two bits), and what it told (further bits).
+OUTCOME_ACCEPTED, OUTCOME_REJECTED, OUTCOME_INVALID, OUTCOME_BUFFERED = 0, 1, 2, 3
+OUTCOME_MASK = 3
+OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_NEEDS_REINIT = 4, 8, 16
+
+
+@dataclass(frozen=True, eq=False)
+class StepKernels:
+    """One turn of Algorithm 1 in pieces (`@kernel`), for the entry points here and in `scheme.many`."""
+
+    count_missing: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; also for use from Python."""
+
+    evaluate_point: Callable[..., Any]
+    """(theta, t, run, y, settings, work, missing) → (score, whether the threshold rejects the point).
+
+    run: points dropped in a row before; below 0 the threshold is lifted."""
+
+    apply_update: Callable[..., Any]
+    """(theta, t, y, settings, work, missing): right after `judge`, moves θ by ρ_t·H."""
+
+    process_valid_point: Callable[..., Any]
+    """(state, y, settings, work, missing) → (score, fate): a point that can be used, with its bookkeeping."""
+
+    process_point: Callable[..., Any]
+    """(state, y, settings, work) → (score, fate): any point; one that cannot be used is counted."""
+
+    stamp: str
+    """For Numba's cache: see `compiling.fingerprint`."""
+
+
+@dataclass(frozen=True)
+class StreamKernels:
+    """The entry points for one kind of stream, compiled at their first call."""
+
+    work_size: int
+
+    run: Callable[..., Any]
+    """(state, rows, settings, work, scores, fates, estimates): learns row after row."""
+
+    update: Callable[..., Any]
+    """(cell, y) → the score of a point that was learnt; NaN for any other: see `learn_usable`."""
+
+    score_rows: Callable[..., Any]
+    """(state, rows, settings, work, scores, fates): −log f and fate of each row, if it came next; learns nothing."""
+
+    first_invalid: Callable[..., Any]
+    """(rows) → the first row that cannot be used, −1 if there is none."""
+
+    count_missing: Callable[[Vector], int]
+    """(y) → how many coordinates are NaN, −1 for a point that cannot be used; for use from Python."""
+
+
+@kernel
+def n_accepted(state: Vector) -> float:
+    """How many points have been used, those of the start included."""
+    return state[N_SEEN] - state[N_INVALID] + state[N_BUFFERED] + 1.0
+
+
+@cache
+def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> StepKernels:
+    """One turn of Algorithm 1 with these functions in place."""
+    width, handles_missing = kernels.width, kernels.handles_missing
+    theta_end = HEADER_SIZE + kernels.layout.size
+    evaluate, advance, valid, squared_norm = (
+        kernels.evaluate,
+        kernels.advance,
+        kernels.is_valid,
+        kernels.norms[norm],
+    )
+    used_kernels: list[Callable[..., Any]] = [evaluate, advance, valid, squared_norm, kernels.estimate, rule]
+    for function in used_kernels:
+        if not is_kernel(function):
+            raise InvalidInputError(f"{function.__qualname__} must be a compiled function: put @kernel before it")
+
+    @kernel
+    def count_missing(y: Vector) -> int:
+        missing = 0
+        for i in range(width):
+            if abs(y[i]) > MAX_ABS_VALUE:
+                return -1
+            if math.isnan(y[i]):
+                missing += 1
+        if missing == width or (missing > 0 and not handles_missing) or not valid(y):
+            return -1
+        return missing
+
+    @kernel
+    def evaluate_point(
+        theta: Vector, t: float, consecutive_rejections: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[float, bool]:
+        hyper = settings[HYPERPARAMETERS:]
+        score = evaluate(theta, y, hyper, work, missing)
+        exceeds_gamma = squared_norm(theta, y, hyper, work, missing) > settings[GAMMA_SQUARED]
+        return score, exceeds_gamma & (t > settings[N_WARMUP]) & (consecutive_rejections >= 0.0)
+
+    @kernel
+    def apply_update(theta: Vector, t: float, y: Vector, settings: Vector, work: Vector, missing: bool) -> None:
+        advance(theta, y, settings[HYPERPARAMETERS:], work, rule(t, settings[STEP_PARAMETERS:HYPERPARAMETERS]), missing)
+
+    @kernel
+    def evaluate_and_update(
+        theta: Vector, t: float, consecutive_rejections: float, y: Vector, settings: Vector, work: Vector, missing: bool
+    ) -> tuple[float, bool]:
+        score, rejected = evaluate_point(theta, t, consecutive_rejections, y, settings, work, missing)
+        if not rejected:
+            apply_update(theta, t, y, settings, work, missing)
+        return score, rejected
+
+    @kernel
+    def process_valid_point(
+        state: Vector, y: Vector, settings: Vector, work: Vector, missing: int
+    ) -> tuple[float, int]:
+        theta = state[HEADER_SIZE:theta_end]
+        state[N_SEEN] += 1.0
+        t, consecutive_rejections = n_accepted(state), state[CONSECUTIVE_REJECTIONS]
+        if width > 1 and missing > 0:
+            score, rejected = evaluate_and_update(theta, t, consecutive_rejections, y, settings, work, True)
+        else:
+            score, rejected = evaluate_and_update(theta, t, consecutive_rejections, y, settings, work, False)
+        if not rejected:
+            state[CONSECUTIVE_REJECTIONS] = consecutive_rejections + 1.0 if consecutive_rejections < 0.0 else 0.0
+            return score, OUTCOME_ACCEPTED
+        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        state[CONSECUTIVE_REJECTIONS] = -settings[N_WARMUP] if patience_exhausted else consecutive_rejections + 1.0
+        state[N_REJECTED] += 1.0
+        return score, OUTCOME_REJECTED
+
+    @kernel
+    def process_point(state: Vector, y: Vector, settings: Vector, work: Vector) -> tuple[float, int]:
+        missing = count_missing(y)
+        if missing >= 0:
+            return process_valid_point(state, y, settings, work, missing)
+        state[N_SEEN] += 1.0
+        state[N_INVALID] += 1.0
+        return math.nan, OUTCOME_INVALID
+
+    return StepKernels(
+        count_missing,
+        evaluate_point,
+        apply_update,
+        process_valid_point,
+        process_point,
+        source_fingerprint(used_kernels),
+    )
+
+
+@cache
+def make_stream_kernels(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+) -> StreamKernels:
+    """Algorithm 1 with these functions in place."""
+    width, theta_end = kernels.width, HEADER_SIZE + kernels.layout.size
+    scalar_offset = n_settings + kernels.work_size  # for a point that is one number
+    outcome_offset, score_offset = scalar_offset + 1, scalar_offset + 2  # what became of a point, and its score
+    state_offset = score_offset + 1
+    estimate, health_index = kernels.estimate, kernels.health_index
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    count_missing, evaluate_point, stamp = step_kernels.count_missing, step_kernels.evaluate_point, step_kernels.stamp
+    process_valid_point, process_point = step_kernels.process_valid_point, step_kernels.process_point
+
+    def run(state, rows, settings, work, scores, outcomes, estimates):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        recording = len(estimates) > 0
+        for i in range(len(rows)):
+            scores[i], outcomes[i] = process_point(state, rows[i], settings, work)
+            if recording:
+                estimate(state[HEADER_SIZE:theta_end], settings[HYPERPARAMETERS:], work, estimates[i])
+
+    @kernel
+    def update_or_nan(buffer: Vector, y: Vector) -> float:
+        """The score of a point that was learnt and nothing more is to be said of.
+
+        For any other NaN; the last two working entries then hold its fate and its score. A point that cannot be used is
+        left alone, not even counted.
+        """
+        state = buffer[state_offset:]
+        missing = count_missing(y)
+        if missing < 0:
+            buffer[outcome_offset], buffer[score_offset] = OUTCOME_INVALID, math.nan
+            return math.nan
+        health_before = state[HEADER_SIZE + health_index] if health_index >= 0 else 0.0
+        score, outcome = process_valid_point(state, y, buffer[:n_settings], buffer[n_settings:state_offset], missing)
+        buffer[outcome_offset], buffer[score_offset] = outcome, score
+        if outcome == OUTCOME_ACCEPTED and (
+            health_index < 0 or health_before > 0.0 or state[HEADER_SIZE + health_index] == 0.0
+        ):
+            return score
+        return math.nan
+
+    def update_scalar(buffer, x):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        buffer[scalar_offset] = x
+        return update_or_nan(buffer, buffer[scalar_offset:outcome_offset])
+
+    def update_vector(buffer, y):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        return update_or_nan(buffer, y)
+
+    def score_rows(state, rows, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            missing = count_missing(rows[i])
+            scores[i], outcomes[i] = math.nan, OUTCOME_INVALID
+            if missing >= 0:
+                t = n_accepted(state) + 1.0
+                scores[i], rejected = evaluate_point(
+                    state[HEADER_SIZE:theta_end], t, state[CONSECUTIVE_REJECTIONS], rows[i], settings, work, missing > 0
+                )
+                outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
+
+    def first_invalid(rows):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for i in range(len(rows)):
+            if count_missing(rows[i]) < 0:
+                return i
+        return -1
+
+    update = update_scalar if width == 1 else update_vector
+    return StreamKernels(
+        kernels.work_size + 3,
+        jit_entry_point(run, releases_gil=True),
+        jit_entry_point(update),
+        jit_entry_point(score_rows, releases_gil=True),
+        jit_entry_point(first_invalid),
+        count_missing,
+    )

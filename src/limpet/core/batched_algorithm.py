@@ -1,0 +1,231 @@
+"""Algorithm 1 on many streams at once: a matrix of states, a row a stream.
+
+Streams stand side by side in the lanes of a register (`scheme.lanes`) and take their turns together, each with its own
+next point; what one stream learns does not depend on which others stand beside it. The rows of `LANES` streams are
+turned over into a block in which one number of all of them is one register, and turned back when they are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from limpet._jit.compile import jit_entry_point, kernel
+from limpet._jit.simd import LANES, any_lane, select
+from limpet._jit.simd_transpose import TILE_SIZE, columns_to_rows, lane_view, rows_to_columns, store_mask
+from limpet.core.algorithm import N_WARMUP, OUTCOME_ACCEPTED, OUTCOME_REJECTED, PATIENCE, StepKernels, make_step_kernels
+from limpet.core.model_kernels import ModelKernels
+from limpet.core.start_buffer import make_buffer_kernel
+from limpet.core.state import CONSECUTIVE_REJECTIONS, HEADER_SIZE, N_BUFFERED, N_INVALID, N_REJECTED, N_SEEN, Vector
+
+
+def padded_row_size(n: int) -> int:
+    """The numbers that a row of so many numbers takes in a matrix of states."""
+    return -(-n // TILE_SIZE) * TILE_SIZE
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedKernels:
+    """The entry points for one kind of stream, compiled at their first call.
+
+    A *turn list* says which points are whose: stream s, row streams[s] of the states, has the points
+    order[begins[s]] … order[begins[s] + counts[s] − 1], in that order.
+    Scores and fates are written where the points are.
+    """
+
+    block_size: int
+
+    run_lanes: Callable[..., Any] | None
+    """(states, streams, begins, counts, order, points, settings, block, places, in_order, scores, fates): all points
+    are whole, all streams have started, counts do not increase.
+
+    places: room for `LANES` whole numbers. in_order: whether each stream has one point, and they come in the order of
+    the streams. None where the model cannot be run on lanes.
+    """
+
+    work_size: int
+
+    run_sequential: Callable[..., Any]
+    """(states, streams, begins, counts, order, points, settings, work, scores, fates): any points, one stream after
+    another, each of which has started."""
+
+    first_incomplete: Callable[..., Any]
+    """(points) → the first point that cannot be used or misses a coordinate, −1 if there is none."""
+
+    mark_incomplete: Callable[..., Any]
+    """(begins, counts, order, points, special): marks the streams that have such a point."""
+
+    buffer_points: Callable[..., Any]
+    """See `holding.hold_many`."""
+
+
+@cache
+def make_batched_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> BatchedKernels:
+    """Algorithm 1 with these functions in place, for any number of streams."""
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    process_point, stamp = step_kernels.process_point, step_kernels.stamp
+
+    def run_sequential(states, streams, offsets, counts, order, points, settings, work, scores, outcomes):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for s in range(len(streams)):
+            for j in range(counts[s]):
+                index = order[offsets[s] + j]
+                scores[index], outcomes[index] = process_point(states[streams[s]], points[index], settings, work)
+
+    block_size, run_lanes = (
+        (0, None) if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, 0)
+    )
+    return BatchedKernels(
+        block_size,
+        run_lanes,
+        kernels.work_size,
+        jit_entry_point(run_sequential, releases_gil=True),
+        *make_validity_kernels(step_kernels),
+    )
+
+
+def make_validity_kernels(step_kernels: StepKernels) -> tuple[Callable[..., Any], ...]:
+    """`Many.first_special`, `Many.are_special` and `Many.hold`."""
+    count_missing, stamp = step_kernels.count_missing, step_kernels.stamp
+
+    def first_incomplete(points):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        for i in range(len(points)):
+            if count_missing(points[i]) != 0:
+                return i
+        return -1
+
+    def mark_incomplete(offsets, counts, order, points, incomplete):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018
+        for s in range(len(offsets)):
+            incomplete[s] = False
+            for j in range(counts[s]):
+                if count_missing(points[order[offsets[s] + j]]) != 0:
+                    incomplete[s] = True
+                    break
+
+    entry_points = (jit_entry_point(function, releases_gil=True) for function in (first_incomplete, mark_incomplete))
+    return *entry_points, make_buffer_kernel(count_missing)
+
+
+@cache
+def make_grid_kernels(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+) -> tuple[int, Callable[..., Any]] | None:
+    """The numbers that a block has, and `Many.run` for streams each of which has settings of its own.
+
+    settings: (streams, n_settings). scores, fates: (streams, points): several streams may have the same points.
+    None where the model cannot be run on lanes.
+    """
+    return None if kernels.lane_kernels is None else make_lane_kernel(kernels.lane_kernels, norm, rule, n_settings)
+
+
+def make_lane_kernel(
+    kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float], n_settings: int
+) -> tuple[int, Callable[..., Any]]:
+    """The numbers that a block has, and `Many.run`; n_settings: of each stream, 0 if all have the same."""
+    step_kernels = make_step_kernels(kernels, norm, rule)
+    evaluate_point, apply_update, stamp = step_kernels.evaluate_point, step_kernels.apply_update, step_kernels.stamp
+    width, theta_size = kernels.width, kernels.layout.size
+    state_size = HEADER_SIZE + theta_size
+    row_size = padded_row_size(state_size)
+    fixed_start = N_BUFFERED  # from here on nothing changes once it has started …
+    fixed_end = fixed_start + (1 + kernels.n_fixed) // TILE_SIZE * TILE_SIZE  # … up to here
+    # The fields of a block, each of them `LANES` numbers.
+    theta_offset = HEADER_SIZE
+    saved_theta_offset = row_size  # theta before a turn that not all lanes learn from
+    work_offset = saved_theta_offset + theta_size
+    point_offset = work_offset + kernels.work_size
+    score_offset = point_offset + width
+    rejected_offset = score_offset + 1
+    settings_offset = rejected_offset + 1
+    block_size = (settings_offset + n_settings) * LANES
+    settings_per_stream = n_settings > 0
+
+    @kernel
+    def load_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+        for i in range(state_size):
+            block[i * LANES + lane] = states[stream, i]
+
+    @kernel
+    def store_row(states: Vector, stream: int, block: Vector, lane: int) -> None:
+        for i in range(state_size):
+            states[stream, i] = block[i * LANES + lane]
+
+    @kernel
+    def process_lanes(fields: Any, y: Any, settings: Any) -> tuple[Any, Any]:
+        theta, work = fields[theta_offset:], fields[work_offset:]
+        seen = fields[N_SEEN] + 1.0
+        t = seen - fields[N_INVALID] + fields[N_BUFFERED] + 1.0
+        consecutive_rejections = fields[CONSECUTIVE_REJECTIONS]
+        score, rejected = evaluate_point(theta, t, consecutive_rejections, y, settings, work, False)
+        any_rejected = any_lane(rejected)
+        if any_rejected:
+            for i in range(theta_size):
+                fields[saved_theta_offset + i] = theta[i]
+        apply_update(theta, t, y, settings, work, False)
+        if any_rejected:
+            for i in range(theta_size):
+                theta[i] = select(rejected, fields[saved_theta_offset + i], theta[i])
+        fields[N_SEEN] = seen
+        patience_exhausted = (settings[PATIENCE] > 0.0) & (consecutive_rejections + 1.0 >= settings[PATIENCE])
+        count_if_rejected = select(patience_exhausted, 0.0 - settings[N_WARMUP], consecutive_rejections + 1.0)
+        fields[CONSECUTIVE_REJECTIONS] = select(
+            rejected, count_if_rejected, select(consecutive_rejections < 0.0, consecutive_rejections + 1.0, 0.0)
+        )
+        fields[N_REJECTED] += select(rejected, 1.0, 0.0)
+        return score, rejected
+
+    def run_lanes(  # type: ignore[no-untyped-def]
+        states, streams, offsets, counts, order, points, settings, block, point_indices, in_order, scores, outcomes
+    ):
+        stamp  # noqa: B018
+        fields = lane_view(block, 0)
+        lane_settings = fields[settings_offset:] if settings_per_stream else settings
+        for first in range(0, len(streams), LANES):
+            active = min(LANES, len(streams) - first)
+            if active == LANES:
+                rows_to_columns(states, streams, first, block, 0, row_size, 0, row_size)
+            else:
+                for lane in range(active):
+                    load_row(states, streams[first + lane], block, lane)
+            if settings_per_stream:
+                for lane in range(active):
+                    for i in range(n_settings):
+                        block[(settings_offset + i) * LANES + lane] = settings[first + lane, i]
+            if (
+                in_order and active == LANES and width == 1 and not settings_per_stream
+            ):  # points and answers stay where they are
+                first_index = order[offsets[first]]
+                score, rejected = process_lanes(fields, lane_view(points, first_index), lane_settings)
+                lane_view(scores, first_index)[0] = score
+                store_mask(outcomes, first_index, rejected)
+            else:
+                for j in range(counts[first]):
+                    while counts[first + active - 1] <= j:  # this one is done; its lane goes on with nothing
+                        active -= 1
+                        store_row(states, streams[first + active], block, active)
+                    for lane in range(active):
+                        point_indices[lane] = order[offsets[first + lane] + j]
+                        for i in range(width):
+                            block[(point_offset + i) * LANES + lane] = points[point_indices[lane], i]
+                    score, rejected = process_lanes(fields, fields[point_offset:], lane_settings)
+                    fields[score_offset], fields[rejected_offset] = score, select(rejected, 1.0, 0.0)
+                    for lane in range(active):
+                        result_index = (
+                            (first + lane, offsets[first + lane] + j) if settings_per_stream else point_indices[lane]
+                        )
+                        scores[result_index] = block[score_offset * LANES + lane]
+                        outcomes[result_index] = (
+                            OUTCOME_REJECTED if block[rejected_offset * LANES + lane] > 0.0 else OUTCOME_ACCEPTED
+                        )
+            if active == LANES:
+                columns_to_rows(states, streams, first, block, 0, row_size, 0, fixed_start)
+                columns_to_rows(states, streams, first, block, 0, row_size, fixed_end, row_size)
+            else:
+                for lane in range(active):
+                    store_row(states, streams[first + lane], block, lane)
+
+    return block_size, jit_entry_point(run_lanes, releases_gil=True)

@@ -1,0 +1,24 @@
+"""From points to decisions: alarms at a promised false-alarm rate."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from limpet.detection.alarm import Alarm
+
+if TYPE_CHECKING:
+    from limpet.detection.change_detector import ChangeDetector, log_threshold, make_change_detector
+    from limpet.detection.localization import ChangeReport
+
+
+__all__ = ["Alarm", "ChangeDetector", "ChangeReport", "log_threshold", "make_change_detector"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the detector when it is first used: whoever only reads alarms does not pay for it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'limpet.detection' has no attribute {name!r}")
+    return getattr(
+        import_module(f"limpet.detection.{'localization' if name == 'ChangeReport' else 'change_detector'}"), name
+    )

@@ -1,0 +1,174 @@
+"""From surprise to a p-value: how rare a surprise of this size has been in this stream.
+
+Surprises are counted in bins. Within the range where some have been seen, the p-value is the share of those that were
+larger, interpolated. Beyond, the largest ones seen are continued as an exponential tail: with Student's densities the
+surprise grows with the logarithm of the distance, so that a power law has exactly such a tail, and whatever has lighter
+tails is judged with caution. The uncertainty of a slope taken from k values is carried along (the predictive
+distribution of an exponential whose scale is estimated): p = k/n · (1 + x/Σ)^(−k), Σ the sum of their excesses.
+
+A surprise far beyond the level counts as one just beyond it: a glitch does not hide the next one. But only while no
+more anomalies have been called than were promised; then each counts for what it is, and nothing is taken to be rarer
+than it has been. So what keeps coming, or cannot be told by a tail (counts, values that are mostly the same), is
+called a few times only.
+
+Before the counts are too large for the room they have, all of them are halved, and go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from limpet._jit.compile import kernel
+from limpet._jit.fenwick import MAX_COUNT, Counts, fenwick_add, fenwick_count, fenwick_halve, fenwick_prefix_sum
+from limpet._jit.math import exp, log, maximum
+from limpet.core.memory_profile import MemoryProfile
+
+MIN_LARGER_COUNT = 10.0  # larger ones, for a share to be taken as it is
+LINEAR_SHARE_THRESHOLD = 0.1  # share of larger ones above which a straight line between two edges will do
+TAIL_SLOPE_MIN_POINTS, TAIL_SLOPE_SHARE = (
+    15000.0,
+    0.002,
+)  # points from which on the tail may not fall quicker than from this share on
+TAIL_FIT_POINTS = 16.0  # largest ones that the tail is fitted to
+TAIL_CAUTION_POINTS = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
+MAX_EXCESS_ANOMALIES = 2.0  # anomalies more than were promised, before the level rises to them
+
+# tally = [ points counted | anomalies called ], whole numbers of 32 bits; then there is a tree of counts
+N_COUNTED, N_ANOMALIES, TALLY_SIZE = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class PValueKernels:
+    """The compiled functions; `tally` and `tree` are the two parts of what is kept."""
+
+    tally_size: int
+    tree_size: int
+    """Places that the two parts take in a state."""
+
+    p_value: Callable[..., Any]
+    """(tally, tree, surprise, far) → the chance of a surprise as large as this one, from those seen so far."""
+
+    count_surprise: Callable[..., Any]
+    """(tally, tree, surprise, p, level, far): counts a surprise; one beyond the level counts as if it lay just beyond
+    it, as long as the promise is kept."""
+
+    halve_if_full: Callable[..., Any]
+    """(tally, tree): halves the counts if they are about to be too large."""
+
+
+@cache
+def make_p_value_kernels(profile: MemoryProfile) -> PValueKernels:
+    """With as many bins as there is room for."""
+    fine_width, n_fine_bins, coarse_width, n_bins, max_count = (
+        profile.fine_bin_width,
+        profile.n_fine_bins,
+        profile.coarse_bin_width,
+        profile.n_surprise_bins,
+        profile.max_count,
+    )
+    coarse_start = fine_width * n_fine_bins
+
+    @kernel
+    def read_last_entry(tree: Counts) -> int:
+        return int(tree[n_bins - 1])
+
+    @kernel
+    def sum_counts(tree: Counts) -> int:
+        return fenwick_prefix_sum(tree, n_bins)
+
+    count_all = read_last_entry if n_bins & (n_bins - 1) == 0 else sum_counts
+
+    @kernel
+    def bin_edge(index: int) -> float:
+        """The lower edge of a bin."""
+        return fine_width * index if index <= n_fine_bins else coarse_start + coarse_width * (index - n_fine_bins)
+
+    @kernel
+    def find_bin(surprise: float) -> int:
+        """The bin of a surprise."""
+        if surprise < coarse_start:
+            return int(maximum(surprise, 0.0) * (1.0 / fine_width))
+        index = (
+            n_fine_bins + int((surprise - coarse_start) * (1.0 / coarse_width))
+            if surprise < bin_edge(n_bins)
+            else n_bins - 1
+        )
+        return index if index < n_bins else n_bins - 1
+
+    @kernel
+    def find_tail_bin(tree: Counts, total: float, min_count: float) -> int:
+        """The bin from which on there are so many of the largest ones, at least."""
+        index = n_bins - 1
+        while index > 0 and total - fenwick_prefix_sum(tree, index) < min_count:
+            index -= 1
+        return index
+
+    @kernel
+    def mean_excess(tree: Counts, total: float, index: int) -> float:
+        """By how much, on average, the largest ones exceed the lower edge of the bin from which on they are."""
+        excess, before = 0.0, 0.0
+        for j in range(n_bins - 1, index - 1, -1):
+            now = total - fenwick_prefix_sum(tree, j)
+            excess += (now - before) * (0.5 * (bin_edge(j) + bin_edge(j + 1)) - bin_edge(index))
+            before = now
+        return excess / before
+
+    @kernel
+    def tail_p_value(tree: Counts, surprise: float, total: float) -> float:
+        """Beyond what has been seen often: the largest values continued as an exponential tail.
+
+        Outliers of limited size can make the very end of the tail look steeper than what goes on beyond them: where
+        many points have been seen, the tail falls no quicker than it does from its largest five-hundredth on.
+        """
+        index = find_tail_bin(tree, total, TAIL_FIT_POINTS)
+        above, slope = total - fenwick_prefix_sum(tree, index), mean_excess(tree, total, index)
+        if total > TAIL_SLOPE_MIN_POINTS:
+            slope = maximum(slope, mean_excess(tree, total, find_tail_bin(tree, total, TAIL_SLOPE_SHARE * total)))
+        x = maximum(surprise - bin_edge(index), 0.0) / (above * slope)
+        return (1.0 + TAIL_CAUTION_POINTS / total) * above / (total + 1.0) * exp(-above * log(1.0 + x))
+
+    @kernel
+    def is_within_promise(tally: Counts, far: float) -> bool:
+        """Whether no more anomalies have been called than were promised, and a few."""
+        return tally[N_ANOMALIES] <= MAX_EXCESS_ANOMALIES + far * tally[N_COUNTED]
+
+    @kernel
+    def p_value(tally: Counts, tree: Counts, surprise: float, far: float) -> float:
+        surprise = surprise if surprise < bin_edge(n_bins) else bin_edge(n_bins)  # beyond, all are alike
+        total, index = float(count_all(tree)), find_bin(surprise)
+        n_at_least = total - fenwick_prefix_sum(tree, index)
+        n_larger = n_at_least - fenwick_count(tree, index)
+        if n_larger < MIN_LARGER_COUNT:
+            p = tail_p_value(tree, surprise, total)
+            if not is_within_promise(tally, far):
+                p = maximum(
+                    p, (n_larger + 0.5 * (n_at_least - n_larger)) / (total + 1.0)
+                )  # as often as it has been seen
+            return p if p < 1.0 else 1.0
+        width = bin_edge(index + 1) - bin_edge(index)
+        fraction = (surprise - bin_edge(index)) / width if surprise > 0.0 else 0.0
+        if n_larger > LINEAR_SHARE_THRESHOLD * total:
+            return (n_at_least - fraction * (n_at_least - n_larger) + 0.5) / (total + 1.0)
+        return exp((1.0 - fraction) * log(n_at_least + 0.5) + fraction * log(n_larger + 0.5)) / (total + 1.0)
+
+    @kernel
+    def count_surprise(tally: Counts, tree: Counts, surprise: float, p: float, level: float, far: float) -> None:
+        index = find_bin(surprise)
+        if p <= level and is_within_promise(tally, far):
+            while index > 0 and p_value(tally, tree, bin_edge(index), far) <= level:
+                index -= 1
+        fenwick_add(tree, n_bins, index)
+        tally[N_COUNTED] += 1
+
+    @kernel
+    def halve_if_full(tally: Counts, tree: Counts) -> None:
+        if tally[N_COUNTED] >= MAX_COUNT:
+            tally[N_COUNTED], tally[N_ANOMALIES] = MAX_COUNT // 2, tally[N_ANOMALIES] // 2
+        if count_all(tree) >= max_count:
+            fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # rounded up and down in turn
+
+    tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
+    return PValueKernels(tally_size, tree_size, p_value, count_surprise, halve_if_full)

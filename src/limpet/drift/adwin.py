@@ -1,0 +1,74 @@
+"""ADWIN: river's, read as a score."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from limpet._optional import optional_import
+from limpet._validation import FloatArray, check_positive
+from limpet.drift.base import MAX_ABS_VALUE, Detector
+
+
+class ADWIN(Detector):
+    """Adaptive windowing [1]_: keeps the longest window within which no two parts differ in mean; river computes it.
+
+    The score is w_{t−1} − w_t with w the width of the window: how many points were thrown away because the mean had
+    changed [2]_. The window grows by every point, so the score is −1 nearly everywhere. River looks for a change at
+    every 32nd point only; and at the point after the one where it has found a change it starts anew, with a window of
+    that point alone, so that a change gives two scores in a row: what was cut off, and then the rest.
+
+    delta: the confidence δ, above 0 and at most 1; the smaller, the fewer changes are seen. A point that is not finite,
+    or beyond 1e150 (its square would be infinite, and river would never see a change again), is skipped: its score is
+    NaN.
+
+    Needs river: pip install 'limpet[detectors]'.
+
+    >>> import numpy as np
+    >>> scores = ADWIN(delta=0.002).process(np.repeat([0.0, 1.0], 200))
+    >>> rows = np.flatnonzero(scores != -1.0)
+    >>> rows, scores[rows]
+    (array([223, 224]), array([167.,  55.]))
+
+    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. Proceedings of
+       the SIAM International Conference on Data Mining, 443–448.
+    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
+       arXiv:2007.12160.
+    """
+
+    def __init__(self, delta: float = 0.002) -> None:
+        with optional_import("ADWIN", "detectors"):
+            from river.drift import ADWIN as RiverADWIN
+        self.delta = check_positive("delta", delta, maximum=1.0)
+        super().__init__(delta=self.delta)
+        self._window_class = RiverADWIN
+
+    def _init_state(self, width: int) -> None:
+        self._windows = [self._window_class(delta=self.delta) for _ in range(width)]
+
+    def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
+        scores[:] = np.nan
+        for i, window in enumerate(self._windows):
+            usable = np.abs(rows[:, i]) <= MAX_ABS_VALUE
+            widths = measure_widths(window, rows[usable, i].tolist())
+            scores[usable, i] = -np.diff(np.array(widths, np.float64))
+
+    def _score_point(self, x: float) -> float:
+        if not abs(x) <= MAX_ABS_VALUE:
+            return math.nan
+        window = self._windows[0]
+        before = window.width
+        window.update(x)
+        return float(before - window.width)
+
+
+def measure_widths(window: Any, values: list[float]) -> list[int]:
+    """The width of a window of river's before the first of the values, and after each of them."""
+    widths = [window.width]
+    update, append = window.update, widths.append
+    for value in values:
+        update(value)
+        append(window.width)
+    return widths

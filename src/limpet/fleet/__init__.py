@@ -1,0 +1,5 @@
+"""Many keyed streams at once: one matrix of states."""
+
+from limpet.fleet.fleet import Fleet, from_bytes, load
+
+__all__ = ["Fleet", "from_bytes", "load"]

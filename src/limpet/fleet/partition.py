@@ -1,0 +1,83 @@
+"""A fleet in parts, and parts as one fleet again: each stream goes where it is sent, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from limpet.core.state import N_BUFFERED
+from limpet.exceptions import InvalidInputError
+from limpet.fleet._key_index import Integers
+from limpet.fleet._membership import StreamSnapshot
+from limpet.fleet.fleet import Fleet
+
+
+def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
+    """The streams of a fleet by owner: owners[i] gets that of key i of `keys_of`. Owners of nothing are not there.
+
+    Points that came without a key are counted by the first of them.
+
+    >>> from limpet import SRA
+    >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
+    >>> _ = fleet.update(["oil", "water", "gas"], [90.0, 20.0, 5.0])
+    >>> {owner: part.keys() for owner, part in split(fleet, np.array([0, 1, 0])).items()}
+    {0: ['oil', 'gas'], 1: ['water']}
+    """
+    if not len(owners):
+        return {}
+    streams = fleet._membership.all_streams()
+    not_started = streams.states[:, N_BUFFERED] >= 0.0
+    slots = np.cumsum(not_started) - 1
+    parts: dict[int, Fleet] = {}
+    for owner in np.unique(owners).tolist():
+        indices = np.flatnonzero(owners == owner)
+        keys = [streams.keys[i] for i in indices.tolist()]
+        start_buffers = streams.start_buffers[slots[indices[not_started[indices]]]]
+        parts[owner] = _build_similar_fleet(
+            fleet, StreamSnapshot(keys, streams.states[indices], start_buffers, np.zeros(0, np.int64))
+        )
+    next(iter(parts.values()))._executor.n_missing_keys = fleet.n_missing_keys
+    return parts
+
+
+def all_keys(fleet: Fleet) -> list[str | int]:
+    """All keys, also of streams that were spilled, in the order of `split`."""
+    return list(fleet._membership.all_streams().keys)
+
+
+def concat(fleets: Sequence[Fleet]) -> Fleet:
+    """One fleet with the streams of several of the same model; a key may be in one of them only.
+
+    >>> from limpet import SRA
+    >>> one, other = Fleet(SRA(gamma=4.0, rho=0.01)), Fleet(SRA(gamma=4.0, rho=0.01))
+    >>> _ = one.update(["oil"], [90.0]), other.update(["water"], [20.0])
+    >>> joined([one, other]).counts()["key"]
+    ['oil', 'water']
+    """
+    parts = [fleet for fleet in fleets if fleet._executor.width is not None]
+    n_missing_keys = sum(fleet.n_missing_keys for fleet in fleets)
+    if not parts:
+        merged = Fleet(fleets[0].learner)
+        merged._executor.n_missing_keys = n_missing_keys
+        return merged
+    configs = {(repr(fleet.learner), fleet._executor.width, fleet.feature_names) for fleet in parts}
+    if len(configs) > 1:
+        raise InvalidInputError(f"expected fleets of one kind, got {' and '.join(map(str, sorted(configs, key=str)))}")
+    streams = [fleet._membership.all_streams() for fleet in parts]
+    keys = [key for snapshot in streams for key in snapshot.keys]
+    if len(set(keys)) < len(keys):
+        raise InvalidInputError("a key is in several of these fleets")
+    states, start_buffers = (np.concatenate([snapshot[i] for snapshot in streams]) for i in (1, 2))
+    merged = _build_similar_fleet(parts[0], StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64)))
+    merged._executor.n_missing_keys = n_missing_keys
+    return merged
+
+
+def _build_similar_fleet(fleet: Fleet, streams: StreamSnapshot) -> Fleet:
+    """A fleet of the same kind with these streams."""
+    part = Fleet(fleet.learner)
+    assert fleet._executor.width is not None
+    part._executor.set_width(fleet._executor.width, fleet.feature_names)
+    part._membership.restore(streams)
+    return part

@@ -1,0 +1,429 @@
+"""The machine room of a learner on autopilot."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import announce_compilation, unchecked_entry_point
+from limpet.auto import reinitialization
+from limpet.auto.ar1 import reset_ar1
+from limpet.auto.initialization import fit_robust_mixture, init_auto, match_component_order
+from limpet.auto.model_selection import ComponentSelection, select_n_components
+from limpet.auto.residual_diagnostics import reset_after_change
+from limpet.auto.stream_kernel import (
+    CHANGE_SCORE,
+    DISTANCE,
+    DOMINANT_VARIABLE,
+    N_RESULTS,
+    P_VALUE,
+    SCORE,
+    make_auto_stream_kernels,
+)
+from limpet.core.algorithm import (
+    MAX_ABS_VALUE,
+    OUTCOME_ANOMALY,
+    OUTCOME_CHANGE,
+    OUTCOME_INVALID,
+    OUTCOME_MASK,
+    OUTCOME_NEEDS_REINIT,
+    OUTCOME_REJECTED,
+)
+from limpet.core.memory_profile import MEMORY_PROFILES, MIN_POINTS_PER_COMPONENT
+from limpet.core.state import N_SEEN, StreamBuffer, Vector
+from limpet.core.threshold import gamma_for_rate
+from limpet.detection import ChangeReport, log_threshold
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import InvalidInputError
+from limpet.learners._engine import Engine
+from limpet.learners._fast_path import FastPath
+from limpet.learners.results import AutoStep, Step, Trace
+from limpet.models.mixture import GaussianMixture
+
+SINGLE_REJECTION_RATE, MIXTURE_REJECTION_RATE = (
+    1e-4,
+    1e-7,
+)  # of clean points that the bank drops, with one component and with more
+CORE_REJECTION_RATE = 1e-4  # of clean points that the slow views drop, and the bank where outliers are common
+ANOMALY_RATE_FACTOR = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
+MIN_EVIDENCE_SHARE = 0.25  # share of the evidence that makes a variable one of those that carry a change
+MAX_FINITE_SIZE_SD = 1e8  # standard deviations: what was usual before had no spread to speak of
+REINIT_COUNT_POINTS = 12.0  # points that experts begun anew go by
+
+
+class AutoEngine(Engine):
+    """The autopilot with its decisions on one stream of points of `width` numbers."""
+
+    model: GaussianMixture
+    self_recovering = True
+
+    def __init__(
+        self,
+        model: GaussianMixture,
+        width: int,
+        far: float,
+        n_init: int,
+        seed: int,
+        lags: int = 0,
+        season: int = 0,
+        beta: float = 0.0,
+        select_components: bool = False,
+        memory: str = "full",
+    ) -> None:
+        self.profile = MEMORY_PROFILES[memory]
+        self.lags, self.season, self.far, self.beta = lags or int(season > 0), season, far, beta
+        self.buffers_missing = season > 0
+        buffer = self._allocate(model, width, n_init)
+        super().__init__(model, width, self.title, buffer, seed)
+        self._row, self._results, self._outcomes = np.empty((1, width)), np.empty((1, N_RESULTS)), np.empty(1, np.int8)
+        self.count_missing, self.first_invalid = self.kernels.count_missing, self.kernels.first_invalid
+        self.needs_model_selection = select_components  # until then one stands for it
+        self.selection: ComponentSelection | None = None
+
+    def _allocate(self, model: GaussianMixture, width: int, n_init: int) -> StreamBuffer:
+        """The compiled functions for this model, and a memory of the size they need."""
+        K = int(model.n_components)
+        self.kernels = make_auto_stream_kernels(model.covariance, K, width, self.lags, self.season, self.profile)
+        self.layout = self.kernels.layout
+        options_text = "".join(
+            f", {name}={value}" for name, value in (("lags", self.lags), ("season", self.season)) if value
+        )
+        self.title = (
+            f"the autopilot for {K} component{'s' * (K > 1)} ({width} variable{'s' * (width > 1)}{options_text})"
+        )
+        self.K, self.width = K, width
+        return StreamBuffer(
+            self._make_settings(self.far),
+            self.kernels.work_size,
+            self.layout.size,
+            (int(n_init), width),
+            self.profile.dtype,
+        )
+
+    def _make_settings(self, far: float) -> Vector:
+        """What the compiled code is told, for a rate of false alarms."""
+        gamma = gamma_for_rate(SINGLE_REJECTION_RATE if self.K == 1 else MIXTURE_REJECTION_RATE, self.width)
+        core_gamma = gamma_for_rate(CORE_REJECTION_RATE, self.width)
+        anomaly_gamma = gamma_for_rate(min(ANOMALY_RATE_FACTOR * far, 0.5), self.width)
+        return np.array([gamma**2, self.beta, core_gamma**2, core_gamma**2, far, anomaly_gamma**2, log_threshold(far)])
+
+    def set_n_components(self, selection: ComponentSelection) -> None:
+        """From now on there are as many components as chosen; what has been held stays."""
+        self.needs_model_selection, self.selection = False, selection
+        previous, self.model = self.buffer, dataclasses.replace(self.model, n_components=selection.n_components)
+        self.buffer = self._allocate(self.model, self.width, self.n_init)
+        self.buffer.header[:], self.buffer.start[:] = previous.header, previous.start
+
+    def process(self, rows: Vector, record: str | None = None) -> Trace:
+        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        n, first_row, done = len(rows), int(self.buffer.header[N_SEEN]), 0
+        results, outcomes = np.empty((n, N_RESULTS)), np.empty(n, np.int8)
+        alarms: list[Alarm] = []
+        while done < n and not self.started:
+            outcomes[done] = self._buffer_point(rows[done])
+            done += 1
+        results[:done] = math.nan  # of the others the compiled code writes every number
+        buffer, shape = self.buffer, (int(self.model.n_components), self.width)  # which the start may have chosen
+        estimates = np.empty((n if record else 0, math.prod(shape)))
+        estimates[:done] = math.nan
+        if record and done > 0 and self.started:
+            estimates[done - 1] = self.estimate("means").reshape(-1)
+        while done < n:
+            arguments = (
+                rows[done:],
+                buffer.settings,
+                buffer.work,
+                results[done:],
+                outcomes[done:],
+                estimates[done:],
+                False,
+            )
+            with announce_compilation(self.title):
+                done += self.kernels.run(buffer.state, *arguments)
+            change = self._handle_event(int(outcomes[done - 1]))
+            if change:
+                alarms.append(change)
+            if record and outcomes[done - 1] & OUTCOME_NEEDS_REINIT:
+                estimates[done - 1] = self.estimate("means").reshape(-1)
+        for index in np.flatnonzero(outcomes & OUTCOME_ANOMALY):
+            alarms += self._anomaly(results[index].tolist(), first_row + int(index))
+        return Trace(
+            results[:, SCORE],
+            outcomes,
+            {record: estimates.reshape(-1, *shape)} if record else {},
+            (results[:, CHANGE_SCORE], results[:, P_VALUE]),
+            sorted(alarms, key=lambda alarm: alarm.row),  # where a row has both, the change comes first
+            first_row,
+        )
+
+    def _handle_event(self, outcome: int) -> Alarm | None:
+        """What the compiled code leaves to Python: to begin anew, and to tell of a change."""
+        if outcome & OUTCOME_NEEDS_REINIT:
+            self._reinitialize()
+        if outcome & OUTCOME_CHANGE:
+            detector_state = self.layout.view(self.buffer.theta, "changes")
+            row = int(self.buffer.header[N_SEEN]) - 1
+            change = self.kernels.detector.describe_change(detector_state)
+            self._reset_residual_model()
+            if self.profile.is_full:
+                ratio = (
+                    change.spread_ratio
+                    if change.kind in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
+                    else 1.0
+                )
+                reset_after_change(self.layout.view(self.buffer.theta, "whiteness"), change.variable, ratio)
+            return self._with_variable_names(alarm_from_change(change, row))
+        return None
+
+    def _reset_residual_model(self) -> None:
+        """What was known of the memory is of another stream: from now on it goes by few points."""
+        layout, theta = self.layout, self.buffer.theta
+        if not self.profile.is_full:
+            return
+        if self.lags:
+            layout.view(theta, "clock")[2] = 0.0
+            return
+        weights, means = self._standardized_estimate(theta, "weights"), self._standardized_estimate(theta, "means")
+        center, spread = weights @ means, np.zeros(self.width)
+        for share, expert in zip(layout.view(theta, "trust"), layout.view(theta, "experts"), strict=True):
+            for weight, component in zip(
+                share * expert[: len(weights)], expert[len(weights) :].reshape(len(weights), -1), strict=True
+            ):
+                self.kernels.auto.component.add_variances(component, 0, self.width, spread, weight)
+                spread += weight * (component[: self.width] - center) ** 2
+        reset_ar1(layout.view(theta, "lag"), center, spread)
+
+    @property
+    def contamination(self) -> float:
+        """The share of points rejected, as it has been lately."""
+        return float(self.layout.view(self.theta(), "rescue")[reinitialization.CONTAMINATION])
+
+    def _anomaly(self, results: list[float], row: int) -> list[Alarm]:
+        """The alarm of an anomalous row, if it is the first of several."""
+        dominant = int(results[DOMINANT_VARIABLE])
+        if not dominant:
+            return []
+        direction, variables = "up" if dominant > 0 else "down", (abs(dominant) - 1,)
+        size = results[DISTANCE] if results[DISTANCE] < MAX_FINITE_SIZE_SD else math.inf
+        return [self._with_variable_names(Alarm("anomaly", row, row, size, direction, variables, results[P_VALUE]))]
+
+    def _with_variable_names(self, alarm: Alarm) -> Alarm:
+        """With the names of the variables, where the data had any."""
+        names = self.names
+        return (
+            alarm
+            if names is None
+            else dataclasses.replace(alarm, variables=tuple(names[int(i)] for i in alarm.variables))
+        )
+
+    def _reinitialize(self) -> None:
+        """All experts from the latest points, if these are a regime of their own."""
+        layout, theta, K = self.layout, self.buffer.theta, int(self.model.n_components)
+        auto, d = self.kernels.auto, self.width
+        points = self.kernels.reinit_points(theta)
+        experts, trust = layout.view(theta, "experts"), layout.view(theta, "trust")
+        best_expert = experts[np.argmax(trust)].astype(np.float64)
+        variances = np.zeros(d)
+        auto.component.add_variances(best_expert, K, d, variances, 1.0)
+        if len(points) < MIN_POINTS_PER_COMPONENT * K - 2 * (K == 1):
+            return
+        deviation = np.sqrt(variances)
+        reinitialization.impute_missing(points, best_expert[K : K + d], deviation)
+        if K == 1 and not reinitialization.is_stable_regime(layout, theta, points, deviation):
+            return
+        core_estimate = layout.view(theta, "value")[: len(best_expert)].astype(
+            np.float64
+        )  # slow, and so what the components were before
+        fit = match_component_order(auto.component, core_estimate, fit_robust_mixture(auto, points, self.seed), K, d)
+        if K == 1:
+            fit[1 + d :] = 0.5 * (fit[1 + d :] + best_expert[1 + d :])
+        elif not reinitialization.improves_likelihood(
+            auto.score_under_fit(best_expert, points)[0], auto.score_under_fit(fit, points)[0]
+        ):
+            return
+        if self.profile.is_float32:
+            self._recenter(fit)
+        experts[:], trust[:] = fit, 1.0 / len(experts)
+        layout.view(theta, "counts")[:] = min(len(points), REINIT_COUNT_POINTS * K)
+        layout.view(theta, "lead")[:] = 0.0
+        reinitialization.clear_evidence(layout, theta)
+        self._reset_residual_model()
+
+    def _recenter(self, fit: Vector) -> None:
+        """The origin goes to the middle of the fit, which is told about it from now on."""
+        K, d = int(self.model.n_components), self.width
+        means = fit[K:].reshape(K, -1)[:, :d]
+        for i, shift in enumerate(np.asarray(fit[:K] @ means, np.float32).tolist()):
+            self.kernels.shift_origin(self.buffer.theta, i, shift)
+            means[:, i] -= shift
+
+    def _start_model(self) -> None:
+        if self.needs_model_selection:
+            points = self._buffered_points(self.buffer.start)
+            points = points[~np.isnan(points).all(axis=1)]
+            self.set_n_components(select_n_components(self.model.covariance, points, self.seed))
+        super()._start_model()
+
+    def _init_theta(self, buffered: Vector, theta: Vector) -> None:
+        points = self._buffered_points(buffered)
+        with announce_compilation(self.title):
+            init_auto(self.kernels.auto, points, theta[: self.kernels.auto.layout.size], self.seed)
+            if theta is self.buffer.theta:
+                self._learn_buffered(self.buffer.state, points)
+
+    def _learn_buffered(self, state: Vector, points: Vector) -> None:
+        """What else there is to learn from the points that the start was made of."""
+        no_output = (np.empty((1, N_RESULTS)), np.empty(0, np.int8), np.empty((0, 0)))
+        self.kernels.run(state, points, self.buffer.settings, self.buffer.work, *no_output, True)
+
+    def _assessment_state(self) -> Vector:
+        """A copy of the state; before the start, as it would be if there were no more points to start with."""
+        state = self._scoring_state()
+        if not self.started:
+            self._learn_buffered(state, self._buffered_points(self._buffered_so_far()))
+        return state
+
+    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+        """Score, p-value and fate of each row, as if it came next; learns nothing."""
+        if alone and self.lags:
+            raise InvalidInputError("with lags or a season, a row tells nothing without those before it")
+        state, work = self._assessment_state(), self.buffer.work.copy()  # its own: several threads may ask
+        settings = self.buffer.settings if far is None else self._make_settings(far)
+        score_rows = self.kernels.score_isolated if alone else self.kernels.score
+        scores, p_values, outcomes = np.empty(len(rows)), np.empty(len(rows)), np.empty(len(rows), np.int8)
+        with announce_compilation(self.title):
+            score_rows(state, rows, settings, work, scores, p_values)
+            self.kernels.classify_rows(state, rows, settings, work, p_values, outcomes)
+        return Trace(scores, outcomes, auto_scores=(np.full(len(rows), math.nan), p_values))
+
+    def score(self, rows: Vector) -> Vector:
+        """The score of each row, as if it came next; learns nothing."""
+        scores, buffer = np.empty(len(rows)), self.buffer
+        state, work = self._scoring_state(), buffer.work.copy()
+        with announce_compilation(self.title):
+            self.kernels.score(state, rows, buffer.settings, work, scores, np.empty(len(rows)))
+        return scores
+
+    def log_evidence_margin(self) -> float:
+        """The logarithm of the evidence for a change, less that at which an alarm is raised."""
+        if not self.started:
+            return -math.inf
+        with announce_compilation(self.title):
+            return float(self.kernels.log_evidence_margin(self.buffer.state, self.buffer.settings))
+
+    def fast_path(self) -> FastPath:
+        """One point after another, at one place; `answer` has what became of the last."""
+        buffer, row = self.buffer, self._row
+        score_and_p_value = np.zeros(2)  # score, p-value
+        update_call = (
+            buffer.state,
+            row,
+            buffer.settings,
+            buffer.work,
+            self._results,
+            self._outcomes,
+            np.zeros((0, 0)),
+            False,
+        )
+        score_only = (buffer.state, row, buffer.settings, buffer.work, score_and_p_value[:1], score_and_p_value[1:])
+        log_evidence_margin = (self.kernels.log_evidence_margin, (buffer.state, buffer.settings))
+        with announce_compilation(self.title):
+            return FastPath(
+                row,
+                score_and_p_value,
+                self._outcomes,
+                (self.kernels.run, update_call),
+                (self.kernels.score, score_only),
+                log_evidence_margin,
+            )
+
+    def estimate(self, name: str) -> Vector:
+        """`weights` (K,), `means` (K, d) or `covariances` (K, d, d): of the experts' statistics, averaged by trust."""
+        theta = self.theta()
+        estimate, scale = self._standardized_estimate(theta, name), self.layout.view(theta, "scale").view(np.float64)
+        if name == "means":
+            return np.asarray(self.layout.view(theta, "reference").view(np.float64) + scale * estimate)
+        return estimate if name == "weights" else np.asarray(estimate * np.outer(scale, scale))
+
+    def _standardized_estimate(self, theta: Vector, name: str) -> Vector:
+        """The same in the coordinates of the frame."""
+        layout, K, d = self.layout, int(self.model.n_components), self.width
+        trust, experts = (layout.view(theta, name).astype(np.float64) for name in ("trust", "experts"))
+        shares = trust[:, None] * experts[:, :K]
+        weights = shares.sum(axis=0)
+        if name == "weights":
+            return np.asarray(weights / weights.sum())
+        means = np.empty((K, d))
+        values = np.zeros(layout.size)
+        layout.view(values, "trust")[:], layout.view(values, "experts")[:] = trust, experts
+        self.kernels.auto.compute_means(values, means.reshape(-1))
+        if name == "means":
+            return means
+        components = experts[:, K:].reshape(len(trust), K, -1)
+        off = components[:, :, :d] - means
+        values = np.array([[self.model.component_covariance(c, d) for c in expert] for expert in components])
+        return np.asarray(np.einsum("ek,ekij->kij", shares / weights, values + off[..., :, None] * off[..., None, :]))
+
+    def compiled_update(self) -> Callable[[Vector, Any], float]:
+        """The short way for one point: `run` on a row that is always the same place; `answer` has what it found."""
+        row, buffer = self._row, self.buffer
+        arguments = (row, buffer.settings, buffer.work, self._results, self._outcomes, np.empty((0, 0)), False)
+        with announce_compilation(self.title):
+            run = unchecked_entry_point(self.kernels.run, buffer.state, *arguments)
+
+        state, outcomes, first_invalid, is_multivariate = (
+            buffer.state,
+            self._outcomes,
+            self.first_invalid,
+            self.width > 1,
+        )
+
+        def update(vector: Vector, y: Any) -> float:
+            row[0] = y
+            if first_invalid(row) == 0 if is_multivariate else not abs(y) <= MAX_ABS_VALUE:
+                outcomes[0] = OUTCOME_INVALID  # left alone, so that it can still be refused
+            else:
+                run(state, *arguments)
+            return math.nan
+
+        return update
+
+    def result_of_last_update(self) -> tuple[int, Step]:
+        """What became of the point that the compiled update has just had, and the step to tell."""
+        outcome, results = int(self._outcomes[0]), self._results[0].tolist()
+        if outcome <= OUTCOME_REJECTED:  # the usual case
+            return outcome, AutoStep(
+                results[SCORE], results[CHANGE_SCORE], results[P_VALUE], outcome == OUTCOME_REJECTED
+            )
+        return outcome & OUTCOME_MASK, self._step_from_result(outcome, results)
+
+    def _step_from_result(self, outcome: int, results: list[float]) -> Step:
+        if outcome == OUTCOME_INVALID:
+            return AutoStep(math.nan, math.nan, math.nan, invalid=True)
+        change = self._handle_event(outcome)
+        alarms = [change] if change else []
+        if outcome & OUTCOME_ANOMALY:
+            alarms += self._anomaly(results, int(self.buffer.header[N_SEEN]) - 1)
+        return AutoStep(
+            results[SCORE],
+            results[CHANGE_SCORE],
+            results[P_VALUE],
+            rejected=outcome & OUTCOME_MASK == OUTCOME_REJECTED,
+            anomaly=bool(outcome & OUTCOME_ANOMALY),
+            change=bool(outcome & OUTCOME_CHANGE),
+            alarms=tuple(alarms),
+        )
+
+
+def alarm_from_change(change: ChangeReport, row: int) -> Alarm:
+    """A change as it is told."""
+    order = sorted(range(len(change.evidence_shares)), key=lambda i: -change.evidence_shares[i])
+    variables = tuple(i for i in order if i == change.variable or change.evidence_shares[i] >= MIN_EVIDENCE_SHARE)
+    shift, ratio = change.shift_sd, change.spread_ratio
+    size = {"up": shift, "down": -shift, "wider": ratio, "narrower": ratio}[change.kind]
+    is_consistent = {"up": size > 0.0, "down": size > 0.0, "wider": size > 1.0, "narrower": size < 1.0}[change.kind]
+    return Alarm("change", row, row - change.delay, size if is_consistent else math.nan, change.kind, variables)

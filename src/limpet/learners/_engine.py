@@ -1,0 +1,266 @@
+"""The machine room of the plain scheme: Algorithm 1 with one model, one norm and one step size."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from limpet._jit.compile import announce_compilation, unchecked_entry_point
+from limpet.core.algorithm import (
+    HYPERPARAMETERS,
+    OUTCOME_BUFFERED,
+    OUTCOME_INVALID,
+    OUTCOME_REJECTED,
+    STEP_PARAMETERS,
+    make_stream_kernels,
+)
+from limpet.core.start_buffer import buffer_point, n_values_buffered, n_values_required, started_marker
+from limpet.core.state import HEADER_SIZE, MISSING_SENTINEL, N_BUFFERED, N_INVALID, N_SEEN, StreamBuffer, Vector
+from limpet.core.step_sizes import StepSize
+from limpet.exceptions import InvalidInputError, NotFittedError
+from limpet.learners._fast_path import FastPath
+from limpet.learners.results import InvalidStep, RejectedStep, Step, Trace
+from limpet.models.base import Model
+
+# The machine room of a learner: one stream's memory and its start. What runs on it, its subclasses know.
+
+
+class Engine(ABC):
+    """One model on one stream of points of `width` numbers."""
+
+    count_missing: Callable[[Vector], int]
+    first_invalid: Callable[[Vector], int]
+
+    self_recovering: bool = False
+    """Whether it gets out of a lock-out by itself."""
+
+    needs_model_selection: bool = False
+    """Whether the number of components is still to be chosen."""
+
+    buffers_missing: bool = False
+    """Whether a row that cannot be used is held as well: time passes with it."""
+
+    def __init__(self, model: Model, width: int, title: str, buffer: StreamBuffer, seed: int) -> None:
+        self.model, self.width, self.title, self.buffer, self.seed = model, width, title, buffer, seed
+        self.n_init = len(buffer.start)
+        self.names: tuple[str, ...] | None = None
+        """Of the variables, where the data had any."""
+
+    @abstractmethod
+    def process(self, rows: Vector, record: str | None = None) -> Trace:
+        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+
+    @abstractmethod
+    def _init_theta(self, buffered: Vector, theta: Vector) -> None:
+        """Fills theta from the points held."""
+
+    @abstractmethod
+    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+        """What `process` would say of each row if it came next, learning nothing; nothing is said of changes.
+
+        far: another rate of false alarms, where there are any. alone: the rows do not come next; it is not known what
+        came before each."""
+
+    @abstractmethod
+    def score(self, rows: Vector) -> Vector:
+        """The score of each row, learning nothing."""
+
+    @abstractmethod
+    def fast_path(self) -> FastPath:
+        """The shortest way for one point after another; for a model that has started."""
+
+    @abstractmethod
+    def estimate(self, name: str) -> Any:
+        """The estimate of this name, in the units of the data."""
+
+    def health_message(self) -> str | None:
+        """Something about the state that its user should be told, in words; None if all is well."""
+        return None
+
+    @abstractmethod
+    def compiled_update(self) -> Callable[[Vector, Any], float]:
+        """The short way for one point: (cell, number or vector) → score, NaN where `answer` has more to say."""
+
+    @abstractmethod
+    def result_of_last_update(self) -> tuple[int, Step]:
+        """What became of the point that the compiled update has just had, and the step to tell."""
+
+    @property
+    def started(self) -> bool:
+        """Whether enough points have come for the model to start."""
+        return bool(self.buffer.header[N_BUFFERED] < 0.0)
+
+    def _buffer_point(self, row: Vector) -> int:
+        """Keeps one of the first points; starts the model once there are enough of them."""
+        n_missing = self.count_missing(row)
+        if buffer_point(self.buffer.header, self.buffer.start, row, n_missing, self.buffers_missing):
+            self._start_model()
+        return OUTCOME_INVALID if n_missing < 0 else OUTCOME_BUFFERED
+
+    def _start_model(self) -> None:
+        """The start is there."""
+        self._init_theta(self.buffer.start, self.buffer.theta)
+        header = self.buffer.header
+        header[N_BUFFERED] = started_marker(header[N_SEEN], header[N_INVALID], self.n_init)
+        self.buffer.release_start_buffer()
+
+    def _buffered_points(self, buffered: Vector) -> Vector:
+        """The points held, NaN where a coordinate is missing."""
+        return np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
+
+    def theta(self) -> Vector:
+        """What has been learnt; before the start, what it would start with from the points it has."""
+        if self.started:
+            return self.buffer.theta
+        theta = np.zeros_like(self.buffer.theta)
+        self._init_theta(self._buffered_so_far(), theta)
+        return theta
+
+    def _buffered_so_far(self) -> Vector:
+        """The points to start with if there were no more; a variable that has shown no value is at 0."""
+        buffered = self.buffer.start[: int(self.buffer.header[N_BUFFERED])]
+        if (buffered == MISSING_SENTINEL).all():
+            raise NotFittedError("there is no estimate yet: not one usable point has come")
+        return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
+
+    def _scoring_state(self) -> Vector:
+        """A copy of the state, with what it would start with before the start."""
+        state = self.buffer.state.copy()
+        theta = self.theta().view(np.float64)
+        state[HEADER_SIZE : HEADER_SIZE + len(theta)] = theta
+        return state
+
+    def raise_on_invalid(self, rows: Vector) -> None:
+        """Raises if a row cannot be used."""
+        with announce_compilation(self.title):
+            first = self.first_invalid(rows)
+        if first >= 0:
+            raise InvalidInputError(
+                f"row {first} cannot be used: {rows[first]} ({self.model.support_description}); nothing of this call was learnt"
+            )
+
+    def unobserved_variables(self) -> list[int]:
+        """The variables that have shown too few values among the points held; after a while one will do."""
+        buffered, required = int(self.buffer.header[N_BUFFERED]), n_values_required(self.buffer.header, self.n_init)
+        return [j for j in range(self.width) if n_values_buffered(self.buffer.start, buffered, j) < required]
+
+
+class PlainEngine(Engine):
+    """Algorithm 1 on one stream of points of `width` numbers."""
+
+    def __init__(
+        self,
+        model: Model,
+        width: int,
+        step_size: StepSize,
+        gamma: float,
+        norm: str,
+        n_init: int,
+        warmup: int,
+        patience: int,
+        seed: int,
+    ) -> None:
+        self.functions = model.kernels(width)
+        if self.functions.width != width:
+            raise InvalidInputError(
+                f"{type(model).__name__} takes points of {self.functions.width} numbers, got {width}"
+            )
+        if norm not in self.functions.norms:
+            known = ", ".join(self.functions.norms)
+            raise InvalidInputError(f"{type(model).__name__} has the norms {known}, not {norm!r}")
+        step = np.zeros(HYPERPARAMETERS - STEP_PARAMETERS)
+        if len(step_size.parameters) > len(step):
+            raise InvalidInputError(f"{type(step_size).__name__} has more than {len(step)} parameters")
+        step[: len(step_size.parameters)] = step_size.parameters
+        self.hyper = model.hyperparameters(width)
+        settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])
+        self.norm, self.rule = norm, type(step_size).rule
+        self.kernels = make_stream_kernels(self.functions, norm, self.rule, len(settings))
+        buffer = StreamBuffer(settings, self.kernels.work_size, self.functions.layout.size, (int(n_init), width))
+        title = f"{type(model).__name__} ({width} variable{'s' * (width > 1)}, norm {norm})"
+        super().__init__(model, width, title, buffer, seed)
+        self.count_missing = self.kernels.count_missing
+        self.first_invalid = self.kernels.first_invalid
+
+    def process(self, rows: Vector, record: str | None = None) -> Trace:
+        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        buffer, shape = self.buffer, self.functions.estimate_shape
+        scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
+        estimates = np.empty((len(rows) if record else 0, math.prod(shape)))
+        first = 0
+        while first < len(rows) and not self.started:
+            scores[first], outcomes[first], estimates[first : first + 1] = (
+                math.nan,
+                self._buffer_point(rows[first]),
+                math.nan,
+            )
+            if record and self.started:
+                self.functions.estimate(buffer.theta, self.hyper, buffer.work, estimates[first])
+            first += 1
+        if first < len(rows):
+            arguments = (
+                rows[first:],
+                buffer.settings,
+                buffer.work,
+                scores[first:],
+                outcomes[first:],
+                estimates[first:],
+            )
+            with announce_compilation(self.title):
+                self.kernels.run(buffer.state, *arguments)
+        return Trace(scores, outcomes, {record: estimates.reshape(-1, *shape)} if record else {})
+
+    def _init_theta(self, buffered: Vector, theta: Vector) -> None:
+        with announce_compilation(self.title):
+            self.functions.init(self._buffered_points(buffered), theta, self.hyper, self.seed)
+
+    def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
+        """−log f of each row, and whether the threshold would reject it, learning nothing."""
+        scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
+        state, settings, work = self._scoring_state(), self.buffer.settings, self.buffer.work.copy()
+        with announce_compilation(self.title):
+            self.kernels.score_rows(state, rows, settings, work, scores, outcomes)
+        return Trace(scores, outcomes)
+
+    def score(self, rows: Vector) -> Vector:
+        """−log f of each row, learning nothing."""
+        return self.score_only(rows).score
+
+    def fast_path(self) -> FastPath:
+        """One point after another, at one place."""
+        buffer, row, score, outcome = self.buffer, np.zeros((1, self.width)), np.zeros(1), np.zeros(1, np.int8)
+        arguments = (buffer.state, row, buffer.settings, buffer.work, score, outcome)
+        with announce_compilation(self.title):
+            return FastPath(
+                row,
+                score,
+                outcome,
+                (self.kernels.run, (*arguments, np.zeros((0, 0)))),
+                (self.kernels.score_rows, arguments),
+            )
+
+    def estimate(self, name: str) -> Any:
+        """As the model tells it."""
+        return self.model.estimate(name, self.theta(), self.width)
+
+    def health_message(self) -> str | None:
+        """As the model sees it."""
+        return self.model.health_message(self.buffer.theta, self.width) if self.started else None
+
+    def compiled_update(self) -> Callable[[Vector, Any], float]:
+        """The short way for one point. See `Algorithm.update`."""
+        example: Any = 0.0 if self.width == 1 else np.zeros(self.width)
+        with announce_compilation(self.title):
+            return unchecked_entry_point(self.kernels.update, self.buffer.vector, example)
+
+    def result_of_last_update(self) -> tuple[int, Step]:
+        """What became of the point that the compiled update has just had, and the step to tell."""
+        outcome, score = int(self.buffer.work[-2]), float(self.buffer.work[-1])
+        step_class = (
+            InvalidStep if outcome == OUTCOME_INVALID else RejectedStep if outcome == OUTCOME_REJECTED else Step
+        )
+        return outcome, step_class(score)

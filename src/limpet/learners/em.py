@@ -1,0 +1,116 @@
+"""SDEM: sequentially discounting EM."""
+
+from __future__ import annotations
+
+from limpet.core.step_sizes import Constant, InverseTime
+from limpet.learners.base import StochasticApproximation
+from limpet.models.mixture import GaussianMixture
+from limpet.models.priors import ConjugatePrior
+
+# sEM: the stochastic EM algorithm.
+
+
+class SEM(StochasticApproximation):
+    """The online EM algorithm [1]_ with a constant step and no threshold: follows every change, and every outlier.
+
+    n_components: K. rho: the step size. covariance: "full" or "diagonal". penalty: a prior for the M-step.
+
+    >>> import numpy as np
+    >>> model = SEM(1, rho=0.05)
+    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
+    >>> model.means.round(0)
+    array([[3.]])
+
+    .. [1] Cappé, O. and Moulines, E. (2009). On-line expectation-maximization algorithm for latent data models.
+       Journal of the Royal Statistical Society B 71(3).
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        rho: float = 0.01,
+        *,
+        covariance: str = "full",
+        penalty: ConjugatePrior | None = None,
+        n_init: int = 10,
+        seed: int = 0,
+        on_invalid: str = "skip",
+    ) -> None:
+        self.n_components, self.rho, self.covariance, self.penalty = n_components, rho, covariance, penalty
+        model = GaussianMixture(n_components, penalty, covariance=covariance)
+        super().__init__(model, Constant(rho), n_init=n_init, seed=seed, on_invalid=on_invalid)
+
+    @property
+    def mutable_params(self) -> tuple[str, ...]:
+        """The step size is none of the state's."""
+        return ("rho", "on_invalid")
+
+
+# iEM: the incremental EM algorithm.
+
+
+class IEM(StochasticApproximation):
+    """The incremental EM algorithm [1]_ on a stream: SDEM with r = 1/t, so that every point weighs the same.
+
+    n_components: K. alpha: SDEM's smoothing, which fades as 1/t does.
+    covariance: "full" or "diagonal". penalty: a prior for the M-step.
+
+    >>> import numpy as np
+    >>> model = IEM(1)
+    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 5000))
+    >>> model.means.round(1)
+    array([[3.]])
+
+    .. [1] Neal, R. and Hinton, G. (1999). A view of the EM algorithm that justifies incremental, sparse, and other
+       variants. In Learning in Graphical Models, MIT Press.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        alpha: float = 1.0,
+        covariance: str = "full",
+        penalty: ConjugatePrior | None = None,
+        n_init: int = 10,
+        seed: int = 0,
+        on_invalid: str = "skip",
+    ) -> None:
+        self.n_components, self.alpha = n_components, alpha
+        self.covariance, self.penalty = covariance, penalty
+        model = GaussianMixture(n_components, penalty, alpha, covariance)
+        super().__init__(model, InverseTime(), n_init=n_init, seed=seed, on_invalid=on_invalid)
+
+
+class SDEM(StochasticApproximation):
+    """The sequentially discounting EM algorithm [1]_: discount r, responsibilities smoothed to (1 − αr)·γ + αr/K.
+
+    n_components: K. r: the discounting parameter. alpha: the smoothing.
+    covariance: "full" or "diagonal". penalty: a prior for the M-step.
+
+    >>> import numpy as np
+    >>> model = SDEM(1, r=0.02)
+    >>> _ = model.process(np.random.default_rng(0).normal(3.0, 1.0, 500))
+    >>> model.means.round(0)
+    array([[3.]])
+
+    .. [1] Yamanishi, K., Takeuchi, J., Williams, G. and Milne, P. (2004). On-line unsupervised outlier detection using
+       finite mixtures with discounting learning algorithms. Data Mining and Knowledge Discovery 8(3).
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        r: float = 0.01,
+        alpha: float = 1.0,
+        *,
+        covariance: str = "full",
+        penalty: ConjugatePrior | None = None,
+        n_init: int = 10,
+        seed: int = 0,
+        on_invalid: str = "skip",
+    ) -> None:
+        self.n_components, self.r, self.alpha = n_components, r, alpha
+        self.covariance, self.penalty = covariance, penalty
+        model = GaussianMixture(n_components, penalty, alpha, covariance)
+        super().__init__(model, Constant(r), n_init=n_init, seed=seed, on_invalid=on_invalid)

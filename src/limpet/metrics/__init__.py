@@ -1,0 +1,25 @@
+"""How well changes and anomalies are found and parameters followed: areas under curves, and errors by segment."""
+
+from limpet.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
+from limpet.metrics.mixture_error import MeanShift, SegmentMSE, largest_mean_shift, match_components, segment_mse
+from limpet.metrics.nab import detection_auc, drop_probation, hit_curve, nab_score, rank_onset, running_rank
+from limpet.metrics.roc_auc import roc_auc, roc_auc_interval
+
+__all__ = [
+    "BenefitCurve",
+    "MeanShift",
+    "SegmentMSE",
+    "benefit_auc",
+    "benefit_roc",
+    "detection_auc",
+    "drop_probation",
+    "hit_curve",
+    "largest_mean_shift",
+    "match_components",
+    "nab_score",
+    "rank_onset",
+    "roc_auc",
+    "roc_auc_interval",
+    "running_rank",
+    "segment_mse",
+]

@@ -1,0 +1,149 @@
+"""How early and how exclusively a change score points at the changes: benefit against false alarms."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet.metrics._validation import (
+    FloatArray,
+    RowIndices,
+    check_change_points,
+    check_scores,
+    check_span,
+    check_tolerance,
+)
+
+
+class BenefitCurve(NamedTuple):
+    """The exact curve: at thresholds[i] the alarms earn recall[i] of the benefit at false_alarm_rate[i]."""
+
+    false_alarm_rate: FloatArray
+    recall: FloatArray
+    thresholds: FloatArray
+
+
+def benefit_auc(
+    scores: npt.ArrayLike,
+    change_points: RowIndices,
+    tolerance: float,
+    start: int | None = None,
+    stop: int | None = None,
+) -> float:
+    """Return the area under the curve of recalled benefit against false alarms (paper, Eq. def_benefit).
+
+    Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score
+    gets 0.5. Only the order of the scores matters. Half of every window lies before its change, where a score
+    that cannot see the future has nothing to tell: on one change about 0.75 is the best it can honestly do.
+
+    Parameters
+    ----------
+    scores : array (T,)
+        Change scores, higher is more suspicious. NaN raises no alarm at any threshold; inf and -inf are the
+        highest and the lowest of scores.
+    change_points : int or sequence of int
+        First rows of new regimes. Those outside [start, stop) still lend their benefit to rows inside.
+    tolerance : float
+        T_b, the distance in rows, either side of a change, at which an alarm is worth nothing.
+    start, stop : int, optional
+        Score only rows start, ..., stop - 1.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN when no row that can raise an alarm has a benefit, or none is without: there is
+        then no curve.
+
+    Examples
+    --------
+    >>> benefit_auc([0, 0, 0, 7, 5, 0, 0, 0], change_points=3, tolerance=2)
+    0.875
+    >>> benefit_auc([1, 1, 1, 1, 1, 1, 1, 1], change_points=3, tolerance=2)
+    0.5
+    """
+    score, gain = _select_alarmable_rows(scores, change_points, tolerance, start, stop)
+    useful = gain > 0.0
+    useful_scores, benefits, other_scores = score[useful], gain[useful], np.sort(score[~useful])
+    if not len(useful_scores) or not len(other_scores):
+        return float("nan")
+    # The share of false alarms that come after each alarm that earns something; of its equals, half of them do.
+    below, not_above = (
+        np.searchsorted(other_scores, useful_scores, "left"),
+        np.searchsorted(other_scores, useful_scores, "right"),
+    )
+    return float(np.sum(benefits * ((below + not_above) / (2.0 * len(other_scores)))) / np.sum(benefits))
+
+
+def benefit_roc(
+    scores: npt.ArrayLike,
+    change_points: RowIndices,
+    tolerance: float,
+    start: int | None = None,
+    stop: int | None = None,
+) -> BenefitCurve:
+    """Return the exact curve of recalled benefit against false alarms, one point per distinct score.
+
+    An alarm is raised where the score exceeds the threshold. At a distance δ from the nearest change it
+    earns 1 - δ/T_b if δ < T_b; else it is a false alarm. Sums of both are divided by their
+    supremum over thresholds, which rows with a NaN score do not enter.
+
+    Parameters
+    ----------
+    scores, change_points, tolerance, start, stop
+        As in `benefit_auc`.
+
+    Returns
+    -------
+    BenefitCurve
+        `thresholds` falls from the highest score (no alarm: the point (0, 0)) through every distinct one to
+        -inf (all alarms: (1, 1); at this last point even scores of -inf count as alarms). A rate whose
+        supremum is zero is NaN throughout.
+
+    Examples
+    --------
+    >>> curve = benefit_roc([0, 0, 0, 7, 5, 0, 0, 0], change_points=3, tolerance=2)
+    >>> curve.thresholds
+    array([  7.,   5.,   0., -inf])
+    >>> curve.recall
+    array([0.  , 0.5 , 0.75, 1.  ])
+    >>> curve.false_alarm_rate
+    array([0., 0., 0., 1.])
+    """
+    score, gain = _select_alarmable_rows(scores, change_points, tolerance, start, stop)
+    order = np.argsort(-score, kind="stable")
+    score, gain = score[order], gain[order]
+    # Ties enter together: only the last row of each run of equal scores is a point of the curve.
+    ends = np.flatnonzero(np.append(score[1:] != score[:-1], np.full(min(1, len(score)), True)))
+    recalled = np.append(0.0, np.cumsum(gain)[ends])
+    false_alarms = np.append(0.0, np.cumsum(gain == 0.0)[ends])
+    return BenefitCurve(_normalize_by_last(false_alarms), _normalize_by_last(recalled), np.append(score[ends], -np.inf))
+
+
+def _select_alarmable_rows(
+    scores: npt.ArrayLike, change_points: RowIndices, tolerance: float, start: int | None, stop: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return score and benefit of the rows that can raise an alarm."""
+    score = check_scores(scores)
+    first, last = check_span(start, stop, len(score))
+    gain = _benefit_by_row(first, last, tuple(check_change_points(change_points).tolist()), check_tolerance(tolerance))
+    score = score[first:last]
+    can_alarm = ~np.isnan(score)
+    return score[can_alarm], gain[can_alarm]
+
+
+@lru_cache(maxsize=32)  # a grid is scored on the same rows again and again
+def _benefit_by_row(first: int, last: int, change_points: tuple[int, ...], tolerance: float) -> FloatArray:
+    """Return b(t; t*) of Eq. def_benefit for the nearest change, which is the one worth most."""
+    rows, changes = np.arange(first, last), np.array(change_points, np.int64)
+    after = np.searchsorted(changes, rows).clip(max=len(changes) - 1)
+    before = (after - 1).clip(min=0)
+    distance = np.minimum(np.abs(rows - changes[after]), np.abs(rows - changes[before]))
+    return np.asarray(np.where(distance < tolerance, 1.0 - distance / tolerance, 0.0))
+
+
+def _normalize_by_last(running: FloatArray) -> FloatArray:
+    """Divide a running total by its supremum, the last value; 0/0 is NaN."""
+    return running / running[-1] if running[-1] > 0 else np.full_like(running, np.nan)

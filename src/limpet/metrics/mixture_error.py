@@ -1,0 +1,245 @@
+"""Where an estimate moved most: the row of a change, read off the recorded means."""
+
+from __future__ import annotations
+
+import operator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet.exceptions import InvalidInputError
+from limpet.metrics._validation import FloatArray, check_paired_means
+
+# Which estimated component stands for which true one.
+
+MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fraction of a second at 16
+
+
+def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the order of the estimated components that lies nearest to the true ones.
+
+    A mixture does not know the names of its components. Of all orders this is the one with the least sum,
+    over rows, components and coordinates, of squared differences; the search is exact. Rows with a value
+    that is not finite on either side take no part.
+
+    Parameters
+    ----------
+    means : array (T, K, d)
+        Estimated component means; K is at most 16.
+    true_means : array (T, K, d)
+        True component means.
+
+    Returns
+    -------
+    int array (K,)
+        `order`, such that `means[:, order]` stands beside `true_means`.
+
+    Examples
+    --------
+    >>> match_components([[[-0.9], [0.1], [1.2]]], [[[0.0], [1.0], [-1.0]]])
+    array([1, 2, 0])
+    """
+    estimated, true = check_paired_means(means, true_means)
+    if estimated.shape[1] > MAX_COMPONENTS:
+        raise InvalidInputError(f"means: expected at most {MAX_COMPONENTS} components, got {estimated.shape[1]}")
+    usable = np.isfinite(estimated).all(axis=(1, 2)) & np.isfinite(true).all(axis=(1, 2))
+    if not usable.any():
+        raise InvalidInputError("means: expected at least one row that is finite in both arrays, got none")
+    return _min_cost_assignment(_squared_distances(estimated[usable], true[usable]))
+
+
+def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
+    """Return cost[j, k], the squared distance of estimate j from truth k summed over rows and coordinates."""
+    with np.errstate(over="ignore"):  # a diverged estimate costs inf, and that is all one needs to know
+        components = (estimated[:, j, None] for j in range(estimated.shape[1]))
+        return np.array([((component - true) ** 2).sum(axis=(0, 2)) for component in components])
+
+
+def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
+    """Solve the assignment problem by dynamic programming over subsets of estimates.
+
+    least[S] is the least cost at which the estimates in S serve the first |S| truths: the last of those
+    truths is served by some j in S, and the others by S without j. That is K·2ᴷ steps; all orders are K!.
+    """
+    n_components = len(cost)
+    costs = cost.tolist()  # plain floats: reading numpy scalars one by one is several times slower
+    min_cost = [0.0] * (1 << n_components)
+    last_estimate = [0] * (1 << n_components)
+    for subset in range(1, 1 << n_components):
+        truth = subset.bit_count() - 1
+        members = [j for j in range(n_components) if subset >> j & 1]
+        min_cost[subset], last_estimate[subset] = min((min_cost[subset ^ 1 << j] + costs[j][truth], j) for j in members)
+    order = np.empty(n_components, dtype=np.int64)
+    subset = (1 << n_components) - 1
+    for truth in reversed(range(n_components)):
+        order[truth] = last_estimate[subset]
+        subset ^= 1 << last_estimate[subset]
+    return order
+
+
+# How well the component means are followed, before and after a change.
+
+
+class SegmentMSE(NamedTuple):
+    """Mean squared errors of the means: evaluation span, before the change, after it, and in total."""
+
+    S_eval: float
+    S_bc: float
+    S_ac: float
+    S_tot: float
+
+
+def segment_mse(
+    means: npt.ArrayLike, true_means: npt.ArrayLike, change_point: int, tau: int = 1000, tau_start: int = 500
+) -> SegmentMSE:
+    """Return the paper's four mean squared errors of the component means (paper, Eq. def_mse_metrics).
+
+    The error of a row is ‖μ̂_t - μ_t‖², summed over components and coordinates. Each S is the plain average
+    over the rows of its span. With the paper's time t = row + 1 and t* = change_point + 1 the spans are
+
+    ======  =========================  =============================
+    S_eval  t = tau_start, ..., tau-1  rows [tau_start - 1, tau - 1)
+    S_bc    t = tau+1, ..., t*-1       rows [tau, change_point)
+    S_ac    t = t*+1, ..., T           rows [change_point + 1, T)
+    S_tot   t = tau+1, ..., T          rows [tau, T)
+    ======  =========================  =============================
+
+    (In print the sum of S_eval runs to tau, while its divisor and the text stop one short; the divisor of
+    S_bc counts one row more than its sum. Here all four are true averages over the rows of the table.)
+
+    The estimates are matched to the truth once, by the order that is best on the evaluation span, and keep
+    that order to the end: components that swap names at the change pay for it.
+
+    Parameters
+    ----------
+    means : array (T, K, d)
+        Estimated component means after each row.
+    true_means : array (T, K, d)
+        True component means at each row.
+    change_point : int
+        First row of the new regime.
+    tau, tau_start : int
+        The paper's τ and τ_start, as times that count from 1.
+
+    Returns
+    -------
+    SegmentMSE
+        A span that contains a NaN estimate has the error NaN; if no row of the evaluation span is finite
+        there is no matching, and all four are NaN.
+
+    Examples
+    --------
+    >>> true = np.zeros((10, 2, 1)) + [[1.0], [-1.0]]
+    >>> estimate = true[:, ::-1] + 0.5  # components in the other order
+    >>> segment_mse(estimate, true, change_point=6, tau=4, tau_start=2)
+    SegmentMSE(S_eval=0.5, S_bc=0.5, S_ac=0.5, S_tot=0.5)
+    """
+    estimated, true = check_paired_means(means, true_means)
+    change, transient, evaluated = _check_times(change_point, tau, tau_start, len(true))
+    evaluation = slice(evaluated - 1, transient - 1)
+    finite = np.isfinite(estimated[evaluation]) & np.isfinite(true[evaluation])
+    if not finite.all(axis=(1, 2)).any():
+        return SegmentMSE(np.nan, np.nan, np.nan, np.nan)
+    order = match_components(estimated[evaluation], true[evaluation])
+    with np.errstate(over="ignore", invalid="ignore"):  # a diverged estimate has the error inf or NaN
+        errors = ((estimated[:, order] - true) ** 2).sum(axis=(1, 2))
+        return SegmentMSE(
+            S_eval=float(errors[evaluation].mean()),
+            S_bc=float(errors[transient:change].mean()),
+            S_ac=float(errors[change + 1 :].mean()),
+            S_tot=float(errors[transient:].mean()),
+        )
+
+
+def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tuple[int, int, int]:
+    """Read the three times as whole numbers that leave no span empty."""
+    try:
+        change, transient, evaluated = (operator.index(value) for value in (change_point, tau, tau_start))
+    except TypeError as error:
+        received = f"{change_point!r}, {tau!r}, {tau_start!r}"
+        raise InvalidInputError(f"change_point, tau, tau_start: expected whole numbers, got {received}") from error
+    if not 1 <= evaluated < transient < change < n_rows - 1:
+        raise InvalidInputError(
+            f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
+            f"got tau_start={evaluated}, tau={transient}, change_point={change}"
+        )
+    return change, transient, evaluated
+
+
+class MeanShift(NamedTuple):
+    """The row where the estimate moved most, and how far: the norm of the difference of two averages."""
+
+    row: int
+    size: float
+
+
+def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
+    """Return the row at which the averages of the estimate before and after differ most.
+
+    Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and
+    coordinates together. Both sides must be full, so the first and the last `window` rows are never named; of
+    equal rows the first is. Running sums make it O(T), whatever the window.
+
+    With a constant step ρ an estimate does not jump when the stream does: it has gone 1 - exp(-s) of the way
+    after s/ρ rows. The two averages then differ most not at the change but ln(2 - exp(-ρ·window))/ρ rows
+    later, which is less than ln 2/ρ, the half-life of a point's weight, however wide the window. So a wide
+    window costs little accuracy, and it pays: the kick of an outlier that was learnt fades within a few 1/ρ
+    and is averaged out, while a change stays. Three memories, 3/ρ, are a good window; the default is that for
+    ρ = 0.01.
+
+    Parameters
+    ----------
+    means : array (T, K, d)
+        The estimate after each row, as `process(..., record="means")` keeps it; NaN before the start.
+    window : int
+        Rows in each of the two averages.
+
+    Returns
+    -------
+    Movement
+        The row, counted in `means`, and the size, in the units of the data; the size 0 says: nothing moved.
+
+    Examples
+    --------
+    A jump at row 500, followed with ρ = 0.05:
+
+    >>> rows = np.arange(1000)
+    >>> level = np.where(rows < 500, 0.0, 1.0 - 0.95 ** (rows - 499))
+    >>> largest_movement(level.reshape(-1, 1, 1), window=60).row
+    513
+    """
+    estimates, _ = check_paired_means(means, means)
+    width = _check_window(window)
+    finite = np.asarray(np.isfinite(estimates).all(axis=(1, 2)))
+    first = int(finite.argmax()) if finite.any() else len(estimates)
+    if not finite[first:].all():
+        row = first + int(finite[first:].argmin())
+        raise InvalidInputError(f"means: expected numbers from row {first} on, got one that is not finite in row {row}")
+    n_rows = len(estimates) - first
+    if n_rows < 2 * width:
+        raise InvalidInputError(
+            f"means: expected at least {2 * width} rows, two windows, after the start, got {n_rows}"
+        )
+    averages = _moving_averages(estimates[first:].reshape(n_rows, -1), width)
+    sizes = np.linalg.norm(averages[width:] - averages[:-width], axis=1)
+    best = int(sizes.argmax())
+    return MeanShift(first + width + best, float(sizes[best]))
+
+
+def _moving_averages(values: FloatArray, width: int) -> FloatArray:
+    """Return the averages over rows [i, i + width), less the first row, by differences of running sums."""
+    # Without the first row the sums grow with the movement and not with the level: few digits are lost.
+    sums = np.zeros((len(values) + 1, values.shape[1]))
+    np.cumsum(values - values[0], axis=0, out=sums[1:])
+    return np.asarray((sums[width:] - sums[:-width]) / width)
+
+
+def _check_window(window: int) -> int:
+    try:
+        width = operator.index(window)
+    except TypeError as error:
+        raise InvalidInputError(f"window: expected a whole number of rows, got {window!r}") from error
+    if width < 1:
+        raise InvalidInputError(f"window: expected at least one row, got {window!r}")
+    return width

@@ -1,0 +1,213 @@
+"""How well labelled windows are found in many series with one threshold: the score of the Numenta Anomaly Benchmark.
+
+A level is given to every row of every series, and a row is flagged where its level reaches the threshold. Levels have
+to mean the same in all series, which scores do not: `running_rank` and `rank_onset` make them of scores.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._validation import check_int, check_positive
+from limpet.exceptions import InvalidInputError
+from limpet.metrics._validation import FloatArray, check_scores
+
+HIT_WEIGHT, FALSE_ALARM_WEIGHT, MISS_WEIGHT = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile
+MAX_PENALTY_DISTANCE_WINDOWS = 3.0  # window lengths behind a window, from where on a false alarm costs all it can
+IntArray = npt.NDArray[np.int64]
+
+
+class HitCurve(NamedTuple):
+    """What every threshold gives, from the highest down; the first flags nothing.
+
+    false_alarms: rows flagged outside windows, for each 1000 rows scored. hits: the share of windows with a flagged
+    row. worth: NAB's sum, of 1 at best and −1 at worst for each window, less what false alarms cost.
+    """
+
+    false_alarms: FloatArray
+    hits: FloatArray
+    utility: FloatArray
+
+
+def running_rank(scores: npt.ArrayLike) -> FloatArray:
+    """Return r_t = #{s < t : x_s < x_t} / (t + 1), rows counted from 0: the share of scores so far that row t exceeds.
+
+    A NaN ranks 0 and counts as a score below all others.
+
+    >>> running_rank([2.0, 1.0, 3.0, 3.0])
+    array([0.        , 0.        , 0.66666667, 0.5       ])
+    """
+    values = check_scores(scores)
+    past: list[float] = []
+    below = np.empty(len(values))
+    for t, score in enumerate(np.where(np.isnan(values), -np.inf, values).tolist()):
+        below[t] = bisect_left(past, score)
+        insort(past, score)
+    return np.asarray(below / np.arange(1, len(values) + 1))
+
+
+def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
+    """Return the running rank where it exceeds every rank of the last `quiet` rows, NaN elsewhere.
+
+    An alarm that goes on is one alarm: rows that only continue it are not flagged.
+
+    >>> rank_onset([2.0, 1.0, 3.0, 2.5, 4.0], quiet=1)
+    array([0.        ,        nan, 0.66666667,        nan, 0.8       ])
+    """
+    check_int("quiet", quiet, 1)
+    rank = running_rank(scores)
+    before = np.concatenate([np.full(quiet, -1.0), rank[:-1]])
+    highest = np.lib.stride_tricks.sliding_window_view(before, quiet).max(axis=1)
+    return np.where(rank > highest, rank, np.nan)
+
+
+def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
+    """Return the scores with the first n replaced by the next one: what a learner says before it knows is no record.
+
+    >>> without_warm_up([9.0, 7.0, 1.0, 2.0], n=2)
+    array([1., 1., 1., 2.])
+    """
+    check_int("n", n, 0)
+    values = check_scores(scores).copy()
+    if n >= len(values):
+        raise InvalidInputError(f"n: expected fewer than the {len(values)} scores there are, got {n}")
+    values[:n] = values[n]
+    return values
+
+
+def nab_score(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
+) -> float:
+    """Return NAB's score [1]_ with the standard profile: 0 for flagging nothing, 100 for the first row of each window.
+
+    A window [a, b] earns σ(−(b − t + 1) / (b − a + 1)) / σ(−1) by its first flagged row t, where
+    σ(x) = 2 / (1 + e^{5x}) − 1, and −1 if none of its rows is flagged. Every flagged row t outside all windows adds
+    0.11 σ((t − b) / (b − a)), which is negative, where [a, b] is the last window before it; −0.11 if there is none, or
+    from 3 lengths on. The sum over all series is taken at the one threshold that makes it largest, and mapped from
+    [−n, n] to [0, 100] for n windows. It is never negative: the threshold may flag no row.
+
+    Parameters
+    ----------
+    levels : list of arrays (T,)
+        One for each series; NaN is never flagged. See `rank_onset`.
+    labels : list of 0/1 arrays (T,)
+        1 inside windows; a run of ones is a window.
+    firsts : list of int
+        The first row of each series that is scored. A window that ends before it does not count.
+
+    Returns
+    -------
+    float
+        NaN where there is no window.
+
+    References
+    ----------
+    .. [1] A. Lavin and S. Ahmad, Evaluating real-time anomaly detection algorithms: the Numenta Anomaly Benchmark,
+       ICMLA 2015, arXiv:1510.03336.
+
+    Examples
+    --------
+    >>> labels = [0, 0, 0, 1, 1, 1, 1, 0, 0, 0]
+    >>> early, late = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 9, 0, 0, 0]
+    >>> [round(nab_score([levels], [labels], [1]), 1) for levels in (early, late)]
+    [100.0, 78.1]
+    """
+    curve = hit_curve(levels, labels, first_scored_rows)
+    n_windows = -curve.utility[0] / MISS_WEIGHT
+    return (
+        float(100.0 * (curve.utility.max() + MISS_WEIGHT * n_windows) / ((HIT_WEIGHT + MISS_WEIGHT) * n_windows))
+        if n_windows
+        else np.nan
+    )
+
+
+def detection_auc(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int], limit: float
+) -> float:
+    """Return the share of windows hit at x false alarms in 1000 rows, on average over x in [0, limit].
+
+    At x stands the lowest threshold with no more than x false alarms; between thresholds the curve is a step.
+
+    >>> labels = [0, 0, 0, 1, 1, 0, 0, 1, 0, 0]
+    >>> hit_area([[0, 0, 0, 9, 0, 0, 8, 7, 0, 0]], [labels], [0], limit=200)
+    0.75
+    """
+    check_positive("limit", limit)
+    curve = hit_curve(levels, labels, first_scored_rows)
+    edges = np.minimum(np.append(curve.false_alarms, np.inf), limit)
+    return float(np.diff(edges) @ curve.hits / limit)
+
+
+def hit_curve(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
+) -> HitCurve:
+    """Return false alarms, windows hit and NAB's sum for each threshold, all series taken together."""
+    if not levels or not len(levels) == len(labels) == len(first_scored_rows):
+        lengths = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
+        raise InvalidInputError(f"levels, labels, firsts: expected as many of each and at least one, got {lengths}")
+    level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
+    n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
+    flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
+    level, window, utility = level[flagged], window[flagged], utility[flagged]
+    gain = np.where(window < 0, utility, 0.0)
+    hit = np.zeros(len(level))
+    for number in range(n_windows):
+        rows = np.flatnonzero(window == number)
+        best = np.maximum.accumulate(utility[rows])
+        gain[rows] = np.diff(best, prepend=-MISS_WEIGHT)
+        hit[rows[:1]] = 1.0
+    last = np.flatnonzero(np.append(level[1:] != level[:-1], True)[: len(level)])  # rows of one level come together
+    start = np.zeros(1)
+    return HitCurve(
+        np.concatenate([start, 1000.0 / n_rows * np.cumsum(window < 0)[last]]),
+        np.concatenate([start, np.cumsum(hit)[last] / max(n_windows, 1)]),
+        np.concatenate([start, np.cumsum(gain)[last]]) - MISS_WEIGHT * n_windows,
+    )
+
+
+def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
+    """Return the first and the last row of each run of ones.
+
+    >>> window_rows([0, 1, 1, 0, 1])
+    [(1, 2), (4, 4)]
+    """
+    edges = np.diff(np.asarray(labels) != 0, prepend=False, append=False)
+    return [(int(a), int(b) - 1) for a, b in np.flatnonzero(edges).reshape(-1, 2)]
+
+
+def _concatenate_series(
+    levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """The scored rows of all series: level, number of the window (−1 outside), and what flagging the row is worth."""
+    parts: list[tuple[FloatArray, IntArray, FloatArray]] = []
+    n_windows = 0
+    for index, (series_levels, marks, first) in enumerate(zip(levels, labels, first_scored_rows, strict=True)):
+        level, marked = check_scores(series_levels), np.asarray(marks)
+        if marked.shape != level.shape:
+            raise InvalidInputError(f"labels[{index}]: expected shape {level.shape}, got {marked.shape}")
+        if not 0 <= first < len(level):
+            raise InvalidInputError(f"firsts[{index}]: expected a row in 0..{len(level) - 1}, got {first}")
+        window, utility = np.full(len(level), -1), np.full(len(level), -FALSE_ALARM_WEIGHT)
+        for a, b in find_windows(marked):
+            inside, behind = np.arange(a, b + 1), np.arange(b + 1, len(level))
+            utility[inside] = HIT_WEIGHT * _sigmoid((inside - b - 1) / (b - a + 1)) / _sigmoid(np.array(-1.0))
+            position = (behind - b) / max(b - a, 1)
+            utility[behind] = FALSE_ALARM_WEIGHT * np.where(
+                position < MAX_PENALTY_DISTANCE_WINDOWS, _sigmoid(position), -1.0
+            )
+            if b >= first:
+                window[inside] = n_windows
+                n_windows += 1
+        parts.append((level[first:], window[first:], utility[first:]))
+    level, window, utility = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return level, window, utility
+
+
+def _sigmoid(x: FloatArray) -> FloatArray:
+    """σ of NAB: 0.987 at the start of a window (x = −1), 0 just behind its end, −0.987 a length further."""
+    return np.asarray(2.0 / (1.0 + np.exp(5.0 * x)) - 1.0)

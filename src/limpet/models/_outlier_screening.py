@@ -1,0 +1,120 @@
+"""Which of a stream's first points to start from: not those far from the median, unless they have company."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._jit.compile import jit_entry_point, source_fingerprint
+from limpet._jit.math import log, maximum
+from limpet.core.state import Vector
+from limpet.models._standardization import MAX_SPREAD, MIN_SPREAD, clip_coordinate, median_mad
+
+BoolArray = npt.NDArray[np.bool_]
+
+MAX_SPREADS = 5.0  # spreads from the median beyond which a first point has to have company
+NEIGHBOR_RADIUS = 0.25  # of its distance from the median: whoever is as near to it as this keeps it company
+MIN_NEIGHBOR_SHARE = 0.1  # of the points: to be a component
+MAX_SCREENED_POINTS = 500  # that are looked at one by one: with more it takes longer and is no better
+
+
+class StandardizedStart(NamedTuple):
+    """The first points of m streams, each in a frame of its own."""
+
+    reference: Vector
+    scale: Vector
+    """(m, d)."""
+
+    log_scale: Vector
+    """(m,): the sum of the logarithms."""
+
+    points: Vector
+    """(m, n, d): in the coordinates of the frame, NaN where one is missing."""
+
+    trusted: BoolArray
+    """(m, n): which to start from."""
+
+    n_trusted: Vector
+    """(m,): how many."""
+
+
+@cache
+def make_standardize_kernel() -> Callable[..., Any]:
+    """(points (m, n, d), far, K, majority, *Framed, values (n,)): see `framed`."""
+    stamp = source_fingerprint([median_mad, log])
+
+    def standardize_all(points, max_spreads, K, majority, reference, scale, log_scale, out, trusted, n_trusted, values):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        m, n, d = points.shape
+        for s in range(m):
+            standardized, n_near = out[s], 0
+            log_scale[s] = 0.0
+            for i in range(d):  # what `frame_of` and `in_frame` do
+                center, spread, n_present = median_mad(points[s], n, i, values)
+                total = 0.0
+                for j in range(n_present):
+                    total += values[j]
+                spread = spread if spread > 0.0 else total / n_present
+                spread = spread if spread > 0.0 else abs(center)
+                spread = spread if 0.0 < spread < math.inf else 1.0
+                spread = maximum(spread if spread < MAX_SPREAD else MAX_SPREAD, MIN_SPREAD)
+                reference[s, i], scale[s, i] = center, spread
+                log_scale[s] += log(spread)
+                for t in range(n):
+                    x = (points[s, t, i] - center) / spread
+                    standardized[t, i] = x if x != x else clip_coordinate(x)
+            for t in range(n):
+                squared_length = 0.0
+                trusted[s, t] = True
+                for i in range(d):
+                    x = (
+                        abs(standardized[t, i]) if standardized[t, i] == standardized[t, i] else 0.0
+                    )  # what is missing is no reason to doubt
+                    squared_length += x * x
+                    if x > max_spreads:
+                        trusted[s, t] = False
+                if K > 1 and not trusted[s, t]:
+                    n_neighbors, n_compared = 0, 0
+                    for other in range(0, n, 1 + n // MAX_SCREENED_POINTS):
+                        squared_distance = 0.0
+                        for i in range(d):
+                            x = standardized[t, i] if standardized[t, i] == standardized[t, i] else 0.0
+                            x -= standardized[other, i] if standardized[other, i] == standardized[other, i] else 0.0
+                            squared_distance += x * x
+                        n_neighbors += squared_distance <= NEIGHBOR_RADIUS * NEIGHBOR_RADIUS * squared_length
+                        n_compared += 1
+                    trusted[s, t] = n_neighbors > 1 and n_neighbors - 1 >= MIN_NEIGHBOR_SHARE * n_compared
+                n_near += trusted[s, t]
+            if majority and not 2 * n_near > n:
+                n_near = n
+                for t in range(n):
+                    trusted[s, t] = True
+            n_trusted[s] = n_near
+
+    return jit_entry_point(standardize_all, releases_gil=True)
+
+
+def standardize_and_screen(
+    points: Vector, max_spreads: float = MAX_SPREADS, K: int = 1, majority: bool = True
+) -> StandardizedStart:
+    """Points (m, n, d) of m streams, each in its own frame; trusted are those within so many spreads of the median in
+    every coordinate, and with several components those that have company enough to be one of them.
+
+    majority: where fewer than half of the points are, there is no majority to speak of, and every point counts.
+
+    >>> framed(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0]]]), K=2).trusted
+    array([[ True,  True,  True,  True, False]])
+    >>> framed(np.array([[[0.1], [0.2], [0.3], [0.4], [90.0], [91.0]]]), K=2).trusted.all()
+    np.True_
+    """
+    m, n, d = points.shape
+    out = StandardizedStart(
+        np.empty((m, d)), np.empty((m, d)), np.empty(m), np.empty((m, n, d)), np.empty((m, n), np.bool_), np.empty(m)
+    )
+    make_standardize_kernel()(np.ascontiguousarray(points), max_spreads, K, majority, *out, np.empty(n))
+    return out

@@ -1,0 +1,177 @@
+"""Where the components of a mixture begin, before it is fitted to a handful of points."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
+from limpet._jit.sort import quantile_of_sorted, shell_sort
+from limpet.core.state import Vector
+from limpet.models._outlier_screening import BoolArray
+from limpet.models._standardization import median
+from limpet.models.components.base import Component
+
+# The room that fits to a handful of points work in: whatever they write besides their results.
+
+N_RANDOM_SEEDINGS = 20  # of a mixture
+
+
+class EMWorkspace(NamedTuple):
+    """Scratch for n points in d dimensions and K components; made once for as many streams as there are."""
+
+    seed_points: Vector
+    """(seedings, K, d): where the components begin."""
+
+    fit: Vector
+    previous_fit: Vector
+    """[ weights | components ], and the same a round before."""
+
+    retained: BoolArray
+    """(n,): which of the points are kept in a round."""
+
+    values: Vector
+    """(n,): what is being put in order."""
+
+    log_likelihood: Vector
+    """(n,): its logarithm."""
+
+    responsibilities: Vector
+    """(n, K): responsibilities."""
+
+    peak_densities: Vector
+    """(K,): the densities at the centres, times the weights."""
+
+    imputed: Vector
+    """(n·K·size): each point as each component completes it."""
+
+    variances: Vector
+    """(d,): those of all components together."""
+
+    work: Vector
+    """What a component needs."""
+
+
+def make_workspace(component: Component, n: int, K: int, d: int) -> EMWorkspace:
+    """Of the sizes needed."""
+    size = component.n_parameters(d)
+    return EMWorkspace(
+        np.empty((N_RANDOM_SEEDINGS + d, K, d)),
+        np.empty(K + K * size),
+        np.empty(K + K * size),
+        np.empty(n, np.bool_),
+        np.empty(n),
+        np.empty(n),
+        np.empty((n, K)),
+        np.empty(K),
+        np.empty(n * K * size),
+        np.empty(d),
+        np.empty(component.work_size(d) + 1),
+    )
+
+
+MIN_POINTS_PER_COMPONENT = 10  # for each component: with so few, some coordinate always seems to tell groups apart
+
+
+@lru_cache(maxsize=64)
+def draw_random_numbers(K: int, seed: int) -> Vector:
+    """(seedings, K, 2): random numbers from 0 to 1. Whoever starts many streams starts them all with the same ones."""
+    return np.random.default_rng(seed).random((N_RANDOM_SEEDINGS if K > 1 else 1, K, 2))
+
+
+@kernel
+def draw_seed(
+    fit: Vector, k: int, uniform: float, points: Vector, trusted: BoolArray, K: int, size: int, workspace: EMWorkspace
+) -> int:
+    """A point for component k to begin at, drawn with a probability that grows with the squared distance from the
+    components before, up to the median: the farthest point, most likely an outlier, is no more likely than the next
+    ones. aim: a random number from 0 to 1."""
+    n, d = points.shape
+    draw_weights, values, max_weight, total_weight, drawn_index = (
+        workspace.log_likelihood,
+        workspace.values,
+        1.0,
+        0.0,
+        0,
+    )
+    for t in range(n):
+        draw_weights[t] = 1.0 if k == 0 else math.inf
+        for other in range(k):
+            squared_distance = 0.0
+            for i in range(d):
+                difference = points[t, i] - fit[K + other * size + i]
+                squared_distance += difference * difference
+            draw_weights[t] = squared_distance if squared_distance < draw_weights[t] else draw_weights[t]
+        values[t] = draw_weights[t]
+    if k > 0:
+        shell_sort(values, n)
+        max_weight = values[(n - 1) // 2]
+    for t in range(n):
+        draw_weights[t] = max_weight if max_weight < draw_weights[t] else draw_weights[t]
+        draw_weights[t] = draw_weights[t] if trusted[t] else 0.0
+        total_weight += draw_weights[t]
+    uniform *= total_weight
+    for t in range(n):
+        if trusted[t] and (uniform >= 0.0 or total_weight == 0.0):
+            drawn_index = t
+        uniform -= draw_weights[t]
+    return drawn_index
+
+
+@kernel
+def is_distinct_seed(s: int, seeds: Vector, width: int) -> bool:
+    """Whether none of the seedings before s begins at the same places, `width` numbers each."""
+    for earlier in range(s):
+        n_equal = 0
+        while n_equal < width and seeds[earlier * width + n_equal] == seeds[s * width + n_equal]:
+            n_equal += 1
+        if n_equal == width:
+            return False
+    return True
+
+
+@cache
+def quantile_seeds() -> Callable[..., Any]:
+    """(points (m, n, d), trusted (m, n), K, levels (m, d, K, d), values (n,)): see `side_by_side`."""
+    stamp = source_fingerprint([median, quantile_of_sorted])
+
+    def fill_axis_seeds(points, trusted, K, axis_seeds, values):  # type: ignore[no-untyped-def]
+        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        m, n, d = points.shape
+        for s in range(m):
+            for i in range(d):
+                count = 0
+                for t in range(n):
+                    if trusted[s, t]:
+                        values[count] = points[s, t, i]
+                        count += 1
+                middle = median(values, count)
+                for k in range(K):
+                    for axis in range(d):
+                        axis_seeds[s, axis, k, i] = middle
+                    axis_seeds[s, i, k, i] = quantile_of_sorted(values, count, (k + 0.5) / K)
+
+    return jit_entry_point(fill_axis_seeds, releases_gil=True)
+
+
+def equidistant_seeds(points: Vector, trusted: BoolArray, K: int) -> Vector:
+    """(m, d, K, d): for each coordinate K points at its quantiles, in the middle of the other coordinates.
+
+    Groups that a single coordinate tells apart are lost among distances in many. With few points some coordinate always
+    seems to tell groups apart: then there are none.
+
+    >>> points = np.array([[i, 0.0] for i in range(41)])
+    >>> side_by_side(points[None], np.full((1, 41), True), 2)[0, 0]
+    array([[10.,  0.],
+           [30.,  0.]])
+    """
+    m, n, d = points.shape
+    if K == 1 or d == 1 or n <= MIN_POINTS_PER_COMPONENT * K:
+        return np.empty((m, 0, K, d))
+    axis_seeds = np.empty((m, d, K, d))
+    quantile_seeds()(points, trusted, K, axis_seeds, np.empty(n))
+    return axis_seeds

@@ -1,0 +1,1 @@
+"""Families of mixture components: their sufficient statistics and densities."""

@@ -1,0 +1,294 @@
+"""What linear and logistic regression have in common: stochastic gradient descent in standardised coordinates.
+
+theta = [ reference (p+1) | scale (p+1) | coefficients (p) | intercept | variance ]
+
+Reference and scale come from the first points; the last entry of each belongs to the target. The coefficients are
+learnt on (x − reference)/scale, so that one step size suits all units; `coef` and `intercept` are given in those of
+the data. A feature that is missing (NaN) is taken at its reference. H = λθ + ∇ℓ(θ) (Section 3.3 of the paper); the
+intercept is not penalised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from limpet._jit.compile import kernel
+from limpet._jit.math import exp, log, maximum
+from limpet._validation import check_positive
+from limpet.core.model_kernels import AdvanceKernel, EvaluateKernel, ModelKernels, SquaredNormKernel
+from limpet.core.state import Layout, Vector
+from limpet.models._standardization import clip_coordinate, fit_location_scale, standardize
+from limpet.models.base import Model
+
+HYPER_L2 = 0  # hyper = [ λ ]
+
+
+@cache
+def make_regression_layout(p: int) -> Layout:
+    """The fields of theta for p features."""
+    return Layout({"reference": (p + 1,), "scale": (p + 1,), "coef": (p,), "intercept": (1,), "variance": (1,)})
+
+
+def init_regression(points: Vector, theta: Vector, scaled_target: bool) -> None:
+    """Reference and scale from the first points; no effect of any feature yet, whatever outliers there are."""
+    p = points.shape[1] - 1
+    reference, scale = fit_location_scale(points)
+    if not scaled_target:
+        reference[p], scale[p] = 0.0, 1.0
+    theta[:] = 0.0
+    theta[: p + 1] = reference
+    theta[p + 1 : 2 * p + 2] = scale
+    theta[-1] = 1.0
+
+
+@kernel
+def standardize_entry(y: Vector, i: int, theta: Vector, p: int) -> float:
+    """Entry i of the point in standardised coordinates; 0, the reference, if it is missing."""
+    x = (y[i] - theta[i]) / theta[p + 1 + i]
+    if math.isnan(x):
+        return 0.0
+    return clip_coordinate(x)
+
+
+@kernel
+def linear_predictor(theta: Vector, y: Vector, work: Vector, p: int) -> float:
+    """b·x + b0; leaves the standardised features in `work` and their squared length in work[p]."""
+    coef = 2 * p + 2
+    result, squared_length = theta[coef + p], 0.0
+    for i in range(p):
+        x = standardize_entry(y, i, theta, p)
+        work[i] = x
+        squared_length += x * x
+        result += theta[coef + i] * x
+    work[p] = squared_length
+    return result
+
+
+@kernel
+def gradient_norm(theta: Vector, hyper: Vector, work: Vector, p: int) -> float:
+    """‖H‖² over coefficients and intercept, H = λb − e·x; the residual e is in work[p + 1]."""
+    e = work[p + 1]
+    total = e * e
+    for i in range(p):
+        h = hyper[HYPER_L2] * theta[2 * p + 2 + i] - e * work[i]
+        total += h * h
+    return total
+
+
+@kernel
+def capped_gradient_step(theta: Vector, hyper: Vector, work: Vector, p: int, rho: float, curvature: float) -> None:
+    """θ ← θ − ρH, the step cut at 1/(curvature·(1 + |x|²) + λ): neither point nor penalty is ever overshot."""
+    coef, e = 2 * p + 2, work[p + 1]
+    rho = min(rho, 1.0 / (curvature * (1.0 + work[p]) + hyper[HYPER_L2]))
+    for i in range(p):
+        theta[coef + i] -= rho * (hyper[HYPER_L2] * theta[coef + i] - e * work[i])
+    theta[coef + p] += rho * e
+
+
+def make_regression_kernels(
+    p: int,
+    evaluate: EvaluateKernel,
+    whitened: SquaredNormKernel,
+    advance: AdvanceKernel,
+    is_valid: Callable[[Vector], bool],
+    scaled_target: bool,
+) -> ModelKernels:
+    """Algorithm 1's functions for a regression on p features, given what is particular to it.
+
+    `evaluate` leaves the features in work[:p], their squared length in work[p] and the residual in work[p + 1]; one
+    further entry of `work` is its own. scaled_target: whether the target is standardised as the features are.
+    """
+    coef, scale = 2 * p + 2, p + 1
+
+    @kernel
+    def full(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        return gradient_norm(theta, hyper, work, p)
+
+    @kernel
+    def estimate(theta: Vector, hyper: Vector, work: Vector, out: Vector) -> None:
+        for i in range(p):
+            out[i] = theta[coef + i] * theta[scale + p] / theta[scale + i]
+
+    def init(points: Vector, theta: Vector, hyper: Vector, seed: int) -> None:
+        init_regression(points, theta, scaled_target)
+
+    return ModelKernels(
+        layout=make_regression_layout(p),
+        width=p + 1,
+        work_size=p + 3,
+        evaluate=evaluate,
+        norms={"whitened": whitened, "full": full},
+        advance=advance,
+        init=init,
+        is_valid=is_valid,
+        estimate=estimate,
+        estimate_shape=(p,),
+        handles_missing=True,
+    )
+
+
+@dataclass(frozen=True)
+class Regression(Model):
+    """Base of the regressions. l2: the penalty λ on the coefficients, in standardised units."""
+
+    l2: float = 0.0
+
+    estimates: ClassVar[tuple[str, ...]] = ("coef", "intercept")
+    recordable: ClassVar[str] = "coef"
+    supervised: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive("l2", self.l2, allow_zero=True)
+
+    def hyperparameters(self, width: int) -> Vector:
+        """[ λ ]."""
+        return np.array([self.l2])
+
+    def estimate(self, name: str, theta: Vector, width: int) -> Any:
+        """`coef` (p,) and `intercept`, in the units of the data."""
+        p = width - 1
+        view = make_regression_layout(p).view
+        reference, scale = view(theta, "reference"), view(theta, "scale")
+        coef = view(theta, "coef") * scale[p] / scale[:p]
+        if name == "coef":
+            return coef
+        return float(reference[p] + scale[p] * view(theta, "intercept")[0] - coef @ reference[:p])
+
+    @staticmethod
+    def predict_standardized(theta: Vector, features: Vector) -> Vector:
+        """b·x + b0 for each row, in standardised units of the target."""
+        p = features.shape[1]
+        view = make_regression_layout(p).view
+        x = standardize(features, view(theta, "reference")[:p], view(theta, "scale")[:p])
+        result: Vector = np.nan_to_num(x, nan=0.0) @ view(theta, "coef") + view(theta, "intercept")
+        return result
+
+
+# Linear regression with Gaussian noise.
+
+MIN_NOISE_VARIANCE = 1e-18
+
+
+@dataclass(frozen=True)
+class LinearRegression(Regression):
+    """y = coef·x + intercept + noise, learnt by robust stochastic gradient descent.
+
+    The noise variance is followed with the same step size, so that `score` is the surprise at y given x and `whitened`
+    counts standard deviations of the residual. l2: penalty λ on the coefficients, in standardised units.
+
+    >>> LinearRegression(l2=0.01)
+    LinearRegression(l2=0.01)
+    """
+
+    support_description: ClassVar[str] = "a target is there, and all numbers are finite"
+
+    def kernels(self, width: int) -> ModelKernels:
+        """Compiled for this number of features."""
+        return _linear_regression_kernels(width - 1)
+
+    def gamma_for_rate(self, rate: float, width: int) -> float:
+        """The residual is one Gaussian number, however many features there are."""
+        return super().gamma_for_rate(rate, 2)
+
+    def predict(self, theta: Vector, features: Vector) -> Vector:
+        """The expected target for each row."""
+        view = make_regression_layout(features.shape[1]).view
+        return view(theta, "reference")[-1] + view(theta, "scale")[-1] * self.predict_standardized(theta, features)
+
+
+@cache
+def _linear_regression_kernels(p: int) -> ModelKernels:
+    variance = make_regression_layout(p).size - 1
+    residual = p + 1
+    log_normalizer = 0.5 * math.log(2.0 * math.pi)
+
+    @kernel
+    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        e = standardize_entry(y, p, theta, p) - linear_predictor(theta, y, work, p)
+        work[residual] = e
+        v = maximum(theta[variance], MIN_NOISE_VARIANCE)
+        return 0.5 * e * e / v + 0.5 * log(v) + log(theta[2 * p + 1]) + log_normalizer
+
+    @kernel
+    def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        return work[residual] * work[residual] / maximum(theta[variance], MIN_NOISE_VARIANCE)
+
+    @kernel
+    def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
+        capped_gradient_step(theta, hyper, work, p, rho, 1.0)
+        theta[variance] += rho * (work[residual] * work[residual] - theta[variance])
+
+    @kernel
+    def is_valid(y: Vector) -> bool:
+        return not math.isnan(y[p])
+
+    return make_regression_kernels(p, evaluate, whitened, advance, is_valid, scaled_target=True)
+
+
+# Logistic regression.
+
+
+@dataclass(frozen=True)
+class LogisticRegression(Regression):
+    """P(y = 1 | x) = 1/(1 + exp(−coef·x − intercept)), learnt by robust stochastic gradient descent.
+
+    The target is 0 or 1 (or a bool); any other is a bad point. `score` is the log-loss; `whitened` is the Pearson
+    residual |y − p|/√(p(1−p)), so that γ drops labels the model finds incredible. l2: penalty λ on the coefficients.
+
+    >>> LogisticRegression(l2=0.01)
+    LogisticRegression(l2=0.01)
+    """
+
+    support_description: ClassVar[str] = "a target is 0 or 1, and features are finite"
+
+    def kernels(self, width: int) -> ModelKernels:
+        """Compiled for this number of features."""
+        return _logistic_regression_kernels(width - 1)
+
+    def gamma_for_rate(self, rate: float, width: int) -> float:
+        """The γ beyond which the model gave the label a smaller probability than this."""
+        return math.sqrt((1.0 - rate) / rate)
+
+    def predict(self, theta: Vector, features: Vector) -> Vector:
+        """The probability of 1 for each row."""
+        result: Vector = 1.0 / (1.0 + np.exp(-np.clip(self.predict_standardized(theta, features), -700.0, 700.0)))
+        return result
+
+
+@cache
+def _logistic_regression_kernels(p: int) -> ModelKernels:
+    residual, odds = p + 1, p + 2
+
+    @kernel
+    def evaluate(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """log(1 + exp(−z)), z the linear predictor with the sign of the label."""
+        z = linear_predictor(theta, y, work, p)
+        z = z if y[p] > 0.5 else -z
+        exp_neg_margin = exp(-abs(z))
+        error_probability = (
+            exp_neg_margin / (1.0 + exp_neg_margin) if z > 0.0 else 1.0 / (1.0 + exp_neg_margin)
+        )  # the probability of the other label
+        work[residual] = error_probability if y[p] > 0.5 else -error_probability
+        work[odds] = exp(-z)
+        return log(1.0 + exp_neg_margin) + (0.0 if z > 0.0 else -z)
+
+    @kernel
+    def whitened(theta: Vector, y: Vector, hyper: Vector, work: Vector, missing: bool) -> float:
+        """(y − p)²/(p(1 − p)) is the odds of the other label."""
+        return work[odds]
+
+    @kernel
+    def advance(theta: Vector, y: Vector, hyper: Vector, work: Vector, rho: float, missing: bool) -> None:
+        capped_gradient_step(theta, hyper, work, p, rho, 0.25)
+
+    @kernel
+    def is_valid(y: Vector) -> bool:
+        return y[p] == 0.0 or y[p] == 1.0
+
+    return make_regression_kernels(p, evaluate, whitened, advance, is_valid, scaled_target=False)

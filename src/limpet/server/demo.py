@@ -1,0 +1,89 @@
+"""Streams to look at: made up, live, with outliers and changes now and then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import numpy as np
+
+from limpet.core.state import Vector
+from limpet.server.errors import ApiError
+from limpet.server.ingest.parse import IngestRequest, StreamPoints
+from limpet.server.monitor import Monitor
+
+N_PAST_POINTS = 900  # points that are there in the beginning
+POINT_INTERVAL_S = 0.5  # seconds between points
+OUTLIER_SHARE = 0.0005  # share of points
+SHIFT_SHARE = 1 / 3000  # share of points after which the level is another one
+LEVEL_AND_SPREAD = {
+    "boiler/pressure": (6.2, 0.05),
+    "boiler/temperature": (184.0, 0.8),
+    "pump 1/flow": (41.0, 0.6),
+    "pump 1/vibration": (0.32, 0.03),
+    "pump 2/flow": (39.5, 0.6),
+    "pump 2/vibration": (0.28, 0.03),
+    "tank/level": (2.75, 0.02),
+    "turbine/speed": (3000.0, 4.0),
+    "web/latency ms": (120.0, 9.0),
+    "web/requests": (850.0, 30.0),
+}
+
+
+class DemoGenerator:
+    """A plant that does not exist: one point of every stream, again and again."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._levels = np.array([level for level, _ in LEVEL_AND_SPREAD.values()])
+        self._spreads = np.array([spread for _, spread in LEVEL_AND_SPREAD.values()])
+
+    def next_values(self) -> Vector:
+        """The next value of each stream."""
+        n = len(self._levels)
+        shifts = self._rng.random(n) < SHIFT_SHARE
+        self._levels = self._levels + shifts * self._spreads * self._rng.choice([-1, 1], n) * self._rng.uniform(2, 6, n)
+        outliers = (self._rng.random(n) < OUTLIER_SHARE) * self._rng.choice([-1, 1], n) * self._rng.uniform(8, 20, n)
+        values: Vector = self._levels + self._spreads * (self._rng.normal(size=n) + outliers)
+        return values
+
+
+@contextmanager
+def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
+    """Posts points of a demo as long as the monitor runs; some have come before."""
+    stop, generator = threading.Event(), DemoGenerator(seed)
+
+    def post_points() -> None:
+        try:
+            if monitor.processor.registry.get(next(iter(LEVEL_AND_SPREAD))) is None:
+                past = np.array([generator.next_values() for _ in range(N_PAST_POINTS)])
+                _post(monitor, past, time.time() - POINT_INTERVAL_S * N_PAST_POINTS)
+            while not stop.wait(POINT_INTERVAL_S):
+                _post(monitor, generator.next_values()[None], time.time())
+        except ApiError:  # the server stops
+            return
+
+    thread = threading.Thread(target=post_points, name="limpet demo", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(5.0)
+
+
+def _post(monitor: Monitor, values: Vector, start: float) -> None:
+    """Rows of points of every stream, a moment apart, the last ones now."""
+    times_ns = [int(1e9 * (start + POINT_INTERVAL_S * i)) for i in range(len(values))]
+    times: list[str | None] = [
+        datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        for time_ns in times_ns
+    ]
+    parts = [
+        StreamPoints(key, values[:, [column]], None, list(times), list(times_ns))
+        for column, key in enumerate(LEVEL_AND_SPREAD)
+    ]
+    monitor.writer.submit(IngestRequest(parts)).result()

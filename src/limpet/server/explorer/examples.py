@@ -1,0 +1,185 @@
+"""Streams to begin with: those of the paper, and a few in which it is plain to see what happens."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limpet.datasets import Stream, load_well_log, make_abrupt, make_gradual
+from limpet.exceptions import LimpetError
+from limpet.server.errors import ApiError
+from limpet.server.explorer.dataset import ExplorerDataset
+
+EXAMPLE_ID_PREFIX = "builtin:"
+
+
+def levels() -> Stream:
+    """A level that jumps three times, with outliers."""
+    rng = np.random.default_rng(3)
+    means = np.repeat([20.0, 23.0, 21.0, 26.0], 1500)
+    y = means + rng.normal(0.0, 0.6, 6000)
+    outliers = rng.random(6000) < 0.01
+    y[outliers] = rng.uniform(0.0, 60.0, outliers.sum())
+    return Stream(y, means.reshape(-1, 1, 1), outliers, change_points=[1500, 3000, 4500], name="levels")
+
+
+def burst() -> Stream:
+    """Forty wild points in a row, and later a real shift."""
+    rng = np.random.default_rng(4)
+    means = np.repeat([5.0, 6.5], [3500, 2500])
+    y = means + rng.normal(0.0, 0.4, 6000)
+    outliers = np.zeros(6000, bool)
+    outliers[1800:1840] = True
+    y[outliers] = rng.uniform(-20.0, 30.0, 40)
+    return Stream(y, means.reshape(-1, 1, 1), outliers, change_points=[3500], name="burst")
+
+
+def correlated_pair() -> Stream:
+    """Two variables that go together; only the second one moves."""
+    rng = np.random.default_rng(6)
+    means = np.full((5000, 1, 2), [40.0, 3.0])
+    means[2600:, 0, 1] += 0.35
+    noise = rng.normal(size=(5000, 2)) @ [[2.0, 0.1], [0.0, 0.17]]
+    outliers = rng.random(5000) < 0.006
+    y = np.where(outliers[:, None], [40.0, 3.0] + rng.uniform(-1.0, 1.0, (5000, 2)) * [40.0, 4.0], means[:, 0] + noise)
+    return Stream(y, means, outliers, change_points=[2600], name="one of two")
+
+
+def season() -> Stream:
+    """A day of 144 rows that comes again and again, one odd hour, and a lasting rise."""
+    rng = np.random.default_rng(7)
+    t = np.arange(6048)
+    y = 12.0 + 4.0 * np.sin(2 * np.pi * t / 144) + 1.5 * np.sin(4 * np.pi * t / 144) + rng.normal(0.0, 0.5, 6048)
+    y[2500:2506] += 6.0
+    y[4300:] += 1.5
+    return Stream(y, change_points=[4300], name="season")
+
+
+@dataclass(frozen=True)
+class ExampleStream:
+    """A stream that is always there. make: makes it; call: how Python calls that, for functions of `lp.datasets`."""
+
+    title: str
+    description: str
+    make: Callable[[], Stream]
+    dataset_call: str | None = None
+    names: tuple[str, ...] = ()
+    n_components: int = 1
+    season: int = 0
+
+
+EXAMPLE_STREAMS = {
+    "levels": ExampleStream(
+        "Level shifts", "One variable whose level jumps three times, with one outlier in a hundred.", levels
+    ),
+    "burst": ExampleStream("A burst, then a shift", "Forty wild points in a row; the level really moves later.", burst),
+    "one-of-two": ExampleStream(
+        "One of two moves", "Flow and pressure; only the pressure moves.", correlated_pair, names=("flow", "pressure")
+    ),
+    "season": ExampleStream("A season", "A day of 144 rows, one odd hour, and a lasting rise.", season, season=144),
+    "abrupt": ExampleStream(
+        "Abrupt change, 1-d",
+        "The paper's: two components that jump apart.",
+        make_abrupt,
+        "make_abrupt()",
+        n_components=2,
+    ),
+    "gradual": ExampleStream(
+        "Gradual change, 1-d", "The paper's: two that drift apart.", make_gradual, "make_gradual()", n_components=2
+    ),
+    "abrupt-3d": ExampleStream(
+        "Abrupt change, 3-d",
+        "The paper's in three variables.",
+        lambda: make_abrupt(dim=3),
+        "make_abrupt(dim=3)",
+        n_components=2,
+    ),
+    "gradual-3d": ExampleStream(
+        "Gradual change, 3-d",
+        "The paper's in three variables.",
+        lambda: make_gradual(dim=3),
+        "make_gradual(dim=3)",
+        n_components=2,
+    ),
+    "well-log": ExampleStream(
+        "Well-log",
+        "Magnetic measurements down a borehole: real jumps, real outliers.",
+        load_well_log,
+        "load_well_log()",
+    ),
+}
+
+
+def list_names() -> list[str]:
+    """Those that are there now: the borehole only if its file is, for listing downloads nothing."""
+    return [name for name in EXAMPLE_STREAMS if name != "well-log" or _has_well_log()]
+
+
+def list_examples() -> list[dict[str, Any]]:
+    """All of them, in words."""
+    examples = ((name, load(name)) for name in list_names())
+    return [
+        {
+            "id": EXAMPLE_ID_PREFIX + name,
+            "name": name,
+            "title": EXAMPLE_STREAMS[name].title,
+            "told": EXAMPLE_STREAMS[name].description,
+            "rows": len(stream.values),
+            "variables": stream.names,
+            "suggested": stream.suggested,
+        }
+        for name, stream in examples
+    ]
+
+
+def load(name: str) -> ExplorerDataset:
+    """The stream of this name."""
+    if name not in EXAMPLE_STREAMS or (name == "well-log" and not _has_well_log()):
+        raise ApiError("unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(list_names())}")
+    return _load(name)
+
+
+@lru_cache(maxsize=len(EXAMPLE_STREAMS))
+def _load(name: str) -> ExplorerDataset:
+    example = EXAMPLE_STREAMS[name]
+    stream = example.make()
+    width = stream.y.shape[1]
+    variables = example.names or tuple("value" if width == 1 else f"x{i + 1}" for i in range(width))
+    change_points = stream.change_points
+    return ExplorerDataset(
+        name,
+        variables,
+        stream.y,
+        means=stream.means,
+        change_points=change_points if isinstance(change_points, list) else change_points[1],
+        metadata={"title": example.title, "sentence": example.description, "columns": variables},
+        suggested={"n_components": example.n_components, "season": example.season},
+        source_code=_source_code(example),
+    )
+
+
+def _source_code(example: ExampleStream) -> str:
+    """Python that makes the stream: a call of `lp.datasets`, or the function above as it stands."""
+    if example.dataset_call:
+        return f"import limpet as lp\n\nstream = lp.datasets.{example.dataset_call}\n"
+    function_source = inspect.getsource(example.make).rstrip()
+    imports = "import limpet as lp\nimport numpy as np\nfrom limpet.datasets import Stream\n"
+    return f"{imports}\n\n{function_source}\n\n\nstream = {example.make.__name__}()\n"
+
+
+def _has_well_log() -> bool:
+    from limpet.datasets import _fetch
+
+    folder = os.environ.get(_fetch.DATA_FOLDER_VARIABLE)
+    try:
+        directory = Path(folder).expanduser() if folder else _fetch.get_cache_folder()
+    except LimpetError:
+        return False
+    return (directory / "well_log" / "well.txt").is_file()

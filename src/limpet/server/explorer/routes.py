@@ -1,0 +1,158 @@
+"""The addresses of the explorer: data, runs, and the trade-off."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel, ConfigDict, Field
+
+from limpet.server.errors import ApiError
+from limpet.server.explorer import examples
+from limpet.server.explorer._lru import SizedLRUCache
+from limpet.server.explorer.dataset import MAX_COLUMNS, MAX_VALUES, ExplorerDataset, read_file
+from limpet.server.explorer.run import run
+from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
+from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
+from limpet.server.responses import json_response
+from limpet.streams.split_columns import MAX_JOINT_COLUMNS  # columns that are looked at if nobody says which
+
+MAX_FILE_BYTES = 32 << 20  # bytes of a file
+DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)
+TRADEOFF_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(4 << 20)
+TRADEOFF_ENTRY_BYTES = 16 << 10  # bytes of a trade-off, about
+
+router = APIRouter(prefix="/explore", tags=["explorer"])
+
+
+class RunRequest(BaseModel):
+    """A stream, which of its columns, and a setting."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data: Annotated[str, Field(max_length=100, description="An id that /explore/data gave, or builtin:NAME.")]
+    key: Annotated[str | None, Field(max_length=1000)] = None
+    columns: Annotated[list[str] | None, Field(max_length=1000)] = None
+    settings: AnySettings = AutoSettings()
+
+
+@router.get("/streams")
+def list_examples() -> Response:
+    """The built-in streams."""
+    limits = {"most_values": MAX_VALUES, "most_bytes": MAX_FILE_BYTES, "most_columns": MAX_COLUMNS}
+    return json_response({"streams": examples.list_examples(), "limits": limits})
+
+
+@router.post(
+    "/data",
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+    },
+)
+async def upload_data(
+    request: Request,
+    name: Annotated[str, Query(max_length=500)] = "data.csv",
+    by: Annotated[
+        str | None, Query(max_length=1000, description="The column of the key, if it is not to be found.")
+    ] = None,
+) -> Response:
+    """Takes a file as it is (CSV, TSV, JSON lines, Parquet, .gz) and says what was understood of it."""
+    content = await _read_body(request)
+    return await run_in_threadpool(_store_dataset, content, name, by)
+
+
+@router.get("/data/{id}")
+def read_data(
+    id: str,
+    key: Annotated[str | None, Query(max_length=1000)] = None,
+    columns: Annotated[list[str] | None, Query(max_length=1000)] = None,
+) -> Response:
+    """The values of a stream, column by column, with its times and what is known of its truth."""
+    dataset = _get_dataset(id)
+    selection = dataset.select(key, columns or list(dataset.names[:MAX_JOINT_COLUMNS]))
+    content = _describe_dataset(id, dataset) | {
+        "key": key if key is not None or dataset.keys is None else dataset.key_counts[0]["key"],
+        "n_rows": len(selection.values),
+        "columns": selection.names,
+        "values": [column.copy() for column in selection.values.T],
+        "times": selection.times,
+        "means": None
+        if selection.means is None
+        else [[*variable.T.copy()] for variable in selection.means.transpose(2, 0, 1)],
+        "usual_length": typical_run_length(selection.values),
+        "usual_spread": noise_std(selection.values),
+    }
+    return json_response(content)
+
+
+@router.post("/runs")
+def create_run(request: RunRequest) -> Response:
+    """One setting from the first point to the last: what was rejected, the estimate, scores, alarms."""
+    return json_response(run(_get_dataset(request.data).select(request.key, request.columns), request.settings))
+
+
+@router.post("/tradeoff")
+def compute_tradeoff(request: RunRequest) -> Response:
+    """The mean squared error over γ and ρ where the truth is known; else the theory's bound."""
+    if isinstance(request.settings, BaselineSettings):
+        raise ApiError("invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
+    dataset = _get_dataset(request.data)
+    settings = request.settings.model_dump(include={"mode", "n_components", "norm"})
+    cache_key = hashlib.sha256(orjson.dumps([request.data, request.key, request.columns, settings])).hexdigest()
+    table = TRADEOFF_CACHE.get(cache_key)
+    if table is None:
+        table = tradeoff_grid(dataset.select(request.key, request.columns), request.settings)
+        TRADEOFF_CACHE.put(cache_key, table, TRADEOFF_ENTRY_BYTES)
+    return json_response(table)
+
+
+async def _read_body(request: Request) -> bytes:
+    """The file, as long as it is not too large."""
+    too_large = ApiError(
+        "too_large", f"the file is larger than {MAX_FILE_BYTES >> 20} MB: `limpet detect FILE` takes any size"
+    )
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_FILE_BYTES:
+        raise too_large
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > MAX_FILE_BYTES:
+            raise too_large
+    return bytes(content)
+
+
+def _store_dataset(content: bytes, name: str, by: str | None) -> Response:
+    header = name if by is None else f"{name}\0{by}"
+    id = hashlib.sha256(header.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
+    dataset = DATASET_CACHE.get(id)
+    if dataset is None:
+        dataset = read_file(content, name, by)
+        DATASET_CACHE.put(id, dataset, dataset.n_bytes)
+    return json_response(_describe_dataset(id, dataset))
+
+
+def _get_dataset(id: str) -> ExplorerDataset:
+    if id.startswith(examples.EXAMPLE_ID_PREFIX):
+        return examples.load(id.removeprefix(examples.EXAMPLE_ID_PREFIX))
+    dataset = DATASET_CACHE.get(id)
+    if dataset is None:
+        raise ApiError("unknown_data", "this file is not kept here any more: give it again")
+    return dataset
+
+
+def _describe_dataset(id: str, dataset: ExplorerDataset) -> dict[str, Any]:
+    return {
+        "id": id,
+        "name": dataset.name,
+        "n_rows": len(dataset.values),
+        "all_columns": dataset.names,
+        "keys": None if dataset.keys is None else dataset.key_counts[:2000],
+        "told": dataset.metadata,
+        "suggested": dataset.suggested,
+        "change_points": dataset.change_points,
+        "has_truth": dataset.means is not None,
+    }

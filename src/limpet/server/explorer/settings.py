@@ -1,0 +1,114 @@
+"""Settings as the page sends them, and the learner or detector that each of them is."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
+from limpet.drift.base import Detector
+from limpet.learners import IEM, SDEM, SEM, SRA
+from limpet.learners.base import StochasticApproximation
+
+Far = Annotated[float, Field(ge=1e-12, le=0.1, description="At most one false alarm in 1/far points.")]
+Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
+Components = Annotated[int, Field(ge=1, le=5)]
+
+
+class BaseSettings(BaseModel):
+    """What settings share: what is not known is refused, not passed over."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AutoSettings(BaseSettings):
+    """No knobs but the promise."""
+
+    mode: Literal["autopilot"] = "autopilot"
+    far: Far = 1e-4
+    n_components: Components | Literal["auto"] = 1
+    season: Annotated[int, Field(ge=0, le=20_000)] = 0
+    lags: Annotated[int, Field(ge=0, le=24)] = 0
+
+    def learner(self) -> SRA:
+        """The learner, which has seen nothing."""
+        return SRA(**self.to_params())
+
+    def to_params(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        return {name: value for name, value in self if name != "mode" and value != _get_default(self, name)}
+
+
+class ManualSettings(BaseSettings):
+    """The paper's algorithm: γ (None is ∞), and ρ or what ties it to γ. far: of the autopilot beside it."""
+
+    mode: Literal["hand"]
+    gamma: Positive | None = None
+    rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    beta: Positive | None = None
+    M: Positive | None = None
+    n_components: Components = 1
+    norm: Literal["whitened", "mean", "full"] = "whitened"
+    far: Far = 1e-4
+
+    def learner(self) -> SRA:
+        """The learner, which has seen nothing."""
+        return SRA(**self.to_params())
+
+    def to_params(self) -> dict[str, Any]:
+        """What differs from the defaults, and always γ."""
+        params: dict[str, Any] = {} if self.n_components == 1 else {"n_components": self.n_components}
+        params["gamma"] = math.inf if self.gamma is None else self.gamma
+        steps = {"rho": self.rho, "beta": self.beta, "M": self.M}
+        params |= {name: value for name, value in steps.items() if value is not None}
+        return params if self.norm == "whitened" else params | {"norm": self.norm}
+
+    def to_auto_settings(self) -> AutoSettings:
+        """The autopilot that raises the alarms, which the paper's algorithm does not."""
+        return AutoSettings(far=self.far, n_components=self.n_components)
+
+
+class BaselineSettings(BaseSettings):
+    """Another method; of these parameters it takes those that are its own."""
+
+    mode: Literal["rival"]
+    name: Literal["SEM", "IEM", "SDEM", "ADWIN", "KSWIN", "PageHinkley", "RiverPageHinkley"]
+    n_components: Components | None = None
+    rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    r: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    alpha: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
+    delta: Annotated[float, Field(ge=-1e12, le=1e12)] | None = None
+    window: Annotated[int, Field(ge=2, le=5000)] | None = None
+    stat: Annotated[int, Field(ge=1, le=1000)] | None = None
+    threshold: Positive | None = None
+
+    def learner(self) -> StochasticApproximation | Detector:
+        """The method, which has seen nothing."""
+        return BASELINES[self.name](**self.to_params())  # type: ignore[no-any-return]
+
+    def to_params(self) -> dict[str, Any]:
+        """What was said, of what this method understands."""
+        names = BASELINE_PARAMS[self.name]
+        return {name: value for name, value in self if name in names and value is not None}
+
+
+BASELINES: dict[str, Any] = {
+    "SEM": SEM, "IEM": IEM, "SDEM": SDEM,
+    "ADWIN": ADWIN, "KSWIN": KSWIN, "PageHinkley": PageHinkley, "RiverPageHinkley": RiverPageHinkley,
+}  # fmt: skip
+BASELINE_PARAMS = {
+    "SEM": ("n_components", "rho"),
+    "IEM": ("n_components",),
+    "SDEM": ("n_components", "r", "alpha"),
+    "ADWIN": ("delta",),
+    "KSWIN": ("alpha", "window", "stat"),
+    "PageHinkley": ("delta",),
+    "RiverPageHinkley": ("delta", "threshold"),
+}
+AnySettings = Annotated[AutoSettings | ManualSettings | BaselineSettings, Field(discriminator="mode")]
+
+
+def _get_default(setting: BaseSettings, name: str) -> Any:
+    return type(setting).model_fields[name].default

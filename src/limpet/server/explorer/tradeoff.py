@@ -1,0 +1,141 @@
+"""The trade-off drawn: what every γ and ρ cost on this stream, or what the theory says that they cost."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from limpet import tradeoff
+from limpet._parallel import n_threads
+from limpet.core.state import Vector
+from limpet.learners import SRA
+from limpet.server.explorer.dataset import ExplorerDataset
+from limpet.server.explorer.run import mse_by_phase, run_timed
+from limpet.server.explorer.settings import AutoSettings, ManualSettings
+
+N_GAMMAS, N_RHOS = 14, 12
+RHO_GRID = np.geomspace(3e-4, 0.3, N_RHOS)
+GAMMA_RANGE_SD = (1.5, 60.0)  # thresholds in standard deviations
+MAX_MEASURED_ROWS = 20_000
+DEFAULT_BETA, DEFAULT_M = 0.1, 5.0  # of the relation between γ and ρ: values of the paper
+MIN_OUTLIER_SHARE = 0.001  # of outliers: the theory has no best threshold without any
+
+
+def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings) -> dict[str, Any]:
+    """A table over γ and ρ: of the mean squared error where the truth is known, else of the bound of Theorem 2."""
+    manual = (
+        setting
+        if isinstance(setting, ManualSettings)
+        else ManualSettings(mode="hand", n_components=_get_n_components(data, setting))
+    )
+    gammas = np.geomspace(*_get_gamma_range(data, manual), N_GAMMAS)
+    if data.means is not None and data.means.shape[1] == manual.n_components and len(data.values) <= MAX_MEASURED_ROWS:
+        result = _measure_mse(data, manual, gammas)
+    else:
+        result = _compute_bound(data, manual, gammas)
+    return result | {"gammas": gammas, "rhos": RHO_GRID, "norm": manual.norm, "n_components": manual.n_components}
+
+
+def _get_n_components(data: ExplorerDataset, setting: AutoSettings) -> int:
+    if data.means is not None:
+        return int(data.means.shape[1])
+    return 1 if isinstance(setting.n_components, str) else setting.n_components
+
+
+def _get_gamma_range(data: ExplorerDataset, manual: ManualSettings) -> tuple[float, float]:
+    """Thresholds worth a look: standard deviations, or for the paper's norms lengths in the units of the data."""
+    if manual.norm == "whitened":
+        return GAMMA_RANGE_SD
+    length = typical_run_length(data.values)
+    return 0.05 * length, 20.0 * length
+
+
+def typical_run_length(values: Vector) -> float:
+    """How far points lie from 0, usually."""
+    lengths = np.sqrt(np.nansum(values**2, axis=1))
+    typical = float(np.median(lengths[np.isfinite(lengths)])) if np.isfinite(lengths).any() else 1.0
+    return typical or 1.0
+
+
+def noise_std(values: Vector) -> float:
+    """The standard deviation of the noise, by how far neighbours are apart: changes of the level do not count."""
+    spreads = []
+    for column in values.T:
+        steps = np.abs(np.diff(column[np.isfinite(column)]))
+        steps = steps[np.isfinite(steps)]
+        if len(steps):
+            spreads.append(float(np.median(steps)) * 1.4826 / math.sqrt(2.0) or float(np.mean(steps)))
+    typical = float(np.median(spreads)) if spreads else 1.0
+    return typical if 0.0 < typical < 1e100 else 1.0
+
+
+def _measure_mse(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) -> dict[str, Any]:
+    """The mean squared error of every pair, each learner run by itself."""
+
+    def run_pair(pair: tuple[float, float]) -> float:
+        learner = SRA(manual.n_components, float(pair[0]), float(pair[1]), norm=manual.norm)
+        trace, _, _ = run_timed(learner, data)
+        mse = mse_by_phase(trace.means, data)
+        return math.nan if mse is None or mse["total"] is None else mse["total"]
+
+    pairs = [(gamma, rho) for gamma in gammas for rho in RHO_GRID]
+    with ThreadPoolExecutor(n_threads()) as pool:
+        errors = np.array(list(pool.map(run_pair, pairs))).reshape(len(gammas), len(RHO_GRID))
+    best = None
+    if np.isfinite(errors).any():
+        i, j = np.unravel_index(np.nanargmin(errors), errors.shape)
+        best = {"gamma": float(gammas[i]), "rho": float(RHO_GRID[j]), "value": float(errors[i, j])}
+    return {
+        "kind": "mse",
+        "title": "Mean squared error of the means",
+        "values": errors,
+        "limits": None,
+        "best": best,
+        "relation": {"beta": DEFAULT_BETA, "M": DEFAULT_M},
+        "assumed": f"Measured on all {len(data.values):,} rows against the truth, from row 1,000 on.",
+    }
+
+
+def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) -> dict[str, Any]:
+    """The bound of the theory, with what the autopilot finds in the stream; its other constants are 1."""
+    auto = AutoSettings(n_components=manual.n_components).learner()
+    run_timed(auto, data)
+    calibration = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
+    outlier_share = min(max(calibration["contamination"], MIN_OUTLIER_SHARE), 0.5)
+    n, width, max_deviation = len(data.values), data.values.shape[1], _max_deviation(data)
+    constants = tradeoff.Constants(
+        alpha=1.0 - outlier_share, U=max_deviation, dim=width, M=calibration["M"], n=max(n, 1)
+    )
+    table = np.array([[tradeoff.bound(float(gamma), float(rho), constants) for rho in RHO_GRID] for gamma in gammas])
+    optimum = tradeoff.optimum(constants)
+    best = (
+        {"gamma": optimum.gamma, "rho": optimum.rho, "value": optimum.bound} if math.isfinite(optimum.gamma) else None
+    )
+    assumptions = (
+        f"No truth is known here, so this is what the theory promises. Found in the stream: tail M = {calibration['M']:.3g}, "
+        f"contamination {100 * outlier_share:.2g} %, outliers up to {max_deviation:.3g} standard deviations off; its other "
+        "constants are taken to be 1. It shows how the two knobs depend on each other; its height is no forecast."
+    )
+    return {
+        "kind": "bound",
+        "title": "The theory's bound on the error",
+        "values": table,
+        "limits": np.asarray(tradeoff.admissible_step(gammas, constants)),
+        "best": best,
+        "relation": {"beta": constants.beta, "M": constants.M},
+        "assumed": assumptions,
+    }
+
+
+def _max_deviation(data: ExplorerDataset) -> float:
+    """How many standard deviations off the farthest point is."""
+    values = data.values[np.isfinite(data.values).all(axis=1)]
+    if not len(values):
+        return 20.0
+    median = np.median(values, axis=0)
+    spread = 1.4826 * np.median(np.abs(values - median), axis=0)
+    spread = np.where(spread > 0.0, spread, np.maximum(values.std(axis=0), 1e-300))
+    return float(np.clip(np.abs((values - median) / spread).max(), 5.0, 1e6))

@@ -1,0 +1,70 @@
+"""Points come in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+
+from limpet.server import schemas
+from limpet.server.ingest.parse import (
+    check_key,
+    extract_points,
+    group_by_stream,
+    idempotency_key,
+    parse_stream_points,
+    read_json,
+)
+from limpet.server.monitor import Monitor, get_monitor
+from limpet.server.responses import json_response
+
+router = APIRouter(tags=["points"])
+MonitorDep = Annotated[Monitor, Depends(get_monitor)]
+ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    status: {"model": schemas.Error} for status in (400, 409, 413, 415, 422, 429, 503)
+}
+IDEMPOTENCY_KEY_PARAM = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+    "description": "A name for this post: sent again with the same name within a day, it is answered as before and "
+    "not learnt twice.",
+}
+
+
+def _openapi_body(schema_name: str) -> dict[str, Any]:
+    """The body is read by hand, which is quicker; this is what the documentation says of it."""
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema_name}"}}}
+    return {"requestBody": {"required": True, "content": content}, "parameters": [IDEMPOTENCY_KEY_PARAM]}
+
+
+@router.post(
+    "/streams/{key:path}/points",
+    response_model=schemas.Accepted,
+    responses=ERROR_RESPONSES,
+    openapi_extra=_openapi_body("Body"),
+)
+async def post_points(request: Request, monitor: MonitorDep, key: str) -> Response:
+    """Learns points of one stream, in order; a new key begins a new stream.
+
+    One number, a list of numbers, an object `{"value": 1.5, "time": …}`, `{"values": [1, 2]}` or
+    `{"values": {"a": 1, "b": null}}`, or a list of those. Points older than the last one of the stream are skipped and
+    counted, and so is an exact repetition of it. Once it is answered, what was accepted is in the store.
+    """
+    check_key(key)
+    content, digest = await read_json(request)
+    accepted = await monitor.ingest(
+        [parse_stream_points(key, extract_points(content))], idempotency_key(request), digest
+    )
+    return json_response(accepted[0])
+
+
+@router.post(
+    "/points", response_model=list[schemas.Accepted], responses=ERROR_RESPONSES, openapi_extra=_openapi_body("Many")
+)
+async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
+    """Learns points of many streams, each of which names its own: all of them, or none if one cannot be used."""
+    content, digest = await read_json(request)
+    return json_response(await monitor.ingest(group_by_stream(content), idempotency_key(request), digest))

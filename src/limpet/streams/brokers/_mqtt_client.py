@@ -1,0 +1,276 @@
+"""The messages of an MQTT session, which are acknowledged late."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from limpet._optional import optional_import
+from limpet.exceptions import InvalidInputError, LimpetError
+from limpet.streams.brokers._decode import log
+from limpet.streams.brokers._queue import MessageQueue
+from limpet.streams.brokers.url import BrokerURL
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import Client, MQTTMessage
+
+
+# A connection to an MQTT broker, which paho keeps up in a thread of its own.
+
+REPLY_TIMEOUT_S = 4.0  # seconds in which a broker answers
+SESSION_EXPIRY_S = 7 * 24 * 3600  # seconds that a broker keeps a session for whose client is away
+SHORT_LIVED_THRESHOLD_S = 5.0  # seconds that a connection lives which is lost at once
+SESSION_TAKEN_OVER_CODE = 142  # another client has come with the same name
+DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+class MqttConnection:
+    """MQTT 5. Those who inherit from this say what is done when it is up, and hang themselves onto the client."""
+
+    def __init__(
+        self, address: BrokerURL, client_id: str, *, expiry: int, receive_maximum: int | None = None, **settings: Any
+    ):
+        with optional_import("MQTT", "mqtt"):
+            import paho.mqtt.client as mqtt
+            from paho.mqtt.enums import CallbackAPIVersion
+            from paho.mqtt.packettypes import PacketTypes
+            from paho.mqtt.properties import Properties
+        self.label = str(address)
+        self._address = address
+        self.failure: Exception | None = None
+        self._ready = threading.Event()
+        self._lost = False
+        self._since, self._short_lived = 0.0, 0
+        self._properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        self._properties.SessionExpiryInterval = expiry
+        if receive_maximum is not None:
+            self._properties.ReceiveMaximum = receive_maximum
+        self.client: Client = mqtt.Client(
+            CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5, **settings
+        )
+        self.client.connect_timeout = REPLY_TIMEOUT_S
+        self.client.reconnect_delay_set(1, 5)
+        if address.user is not None:
+            self.client.username_pw_set(address.user, address.password)
+        if address.scheme == "mqtts":
+            self._enable_tls(address.options.get("ca"))
+        self.client.on_connect = self._on_connect
+        self.client.on_disconnect = self._on_disconnect
+
+    def on_connected(self, session_present: bool) -> None:
+        """Called in the client's thread whenever it is connected."""
+        self.mark_ready()
+
+    def on_failure(self) -> None:
+        """Called when there is a `failure`."""
+
+    def mark_ready(self) -> None:
+        """All is set up."""
+        if self._lost:
+            log.info("%s is back", self.label)
+        self._lost, self._since = False, time.monotonic()
+        self._ready.set()
+
+    def open(self, clean_start: bool | Literal[3]) -> None:
+        """Connects, and raises if that cannot be done."""
+        host, port = self._address.hosts[0]
+        try:
+            self.client.connect(host, port, keepalive=30, clean_start=clean_start, properties=self._properties)
+        except (OSError, ValueError) as error:
+            reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error) or "no answer"
+            raise InvalidInputError(f"{self.label}: cannot connect: {reason}") from error
+        self.client.loop_start()
+        if not self._ready.wait(REPLY_TIMEOUT_S) and self.failure is None:
+            self.fail("no answer")
+        if self.failure is not None:
+            self.close()
+            raise self.failure
+
+    def close(self) -> None:
+        """Ends."""
+        self.client.disconnect()
+        self.client.loop_stop()
+
+    def fail(self, reason: str) -> None:
+        """It cannot go on."""
+        kind = LimpetError if self._ready.is_set() else InvalidInputError
+        self.failure = kind(f"{self.label}: {reason}")
+        self._ready.set()
+        self.on_failure()
+
+    def _on_connect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if reason.is_failure:
+            if not self._ready.is_set():
+                self.fail(str(reason).lower())
+            return
+        self.on_connected(bool(flags.session_present))
+
+    def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if reason.value == SESSION_TAKEN_OVER_CODE:
+            self.fail("another client has connected with the same client id; give this one an id of its own")
+            client.disconnect()
+        elif reason.is_failure and self._ready.is_set() and self.failure is None and not self._lost:
+            self._lost = True
+            self._short_lived = self._short_lived + 1 if time.monotonic() - self._since < SHORT_LIVED_THRESHOLD_S else 0
+            log.warning("%s: connection lost; trying again for ever", self.label)
+            if self._short_lived == 2:
+                log.warning("%s: lost again and again: does another client have the same client id?", self.label)
+
+    def _enable_tls(self, ca: str | None) -> None:
+        try:
+            self.client.tls_set(ca_certs=ca)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{self.label}: cannot read the certificates in {ca!r}: {error.strerror}"
+            ) from error
+
+
+RECEIVE_MAXIMUM_MESSAGES = (
+    65_535  # messages that the broker may send before one is acknowledged: the most that MQTT has
+)
+MAX_QUEUED_BYTES = 64 << 20  # of messages that wait
+
+
+class Message(NamedTuple):
+    """A message. number: how many have come, it included."""
+
+    number: int
+    topic: str
+    payload: bytes
+
+
+@dataclass
+class PendingAck:
+    """What the broker knows as `mid`, on the connection that has this number. done: it only has to be acknowledged."""
+
+    mid: int
+    connection: int
+    content_hash: int
+    done: bool = False
+
+
+class MqttSession(MqttConnection):
+    """Messages of a topic filter with QoS 1.
+
+    When a connection breaks, the broker sends again what was not acknowledged, by the numbers it had: what has come
+    before is known by these, and is not given twice as long as this session lives. Only what was acknowledged just
+    then, and never heard of by the broker, is: it may use such a number for another message, and none is to be lost.
+    """
+
+    def __init__(self, address: BrokerURL, client_id: str, topic: str, number: int) -> None:
+        super().__init__(
+            address, client_id, expiry=SESSION_EXPIRY_S, receive_maximum=RECEIVE_MAXIMUM_MESSAGES, manual_ack=True
+        )
+        self._topic, self._number = topic, number
+        self._queue: MessageQueue[Message] = MessageQueue()
+        self._lock = threading.Lock()
+        self._pending: dict[int, PendingAck] = {}  # by the number of the message
+        self._number_by_mid: dict[int, int] = {}
+        self._connection = 0
+        self._n_discarded = 0
+        self._last_discard_warning = 0.0
+        self._closing = False
+        self.client.on_message = self._on_message
+        self.client.on_subscribe = self._on_subscribe
+
+    def take(self, max_messages: int) -> tuple[list[Message], float]:
+        """What has come, and how long that took."""
+        started = time.monotonic()
+        messages = self._queue.take(max_messages)
+        if not messages and self.failure is not None:
+            raise self.failure
+        return messages, time.monotonic() - started
+
+    @property
+    def n_waiting(self) -> int:
+        """How many have come and have not been taken."""
+        return len(self._queue)
+
+    @property
+    def n_unacknowledged(self) -> int:
+        """How many have been taken and are not acknowledged."""
+        return len(self._pending) - len(self._queue)
+
+    def acknowledge(self, number: int) -> None:
+        """All up to this one."""
+        with self._lock:
+            for pending_number in list(takewhile(lambda known: known <= number, self._pending)):
+                pending = self._pending[pending_number]
+                pending.done = True
+                if pending.connection == self._connection and self.client.is_connected():
+                    self.client.ack(pending.mid, 1)
+                    self._remove(pending_number)
+
+    def close(self) -> None:
+        """Ends."""
+        self._closing = True
+        super().close()
+
+    def on_connected(self, session_present: bool) -> None:
+        """Subscribes; the broker's answer is waited for."""
+        from paho.mqtt.subscribeoptions import SubscribeOptions
+
+        with self._lock:
+            self._connection += 1
+            if not session_present:  # it will send nothing again
+                self._pending.clear()
+                self._number_by_mid.clear()
+        only_new = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+        self.client.subscribe(self._topic, options=SubscribeOptions(qos=1, retainHandling=only_new))
+
+    def on_failure(self) -> None:
+        """Wakes who waits."""
+        self._queue.wake()
+
+    def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
+        if any(reason.is_failure for reason in reasons):
+            self.fail(f"cannot subscribe to {self._topic!r}: {str(reasons[0]).lower()}")
+        else:
+            self.mark_ready()
+
+    def _on_message(self, client: Any, userdata: Any, message: MQTTMessage) -> None:
+        payload = bytes(message.payload)
+        if message.qos == 0:
+            if len(self._queue) >= RECEIVE_MAXIMUM_MESSAGES or self._queue.n_bytes > MAX_QUEUED_BYTES:
+                self._discard()
+                return
+        else:
+            with self._lock:
+                if message.dup and self._is_redelivery(message, payload):
+                    return
+                self._pending[self._number + 1] = PendingAck(
+                    message.mid, self._connection, hash((message.topic, payload))
+                )
+                self._number_by_mid[message.mid] = self._number + 1
+            while self._queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
+                time.sleep(0.005)  # nothing is read meanwhile, and the broker has to wait
+        self._number += 1
+        self._queue.put(Message(self._number, message.topic, payload))
+
+    def _is_redelivery(self, message: MQTTMessage, payload: bytes) -> bool:
+        """Whether this is a message of an earlier connection that is sent again."""
+        number = self._number_by_mid.get(message.mid)
+        pending = None if number is None else self._pending.get(number)
+        if number is None or pending is None or pending.connection == self._connection:
+            return False
+        if pending.content_hash != hash((message.topic, payload)):
+            return False
+        pending.connection = self._connection
+        if pending.done:
+            self.client.ack(pending.mid, 1)
+            self._remove(number)
+        return True
+
+    def _remove(self, number: int) -> None:
+        pending = self._pending.pop(number)
+        if self._number_by_mid.get(pending.mid) == number:
+            del self._number_by_mid[pending.mid]
+
+    def _discard(self) -> None:
+        self._n_discarded += 1
+        if time.monotonic() - self._last_discard_warning > 10:
+            self._last_discard_warning = time.monotonic()
+            log.warning("%s: %d messages of QoS 0 dropped: they come too fast", self.label, self._n_discarded)

@@ -1,0 +1,173 @@
+"""A connection to a NATS server that is made anew whenever it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from limpet._optional import optional_import
+from limpet.exceptions import InvalidInputError, LimpetError
+from limpet.streams.brokers._asyncio_thread import AsyncioThread
+from limpet.streams.brokers._decode import log
+from limpet.streams.brokers.url import redact_url
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.js import JetStreamContext
+
+
+MIN_RECONNECT_DELAY_S, MAX_RECONNECT_DELAY_S = 0.2, 5.0  # seconds before the next attempt
+REPLY_TIMEOUT_S = 3.0  # seconds in which a server answers
+
+
+class ConnectionLost(Exception):
+    """The connection is of no use any more, for this reason."""
+
+
+class RetryLater(Exception):
+    """A new session is wanted, although nothing is wrong."""
+
+
+class NatsConnection:
+    """Keeps a session with a server going: `session` is what those who inherit from this do with it.
+
+    The client's own reconnecting is not used: what was asked for on the old connection is lost with it, so that a
+    consumer has to be made anew in any case, and one way is easier to get right than two.
+    """
+
+    def __init__(self, servers: str | Sequence[str], login: dict[str, Any], purpose: str) -> None:
+        with optional_import("NATS", "nats"):
+            import nats
+        self._nats = nats
+        self.servers = [servers] if isinstance(servers, str) else list(servers)
+        self.label = ", ".join(redact_url(server) for server in self.servers)
+        self._login, self._purpose = login, purpose
+        self.failure: Exception | None = None
+        self._ready = threading.Event()
+        self._thread = AsyncioThread(f"limpet {purpose}")
+        self._last_error: Exception | None = None
+        self._lost = False
+        self._reconnect_delay_s = MIN_RECONNECT_DELAY_S
+        self.broken: asyncio.Future[None] | None = None
+
+    async def session(self, client: Client, jetstream: JetStreamContext) -> None:
+        """What is done while there is a connection; returns when all has been done."""
+        raise NotImplementedError
+
+    def on_failure(self) -> None:
+        """Called when there is a `failure`."""
+
+    def open(self) -> None:
+        """Begins; waits until the first session has been set up, and raises if it cannot be."""
+        self._thread.submit(self._run_sessions())
+        self._ready.wait(4 * REPLY_TIMEOUT_S)
+        if self.failure is not None:
+            self.close()
+            raise self.failure
+        if not self._ready.is_set():
+            self.close()
+            raise InvalidInputError(f"{self.label}: no answer within {4 * REPLY_TIMEOUT_S:g} s")
+
+    def close(self) -> None:
+        """Ends."""
+        self._thread.close()
+
+    def mark_up(self) -> None:
+        """Called by a session that has been set up."""
+        if self._lost:
+            log.info("%s is back", self.label)
+        self._lost, self._reconnect_delay_s = False, MIN_RECONNECT_DELAY_S
+        self._ready.set()
+
+    def mark_lost(self, reason: str) -> None:
+        """Ends the session."""
+        if self.broken is not None and not self.broken.done():
+            self.broken.set_exception(ConnectionLost(reason))
+
+    def mark_failed(self, reason: str) -> None:
+        """Ends all: trying again would not help."""
+        if self.broken is not None and not self.broken.done():
+            self.broken.set_exception(InvalidInputError(f"{self.label}: {reason}"))
+
+    async def _run_sessions(self) -> None:
+        while True:
+            try:
+                await self._run_session()
+                return
+            except RetryLater:
+                continue
+            except Exception as error:
+                if not self._ready.is_set() or isinstance(error, LimpetError):
+                    self._fail(error)
+                    return
+                if not self._lost:
+                    log.warning("%s: %s; trying again for ever", self.label, _describe_error(error))
+                self._lost = True
+            await asyncio.sleep(self._reconnect_delay_s)
+            self._reconnect_delay_s = min(2 * self._reconnect_delay_s, MAX_RECONNECT_DELAY_S)
+
+    def _fail(self, error: Exception) -> None:
+        known = isinstance(error, LimpetError)
+        self.failure = error if known else InvalidInputError(f"{self.label}: {_describe_error(error)}")
+        self._ready.set()
+        self.on_failure()
+
+    async def _run_session(self) -> None:
+        broken = self.broken = asyncio.get_running_loop().create_future()
+        client = await self._connect()
+        try:
+            await self.session(client, client.jetstream(timeout=REPLY_TIMEOUT_S))
+        finally:
+            self.broken = None
+            if broken.done() and not broken.cancelled():
+                broken.exception()  # it has been told already
+            await _await_quietly(client.close())
+
+    async def _connect(self) -> Client:
+        """A connection to the first server that takes it."""
+        reason: Exception | None = None
+        for server in self.servers:
+            try:
+                return await asyncio.wait_for(
+                    self._nats.connect(
+                        server if "://" in server else f"nats://{server}",
+                        name=f"limpet {self._purpose}",
+                        allow_reconnect=False,
+                        max_reconnect_attempts=1,
+                        reconnect_time_wait=0,
+                        connect_timeout=2,
+                        ping_interval=5,
+                        error_cb=self._on_error,
+                        closed_cb=self._on_closed,
+                        **self._login,
+                    ),
+                    REPLY_TIMEOUT_S,
+                )
+            except (OSError, TimeoutError, ValueError, self._nats.errors.Error) as error:
+                reason = self._last_error if isinstance(error, self._nats.errors.NoServersError) else error
+        raise ConnectionLost(f"cannot connect: {_describe_error(reason)}") from reason
+
+    async def _on_error(self, error: Exception) -> None:
+        """Errors are told where they end a session; the client would print each of them."""
+        self._last_error = error
+
+    async def _on_closed(self) -> None:
+        self.mark_lost("connection lost")
+
+
+async def _await_quietly(task: Any) -> None:
+    with contextlib.suppress(Exception, asyncio.CancelledError):
+        await asyncio.wait_for(task, 1.0)
+
+
+def _describe_error(error: BaseException | None) -> str:
+    """In a few words; some errors of the client have none, and some are many."""
+    words = str(error).strip()
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in words:
+        return "connection refused"
+    if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
+        return "no answer"
+    return words.removeprefix("nats: ") or type(error).__name__

@@ -1,0 +1,234 @@
+"""The messages of a JetStream stream from a sequence on, asked for ahead of time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from limpet.streams.brokers._decode import log
+from limpet.streams.brokers._nats_connection import ConnectionLost, NatsConnection, RetryLater
+from limpet.streams.brokers._queue import MessageQueue
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.js import JetStreamContext
+    from nats.js.api import StreamInfo
+
+
+PREFETCH_MESSAGES = 4096  # messages that are asked for ahead of time, at most
+PREFETCH_BYTES = 16 << 20  # bytes that one request may bring, and that wait before less is asked for
+HEARTBEAT_INTERVAL_S, HEARTBEAT_TIMEOUT_S = (
+    2.0,
+    5.0,
+)  # seconds between signs of life, and seconds without any after which a consumer is lost
+REQUEST_TIMEOUT_S = 30.0  # seconds that a request for messages holds
+NS_PER_SECOND = 1_000_000_000  # in the nanoseconds of JetStream
+CONSUMER_LOST_REASONS = ("Consumer Deleted", "Leadership Change", "Server Shutdown", "Consumer is push based")
+
+
+class Message(NamedTuple):
+    """A message. sequence: its number in the stream, which was made at `created`; pending: how many more there are."""
+
+    sequence: int
+    subject: str
+    payload: bytes
+    pending: int
+    created: str
+
+
+class Consumer(NatsConnection):
+    """An ephemeral consumer without acknowledgements, made anew after the last message whenever it is lost.
+
+    sequence: of the last message that has been read; None: from the first there is. What arrives waits in a queue: no
+    more is asked for than there is room.
+    """
+
+    def __init__(
+        self,
+        servers: str | Sequence[str],
+        login: dict[str, Any],
+        subject: str,
+        stream: str | None,
+        sequence: int | None,
+        created: str | None,
+        follow: bool,
+    ) -> None:
+        super().__init__(servers, login, "source")
+        self.subject, self.stream, self.follow = subject, stream, follow
+        self.sequence, self.created = sequence, created
+        self.start_sequence: int | None = None  # the sequence after which it began
+        self._queue: MessageQueue[Message] = MessageQueue()
+        self._end_sequence: int | None = None
+        self._is_complete = False
+        self._n_requested = 0
+        self._last_message_time = 0.0
+        self._client: Client | None = None
+
+    def take(self, max_messages: int) -> list[Message]:
+        """What has arrived, or, if nothing does for a while, nothing."""
+        messages = self._queue.take(max_messages)
+        if not messages and self.failure is not None:
+            raise self.failure
+        if messages and self._n_requested + len(self._queue) <= PREFETCH_MESSAGES // 2:
+            self._thread.submit(self._request_messages())
+        return messages
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all has been taken that was there when it began."""
+        return self._is_complete and not self._queue
+
+    def on_failure(self) -> None:
+        """Wakes who waits."""
+        self._queue.wake()
+
+    async def session(self, client: Client, jetstream: JetStreamContext) -> None:
+        """Makes a consumer and takes its messages, until it is lost."""
+        assert self.broken is not None
+        info = await self._find_stream(jetstream)
+        self._find_start_sequence(info)
+        assert self.sequence is not None
+        self.start_sequence = self.sequence if self.start_sequence is None else self.start_sequence
+        if not self.follow and self._end_sequence is None:
+            self._end_sequence = info.state.last_seq
+        stream = self.stream
+        assert stream is not None
+        consumer = await jetstream.add_consumer(stream, self._make_config())
+        if self._end_sequence is not None and (not consumer.num_pending or self.sequence >= self._end_sequence):
+            self._finish()
+        inbox = client.new_inbox()
+        expected = 1
+
+        async def on_message(message: Msg) -> None:
+            nonlocal expected
+            self._last_message_time = time.monotonic()
+            if message.headers and "Status" in message.headers:
+                self._handle_status(message.headers["Status"], message.headers)
+                return
+            tokens = message.reply.split(".")
+            token_index = 5 if len(tokens) == 9 else 7  # with a domain there are two more
+            sequence, count, pending = (
+                int(tokens[token_index]),
+                int(tokens[token_index + 1]),
+                int(tokens[token_index + 3]),
+            )
+            if count != expected:
+                self.mark_lost(f"message {expected} of the consumer is missing")
+                return
+            expected += 1
+            self._n_requested -= 1
+            self._accept(Message(sequence, message.subject, message.data, pending, self.created or ""))
+
+        await client.subscribe(inbox, cb=on_message, pending_msgs_limit=0, pending_bytes_limit=0)
+        self._client, self._inbox, self._n_requested = client, inbox, 0
+        self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer.name}"
+        self._max_request_bytes = max(PREFETCH_BYTES, 2 * client.max_payload)
+        try:
+            await self._request_messages()
+            self.mark_up()
+            while not self._is_complete:
+                await asyncio.wait([self.broken], timeout=1.0)
+                if self.broken.done():
+                    self.broken.result()
+                silent_s = time.monotonic() - self._last_message_time
+                if self._n_requested and silent_s > HEARTBEAT_TIMEOUT_S:
+                    raise ConnectionLost("nothing heard of the consumer")
+                if self._end_sequence is not None and silent_s > 1.5 and not self._queue:
+                    raise RetryLater  # the last messages may have been deleted: looks again
+            await jetstream.delete_consumer(stream, consumer.name)
+        finally:
+            self._client = None
+
+    async def _find_stream(self, jetstream: JetStreamContext) -> StreamInfo:
+        from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+        try:
+            if self.stream is None:
+                self.stream = await jetstream.find_stream_name_by_subject(self.subject)
+            return await jetstream.stream_info(self.stream)
+        except NotFoundError as error:
+            missing = f"that has the subject {self.subject!r}" if self.stream is None else repr(self.stream)
+            raise ConnectionLost(f"there is no stream {missing}") from error
+        except ServiceUnavailableError as error:
+            raise ConnectionLost("JetStream is not switched on, or not ready") from error
+
+    def _find_start_sequence(self, info: StreamInfo) -> None:
+        """Where to go on, which is elsewhere if the stream is another one, or has lost something."""
+        first, last = max(info.state.first_seq, 1), info.state.last_seq
+        created = info.created.isoformat() if info.created else ""
+        known = self.sequence
+        if known is None:
+            self.sequence = first - 1
+        elif self.created and created != self.created:
+            log.warning("%s: stream %s was made anew: read from its beginning", self.label, self.stream)
+            self.sequence = first - 1
+        elif last < known:
+            log.warning("%s: stream %s ends at %d, before %d: goes on there", self.label, self.stream, last, known)
+            self.sequence = last
+        elif first > known + 1:
+            log.warning(
+                "%s: stream %s begins at %d: up to %d messages were deleted before they could be read",
+                *(self.label, self.stream, first, first - known - 1),
+            )
+            self.sequence = first - 1
+        self.created = created
+
+    def _make_config(self) -> Any:
+        from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+        assert self.sequence is not None
+        return ConsumerConfig(
+            deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=self.sequence + 1,
+            ack_policy=AckPolicy.NONE,
+            filter_subject=self.subject,
+            mem_storage=True,
+            inactive_threshold=60.0,
+        )
+
+    def _accept(self, message: Message) -> None:
+        if self._end_sequence is not None and message.sequence > self._end_sequence:
+            self._finish()
+            return
+        self.sequence = message.sequence
+        self._queue.put(message)
+        if self._end_sequence is not None and (message.pending == 0 or message.sequence == self._end_sequence):
+            self._finish()
+
+    def _finish(self) -> None:
+        self._is_complete = True
+        self._queue.wake()
+        if self.broken is not None and not self.broken.done():
+            self.broken.set_result(None)
+
+    def _handle_status(self, status: str, headers: dict[str, str]) -> None:
+        """Something other than a message: a sign of life, or the end of a request."""
+        words = headers.get("Description", "")
+        n_remaining = headers.get("Nats-Pending-Messages")
+        if status != "100" and (n_remaining is None or words in CONSUMER_LOST_REASONS):
+            self.mark_lost(words.lower() or f"the consumer is gone, status {status}")
+        elif n_remaining is not None and status != "100":
+            self._n_requested = max(0, self._n_requested - int(n_remaining))
+            self._thread.submit(self._request_messages())
+
+    async def _request_messages(self) -> None:
+        """Asks for as much as there is room for."""
+        capacity = PREFETCH_MESSAGES - self._n_requested - len(self._queue)
+        if self._client is None or capacity < PREFETCH_MESSAGES // 2 or self._queue.n_bytes > PREFETCH_BYTES:
+            return
+        self._n_requested += capacity
+        self._last_message_time = time.monotonic()
+        request = {
+            "batch": capacity,
+            "max_bytes": self._max_request_bytes,
+            "expires": int(REQUEST_TIMEOUT_S * NS_PER_SECOND),
+            "idle_heartbeat": int(HEARTBEAT_INTERVAL_S * NS_PER_SECOND),
+        }
+        try:
+            await self._client.publish(self._next, json.dumps(request).encode(), reply=self._inbox)
+        except Exception as error:
+            self.mark_lost(str(error))

@@ -1,0 +1,97 @@
+"""Addresses of brokers: scheme://[user:password@]host[:port][,host…]/subject[?option=value&…]."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote
+
+from limpet.exceptions import InvalidInputError
+from limpet.streams.schema import join_names
+
+
+@dataclass(frozen=True)
+class BrokerURL:
+    """An address that has been read. Its text has no password in it, and may be shown."""
+
+    scheme: str
+    hosts: tuple[tuple[str, int], ...]
+    subject: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    options: dict[str, str] = field(default_factory=dict, repr=False)  # may hold passwords as well
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{','.join(format_host_port(*host) for host in self.hosts)}"
+
+
+def parse_broker_url(
+    url: str, ports: Mapping[str, int], subject_label: str, options: Collection[str] | None
+) -> BrokerURL:
+    """Reads an address. ports: of the schemes that are known; what: the last part is called; None: any option goes.
+
+    It is not read by `urlsplit`, to which the # of MQTT is the beginning of something else.
+
+    >>> read_address("mqtt://me:s%40crt@broker/plant/+/#", {"mqtt": 1883}, "topic", ())
+    Address(scheme='mqtt', hosts=(('broker', 1883),), subject='plant/+/#', user='me')
+    """
+    scheme, separator, rest = url.partition("://")
+    example = f"{next(iter(ports))}://host[:{next(iter(ports.values()))}]/{subject_label}"
+    if not separator or scheme.lower() not in ports:
+        raise InvalidInputError(f"expected an address like {example}, got {redact_url(url)!r}")
+    scheme = scheme.lower()
+    rest, _, query = rest.partition("?")
+    authority, _, subject = rest.partition("/")
+    login, _, host_list = authority.rpartition("@")
+    user, has_password, password = login.partition(":")
+    hosts = tuple(_parse_host(host, ports[scheme], url) for host in host_list.split(","))
+    subject = unquote(subject)
+    if not subject:
+        raise InvalidInputError(f"{redact_url(url)!r} names no {subject_label}; expected an address like {example}")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    unknown = [] if options is None else [name for name, _ in pairs if name not in options]
+    if unknown:
+        raise InvalidInputError(
+            f"{scheme}:// takes no option {', '.join(map(repr, unknown))}; it takes {join_names(sorted(options or ()))}"
+        )
+    return BrokerURL(
+        scheme,
+        hosts,
+        subject,
+        unquote(user) if login else None,
+        unquote(password) if has_password else None,
+        dict(pairs),
+    )
+
+
+def redact_url(url: str) -> str:
+    """An address as it may be shown.
+
+    >>> without_password("nats://me:secret@host/a?sasl.password=secret")
+    'nats://host/a'
+    """
+    scheme, separator, rest = url.partition("?")[0].rpartition("://")
+    authority, slash, path = rest.partition("/")
+    return scheme + separator + authority.rpartition("@")[2] + slash + path
+
+
+def format_host_port(host: str, port: int) -> str:
+    """host:port, and [host]:port where the host has colons of its own."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _parse_host(text: str, default_port: int, url: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, bracket, port_text = text[1:].partition("]")
+        is_invalid = not bracket or (port_text and not port_text.startswith(":"))
+        port_text = port_text[1:]
+    else:
+        host, _, port_text = text.partition(":")
+        is_invalid = False
+    if is_invalid or not host or " " in host:
+        raise InvalidInputError(f"{redact_url(url)!r} names no host")
+    if not port_text:
+        return host, default_port
+    if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text) < 65536):
+        raise InvalidInputError(f"a port is a number from 1 to 65535, got {port_text!r} in {redact_url(url)!r}")
+    return host, int(port_text)

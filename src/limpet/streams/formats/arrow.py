@@ -1,0 +1,237 @@
+"""Results as tables of Arrow, whose columns and types are those of the stream and not of the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._optional import optional_import
+from limpet.core.state import Vector
+from limpet.exceptions import InvalidInputError
+from limpet.fleet._key_index import StrKeys
+from limpet.streams.batch import Batch
+from limpet.streams.results import POINTS_TABLE, BatchResult
+from limpet.streams.timestamps import (
+    ISO_FORMAT,
+    NUMBER_FORMAT,
+    ZONED_ISO_FORMAT,
+    Times,
+    format_times,
+    parse_time,
+    to_time_array,
+)
+
+# Columns of Arrow as numbers, keys and times; and a few of their rows as plain values, to understand them by.
+
+Flags = npt.NDArray[np.bool_]
+NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+DAY_NS = 86_400 * NS_PER_UNIT["s"]
+MAX_INT64 = 2**63 - 1
+
+
+def import_pyarrow() -> Any:
+    """pyarrow, which is an extra."""
+    with optional_import("a Parquet file", "files"):
+        import pyarrow
+        import pyarrow.parquet
+    return pyarrow
+
+
+def is_string_type(kind: Any) -> bool:
+    """Whether a type is one of texts."""
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def is_numeric_type(kind: Any) -> bool:
+    """Whether a type is one of numbers; yes and no can be read as such, and so can nothing at all."""
+    types = import_pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    return any(check(kind) for check in checks)
+
+
+def to_sample(column: Any, as_numbers: bool) -> list[Any]:
+    """A few rows for `understand`. as_numbers: yes and no are 1 and 0.
+
+    Where all of them are null there is one value that the type would have, for the type is known all the same.
+    """
+    values, placeholder = _convert_column(column, as_numbers)
+    return values if any(value is not None for value in values) else [placeholder, *values[1:]]
+
+
+def to_python_values(column: Any) -> list[Any]:
+    """Numbers, texts, times in ISO 8601, None, or something that is none of these."""
+    return _convert_column(column, as_numbers=False)[0]
+
+
+def to_float64(column: Any) -> Vector:
+    """float64, NaN where null."""
+    if not is_numeric_type(column.type):
+        raise InvalidInputError(f"a column holds {column.type}, not numbers")
+    numbers = _decode_dictionary(column).cast(import_pyarrow().float64(), safe=False)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+
+
+def to_keys(column: Any) -> StrKeys:
+    """Texts by their codes, −1 for what is no key: null, no text at all, or bytes that are none."""
+    pa = import_pyarrow()
+    types = pa.types
+    kind = column.type
+    if types.is_dictionary(kind) and (not is_string_type(kind.value_type) or len(column.dictionary) > len(column)):
+        column = _decode_dictionary(column)
+    if types.is_floating(column.type):  # what becomes of whole numbers where some are missing
+        numbers = to_float64(column)
+        is_integer = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
+        column = pa.array(np.where(is_integer, numbers, 0.0).astype(np.int64), mask=~is_integer)
+    if not types.is_dictionary(column.type):
+        if not (types.is_integer(column.type) or is_string_type(column.type) or types.is_null(column.type)):
+            raise InvalidInputError(f"the column of the key holds {column.type}: keys are texts or whole numbers")
+        column = column if types.is_integer(column.type) else column.cast(pa.large_string())
+        column = column.dictionary_encode()
+    dictionary = column.dictionary
+    values = (
+        _to_strings(dictionary)
+        if not types.is_integer(dictionary.type)
+        else [str(value) for value in dictionary.to_pylist()]
+    )
+    codes = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    is_key = np.array([*(bool(text) for text in values), False])
+    return StrKeys(values, np.where(is_key[codes], codes, -1))
+
+
+def to_times(column: Any, kind: str) -> tuple[Times, Flags]:
+    """Times of this kind, and which of them are missing or unlike the others."""
+    pa = import_pyarrow()
+    types = pa.types
+    column = _decode_dictionary(column)
+    if types.is_timestamp(column.type) or types.is_date(column.type):
+        return _to_datetime64(column)
+    if kind == NUMBER_FORMAT:
+        numbers = to_float64(column)
+        return numbers, ~(np.abs(numbers) < 1e300)
+    strings = _to_strings(column if is_string_type(column.type) else column.cast(pa.string()))
+    parsed = [parse_time(text, kind) for text in strings]
+    missing = np.array([value is None for value in parsed], np.bool_)
+    return to_time_array(
+        [0 if value is None and kind in (ISO_FORMAT, ZONED_ISO_FORMAT) else value for value in parsed], kind
+    ), missing
+
+
+def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
+    """Plain values, and one that stands for those of this type."""
+    types = import_pyarrow().types
+    column = _decode_dictionary(column)
+    kind = column.type
+    if types.is_null(kind):
+        return [None] * len(column), None
+    if types.is_integer(kind) or types.is_floating(kind):
+        return column.to_pylist(), 0 if types.is_integer(kind) else 0.0
+    if types.is_decimal(kind) or (types.is_boolean(kind) and as_numbers):
+        return [None if value != value else value for value in to_float64(column).tolist()], 0.0
+    if types.is_timestamp(kind) or types.is_date(kind):
+        times, missing = _to_datetime64(column)
+        zone = getattr(kind, "tz", None)  # which a date has not
+        strings = format_times(times, zone is not None)
+        values = [None if is_missing else value for value, is_missing in zip(strings, missing.tolist(), strict=True)]
+        return values, "1970-01-01T00:00:00" + "Z" * (zone is not None)
+    if is_string_type(kind):
+        return _to_strings(column), ""
+    placeholder = [] if types.is_nested(kind) else False if types.is_boolean(kind) else kind
+    return [placeholder if is_present else None for is_present in column.is_valid().to_pylist()], placeholder
+
+
+def _to_datetime64(column: Any) -> tuple[Times, Flags]:
+    """Timestamps and dates as datetime64[ns]; what nanoseconds cannot count is missing."""
+    pa = import_pyarrow()
+    if pa.types.is_timestamp(column.type):
+        scale = NS_PER_UNIT[column.type.unit]
+    else:
+        scale = DAY_NS if pa.types.is_date32(column.type) else NS_PER_UNIT["ms"]
+        column = column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
+    counts = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    missing = (
+        column.is_null().to_numpy(zero_copy_only=False)
+        | (counts > MAX_INT64 // scale)
+        | (counts < -(MAX_INT64 // scale))
+    )
+    return (np.where(missing, 0, counts) * scale).view("datetime64[ns]"), missing
+
+
+def _decode_dictionary(column: Any) -> Any:
+    return column.dictionary_decode() if import_pyarrow().types.is_dictionary(column.type) else column
+
+
+def _to_strings(column: Any) -> list[str | None]:
+    """Texts; None for null, and for bytes that are no text."""
+    try:
+        strings: list[str | None] = column.to_pylist()
+        return strings
+    except UnicodeDecodeError:
+        return [_decode_utf8(data) for data in column.cast(import_pyarrow().large_binary()).to_pylist()]
+
+
+def _decode_utf8(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def to_arrow_table(results: BatchResult, table: str) -> Any:
+    """The table of the points, or that of the alarms."""
+    return _points_table(results) if table == POINTS_TABLE else _alarms_table(results)
+
+
+def _points_table(results: BatchResult) -> Any:
+    pa = import_pyarrow()
+    columns = {}
+    for name, column in results.point_columns(times_as_strings=False).items():
+        if name == "time" and results.batch.times is not None:
+            columns[name] = _times_column(results.batch)
+        elif isinstance(column, np.ndarray):
+            kind = {"b": pa.bool_(), "i": pa.int64()}.get(column.dtype.kind, pa.float64())
+            columns[name] = pa.array(column, kind)
+        else:
+            columns[name] = pa.array(column, pa.string())
+    return pa.table(columns)
+
+
+def _alarms_table(results: BatchResult) -> Any:
+    pa = import_pyarrow()
+    integer, number, string = pa.int64(), pa.float64(), pa.string()
+    column_types = {
+        "record": integer,
+        "time": None,
+        "key": string,
+        "kind": string,
+        "row": integer,
+        "onset": integer,
+        "size": number,
+        "direction": string,
+        "variables": pa.list_(string),
+        "p_value": number,
+        "message": string,
+    }
+    rows = results.alarm_records()
+    columns = {}
+    for name, column_type in column_types.items():
+        if name == "time":
+            columns[name] = _times_column(results.batch, np.array(results.trace.alarm_index, np.int64))
+        elif name == "key":
+            columns[name] = pa.array([None if row[name] is None else str(row[name]) for row in rows], column_type)
+        else:
+            columns[name] = pa.array([row[name] for row in rows], column_type)
+    return pa.table(columns)
+
+
+def _times_column(batch: Batch, rows: Any = slice(None)) -> Any:
+    """Times, some of them; a stream that has none has nulls of the most usual type."""
+    pa = import_pyarrow()
+    times, timestamp_type = batch.times, pa.timestamp("ns", "UTC" if batch.tz_aware else None)
+    if times is None:
+        return pa.nulls(len(rows), timestamp_type)
+    if times.dtype.kind == "M":
+        return pa.array(times[rows].view(np.int64)).cast(timestamp_type)
+    return pa.array(times[rows], pa.float64() if times.dtype.kind == "f" else pa.string())

@@ -1,0 +1,206 @@
+"""Files of lines as sinks: what was written after a mark is cut off again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from limpet.exceptions import CheckpointError, InvalidInputError
+from limpet.streams.results import (
+    ALARMS_TABLE,
+    BatchResult,
+    check_table,
+    get_column_names,
+    to_json_line,
+    to_records,
+    to_rows,
+)
+from limpet.streams.sinks._ownership import OwnerLockFile, SinkOwner, check_owner, check_unowned, make_owner, try_lock
+from limpet.streams.sinks.base import Sink, check_offset, make_offset
+
+log = logging.getLogger("limpet.streams")
+TAIL_CHECKSUM_BYTES = 256  # bytes before a mark, by which it is known again
+
+
+class LinesFile(Sink):
+    """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over.
+
+    One run has it at a time, by a lock, from `rewind` to `close`. A run that can be resumed has it for good: see
+    `OwnerFile`. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
+    """
+
+    is_exclusive = True
+
+    def __init__(self, path: str | os.PathLike[str], table: str = ALARMS_TABLE, *, overwrite: bool = False) -> None:
+        self.path, self.table, self._overwrite = Path(path), check_table(table), overwrite
+        self.name = f"{table} in {self.path.resolve()}"
+        if not self.path.absolute().parent.is_dir():
+            raise InvalidInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+        self._owners = OwnerLockFile(self.path.resolve())
+        self._owner: str | None = None
+        self._is_new = not self.path.exists()
+        self._started = False
+        try:
+            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise self._error(error) from None
+
+    def write(self, results: BatchResult) -> None:
+        """Adds lines; others can read them at once."""
+        if not self._started:
+            self.truncate_to(None)
+        remaining = memoryview(self.format_lines(results).encode("utf-8", "replace"))
+        try:
+            while remaining:
+                remaining = remaining[self._file.write(remaining) :]
+        except OSError as error:
+            raise self._error(error) from None
+
+    def _error(self, error: OSError) -> InvalidInputError:
+        return InvalidInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}")
+
+    def format_lines(self, results: BatchResult) -> str:
+        """The results as lines."""
+        raise NotImplementedError
+
+    def flush(self) -> Any:
+        """How many bytes the file has, all on the disk. If it was moved away, as logs are, a new one is begun."""
+        if self._started and self._was_moved():
+            self._reopen()
+        size = self._file.tell()
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._error(error) from None
+        return make_offset(self, size=size, tail=self._tail_checksum(size), owner=self._owner)
+
+    def _was_moved(self) -> bool:
+        try:
+            current, opened = os.stat(self.path), os.fstat(self._file.fileno())
+        except FileNotFoundError:
+            return True
+        return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
+
+    def _reopen(self) -> None:
+        log.warning("%s was moved away: going on in a new one", self.path)
+        try:
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            raise self._error(error) from None
+        if not try_lock(self._file.fileno()):
+            raise InvalidInputError(f"{self.path} is in use by another run")
+        self._file.seek(0, os.SEEK_END)
+        if self._owner is not None:
+            self._owners.write(SinkOwner(self._owner, self._file.tell()))
+
+    def truncate_to(self, offset: Any) -> None:
+        """Cuts off what came after the mark."""
+        try:
+            if not try_lock(self._file.fileno()):
+                raise InvalidInputError(f"{self.path} is in use by another run, or given twice")
+            self._start() if offset is None else self._resume(check_offset(self, offset))
+        except BaseException:
+            self.close()
+            raise
+        self._file.seek(0, os.SEEK_END)
+        self._started = True
+
+    def _start(self) -> None:
+        if self._overwrite:
+            self._file.truncate(0)
+        if self._overwrite or self._is_new:
+            self._owners.remove()
+        check_unowned(str(self.path), self._owners.read(), self._size)
+        self._owners.remove()  # of one that has added nothing
+
+    def acquire(self) -> None:
+        """What is added from now on is this run's alone."""
+        owner = make_owner(self._size)
+        self._owner = owner.name if self._owners.write(owner) else None
+
+    def _resume(self, offset: dict[str, Any]) -> None:
+        size, known_size = self._size, int(offset["size"])
+        if size < known_size:
+            raise CheckpointError(
+                f"{self.path} has {size:,} bytes, the checkpoint knows of {known_size:,}: lines are gone"
+            )
+        if self._tail_checksum(known_size) != offset["tail"]:
+            raise CheckpointError(f"{self.path} is not the file that the checkpoint knows: its lines are others")
+        self._owner = offset["owner"]
+        check_owner(str(self.path), self._owners.read(), self._owner, size - known_size)
+        self._file.truncate(known_size)
+
+    @property
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _tail_checksum(self, size: int) -> int:
+        """A checksum of the bytes before this place."""
+        start = max(size - TAIL_CHECKSUM_BYTES, 0)
+        return zlib.crc32(os.pread(self._file.fileno(), size - start, start))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+class JsonLinesFile(LinesFile):
+    """A JSON object a line."""
+
+    def format_lines(self, results: BatchResult) -> str:
+        """One line a row."""
+        return "".join(f"{to_json_line(record)}\n" for record in to_records(results, self.table))
+
+
+class CsvFile(LinesFile):
+    """Separated values, the names first."""
+
+    _names: Sequence[str] | None = None
+
+    def _reopen(self) -> None:
+        super()._reopen()
+        self._names = None
+
+    def format_lines(self, results: BatchResult) -> str:
+        """One line a row; before the first one the names, unless they are there already."""
+        if not len(results) or (self.table == ALARMS_TABLE and not results.trace.alarms and self._file.tell()):
+            return ""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if self._names is None:
+            self._names = get_column_names(results, self.table)
+            if not self._file.tell():
+                writer.writerow(self._names)
+            else:
+                self._check_names()
+        for row in to_rows(results, self.table):
+            writer.writerow([_format_cell(value) for value in row])
+        return text.getvalue()
+
+    def _check_names(self) -> None:
+        with open(self.path, encoding="utf-8", errors="replace", newline="") as file:
+            header = next(csv.reader(file), [])
+        if header != list(self._names or ()):
+            raise InvalidInputError(
+                f"{self.path} has other columns: {', '.join(header)}; expected {', '.join(self._names or ())}. "
+                "Give the name of another file"
+            )
+
+
+def _format_cell(value: Any) -> Any:
+    """A value as it stands in a file; several are separated by spaces.
+
+    >>> _cell(True), _cell(["a", "b"]), _cell(None)
+    (1, 'a b', None)
+    """
+    if isinstance(value, bool):
+        return int(value)
+    return " ".join(value) if isinstance(value, list) else value

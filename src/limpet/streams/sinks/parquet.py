@@ -1,0 +1,253 @@
+"""Results to Parquet: one file that is there at the end, or a folder of parts that is whole at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from limpet.exceptions import InvalidInputError
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.formats.arrow import import_pyarrow, is_string_type, to_arrow_table
+from limpet.streams.results import BatchResult, check_table
+from limpet.streams.sinks._ownership import (
+    OwnerLockFile,
+    check_owner,
+    check_unowned,
+    fsync_directory,
+    make_owner,
+    try_lock,
+)
+from limpet.streams.sinks.base import Sink, check_offset, make_offset
+
+PART_NAME_PATTERN = re.compile(r"part-([0-9]{6,})\.parquet")
+TEMPORARY_SUFFIX = ".writing"  # at the end of the name of a file that is not whole
+ROW_GROUP_ROWS = 1 << 16  # rows that are written together
+
+
+class ParquetFile(Sink):
+    """Writes one file, which is there and whole once this is drained and closed. what: "points" or "alarms".
+
+    A run that ends by an error leaves no file. It cannot be gone on with after a crash: `ParquetParts` can.
+    """
+
+    is_exclusive = True
+
+    def __init__(self, path: str | os.PathLike[str], table: str) -> None:
+        import_pyarrow()
+        self.path, self.table = Path(path), check_table(table)
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            raise InvalidInputError(f"{path} cannot be written: it is a folder, or in none that is there")
+        self._file: _PartialFile | None = None
+        self._empty_results = BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
+        self.name = f"{table} in {self.path.resolve()}"
+        self._is_closed = self._is_complete = False
+
+    def write(self, results: BatchResult) -> None:
+        """Adds to the file."""
+        if not len(results):  # may not know its columns yet
+            self._empty_results = results
+            return
+        self._file = self._file or _PartialFile(self.path)
+        self._file.add(to_arrow_table(results, self.table))
+
+    def flush(self) -> Any:
+        """How many rows it has."""
+        return make_offset(self, rows=0 if self._file is None else self._file.n_rows)
+
+    def truncate_to(self, offset: Any) -> None:
+        """Only to the beginning."""
+        if offset is not None and check_offset(self, offset)["rows"]:
+            raise InvalidInputError(
+                f"{self.path} cannot be gone on with: results to be resumed go to a folder of parts"
+            )
+
+    def drain(self) -> None:
+        """All has been written."""
+        self._is_complete = True
+
+    def close(self) -> None:
+        """The file is there, if only with the names of its columns; unless the run was cut short."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if not self._is_complete:
+            if self._file is not None:
+                self._file.discard()
+            return
+        if self._file is None:
+            self._file = _PartialFile(self.path)
+            self._file.add(to_arrow_table(self._empty_results, self.table))
+        self._file.finish()
+
+
+class ParquetParts(Sink):
+    """Writes a folder of files part-000000.parquet, …, each whole when it appears. what: "points" or "alarms".
+
+    There is one for each flush that has something to write, and the mark is how many there are: after a crash nothing
+    is lost and nothing is there twice. A new run goes on after the parts that it finds, unless they belong to one that
+    can be resumed: see `LinesFile`, which is held in the same way.
+    """
+
+    is_exclusive = True
+
+    def __init__(self, folder: str | os.PathLike[str], table: str) -> None:
+        import_pyarrow()
+        self.folder, self.table = Path(folder), check_table(table)
+        self.name = f"{table} in {self.folder.resolve()}{os.sep}"
+        self._owners, self._is_new = OwnerLockFile(self.folder.resolve()), not self.folder.exists()
+        self._owner: str | None = None
+        self._started = False
+        self._lock_handle: int | None = None  # of the folder, while it is ours
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"{folder} cannot be a folder of parts: {error.strerror}") from None
+        self._n_parts = self._next_part_number()
+        self._part: _PartialFile | None = None
+        self._schema: Any = None
+
+    def write(self, results: BatchResult) -> None:
+        """Adds to the part that will be there at the next flush."""
+        if not self._started:
+            self.truncate_to(None)
+        table = to_arrow_table(results, self.table)
+        if not len(table):
+            return
+        self._check_schema(table.schema)
+        self._part = self._part or _PartialFile(self._make_part_path(self._n_parts))
+        self._part.add(table)
+
+    def flush(self) -> Any:
+        """How many parts there are."""
+        if self._part is not None:
+            self._part.finish()
+            self._part = None
+            self._n_parts += 1
+        return make_offset(self, parts=self._n_parts, owner=self._owner)
+
+    def truncate_to(self, offset: Any) -> None:
+        """Removes later parts, the last one first, and what had been begun; None: all that is there stays."""
+        try:
+            self._acquire_lock()
+            if offset is None:
+                if self._is_new:
+                    self._owners.remove()
+                self._n_parts = self._next_part_number()
+                check_unowned(str(self.folder), self._owners.read(), self._n_parts)
+                self._owners.remove()  # of one that has added nothing
+            else:
+                self._n_parts, self._owner = int(check_offset(self, offset)["parts"]), offset["owner"]
+                later_parts = sorted(
+                    (number for number in self._list_part_numbers() if number >= self._n_parts), reverse=True
+                )
+                check_owner(str(self.folder), self._owners.read(), self._owner, len(later_parts))
+                for number in later_parts:
+                    self._make_part_path(number).unlink()
+            for path in self.folder.glob(f".part-*{TEMPORARY_SUFFIX}"):
+                path.unlink()
+            fsync_directory(self.folder)
+            self._started = True
+        except BaseException:
+            self._release_lock()
+            raise
+
+    def acquire(self) -> None:
+        """What is added from now on is this run's alone."""
+        owner = make_owner(self._n_parts)
+        self._owner = owner.name if self._owners.write(owner) else None
+
+    def close(self) -> None:
+        """What has not been flushed is."""
+        if self._part is not None:
+            self.flush()
+        self._release_lock()
+
+    def _acquire_lock(self) -> None:
+        if self._lock_handle is None and os.name == "posix":
+            self._lock_handle = os.open(self.folder, os.O_RDONLY)
+            if not try_lock(self._lock_handle):
+                raise InvalidInputError(f"{self.folder} is in use by another run, or given twice")
+
+    def _release_lock(self) -> None:
+        if self._lock_handle is not None:
+            os.close(self._lock_handle)
+            self._lock_handle = None
+
+    def _make_part_path(self, number: int) -> Path:
+        return self.folder / f"part-{number:06}.parquet"
+
+    def _list_part_numbers(self) -> list[int]:
+        matches = (PART_NAME_PATTERN.fullmatch(path.name) for path in self.folder.iterdir())
+        return [int(match[1]) for match in matches if match]
+
+    def _next_part_number(self) -> int:
+        return max(self._list_part_numbers(), default=-1) + 1
+
+    def _check_schema(self, schema: Any) -> None:
+        """That the columns are those of the parts that are there."""
+        if self._schema is None:
+            last = max(self._list_part_numbers(), default=None)
+            self._schema = schema if last is None else import_pyarrow().parquet.read_schema(self._make_part_path(last))
+        if not schema.equals(self._schema):
+            was, now = (
+                ", ".join(f"{field.name} ({field.type})" for field in schema_) for schema_ in (self._schema, schema)
+            )
+            raise InvalidInputError(
+                f"the parts in {self.folder} have the columns {was}, not {now}: give another folder"
+            )
+
+
+class _PartialFile:
+    """A file under a name of its own, which gets its right name once it is whole and on the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.temporary_path = path, path.with_name(f".{path.name}{TEMPORARY_SUFFIX}")
+        try:
+            self._handle: BinaryIO = self.temporary_path.open("wb")
+        except OSError as error:
+            raise InvalidInputError(f"{path} cannot be written: {error.strerror}") from None
+        self._writer: Any = None
+        self._buffered: list[Any] = []
+        self.n_rows = self._n_written = 0
+
+    def add(self, table: Any) -> None:
+        """Further rows: many at a time, for it takes as long to write a few."""
+        if self._writer is None:
+            dictionary_columns = [
+                field.name for field in table.schema if is_string_type(field.type)
+            ]  # numbers hardly ever come again
+            self._writer = import_pyarrow().parquet.ParquetWriter(
+                self._handle, table.schema, use_dictionary=dictionary_columns
+            )
+        self._buffered.append(table)
+        self.n_rows += len(table)
+        if self.n_rows - self._n_written >= ROW_GROUP_ROWS:
+            self._write()
+
+    def finish(self) -> None:
+        """The file is there."""
+        self._write()
+        self._writer.close()
+        self._handle.flush()
+        os.fsync(self._handle.fileno())
+        self._handle.close()
+        self.temporary_path.replace(self.path)
+        fsync_directory(self.path.parent)
+
+    def discard(self) -> None:
+        """The file will never be there."""
+        with contextlib.suppress(OSError, ValueError, import_pyarrow().ArrowException):
+            self._writer.close()  # which writes its end
+        self._handle.close()
+        self.temporary_path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        if self._buffered:
+            self._writer.write_table(import_pyarrow().concat_tables(self._buffered))
+        self._buffered, self._n_written = [], self.n_rows

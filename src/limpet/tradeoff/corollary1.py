@@ -1,0 +1,63 @@
+"""Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
+
+from limpet._validation import check_positive
+from limpet.exceptions import InvalidInputError
+from limpet.tradeoff._numeric import TAIL_CUTOFF_M, Gamma, bisect_first_true, check_gamma, exceedance_bound, match_form
+
+
+def step_size(gamma: Gamma, beta: float, M: float) -> Gamma:
+    """Step size of Corollary 1, ``ρ = β exp(-γ²/M²) / (2γ)``.
+
+    It solves ``∂b/∂γ = 0`` for ρ, where b is the bound of Theorem 2 and γ < √d·U. The paper says that this ρ
+    minimises the bound; it does not (:func:`best_step` does). Read the other way it is exact: γ is the best
+    threshold below √d·U for this ρ, b being convex in γ there. The derivation in the paper's appendix carries
+    a stray c1 into ρ; the statement of the corollary is the right one.
+
+    Parameters
+    ----------
+    gamma
+        Threshold, a finite number above 0 or an array of them.
+    beta
+        ``(d0 + d1) / (L (1 - α))``, see :func:`beta_from`.
+    M
+        Scale of the tail of ``|H|``.
+
+    Examples
+    --------
+    >>> round(step_size(3.0, beta=0.1, M=5.0), 5)
+    0.01163
+    """
+    beta, values = check_positive("beta", beta), check_gamma(gamma, require_finite=True)
+    return match_form(gamma, beta * exceedance_bound(values, M) / (2.0 * values))
+
+
+def threshold(rho: float, beta: float, M: float) -> float:
+    """Threshold γ whose :func:`step_size` is ``rho``: Corollary 1 solved the other way, by bisection.
+
+    This is the γ below √d·U that minimises the bound of Theorem 2 for the given ρ, if it is below √d·U.
+
+    Examples
+    --------
+    >>> round(threshold(step_size(3.0, beta=0.1, M=5.0), beta=0.1, M=5.0), 12)
+    3.0
+    """
+    rho, beta, M = check_positive("rho", rho), check_positive("beta", beta), check_positive("M", M)
+    return bisect_first_true(
+        lambda gamma: step_size(gamma, beta, M) <= rho, 0.0, min(beta / (2.0 * rho), TAIL_CUTOFF_M * M)
+    )
+
+
+def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
+    """β of Corollary 1, ``(d0 + d1) / (L (1 - α))``.
+
+    The paper prints ``d0 + 1``, which is this with ``d1 = 1``; its proof of Theorem 2 gives ``d0 + d1``.
+
+    Examples
+    --------
+    >>> round(beta_from(d0=1.0, L=2000.0, alpha=0.99), 12)
+    0.1
+    """
+    d0, d1, L = check_positive("d0", d0, allow_zero=True), check_positive("d1", d1), check_positive("L", L)
+    if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
+        raise InvalidInputError("alpha must be below 1: without outliers beta is infinite, got 1")
+    return (d0 + d1) / (L * (1.0 - alpha))

@@ -1,0 +1,164 @@
+"""Theorem 2 and Corollary 2: stochastic approximation on data with outliers, with a threshold and without."""
+
+import math
+
+import numpy as np
+
+from limpet._validation import check_floats, check_positive
+from limpet.exceptions import InvalidInputError
+from limpet.tradeoff._numeric import (
+    TAIL_CUTOFF_M,
+    Gamma,
+    StepSizes,
+    bisect_first_true,
+    bounded_tail,
+    check_gamma,
+    match_form,
+    tail,
+)
+from limpet.tradeoff.constants import Constants
+
+# Where Theorem 2 holds: how large a step may be, and how low a threshold.
+
+
+def admissible_step(gamma: Gamma, constants: Constants) -> Gamma:
+    """Supremum of the steps for which Theorem 2 holds, ``(1 - 2 c1 d1 tail(γ)) / (2 c1 L (σ1² + 2))``.
+
+    The step must be below it, not at it. It is 0.0 where no step is admissible: there the threshold cuts off
+    so much of the clean data that the theorem says nothing.
+
+    Examples
+    --------
+    >>> constants = Constants(c1=0.01, L=2000.0, M=5.0, sigma1=1.0)
+    >>> round(admissible_step(3.0, constants), 6), admissible_step(3.0, Constants(c1=1.0, M=5.0))
+    (0.008041, 0.0)
+    """
+    margin = 1.0 - 2.0 * constants.c1 * constants.d1 * tail(gamma, constants.M)
+    scale = 2.0 * constants.c1 * constants.L * (constants.sigma1**2 + 2.0)
+    return match_form(gamma, np.maximum(margin, 0.0) / scale)
+
+
+def admissible_gamma(constants: Constants) -> float:
+    """Infimum of the thresholds for which Theorem 2 admits any step: where ``2 c1 d1 tail(γ) = 1``, else 0.
+
+    Examples
+    --------
+    >>> round(admissible_gamma(Constants(c1=1.0, M=5.0)), 6), admissible_gamma(Constants(c1=0.01, M=5.0))
+    (5.60582, 0.0)
+    """
+    reciprocal = 2.0 * constants.c1 * constants.d1
+    if reciprocal * tail(0.0, constants.M) <= 1.0:
+        return 0.0
+    return bisect_first_true(
+        lambda gamma: reciprocal * tail(gamma, constants.M) <= 1.0, 0.0, TAIL_CUTOFF_M * constants.M
+    )
+
+
+# The two sums through which step sizes enter every bound: Σρ and Σρ².
+
+
+def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
+    """Sum of the steps ρ_1 … ρ_{n+1} and sum of their squares.
+
+    One number stands for ``constants.n + 1`` equal steps; a sequence is taken as all the steps there are.
+
+    Examples
+    --------
+    >>> step_sums(0.5, Constants(n=3)), step_sums([0.5, 0.25], Constants(n=3))
+    ((2.0, 1.0), (0.75, 0.3125))
+    """
+    steps = check_floats("rho", rho)
+    if steps.ndim == 0:
+        step, count = check_positive("rho", rho), constants.n + 1
+        return count * step, count * step**2
+    if steps.ndim != 1 or steps.size == 0 or not np.all(np.isfinite(steps) & (steps > 0.0)):
+        raise InvalidInputError(f"rho must be a finite number above 0 or a sequence of such numbers, got {rho!r}")
+    return math.fsum(steps), math.fsum(steps**2)
+
+
+# Corollary 3: what a threshold gains over none.
+
+
+def gain(gamma: Gamma, rho: StepSizes, constants: Constants, gamma_star: float | None = None) -> Gamma:
+    """By how much threshold γ lowers the bound: Corollary 2's value less Theorem 2's; negative, it harms.
+
+    ``2 c1 L (1-α) max(0, d U² - γ²) Σρ²/Σρ  -  2 c1 (d0 + d1) tail(γ)`` (``d1 = 1`` in print).
+
+    Where the update is bounded, ``|H| <= gamma_star``, the integral in the second term, the cost, becomes
+    that of ``exp(-z²/(γ*-γ)²)`` from γ to γ* = ``gamma_star``, and vanishes from γ* on. There are then three
+    regimes: a cost below γ*; a free gain from γ* up to √d·U; nothing beyond. (The inequality from which the
+    paper draws this lets γ decide ``P(|H| >= z)``, which does not depend on γ: take the values below γ* as an
+    indication, not as a promise.)
+
+    Examples
+    --------
+    >>> constants = Constants(c1=0.01, L=2000.0, M=5.0, U=20.0)
+    >>> round(gain(8.0, 0.002, constants), 6), round(gain(8.0, 0.002, constants, gamma_star=7.0), 6)
+    (0.264608, 0.2688)
+    """
+    rho_sum, rho_squared_sum = step_sums(rho, constants)
+    radius = constants.outlier_radius
+    effective_gamma = np.minimum(check_gamma(gamma), radius)
+    noise_avoided = (1.0 - constants.alpha) * (radius - effective_gamma) * (radius + effective_gamma)
+    tail_mass = tail(gamma, constants.M) if gamma_star is None else bounded_tail(gamma, gamma_star)
+    cost = (constants.d0 + constants.d1) * tail_mass
+    return match_form(gamma, 2.0 * constants.c1 * (constants.L * noise_avoided * rho_squared_sum / rho_sum - cost))
+
+
+def noise_power(gamma: Gamma, constants: Constants) -> Gamma:
+    """Second moment of the noise that stays when h vanishes (Lemma 2), ``α σ0² + (1-α) min(d U², γ²)``.
+
+    Examples
+    --------
+    >>> round(noise_power(3.0, Constants(alpha=0.9, sigma0=1.0, U=20.0)), 12)
+    1.8
+    """
+    effective_gamma = np.minimum(check_gamma(gamma), constants.outlier_radius)
+    return match_form(
+        gamma, constants.alpha * constants.sigma0**2 + (1.0 - constants.alpha) * np.square(effective_gamma)
+    )
+
+
+def bound(gamma: Gamma, rho: StepSizes, constants: Constants) -> Gamma:
+    """Bound of Theorem 2 on ``E|h(θ_N)|²`` for SRA with threshold γ and step sizes ρ.
+
+    ``2 (c0 + c1 (d0 + d1) tail(γ)) + 2 c1 (V + L (α σ0² + (1-α) min(d U², γ²)) Σρ²) / Σρ``. The paper prints
+    ``d0 + 1``, which is the case ``d1 = 1``; its own proof gives ``d0 + d1``.
+
+    It is promised where every step is below :func:`admissible_step`; elsewhere the number is only the
+    formula's value.
+
+    Parameters
+    ----------
+    gamma
+        Threshold above 0, or an array of them; ``inf`` is Corollary 2.
+    rho
+        One constant step size (there are then ``constants.n + 1`` steps), or all of them in a sequence.
+    constants
+        The constants of the theory.
+
+    Examples
+    --------
+    >>> constants = Constants(c1=0.01, L=2000.0, M=5.0, U=20.0)
+    >>> round(bound(8.0, 0.002, constants), 6), round(bound(float("inf"), 0.002, constants), 6)
+    (0.135592, 0.4002)
+    """
+    rho_sum, rho_squared_sum = step_sums(rho, constants)
+    bias = constants.c0 + constants.c1 * (constants.d0 + constants.d1) * tail(gamma, constants.M)
+    noise = constants.L * noise_power(gamma, constants) * rho_squared_sum
+    return match_form(gamma, 2.0 * bias + 2.0 * constants.c1 * (constants.V + noise) / rho_sum)
+
+
+def bound_without_threshold(rho: StepSizes, constants: Constants) -> float:
+    """Bound of Corollary 2: no point is ever dropped (γ → inf) and every outlier is learnt from.
+
+    With ``alpha = 1`` the value is that of Theorem 1, though for a narrower range of steps: the proof of
+    Theorem 2 leaves σ1² + 2 in the limit where Theorem 1 has σ1² + 1.
+
+    Examples
+    --------
+    >>> constants = Constants(alpha=1.0, V=2.0, n=99)
+    >>> bound_without_threshold(0.1, constants)
+    0.6
+    """
+    return bound(math.inf, rho, constants)

@@ -1,0 +1,22 @@
+"""Settings × streams × restarts, on all cores, and the best setting by the paper's two criteria."""
+
+from limpet.tuning.grid import Setting, grid
+from limpet.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, TraceObjective
+from limpet.tuning.sweep import CannotRunError, SweepResult, sweep
+from limpet.tuning.tune import TuningResult, select_best, tune
+
+__all__ = [
+    "BenefitAUC",
+    "CannotRunError",
+    "LabelAUC",
+    "MeanError",
+    "Objective",
+    "Setting",
+    "SweepResult",
+    "TraceObjective",
+    "TuningResult",
+    "grid",
+    "select_best",
+    "sweep",
+    "tune",
+]

@@ -1,0 +1,117 @@
+"""Learners that differ in their settings only, on the same points: rows of one matrix, in the lanes of a register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeGuard
+
+import numpy as np
+
+from limpet._jit.compile import announce_compilation
+from limpet._jit.simd import LANES
+from limpet.core.algorithm import MAX_ABS_VALUE
+from limpet.core.batched_algorithm import make_grid_kernels, padded_row_size
+from limpet.core.state import HEADER_SIZE, Vector
+from limpet.datasets import Stream
+from limpet.learners import StochasticApproximation, Trace
+from limpet.learners._engine import PlainEngine
+from limpet.learners.results import concatenate
+from limpet.tuning.grid import Setting
+from limpet.tuning.objectives import TraceObjective
+from limpet.tuning.sweep import FailedRun, run_safely, unwrap
+
+BATCH_THRESHOLD_POINTS = (
+    1_000_000  # points in all; with fewer, one learner after another is done before that is compiled
+)
+GRID_CHUNK_LEARNERS = 8 * LANES  # learners whose traces are kept at the same time
+
+
+def evaluate_all(
+    make: Callable[[Setting, int], StochasticApproximation],
+    objective: TraceObjective,
+    settings: Sequence[Setting],
+    stream: Stream,
+    restart: int,
+) -> list[float | FailedRun]:
+    """What `objective(make(setting, restart), stream)` gives or raises for each setting."""
+    learners = [run_safely(make, setting, restart) for setting in settings]
+    batchable = {index: learner for index, learner in enumerate(learners) if can_batch(learner)}
+    traces = dict(zip(batchable, run_batched(list(batchable.values()), stream.y[: objective.stop]), strict=True))
+    results: list[float | FailedRun] = []
+    for index, learner in enumerate(learners):
+        if isinstance(learner, FailedRun):
+            results.append(learner)
+        elif index not in traces:
+            results.append(run_safely(objective, learner, stream))
+        else:
+            trace = traces[index]
+            results.append(
+                trace if isinstance(trace, FailedRun) else run_safely(objective.evaluate_trace, trace, stream)
+            )
+    return results
+
+
+def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
+    """Whether it learns as ours do, with no `process` of its own, and refuses no row of a whole call."""
+    return (
+        isinstance(learner, StochasticApproximation)
+        and getattr(learner.process, "__func__", None) is StochasticApproximation.process
+        and learner.on_invalid == "skip"
+    )
+
+
+def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
+    """What `process` of each of these new learners gives, to the bit; side by side where they are of one kind."""
+    return [unwrap(trace) for trace in run_batched(learners, points)]
+
+
+def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace | FailedRun]:
+    """What `process` of each gives or raises."""
+    n_first = max((learner.n_init for learner in learners), default=0)
+    first = [run_safely(learner.process, points[:n_first]) for learner in learners]
+    rest = points[n_first:]
+    runnable = [learner for learner, trace in zip(learners, first, strict=True) if not isinstance(trace, FailedRun)]
+    is_complete = bool((np.abs(rest) <= MAX_ABS_VALUE).all())  # nothing missing, nothing that cannot be used
+    if is_complete and len(rest) and share_kernels(runnable):
+        second: Iterator[Trace | FailedRun] = iter(_run_in_lanes(runnable, np.ascontiguousarray(rest, np.float64)))
+    else:
+        second = (run_safely(learner.process, rest) for learner in runnable)
+    return [trace if isinstance(trace, FailedRun) else _concatenate(trace, next(second)) for trace in first]
+
+
+def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
+    """Whether they have started, and differ in nothing but numbers."""
+    engines = [learner._engine for learner in learners]
+    if not all(isinstance(engine, PlainEngine) and engine.started for engine in engines):
+        return False
+    kernel_configs = {
+        (e.functions, e.norm, e.rule, len(e.buffer.settings)) for e in engines if isinstance(e, PlainEngine)
+    }
+    return len(kernel_configs) == 1 and next(iter(kernel_configs))[0].lane_kernels is not None
+
+
+def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
+    """The rest of the points, and the learners as they are afterwards."""
+    engines = [learner._require_engine for learner in learners]
+    first = engines[0]
+    assert isinstance(first, PlainEngine)
+    size, n = HEADER_SIZE + len(first.buffer.theta), len(points)
+    states = np.zeros((len(engines), padded_row_size(size)))
+    states[:, :size] = [engine.buffer.state[:size] for engine in engines]
+    settings = np.array([engine.buffer.settings for engine in engines])
+    grid_kernels = make_grid_kernels(first.functions, first.norm, first.rule, settings.shape[1])
+    assert grid_kernels is not None
+    block_size, run = grid_kernels
+    scores, outcomes = np.empty((len(engines), n)), np.empty((len(engines), n), np.int8)
+    rows, starts, counts = np.arange(len(engines)), np.zeros(len(engines), np.int64), np.full(len(engines), n)
+    with announce_compilation(f"{first.title}, a grid of settings"):
+        workspace = (np.empty(block_size), np.empty(LANES, np.int64))
+        run(states, rows, starts, counts, np.arange(n), points, settings, *workspace, False, scores, outcomes)
+    for engine, state in zip(engines, states, strict=True):
+        engine.buffer.state[:size] = state[:size]
+    return [Trace(*result) for result in zip(scores, outcomes, strict=True)]
+
+
+def _concatenate(first: Trace, second: Trace | FailedRun) -> Trace | FailedRun:
+    """One trace after another."""
+    return second if isinstance(second, FailedRun) else concatenate([first, second])

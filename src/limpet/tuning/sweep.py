@@ -1,0 +1,201 @@
+"""One function on every setting, stream and restart, on all cores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._parallel import n_threads
+from limpet._validation import check_int
+from limpet.datasets import Stream
+from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
+from limpet.tuning._validation import check_function, short_repr, to_list, to_value
+
+# An error as an answer: what one of many computations ended with, while the others go on.
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class FailedRun:
+    """What was raised in place of an answer."""
+
+    error: BaseException
+
+
+def run_safely(function: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs) -> Result | FailedRun:
+    """The answer, or the error.
+
+    >>> attempt(int, "3"), attempt(int, "three").error
+    (3, ValueError("invalid literal for int() with base 10: 'three'"))
+    """
+    try:
+        return function(*args, **kwargs)
+    except BaseException as error:  # it is raised where its turn comes
+        return FailedRun(error)
+
+
+def unwrap(result: Result | FailedRun) -> Result:
+    """The answer; raises the error.
+
+    >>> answer_of(attempt(int, "3"))
+    3
+    """
+    if isinstance(result, FailedRun):
+        raise result.error
+    return result
+
+
+Item = TypeVar("Item")
+FloatArray = npt.NDArray[np.float64]
+
+
+class CannotRunError(LimpetError):
+    """Raised by what a sweep evaluates, to say that a setting cannot be run at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepResult:
+    """What came of it: values (settings, streams, restarts, …), NaN for settings that cannot run, and why not."""
+
+    settings: Sequence[Any]
+    values: FloatArray
+    cannot_run: dict[int, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.values.shape))
+        return f"Sweep({shape} values, {len(self.cannot_run)} settings cannot run)"
+
+
+def sweep(
+    settings: Iterable[Any],
+    streams: Iterable[Item],
+    evaluate: Callable[[Any, Item, int], npt.ArrayLike],
+    *,
+    restarts: int = 1,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SweepResult:
+    """Evaluates every setting on every stream, `restarts` times.
+
+    The work is shared by threads, which learners and detectors let run side by side: nothing is copied or pickled, and
+    it works as well in a notebook. Each evaluation stands alone and lands in its own place, so that the result is the
+    same, to the last bit, for any number of workers. Warnings about the data (`LimpetWarning`) are silent
+    meanwhile: a grid is there to try settings that do not fit.
+
+    Parameters
+    ----------
+    settings, streams : lists, or anything to go through once
+        Of anything that `evaluate` understands.
+    evaluate : function (setting, stream, restart) → number or array
+        The restart, 0, 1, …, may serve as a seed. All arrays must have one shape. To raise `CannotRunError` rules the
+        setting out; any other error ends the sweep, with a note of the setting and the stream it came from.
+    restarts : int
+        How often each is evaluated.
+    workers : int, optional
+        Threads; by default as many as there are cores for this process.
+    progress : function (done, total), optional
+        Called after each evaluation, from this thread, with how many there have been and how many there will be:
+        settings × streams × restarts.
+
+    Examples
+    --------
+    >>> sweep([2.0, 3.0], [10.0, 20.0], lambda setting, stream, restart: setting * stream).values[:, :, 0]
+    array([[20., 40.],
+           [30., 60.]])
+    """
+    check_function("evaluate", evaluate, "(setting, stream, restart) → number")
+
+    def evaluate_single(group: Sequence[Any], stream: Item, restart: int) -> list[npt.ArrayLike | FailedRun]:
+        return [run_safely(evaluate, setting, stream, restart) for setting in group]
+
+    return sweep_in_groups(settings, streams, evaluate_single, 1, restarts=restarts, workers=workers, progress=progress)
+
+
+def sweep_in_groups(
+    settings: Iterable[Any],
+    streams: Iterable[Item],
+    evaluate: Callable[[Sequence[Any], Item, int], Sequence[npt.ArrayLike | FailedRun]],
+    size: int,
+    *,
+    restarts: int = 1,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SweepResult:
+    """A sweep whose `evaluate` takes `size` settings at once and has an answer, or an error, for each of them.
+
+    All else is as if each were evaluated alone: of several errors the one that a sweep of single settings would meet
+    first is raised, and `progress` is called once for each setting, stream and restart.
+    """
+    settings, streams = to_list("settings", settings), to_list("streams", streams)
+    if progress is not None:
+        check_function("progress", progress, "(done, total)")
+    restarts = check_int("restarts", restarts, 1)
+    threads = n_threads() if workers is None else check_int("workers", workers, 1)
+    groups = [settings[first : first + size] for first in range(0, len(settings), size)]
+    n_wanted = [len(group) for group in groups]  # of each group, the first so many: those before an error
+    jobs = list(product(range(len(groups)), range(len(streams)), range(restarts)))
+    total = len(settings) * len(streams) * restarts
+    results: dict[tuple[int, int, int], FloatArray | None] = {}
+    cannot_run: dict[int, str] = {}
+    first_error: BaseException | None = None
+
+    def evaluate_group(g: int, i: int, r: int) -> list[FloatArray | FailedRun]:
+        raw_values = evaluate(groups[g][: n_wanted[g]], streams[i], r)
+        return [each if isinstance(each, FailedRun) else run_safely(to_value, each) for each in raw_values]
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(threads) as pool:
+        warnings.simplefilter("ignore", LimpetWarning)
+        futures = [pool.submit(evaluate_group, *job) for job in jobs]
+        try:
+            for (g, i, r), future in zip(jobs, futures, strict=True):
+                for s, result in enumerate(future.result()[: n_wanted[g]], start=g * size):
+                    if not isinstance(result, FailedRun):
+                        results[s, i, r] = result
+                    elif isinstance(result.error, CannotRunError):
+                        results[s, i, r] = None
+                        cannot_run.setdefault(s, str(result.error))
+                    else:
+                        first_error, n_wanted[g] = result.error, s - g * size
+                        if isinstance(first_error, Exception):
+                            location = f"{describe_stream(streams[i], i)}, restart {r}"
+                            first_error.add_note(f"settings[{s}] = {short_repr(settings[s])}, {location}")
+                        break
+                    if progress is not None:
+                        progress(len(results), total)
+                is_last = (i, r) == (len(streams) - 1, restarts - 1)
+                if first_error is not None and (is_last or not n_wanted[g]):  # no setting before it can fail any more
+                    raise first_error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    shape = _common_shape(list(results.values()))
+    values = np.full((len(settings), len(streams), restarts, *shape), np.nan)
+    for index, value in results.items():
+        if value is not None and index[0] not in cannot_run:
+            values[index] = value
+    return SweepResult(settings, values, dict(sorted(cannot_run.items())))
+
+
+def describe_stream(stream: object, index: int) -> str:
+    """A stream by its place and, if it has one, its name.
+
+    >>> named(Stream([1.0, 2.0], name="flow"), 3)
+    "streams[3] 'flow'"
+    """
+    return f"streams[{index}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{index}]"
+
+
+def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:
+    shapes = {value.shape for value in results if value is not None}
+    if len(shapes) > 1:
+        raise InvalidInputError(f"expected one shape from every evaluation, got {sorted(shapes)}")
+    return shapes.pop() if shapes else ()

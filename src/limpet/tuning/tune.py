@@ -1,0 +1,134 @@
+"""The best setting of a learner for some streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from limpet._validation import check_int
+from limpet.datasets import Stream
+from limpet.exceptions import InvalidInputError
+from limpet.learners import StochasticApproximation
+from limpet.tuning._batched import BATCH_THRESHOLD_POINTS, GRID_CHUNK_LEARNERS, evaluate_all
+from limpet.tuning._validation import check_learner, check_objective, check_seeds, short_repr, to_settings, to_streams
+from limpet.tuning.grid import Setting
+from limpet.tuning.objectives import Objective, is_trace_objective
+from limpet.tuning.sweep import SweepResult, describe_stream, sweep, sweep_in_groups
+
+# The best of many settings.
+
+
+def select_best(values: npt.ArrayLike, largest: bool = True) -> int:
+    """Returns the index of the setting with the best average over all the rest: streams, restarts.
+
+    A setting with a NaN anywhere, one that left some stream without a value, is not chosen; of equal ones the first is.
+
+    >>> choose([[0.7, 0.9], [0.9, 0.8], [1.0, float("nan")]])
+    1
+    >>> choose([[0.2, 0.1], [0.5, 0.1]], largest=False)
+    0
+    """
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        received = type(values).__name__
+        raise InvalidInputError(
+            f"values: expected an array of numbers, as sweep(…).values is, got {received}"
+        ) from error
+    if not isinstance(largest, bool | np.bool_):
+        raise InvalidInputError(f"largest: expected True or False, got {largest!r}")
+    if table.ndim == 0 or not table.size:
+        raise InvalidInputError(f"values: expected one or more for each setting, got shape {table.shape}")
+    averages = table.reshape(len(table), -1).mean(axis=1)
+    if np.isnan(averages).all():
+        received = f"NaN in each of {len(table)} settings, in {np.isnan(table).sum()} of {table.size} values"
+        raise InvalidInputError(f"values: expected at least one setting with a value for every stream, got {received}")
+    return int(np.nanargmax(averages) if largest else np.nanargmin(averages))
+
+
+class TuningResult(NamedTuple):
+    """The best setting, what it reached on average, and all that was tried."""
+
+    setting: Setting
+    value: float
+    sweep: SweepResult
+
+
+def tune(
+    learner: Callable[..., StochasticApproximation],
+    settings: Iterable[Setting],
+    streams: Iterable[Stream] | Stream,
+    objective: Objective,
+    *,
+    restarts: int = 1,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TuningResult:
+    """Tries every setting on every stream and returns the best on average.
+
+    Parameters
+    ----------
+    learner : class or function
+        Makes a learner from a setting: `learner(**setting)`. With several restarts it is also given `seed`.
+    settings : list of dict
+        As `grid` makes them.
+    streams : list of Stream, or one
+        Of data of your own, `Stream(y, change_points=[…])` or `Stream(y, labels=…)`.
+    objective : Objective
+        `BenefitAUC(tolerance)`, `MeanError()`, `LabelAUC()`, or your own: an object with `largest`, True if more is
+        better, that is called with a learner and a stream.
+    restarts, workers, progress
+        As in `sweep`.
+
+    Examples
+    --------
+    >>> from limpet import SRA
+    >>> from limpet.datasets import make_abrupt
+    >>> from limpet.tuning import MeanError, grid
+    >>> settings = grid(n_components=[2], norm=["mean"], gamma=[1.0, 3.0, 15.0], beta=[0.1], M=[5.0])
+    >>> best = tune(SRA, settings, [make_abrupt(n=4000, seed=seed) for seed in range(3)], MeanError())
+    >>> best.setting["gamma"]
+    3.0
+    """
+    check_learner(learner)
+    settings, streams = to_settings(settings), to_streams(streams)
+    check_objective(objective)
+    has_restarts = check_int("restarts", restarts, 1) > 1
+    if has_restarts:
+        check_seeds(learner, settings)
+
+    def make(setting: Setting, restart: int) -> StochasticApproximation:
+        return learner(**setting, **({"seed": restart} if has_restarts else {}))
+
+    options: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
+    points = len(settings) * restarts * sum(map(len, streams))
+    if is_trace_objective(objective) and points >= BATCH_THRESHOLD_POINTS:
+        result = sweep_in_groups(
+            settings, streams, partial(evaluate_all, make, objective), GRID_CHUNK_LEARNERS, **options
+        )
+    else:
+        result = sweep(settings, streams, lambda s, stream, r: objective(make(s, r), stream), **options)
+    try:
+        best = select_best(result.values, objective.maximize)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error}; {_explain_no_best(result, streams)}") from None
+    return TuningResult(settings[best], float(result.values[best].mean()), result)
+
+
+def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
+    """What keeps every setting from being chosen: it cannot run, or there is a stream on which none has a value."""
+    if result.cannot_run:
+        index, reason = next(iter(result.cannot_run.items()))
+        return f"{len(result.cannot_run)} cannot run, such as {short_repr(result.settings[index])}: {reason}"
+    missing = np.isnan(result.values).reshape(*result.values.shape[:2], -1).any(axis=2).all(axis=0)
+    if not missing.any():
+        return "each of them lacks a value on another stream"
+    first = int(missing.argmax())
+    return (
+        f"none has a value on {missing.sum()} of {len(streams)} streams, such as {describe_stream(streams[first], first)}: "
+        "are there changes, or anomalies, in the rows that the objective scores?"
+    )

