@@ -65,7 +65,7 @@ def place(request, tmp_path):
 @pytest.fixture
 def start(place):
     """Starts monitors on the store; whatever still runs in the end is stopped."""
-    from monitor import Monitor
+    from helpers.monitor import Monitor
 
     with contextlib.ExitStack() as open_ones:
 
@@ -94,7 +94,7 @@ def spark():
 @pytest.fixture(scope="session")
 def distribution(tmp_path_factory):
     """The folder with sdist and wheel, built from a clean copy of the sources: the wheel from the sdist."""
-    from packages import build, exported
+    from helpers.packages import build, exported
 
     folder = tmp_path_factory.mktemp("distribution")
     build(exported(folder / "sources"), folder / "dist")
@@ -111,6 +111,6 @@ def wheel(distribution):
 @pytest.fixture(scope="session")
 def core(tmp_path_factory, wheel):
     """An environment with limpet and no extras."""
-    from packages import empty_environment
+    from helpers.packages import empty_environment
 
     return empty_environment(tmp_path_factory.mktemp("core") / "env", wheel)

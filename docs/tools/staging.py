@@ -21,8 +21,8 @@ LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 def place_of(path: str) -> str:
     """Where a file of the repository lies in the site.
 
-    >>> place_of("docs/guide/fleet.md"), place_of("CHANGELOG.md"), place_of("benchmarks/spark.json")
-    ('guide/fleet.md', 'changelog.md', 'benchmarks/spark.json')
+    >>> place_of("docs/guide/fleet.md"), place_of("CHANGELOG.md"), place_of("lab/results/spark.json")
+    ('guide/fleet.md', 'changelog.md', 'lab/results/spark.json')
     """
     return BESIDE.get(path, path.removeprefix("docs/"))
 
@@ -32,8 +32,8 @@ def with_links(text: str, page: str) -> str:
 
     >>> with_links("[what](docs/guide/fleet.md#how-fast)", "CHANGELOG.md")
     '[what](guide/fleet.md#how-fast)'
-    >>> with_links("[figures](../../benchmarks/spark.json), [here](models.md)", "docs/guide/spark.md")
-    '[figures](../benchmarks/spark.json), [here](models.md)'
+    >>> with_links("[figures](../../lab/results/spark.json), [here](models.md)", "docs/guide/spark.md")
+    '[figures](../lab/results/spark.json), [here](models.md)'
     """
     here = os.path.dirname(page)
 
@@ -53,11 +53,11 @@ def stage(folder: Path) -> None:
     shutil.copytree(ROOT / "docs", folder, ignore=LEFT_OUT)
     figures = folder / "benchmarks"
     figures.mkdir()
-    for path in [*(ROOT / "benchmarks").glob("*.json"), ROOT / "benchmarks" / "README.md"]:
+    for path in [*(ROOT / "lab" / "pages").glob("*.json"), ROOT / "lab" / "pages" / "README.md"]:
         shutil.copy(path, figures)
     for name, place in BESIDE.items():
         shutil.copy(ROOT / name, folder / place)
-    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "README.md", *(ROOT / name for name in BESIDE)]
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "lab" / "pages" / "README.md", *(ROOT / name for name in BESIDE)]
     for path in pages:
         page = path.relative_to(ROOT).as_posix()
         (folder / place_of(page)).write_text(with_links(path.read_text(encoding="utf-8"), page), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Writes the tables of docs/guide/{river,sklearn,sktime}.md from benchmarks/adapters.json.
+"""Writes the tables of docs/guide/{river,sklearn,sktime}.md from lab/results/adapters.json.
 
-After `limpet bench adapters --json FILE`: python benchmarks/adapters_page.py FILE
+After `limpet bench adapters --json FILE`: python lab/pages/adapters_page.py FILE
 takes the figures of FILE; without it, those taken before.
 """
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from autopilot_page import table, take
 from marked import put
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "adapters.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "adapters.json"
 PAGES = {name: ROOT / "docs" / "guide" / f"{name}.md" for name in ("river", "sklearn", "sktime")}
 LIBRARIES = {"river": "river", "sklearn": "scikit-learn", "sktime": "sktime"}
 OVER = ": over the core"

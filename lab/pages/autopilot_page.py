@@ -1,4 +1,4 @@
-"""Writes the figures of docs/guide/autopilot.md and alarms.md from benchmarks/autopilot.json, and draws their pictures.
+"""Writes the figures of docs/guide/autopilot.md and alarms.md from lab/results/autopilot.json, and draws their pictures.
 
 After `limpet bench promise delays robustness real_streams cost lean --json FILE`, `autopilot_page.py FILE` takes the
 figures of FILE, and for benchmarks that it lacks keeps those taken before; without FILE it takes none.
@@ -15,8 +15,8 @@ from limpet_lab.bench.compact_memory import KINDS, MEMORIES, STREAMS, bytes_of
 from limpet_lab.bench.detection_delay import AFTER
 from limpet_lab.bench.false_alarm_rate import FAMILIES, RATES, SHARES, UNPROMISED
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "autopilot.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "autopilot.json"
 GUIDE = ROOT / "docs" / "guide"
 NOTHING = "*Not measured yet.*\n"
 SHOWN = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}

@@ -1,11 +1,11 @@
-"""Writes the table of figures in the README from benchmarks/results.json: python benchmarks/readme_table.py"""
+"""Writes the table of figures in the README from lab/results/results.json: python lab/pages/readme_table.py"""
 
 import json
 from pathlib import Path
 
 from marked import put
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 ROWS = [
     ("time a point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
     ("time a point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
@@ -35,7 +35,7 @@ ROWS = [
 
 def table() -> str:
     """The figures as a table in Markdown."""
-    results = json.loads((ROOT / "benchmarks" / "results.json").read_text())
+    results = json.loads((ROOT / "lab" / "results" / "results.json").read_text())
     lines = ["| | |", "|---|---|"]
     for label, benchmark, name in ROWS:
         figure = next(figure for figure in results[benchmark] if figure["name"] == name)

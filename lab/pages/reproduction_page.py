@@ -1,6 +1,6 @@
-"""Writes the figures of docs/guide/reproduction.md from benchmarks/reproduction.json.
+"""Writes the figures of docs/guide/reproduction.md from lab/results/reproduction.json.
 
-After `limpet reproduce --out DIR`: python benchmarks/reproduction_page.py DIR
+After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR
 takes results.json and two pictures from there; without DIR it writes the page anew from what it took before.
 """
 
@@ -27,8 +27,8 @@ from limpet_lab.paper._results import part_path, parts_folder
 from limpet_lab.paper.config import TRIALS, Plan
 from limpet_lab.paper.runner import NAMES
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "reproduction.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "reproduction.json"
 PAGE = ROOT / "docs" / "guide" / "reproduction.md"
 PICTURES = {"reproduction-illustration.png": ("illustration", 0), "reproduction-tuning.png": ("auc_anomaly", 0)}
 TABLES = (

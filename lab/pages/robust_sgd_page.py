@@ -1,6 +1,6 @@
-"""Writes the tables of docs/guide/robust-regression.md from benchmarks/robust_sgd.json, and draws its picture.
+"""Writes the tables of docs/guide/robust-regression.md from lab/results/robust_sgd.json, and draws its picture.
 
-After `limpet bench robust_sgd --json FILE`: python benchmarks/robust_sgd_page.py FILE
+After `limpet bench robust_sgd --json FILE`: python lab/pages/robust_sgd_page.py FILE
 takes the figures of FILE; without FILE it writes the tables anew, and draws nothing.
 """
 
@@ -15,8 +15,8 @@ from limpet_lab.bench.regression import KINDS, ROWS, SEEDS
 from limpet_lab.bench.regression.methods import PATIENT
 from limpet_lab.bench.regression.runs import BURSTS, JUMPERS, JUMPS, LINEAR, LOGISTIC
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "robust_sgd.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "robust_sgd.json"
 PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
 KNOWN_AS = {LINEAR: "numbers", LOGISTIC: "labels"}
 IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows

@@ -11,7 +11,7 @@ from limpet_lab.bench.regression import KINDS, ROWS
 from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, follower, pairs_of
 from limpet_lab.plots.running_errors import Column, draw_running_errors
 
-PICTURE = Path(__file__).parent.parent / "docs" / "pictures" / "robust-regression.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "robust-regression.png"
 SEEDS = range(5)
 SHOWN = {
     LINEAR: (

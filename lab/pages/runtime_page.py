@@ -1,6 +1,6 @@
-"""Writes the runtime tables of docs/runtime.md and README.md from benchmarks/runtime.json, and draws the pictures.
+"""Writes the runtime tables of docs/runtime.md and README.md from lab/results/runtime.json, and draws the pictures.
 
-After `limpet bench fleet runtime --json FILE`: python benchmarks/runtime_page.py FILE
+After `limpet bench fleet runtime --json FILE`: python lab/pages/runtime_page.py FILE
 takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
 """
 
@@ -14,8 +14,8 @@ from marked import put
 from limpet_lab.bench.runtime import NUMPY
 from limpet_lab.plots.scaling import draw_growth
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "runtime.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "runtime.json"
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {"docs/runtime.md": "whole", "README.md": "short"}
 SIZES = {"10^3": "10³", "10^5": "10⁵", "10^6": "10⁶"}

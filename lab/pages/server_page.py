@@ -1,6 +1,6 @@
-"""Writes the table of docs/guide/server.md from benchmarks/server.json.
+"""Writes the table of docs/guide/server.md from lab/results/server.json.
 
-After `limpet bench serve serve_crash --json FILE`: python benchmarks/server_page.py FILE
+After `limpet bench serve serve_crash --json FILE`: python lab/pages/server_page.py FILE
 takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
 """
 
@@ -12,8 +12,8 @@ from autopilot_page import take
 from marked import put
 from streams_page import table
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "server.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "server.json"
 PAGE = ROOT / "docs" / "guide" / "server.md"
 NAMES = ("serve", "serve_crash")
 

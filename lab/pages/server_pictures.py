@@ -1,4 +1,4 @@
-"""The pictures of the pages in the README: `python benchmarks/server_pictures.py` makes them with chromium."""
+"""The pictures of the pages in the README: `python lab/pages/server_pictures.py` makes them with chromium."""
 
 import io
 import re
@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from limpet.plots._style import with_palette
 
-PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SIZE = {"width": 1360, "height": 920}
 SHARPNESS = 1.5  # dots of the picture for one of the page
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

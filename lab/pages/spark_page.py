@@ -1,6 +1,6 @@
-"""Writes the tables of docs/guide/spark.md, and how far it goes, from benchmarks/spark.json.
+"""Writes the tables of docs/guide/spark.md, and how far it goes, from lab/results/spark.json.
 
-After `limpet bench spark spark_crash --json FILE`: python benchmarks/spark_page.py FILE
+After `limpet bench spark spark_crash --json FILE`: python lab/pages/spark_page.py FILE
 takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
 """
 
@@ -17,8 +17,8 @@ from streams_page import table as table_of_figures
 from limpet_lab.bench._measurement import power_of_ten
 from limpet_lab.bench.spark import ALL_BUCKETS, ASKED, KEYS, PLAIN, RATIO, SPEED, called
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "spark.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "spark.json"
 PAGE = ROOT / "docs" / "guide" / "spark.md"
 NAMES = ("spark", "spark_crash")
 POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -1,6 +1,6 @@
-"""Writes the table of docs/guide/streams.md from benchmarks/streams.json.
+"""Writes the table of docs/guide/streams.md from lab/results/streams.json.
 
-After `limpet bench detect crash jetstream --json FILE`: python benchmarks/streams_page.py FILE
+After `limpet bench detect crash jetstream --json FILE`: python lab/pages/streams_page.py FILE
 takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
 """
 
@@ -14,8 +14,8 @@ from marked import put
 
 from limpet_lab.bench._measurement import Figure
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "benchmarks" / "streams.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "lab" / "results" / "streams.json"
 PAGE = ROOT / "docs" / "guide" / "streams.md"
 NAMES = ("detect", "crash", "jetstream")
 

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "docs" / "how-to")]
 
 import limpet as lp
-from laws import CASES, Case, gaussian, shifting, with_gaps
+from contract.cases import CASES, Case, gaussian, shifting, with_gaps
 from limpet import metrics, tradeoff
 from limpet.drift import ADWIN, KSWIN, Detector, PageHinkley
 from limpet.exceptions import LimpetWarning
@@ -283,8 +283,8 @@ def digests_of_spark(session: Any, name: str) -> Digests:
     """What a small batch DataFrame is scored with, sorted by key and time."""
     import pyarrow as pa
 
+    from helpers.spark import stream_of
     from limpet import spark as hs
-    from sparks import stream_of
 
     table = stream_of(n_keys=10, n=5000, seed=SEED)
     values = [digest_of_column(table[column]) for column in ("a", "b")]

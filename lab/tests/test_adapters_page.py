@@ -1,0 +1,25 @@
+"""The tables of the pages of river, scikit-learn and sktime are those of the benchmark."""
+
+import json
+from importlib import import_module
+
+import pytest
+
+from helpers.scripts import ROOT, script_of
+from limpet_lab.bench import adapters
+
+
+@pytest.mark.parametrize("library", ["river", "sklearn", "sktime"])
+def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
+    """After `limpet bench adapters --json FILE`: python lab/pages/adapters_page.py FILE."""
+    script = script_of("adapters_page")
+    text = script.PAGES[library].read_text(encoding="utf-8")
+    assert script.page_with_figures(library, text) == text
+    assert not json.loads((ROOT / "lab" / "results" / "adapters.json").read_text(encoding="utf-8"))["quick"]
+
+
+def test_the_benchmark_of_adapters_measures_each():
+    names = [figure.name for figure in adapters.measure(quick=True)]
+    for library, room in (("river", "river"), ("scikit-learn", "sklearn"), ("sktime", "sktime")):
+        for adapter in import_module(f"limpet.adapters.{room}").__all__:
+            assert any(name.startswith(f"{library} {adapter}, ") and name.endswith(": over the core") for name in names)

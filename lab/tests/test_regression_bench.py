@@ -1,0 +1,219 @@
+"""Robust regression: its streams are what they say, the rivals are themselves, and what is claimed holds on a slice."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import limpet as lp
+from helpers.scripts import ROOT, script_of
+from limpet.exceptions import LimpetWarning
+from limpet_lab.baselines.sklearn_sgd import decisions, follow_sklearn, probabilities
+from limpet_lab.bench import regression
+from limpet_lab.bench.regression import runs
+from limpet_lab.bench.regression.data import OFFSETS, UNITS, Kind, linear_pairs, logistic_pairs
+from limpet_lab.bench.regression.methods import PATIENT, follow_ours, sgd, so_far_standardised
+from limpet_lab.bench.regression.runs import LINEAR, LOGISTIC, Run, errors, outcome, rows_to_recover
+from limpet_lab.plots.running_errors import Column, draw_running_errors
+
+
+def test_the_figures_of_the_page_are_those_of_the_benchmark():
+    """After `limpet bench robust_sgd --json FILE`: python lab/pages/robust_sgd_page.py FILE."""
+    text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
+    assert script_of("robust_sgd_page").page_with_figures(text) == text
+    results = json.loads((ROOT / "lab" / "results" / "robust_sgd.json").read_text(encoding="utf-8"))
+    assert not results["quick"]
+    assert all(figure["reached"] for figure in results["robust_sgd"])
+
+
+# --- streams ----------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_spoilt_and_turn():
+    pairs = linear_pairs(Kind("abrupt"), seed=4, n=4000)
+    assert 0.04 < pairs.spoilt.mean() < 0.06
+    assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.spoilt]) < 1.1
+    assert np.abs((pairs.y - pairs.truth)[pairs.spoilt]).mean() > 20.0
+    features = np.column_stack([np.ones(4000), (pairs.X - OFFSETS) / UNITS])
+    before, after = (np.linalg.lstsq(features[part], pairs.truth[part])[0] for part in np.split(np.arange(4000), 2))
+    np.testing.assert_allclose(np.linalg.norm(before[1:]), 5.0)
+    np.testing.assert_allclose(np.linalg.norm(after[1:] - before[1:]), 5.0)
+    np.testing.assert_allclose(before[0], after[0])
+
+
+def test_a_share_of_spoilt_targets_touches_no_other_row():
+    some, none = (linear_pairs(Kind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
+    np.testing.assert_array_equal(some.X, none.X)
+    np.testing.assert_array_equal(some.y[~some.spoilt], none.y[~some.spoilt])
+    np.testing.assert_array_equal(some.truth, none.truth)
+
+
+def test_a_burst_spoils_so_many_rows_and_no_other():
+    kinds = Kind("", turn=0.0), Kind("", turn=0.0, burst=20, by=50.0)
+    without, burst = (linear_pairs(kind, seed=2, n=500) for kind in kinds)
+    inside = np.isin(np.arange(500), range(250, 270))
+    np.testing.assert_array_equal(burst.y[~inside], without.y[~inside])
+    np.testing.assert_allclose((burst.y - burst.truth)[inside], 50.0)
+    assert burst.spoilt[inside].all()
+    np.testing.assert_array_equal(burst.spoilt[~inside], without.spoilt[~inside])
+
+
+def test_a_gradual_drift_ends_where_an_abrupt_one_does():
+    kinds = Kind("", gradual=True), Kind("")
+    slow, quick = (linear_pairs(kind, seed=2, n=2000) for kind in kinds)
+    assert (slow.ramp, quick.ramp) == (100, 0)
+    np.testing.assert_allclose(slow.truth[1100:], quick.truth[1100:])
+    np.testing.assert_array_equal(slow.truth[:1000], quick.truth[:1000])
+    assert not np.allclose(slow.truth[1000:1050], quick.truth[1000:1050])
+
+
+def test_labels_are_flipped_where_they_are_sure_or_anywhere():
+    sure, anywhere = (logistic_pairs(Kind("", at_random=random), seed=1, n=8000) for random in (False, True))
+    for pairs in (sure, anywhere):
+        assert 0.04 < pairs.spoilt.mean() < 0.06
+        np.testing.assert_array_equal(pairs.y != pairs.clean, pairs.spoilt)
+    certain = [np.abs(pairs.truth - 0.5)[pairs.spoilt] for pairs in (sure, anywhere)]
+    assert certain[0].min() > np.quantile(np.abs(sure.truth - 0.5), 0.49)
+    assert certain[1].min() < 0.1
+
+
+# --- rivals and judges --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cls", "loss", "settings"),
+    [
+        ("SGDRegressor", "huber", {}),
+        ("SGDRegressor", "huber", {"learning_rate": "constant", "eta0": 0.05, "alpha": 0.01, "epsilon": 0.3}),
+        ("SGDClassifier", "log_loss", {"learning_rate": "constant", "eta0": 0.05, "alpha": 0.01}),
+        ("SGDClassifier", "modified_huber", {"learning_rate": "constant", "eta0": 0.05}),
+        ("SGDClassifier", "modified_huber", {}),
+    ],
+)
+def test_what_stands_for_scikit_learn_is_scikit_learn(cls, loss, settings):
+    pytest.importorskip("sklearn")
+    pairs = (linear_pairs if loss == "huber" else logistic_pairs)(Kind(""), seed=3, n=300)
+    Z, y = so_far_standardised(pairs.X), pairs.y if loss != "huber" else (pairs.y - 10.0) / 5.0
+    model = sgd(cls, loss, **settings)
+    library = follow_sklearn(model, Z, y)
+    np.testing.assert_allclose(decisions(sgd(cls, loss, **settings), Z, y), library, rtol=1e-6, atol=1e-9)
+    if loss != "huber":
+        said = Z @ model.coef_[0] + model.intercept_[0]
+        np.testing.assert_allclose(probabilities(said, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
+
+
+def test_errors_are_against_the_truth():
+    numbers, labels = linear_pairs(Kind(""), seed=1, n=100), logistic_pairs(Kind(""), seed=1, n=100)
+    assert errors(LINEAR, numbers, numbers.truth + 2.0) == pytest.approx(np.full(100, 4.0))
+    inside = np.clip(labels.truth, 1e-4, 1.0 - 1e-4)
+    assert errors(LOGISTIC, labels, inside) == pytest.approx(np.zeros(100), abs=1e-3)
+    p = labels.truth[7]
+    by_hand = -(p * math.log(0.3) + (1 - p) * math.log(0.7)) + p * math.log(p) + (1 - p) * math.log(1 - p)
+    assert errors(LOGISTIC, labels, np.full(100, 0.3))[7] == pytest.approx(by_hand)
+    assert rows_to_recover(np.ones(1000), 0.5) == 1000
+
+
+# --- what is claimed ------------------------------------------------------------------------------------------
+
+
+def follow(run):
+    return np.array([outcome(Run(LINEAR, Kind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(axis=0)
+
+
+def test_spoilt_numbers_hurt_the_squared_loss_and_not_ours():
+    pytest.importorskip("river")
+    pytest.importorskip("sklearn")
+    _, before, _, settled, rows, *_ = follow(("SRA", (0.01, 6.0)))
+    assert before < 0.1
+    assert settled < 0.1
+    assert rows < 1000
+    for step in (0.001, 0.01):
+        _, theirs, _, after, *_ = follow(("river, squared loss", (step, 0.0)))
+        assert theirs > 8.0 * before
+        assert after > 8.0 * settled
+    _, without, *_ = follow(("SRA, no threshold", (0.01, 0.0)))
+    assert without > 30.0 * before
+
+
+def test_flipped_labels_hurt_the_log_loss_and_less_ours():
+    pytest.importorskip("river")
+    pytest.importorskip("sklearn")
+    tuned = ("SRA", (0.03, 0.05)), ("river, log loss", (0.03, 0.0))
+    ours, theirs = (outcome(Run(LOGISTIC, Kind("sure"), *each, 0, 6000)) for each in tuned)
+    assert theirs.before > 1.5 * ours.before
+    assert theirs.settled > 1.5 * ours.settled
+
+
+def test_the_level_locks_out_and_the_coefficients_do_not():
+    """What the page says of the limits."""
+    for kind, locked in ((Kind("", turn=20.0), False), (Kind("", turn=0.0, jump=20.0), True)):
+        pairs = linear_pairs(kind, seed=0, n=8000)
+        model = lp.SRA(model=lp.models.LinearRegression())
+        if locked:
+            with pytest.warns(LimpetWarning):
+                trace = model.process(pairs.X, pairs.y)
+        else:
+            trace = model.process(pairs.X, pairs.y)
+        assert (trace.rejected[-1000:].mean() > 0.99) == locked
+        assert (np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) > 100.0) == locked
+
+
+@pytest.mark.parametrize("settings", [{}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"])
+@pytest.mark.parametrize("jump", [20.0, 50.0])
+def test_with_patience_no_level_locks_out(settings, jump):
+    pairs = linear_pairs(Kind("", turn=0.0, jump=jump), seed=0, n=8000)
+    model = lp.SRA(model=lp.models.LinearRegression(), patience=20, **settings)
+    trace = model.process(pairs.X, pairs.y)
+    assert trace.rejected[-1000:].mean() < 0.08
+    assert trace.rejected[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
+    assert np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) < 0.25
+
+
+def test_patience_changes_nothing_but_after_a_long_burst():
+    """Tuned as SRA is: the same to the last digit, and dearer where more than twenty rows in a row are spoilt."""
+    pytest.importorskip("river")
+    pytest.importorskip("sklearn")
+    short, long = (Kind("", turn=0.0, burst=rows, by=20.0) for rows in (10, 40))
+    for kind in (Kind("abrupt"), short):
+        usual, patient = (outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+        assert patient == usual
+    usual, patient = (outcome(Run(LINEAR, long, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
+    assert patient.after > 2.0 * usual.after
+
+
+def test_ours_predicts_before_it_learns():
+    pairs = linear_pairs(Kind(""), seed=0, n=200)
+    model = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
+    predicted = follow_ours(model, pairs.X, pairs.y)
+    other = lp.SRA(model=lp.models.LinearRegression(), rho=0.01, gamma=6.0)
+    other.process(pairs.X[:150], pairs.y[:150])
+    assert predicted[150] == other.predict(pairs.X[150])
+    assert np.isnan(predicted[:10]).all()
+
+
+def test_a_taste_runs(monkeypatch):
+    pytest.importorskip("river")
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(regression, "KINDS", {family: kinds[:1] for family, kinds in regression.KINDS.items()})
+    figures = {figure.name: figure for figure in regression.measure(quick=True)}
+    assert all(math.isfinite(figure.value) for figure in figures.values())
+    for name in ("linear, abrupt, SRA: before", "logistic, sure labels, river, log loss, defaults: right after"):
+        assert name in figures
+    assert figures["scikit-learn written out, off by"].value < 1e-9
+    for kind in runs.JUMPS[::5]:
+        assert f"jump, {kind.name}, {PATIENT}, defaults: found again" in figures
+    for kind in runs.BURSTS[::5]:
+        assert figures[f"burst, {kind.name}, {PATIENT}: error"].value > 0.0
+
+
+def test_the_picture_draws_what_there_is():
+    rng = np.random.default_rng(0)
+    spoilt = rng.random(1000) < 0.1
+    lines = {"SRA": np.append([np.nan] * 20, rng.random(980)), "other": 10.0 * rng.random(1000)}
+    column = Column("numbers", "error", rng.normal(size=1000), spoilt, lines)
+    picture = draw_running_errors([column, column], change_points=[500], window=50)
+    assert picture.startswith(b"\x89PNG")
+    assert picture == draw_running_errors([column, column], change_points=[500], window=50)
+    other = Column("numbers", "error", column.given, spoilt, {"SRA": lines["SRA"]})
+    assert picture != draw_running_errors([column, other], change_points=[500], window=50)

@@ -1,0 +1,366 @@
+"""The autopilot against its oracle, row by row; and the pieces that begin anew, which the oracle leaves out."""
+
+import math
+
+import naive_autopilot as oracle
+import numpy as np
+import pytest
+
+import limpet as lp
+from limpet._jit.fenwick import fenwick_prefix_sum
+from limpet.auto import reinitialization
+from limpet.auto.initialization import fit_robust_mixture, match_component_order
+from limpet.auto.step_kernel import make_auto_kernels
+from limpet.core.algorithm import OUTCOME_NEEDS_REINIT
+from limpet.core.state import MISSING_SENTINEL, Layout
+from limpet.core.threshold import gamma_for_rate
+from limpet.detection.p_values import N_ANOMALIES
+from limpet.models.mixture import COMPONENT_BY_COVARIANCE
+from reference import sra
+
+TOLERANCE = 1e-9
+N_INIT = 50
+
+
+# The state of a learner, as the oracle has it
+
+
+def mixture_of(fit, K, d, covariance):
+    """[ weights | for each component its mean and its (packed) covariance ] as an oracle's mixture."""
+    components = fit[K:].reshape(K, -1)
+    covariances = np.zeros((K, d, d))
+    for k in range(K):
+        if covariance == "diagonal":
+            covariances[k] = np.diag(components[k, d:])
+        else:
+            covariances[k][np.tril_indices(d)] = components[k, d:]
+            covariances[k] = covariances[k] + np.tril(covariances[k], -1).T
+    return sra.GaussianMixture(fit[:K], components[:, :d], covariances, covariance)
+
+
+def field(learner, name):
+    return learner._engine.layout.view(learner._engine.cell.theta, name).copy()
+
+
+def bank_of(learner, K, d, covariance):
+    experts = [mixture_of(fit, K, d, covariance) for fit in field(learner, "experts")]
+    counts, trust = field(learner, "counts"), field(learner, "trust")
+    loose, strict = (gamma_for_rate(rate, d) ** 2 for rate in (1e-4 if K == 1 else 1e-7, 1e-4))
+    return oracle.Bank(experts, counts, trust, field(learner, "lead")[0], field(learner, "tail")[0], loose, strict)
+
+
+def rescue_of(learner, K):
+    counts = field(learner, "rescue")
+    risen, since, rejected, contamination, learnt, wait, looks = counts[:7]
+    return oracle.Rescue(K > 1, risen, since, rejected, contamination, learnt, wait, looks, ring_of(learner))
+
+
+def ring_of(learner):
+    """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
+    if "ring" in learner._engine.layout.fields:
+        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[reinitialization.NEXT_RING_INDEX]), axis=0)
+    return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
+
+
+def view_of(learner, name, K, d, covariance):
+    own = field(learner, name)
+    size = 1 + COMPONENT_BY_COVARIANCE[covariance].n_parameters(d)
+    core, companion = (
+        mixture_of(own[: K * size], K, d, covariance),
+        mixture_of(own[K * size :][:size], 1, d, covariance),
+    )
+    return oracle.View(core, companion, *own[(K + 1) * size :])
+
+
+def surprises_of(learner):
+    return field(learner, "surprises").view(np.int32)
+
+
+def counts_of(tree):
+    """The bins of Fenwick's tree."""
+    return np.diff([fenwick_prefix_sum(tree, i) for i in range(len(tree) + 1)])
+
+
+def oracle_of(learner, K, d, covariance, far):
+    lately = field(learner, "lately")
+    lag = field(learner, "lag")
+    return oracle.Autopilot(
+        field(learner, "scale"),
+        view_of(learner, "value", K, d, covariance),
+        view_of(learner, "residual", 1, d, covariance),
+        oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
+        bank_of(learner, K, d, covariance),
+        rescue_of(learner, K),
+        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[N_ANOMALIES]),
+        oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
+        gamma_for_rate(1e-4, d) ** 2,
+        gamma_for_rate(min(10 * far, 0.5), d) ** 2,
+        far,
+    )
+
+
+# Streams
+
+
+def stream(K, d, gaps, seed):
+    """With a memory, gaps and outliers; a shift within reach, one far out of it, and the way back."""
+    rng = np.random.default_rng(seed)
+    n = 440
+    y = rng.normal(size=(n, d))
+    for t in range(1, n):
+        y[t] += 0.4 * y[t - 1]
+    y = y @ (np.eye(d) + 0.3 * np.tri(d, k=-1)) + 7.0 * rng.integers(K, size=(n, 1))
+    y[150:260] += 2.0 * K
+    y[260:390] += 60.0
+    y[rng.random(n) < 0.04] += rng.normal(scale=60.0, size=d)
+    y[[110, 140]] += 2e3
+    missing = rng.random((n, d)) < gaps
+    missing[np.arange(n), rng.integers(d, size=n)] = False
+    y[missing] = np.nan
+    return 100.0 + 5.0 * y
+
+
+def slow_stream(seed=0):
+    """Two groups that move a little, and then stay for long."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(500, 1)) + 7.0 * rng.integers(2, size=(500, 1))
+    y[90:] += 1.5
+    return y
+
+
+@pytest.mark.parametrize(
+    ("K", "d", "covariance", "gaps", "far"),
+    [
+        (1, 1, "full", 0.0, 1e-2),
+        (2, 1, "full", 0.0, 1e-2),
+        (1, 3, "full", 0.0, 1e-4),
+        (1, 3, "full", 0.3, 1e-2),
+        (1, 3, "diagonal", 0.2, 1e-4),
+    ],
+)
+def test_the_autopilot_is_what_its_oracle_says(K, d, covariance, gaps, far):
+    happened = compare(stream(K, d, gaps, seed=1), K, d, covariance, far)
+    assert happened["rejected"] > 10
+    assert happened["anomaly"] > 0 or far < 1e-3
+    assert happened["look"] > 0
+    assert happened["new core"] > 0
+    assert happened["change"] > 0
+    assert happened["taken over"] > 0 or K > 1
+
+
+def test_a_mixture_is_looked_at_for_a_while_after_a_change_within_reach():
+    happened = compare(slow_stream(), 2, 1, "full", 1e-4)
+    assert happened["taken over"] > 0
+    assert happened["look"] == 5
+
+
+def compare(y, K, d, covariance, far):
+    """Ours and the oracle, side by side; how often what happened."""
+    learner = lp.SRA(K, covariance=covariance, far=far)
+    learner.process(y[:N_INIT])
+    reference, scale = field(learner, "reference"), field(learner, "scale")
+    naive_one = oracle_of(learner, K, d, covariance, far)
+    happened = dict.fromkeys(("rejected", "anomaly", "look", "taken over", "new core", "change"), 0)
+    for t in range(N_INIT, len(y)):
+        trace = learner.process(y[t : t + 1], record="means")
+        told = naive_one.step((y[t] - reference) / scale)
+        for name in ("score", "change_score", "p_value"):
+            close(getattr(trace, name)[0], told[name], f"{name} of row {t}")
+        for name in ("rejected", "anomaly"):
+            assert getattr(trace, name)[0] == told[name], f"{name} of row {t}"
+        looked = bool(trace.outcomes[0] & OUTCOME_NEEDS_REINIT)
+        assert looked == told["look"], t
+        anew = looked and (field(learner, "trust") == 0.2).all()
+        if anew:
+            naive_one.bank, naive_one.rescue = bank_of(learner, K, d, covariance), rescue_of(learner, K)
+        if anew or trace.change[0]:
+            naive_one.lag.recentre(*naive_one.bank.moments())
+        close(field(learner, "trust"), naive_one.bank.trust, f"trust after row {t}")
+        close(field(learner, "lead")[0], naive_one.bank.lead, f"lead after row {t}")
+        close((trace.means[0] - reference) / scale, naive_one.bank.means(), f"means after row {t}")
+        for name in happened:
+            happened[name] += bool(told.get(name, trace.change[0]))
+    same_in_the_end(learner, naive_one, d)
+    return happened
+
+
+def close(ours, expected, what):
+    np.testing.assert_allclose(
+        np.asarray(ours, float), np.asarray(expected, float), rtol=TOLERANCE, atol=TOLERANCE, err_msg=what
+    )
+
+
+def same_in_the_end(learner, naive_one, d):
+    """What is kept and does not show."""
+    close(field(learner, "tail")[0], naive_one.bank.tail, "tail")
+    close(field(learner, "counts"), naive_one.bank.counts, "counts")
+    counts = naive_one.rescue
+    expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.learnt)
+    close(field(learner, "rescue")[:5], expected, "rescue")
+    latest = ring_of(learner)
+    np.testing.assert_allclose(
+        np.where(latest == MISSING_SENTINEL, np.nan, latest),
+        np.where(np.array(counts.latest) == MISSING_SENTINEL, np.nan, counts.latest),
+    )
+    lag = naive_one.lag
+    close(field(learner, "lag")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "lag")
+    np.testing.assert_array_equal(counts_of(surprises_of(learner)), naive_one.calibration.counts)
+    for name, view in (("value", naive_one.value), ("residual", naive_one.residual)):
+        tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
+        close(field(learner, name)[-5:], tally, name)
+
+
+# The pieces that begin anew
+
+
+def fit_of(weights, means, variances):
+    """[ weights | components ] of a mixture in one dimension."""
+    return np.concatenate([weights, np.column_stack([means, variances]).ravel()])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_robust_fit_of_one_component_leaves_outliers_out(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(60, 1))
+    points[:12] += 40.0
+    _, mean, variance = fit_robust_mixture(make_auto_kernels("full", 1, 1), rng.permutation(points), 0)
+    np.testing.assert_allclose(mean, np.mean(points[12:]), atol=0.2)
+    assert 0.5 < variance < 1.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_robust_fit_of_two_components_leaves_outliers_out_and_is_wide_enough(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(64, 1)) + 9.0 * (np.arange(64) % 2)[:, None]
+    points[:9] = rng.uniform(30.0, 90.0, (9, 1)) * rng.choice([-1.0, 1.0], (9, 1))
+    fit = fit_robust_mixture(make_auto_kernels("full", 2, 1), points, 0)
+    means, variances = fit[2:].reshape(2, 2).T
+    np.testing.assert_allclose(np.sort(means), (0.0, 9.0), atol=0.8)
+    assert ((variances > 0.3) & (variances < 3.0)).all()
+    np.testing.assert_allclose(fit[:2], 0.5, atol=0.15)
+
+
+def test_a_robust_fit_takes_points_with_gaps():
+    rng = np.random.default_rng(0)
+    points = rng.normal((0.0, 1.0, 2.0), size=(60, 3))
+    points[rng.random(points.shape) < 0.3] = np.nan
+    points[:10, 0] = 50.0
+    fit = fit_robust_mixture(make_auto_kernels("full", 1, 3), points, 0)
+    np.testing.assert_allclose(fit[1:4], (0.0, 1.0, 2.0), atol=0.6)
+
+
+def test_components_keep_their_order_whatever_the_shift():
+    old = fit_of((0.3, 0.7), (0.0, 8.0), (1.0, 2.0))
+    for shift in (0.0, 7.0, -500.0):
+        new = fit_of((0.6, 0.4), (8.2 + shift, 0.1 + shift), (2.1, 1.1))
+        ordered = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, new, 2, 1)
+        np.testing.assert_array_equal(ordered, fit_of((0.4, 0.6), (0.1 + shift, 8.2 + shift), (1.1, 2.1)))
+        again = match_component_order(COMPONENT_BY_COVARIANCE["full"], old, ordered, 2, 1)
+        np.testing.assert_array_equal(again, ordered)
+    alone = fit_of((1.0,), (3.0,), (1.0,))
+    np.testing.assert_array_equal(match_component_order(COMPONENT_BY_COVARIANCE["full"], alone, alone, 1, 1), alone)
+
+
+def test_the_order_of_components_counts_widths():
+    """In three dimensions one of them is a thousand times as wide: it has no say."""
+    diagonal = COMPONENT_BY_COVARIANCE["diagonal"]
+    wide = np.array([1.0, 1e6, 1.0])
+    old = np.concatenate([(0.5, 0.5), [0.0, 0.0, 0.0], wide, [5.0, 900.0, 5.0], wide])
+    new = np.concatenate([(0.5, 0.5), [5.0, 0.0, 5.0], wide, [0.0, 900.0, 0.0], wide])
+    ordered = match_component_order(diagonal, old, new, 2, 3)
+    np.testing.assert_array_equal(ordered[2:5], (0.0, 900.0, 0.0))
+
+
+def rescue_state(d, points, since, rejected=0, contamination=0.0):
+    """A state of the rescue alone, whose ring has had these points."""
+    layout = Layout(reinitialization.reinit_fields(1, d))
+    theta = np.zeros(layout.size)
+    ring = layout.view(theta, "ring")
+    for i, point in enumerate(points):
+        ring[i % len(ring)] = np.where(np.isnan(point), MISSING_SENTINEL, point)
+    values = layout.view(theta, "rescue")
+    values[reinitialization.NEXT_RING_INDEX] = len(points) % len(ring)
+    (
+        values[reinitialization.POINTS_SINCE_ZERO],
+        values[reinitialization.N_REJECTED],
+        values[reinitialization.CONTAMINATION],
+    ) = (
+        since,
+        rejected,
+        contamination,
+    )
+    return layout, theta
+
+
+def test_the_latest_points_come_in_order_and_with_their_gaps():
+    points = np.arange(200.0).reshape(100, 2)
+    points[95, 1] = np.nan
+    for since, n in ((5, 5), (40, 40), (64, 64), (90, 64), (0, 64)):
+        state = rescue_state(2, points, since)
+        assert reinitialization.n_recent(*state) == n
+        np.testing.assert_array_equal(reinitialization.recent_points(*state, n), points[-n:])
+
+
+@pytest.mark.parametrize(
+    ("rejected", "contamination", "width", "expected"),
+    [
+        (9, 0.0, 0.1, False),  # too few
+        (10, 0.0, 0.1, True),  # few, but in one place
+        (10, 0.0, 9.0, False),  # few, and all over the place
+        (16, 0.0, 9.0, True),  # many
+        (16, 0.2, 0.1, False),  # of a stream with so many outliers, few …
+        (30, 0.2, 0.1, True),
+        (48, 0.2, 9.0, True),  # … and many
+        (63, 0.9, 0.1, True),  # no more doubt than at 30 %
+        (39, 0.9, 0.1, False),
+    ],
+)
+def test_a_regime_is_many_points_or_points_in_one_place(rejected, contamination, width, expected):
+    points = 100.0 + width * np.random.default_rng(0).normal(size=(rejected, 1))
+    state = rescue_state(1, points, rejected, rejected, contamination)
+    assert reinitialization.is_stable_regime(*state, points, np.ones(1)) is expected
+
+
+def test_a_fit_is_better_if_most_points_say_so():
+    old = np.full(50, 3.0)
+    assert reinitialization.improves_likelihood(old, old - 1.0)
+    assert not reinitialization.improves_likelihood(old, old)
+    assert not reinitialization.improves_likelihood(old, old + 1.0)
+    one_says_so = old.copy()
+    one_says_so[:4] = -1e9  # whatever a handful gains, the rest decides
+    assert not reinitialization.improves_likelihood(old, one_says_so)
+    one_against = old - 1.0
+    one_against[0] = 1e9
+    assert reinitialization.improves_likelihood(old, one_against)
+
+
+def test_once_heard_the_evidence_is_gone():
+    layout, theta = rescue_state(1, np.ones((5, 1)), 5, 5, 0.1)
+    reinitialization.clear_evidence(layout, theta)
+    values = layout.view(theta, "rescue")
+    assert (
+        values[
+            [
+                reinitialization.REJECTION_EVIDENCE,
+                reinitialization.POINTS_SINCE_ZERO,
+                reinitialization.N_REJECTED,
+                reinitialization.POINTS_UNTIL_CHECK,
+                reinitialization.CHECKS_LEFT,
+            ]
+        ]
+        == 0.0
+    ).all()
+    assert values[reinitialization.CONTAMINATION] == 0.1
+    assert values[reinitialization.NEXT_RING_INDEX] == 5.0
+
+
+def test_the_p_value_of_the_oracle_falls_with_the_surprise():
+    """And where nothing is known it is 1: the oracle is held to something too."""
+    calibration = oracle.Calibration(np.zeros(128))
+    for surprise in np.random.default_rng(0).exponential(1.0, 5000):
+        calibration.count(surprise, 1.0, 0.0, 0.0)
+    surprises = np.linspace(0.0, 40.0, 500)
+    p = [calibration.p_value(surprise, 1e-4) for surprise in surprises]
+    assert (np.diff(p) < 0.0).all()
+    np.testing.assert_allclose(p[:30], np.exp(-surprises[:30]), rtol=0.15)
+    assert math.isclose(calibration.p_value(9.0, 1e-4), math.exp(-9.0), rel_tol=1.0)

@@ -1,0 +1,249 @@
+"""`limpet watch`, `status` and `init`, in processes of their own: kills, signals, pipes."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from functools import cache
+
+import numpy as np
+import pytest
+
+import limpet as lp
+from harness.nats import SUBJECT, message, publish, running
+from harness.watch_process import Watch, same
+from helpers.commands import here, limpet
+from limpet.cli.config import read_config
+from limpet.cli.options import OPTIONS, SPARK_OPTIONS, make_config_template
+from limpet.exceptions import InvalidInputError
+from limpet.learners.serialization import unpack_container
+from limpet_lab.bench.watch_crash import stream
+
+LEVEL = np.random.default_rng(6).normal(20.0, 0.5, 1200).round(3)
+LEVEL[800:] += 3.0
+LEVEL[400] = 90.0
+
+
+@cache
+def expected():
+    """The alarms of LEVEL."""
+    return [(alarm.kind, alarm.row) for alarm in lp.SRA().process(LEVEL).alarms]
+
+
+def lines(first=0, last=1200):
+    return "".join(f"{i},{LEVEL[i]}\n" for i in range(first, last))
+
+
+def start(*words, cwd, **more):
+    command = [sys.executable, "-m", "limpet", "watch", *map(str, words)]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def wait_for(happened, seconds=30.0):
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def alarms_in(text):
+    return [(one["kind"], one["row"]) for one in map(json.loads, text.splitlines())]
+
+
+@pytest.fixture(params=["file", "JetStream"])
+def place(request, tmp_path):
+    """A source of 30,000 levels that change now and then, with outliers."""
+    values = stream(30_000)
+    if request.param == "file":
+        path = tmp_path / "x.csv"
+        path.write_text("time,level\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values)))
+        yield str(path)
+        return
+    with running(tmp_path / "nats") as url:
+        publish(url, (message(values[i : i + 20], i) for i in range(0, len(values), 20)))
+        yield f"{url}/{SUBJECT}"
+
+
+def test_kill_9_changes_nothing(place, tmp_path):
+    whole, killed = Watch(place, tmp_path / "whole"), Watch(place, tmp_path / "killed", every=0.01)
+    whole.run()
+    assert killed.run_with_kills(2 if place.endswith(".csv") else 1) > 0
+    assert all(same(whole, killed).values()), same(whole, killed)
+    assert len(whole.rows()["points"]) == 30_000
+    assert len(whole.rows()["alarms"]) > 2
+
+
+def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys, monkeypatch):
+    source, state, out = tmp_path / "x.csv", tmp_path / "state", tmp_path / "alarms.jsonl"
+    source.write_text("time,level\n" + lines(0, 500))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ["--checkpoint", state, "--alarms", out, "--metrics", f"127.0.0.1:{port}", "--log-format", "json"]
+    process = start(source, *flags, cwd=tmp_path)
+    try:
+        wait_for(lambda: out.exists() and len(out.read_text().splitlines()) == 1)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            metrics = answer.read().decode()
+        assert "limpet_points_total 500" in metrics
+        assert 'limpet_alarms_total{kind="anomaly"} 1' in metrics
+        with source.open("a") as file:
+            file.write(lines(500, 1200))
+        wait_for(lambda: len(out.read_text().splitlines()) == len(expected()))
+        _, status, _ = here(["status", state], capsys, monkeypatch)
+        assert "running, process" in status
+        assert re.search(r"points +[\d,]+", status)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert alarms_in(out.read_text()) == expected()
+    told = [json.loads(line) for line in errors.splitlines()]
+    assert all({"time", "level", "message"} <= one.keys() for one in told)
+    assert told[-1]["message"] == f"stopped after 1200 records, {len(expected())} alarms"
+    header, _ = unpack_container(max(state.glob("*.limpet")).read_bytes())
+    assert header["tally"]["records"] == 1200
+    assert "ended, process" in here(["status", state], capsys, monkeypatch)[1]
+    assert json.loads(here(["status", state, "--format", "json"], capsys, monkeypatch)[1])["points"] == 1200
+
+
+def test_what_is_piped_in(tmp_path):
+    result = limpet("watch", "-", "--format", "json", cwd=tmp_path, input="time,level\n" + lines())
+    assert result.returncode == 0, result.stderr
+    assert alarms_in(result.stdout) == expected()
+    records = "".join(json.dumps({"time": i, "level": value}) + "\n" for i, value in enumerate(LEVEL.tolist()))
+    result = limpet("watch", "-", cwd=tmp_path, input=records)
+    assert len(result.stdout.splitlines()) == len(expected())
+    assert "level up by" in result.stdout
+
+
+def test_a_folder_that_files_are_dropped_into(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for nth, first in enumerate(range(0, 1200, 300)):
+        (folder / f"{nth}.csv").write_text("time,level\n" + lines(first, first + 300))
+        os.utime(folder / f"{nth}.csv", (nth, nth))
+    words = ["watch", folder, "--once", "--format", "json", "--checkpoint", "state"]
+    _, said, _ = here(words, capsys, monkeypatch)
+    assert alarms_in(said) == expected()
+    assert here(words, capsys, monkeypatch)[:2] == (0, "")
+
+
+MISTAKES = [
+    (["nowhere.csv"], "there is no file nowhere.csv"),
+    (["gopher://host/x"], "there is no source gopher://"),
+    (["x.csv", "--columns", "preasure"], "there is no column 'preasure'"),
+    (["x.csv", "--once", "--alarms", "gopher://host/x"], "there is no sink gopher://"),
+    (["x.csv", "--once", "--points", "http://127.0.0.1:1/x"], "a web hook is called for alarms"),
+    (["x.csv", "--alarms", "x.csv"], "is the file that is read"),
+    ([".", "--points", "points.csv"], "is in the folder that is read"),
+    (["x.csv", "--checkpoint", "x.csv"], "checkpoints cannot be kept in x.csv"),
+    (["--config", "wrong.toml"], "there is no setting 'colums'; is it 'columns'?"),
+    (["--config", "none.toml"], "none.toml cannot be read"),
+    ([], "SOURCE is missing"),
+]
+
+
+def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    (tmp_path / "wrong.toml").write_text('colums = ["a"]\n')
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        mistakes = [*MISTAKES, (["x.csv", "--once", "--metrics", address], "is in use")]
+        for words, message in mistakes:
+            code, _, errors = here(["watch", *words], capsys, monkeypatch)
+            assert code == 2, (words, errors)
+            told = errors.splitlines()
+            assert message in told[-1], (words, errors)
+            assert told[-1].startswith("limpet: ")
+    code, _, errors = here(["status", "."], capsys, monkeypatch)
+    assert (code, "it has no status.json" in errors) == (2, True)
+
+
+def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    (tmp_path / "y.csv").write_text("time,level\n" + lines())
+    flags = ["--once", "--checkpoint", "state", "--alarms", "a.jsonl"]
+    assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+    before = (tmp_path / "a.jsonl").read_bytes()
+    for words, reason in (
+        (["y.csv", *flags], "source = "),
+        (["x.csv", *flags, "--columns", "level"], "columns = not given, now it is level"),
+        (["x.csv", *flags, "--time", "none"], "time = not given, now it is none"),
+        (["x.csv", *flags, "--far", "1e-3"], "far = 0.0001, now it is 0.001"),
+    ):
+        code, _, errors = here(["watch", *words], capsys, monkeypatch)
+        assert (code, reason in errors.splitlines()[-1]) == (2, True), errors
+    assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+    assert (tmp_path / "a.jsonl").read_bytes() == before
+
+
+def test_detect_leaves_the_results_of_a_watch_alone(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    for name in ("a.jsonl", "a.csv", "a.db"):
+        flags = ["--once", "--checkpoint", f"state of {name}", "--alarms", name]
+        assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+        code, _, errors = here(["detect", "x.csv", "--report", "none", "--alarms", name], capsys, monkeypatch)
+        assert (code, "belongs to" in errors) == (2, True), errors
+        assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
+
+
+def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("time,level\n" + lines())
+    for words in (
+        ["watch", "natss://me:SECRET@host/x"],
+        ["watch", "nats://SECRET@127.0.0.1:1/x", "--once"],
+        ["watch", "x.csv", "--once", "--points", "https://me:SECRET@host/SECRET"],
+        ["detect", "x.csv", "--alarms", "http://me:SECRET@127.0.0.1:1/SECRET"],
+    ):
+        _, said, errors = here(words, capsys, monkeypatch)
+        assert "SECRET" not in said + errors, (words, said, errors)
+    assert "SECRET" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+# The configuration file
+
+
+def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert here(["init"], capsys, monkeypatch)[0] == 0
+    code, _, errors = here(["init"], capsys, monkeypatch)
+    assert (code, "is there already" in errors) == (2, True)
+    text = (tmp_path / "limpet.toml").read_text(encoding="utf-8")
+    assert text == make_config_template()
+    assert tomllib.loads(text) == {}
+    every = re.sub(r"^# (\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
+    (tmp_path / "every.toml").write_text(every, encoding="utf-8")
+    kept = read_config(tmp_path / "every.toml")
+    assert kept.pop("spark").keys() == {one.name for one in SPARK_OPTIONS}
+    assert kept.keys() == {"source", *(one.name for one in OPTIONS)}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('far = "small"', "far: expected a number"),
+        ("columns = [1]", "columns: expected a list of texts"),
+        ("season = 1.5", "season: expected a whole number"),
+        ('once = "yes"', "once: expected true or false"),
+        ("source = 7", "source: expected a text"),
+        ("far = ", "is not TOML"),
+    ],
+)
+def test_wrong_configurations_are_told(line, message, tmp_path):
+    (tmp_path / "x.toml").write_text(line)
+    with pytest.raises(InvalidInputError, match=message):
+        read_config(tmp_path / "x.toml")

@@ -1,0 +1,321 @@
+"""Streams that break estimators: constants, collinear columns, absurd scales and offsets, too few points."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import limpet as lp
+from contract.cases import assert_sound
+from limpet.exceptions import LimpetWarning, NotFittedError
+from limpet.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+
+LEARNERS = {
+    "SRA": lambda K: lp.SRA(K, rho=0.01),
+    "SRA mean": lambda K: lp.SRA(K, 3.0, 0.01, norm="mean"),
+    "SRA full": lambda K: lp.SRA(K, 3.0, 0.01, norm="full"),
+    "SEM": lambda K: lp.SEM(K, rho=0.1),
+    "IEM": lambda K: lp.IEM(K),
+    "SDEM": lambda K: lp.SDEM(K, r=0.05),
+    "diagonal": lambda K: lp.SRA(K, rho=0.01, covariance="diagonal"),
+}
+N = 1500
+
+
+def normal(d, n=N, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def two_values(d):
+    return np.random.default_rng(1).integers(2, size=(N, d)).astype(float)
+
+
+def first_is_an_outlier(d):
+    y = normal(d)
+    y[0] = 1e12
+    return y
+
+
+def jumps_to_other_scale(d):
+    y = normal(d)
+    y[N // 2 :] *= 1e9
+    return y
+
+
+def one_absurd_point(d):
+    y = normal(d)
+    y[N // 2] = 1e140
+    return y
+
+
+STREAMS = {
+    "constant zero": lambda d: np.zeros((N, d)),
+    "constant": lambda d: np.full((N, d), 5.0),
+    "constant huge": lambda d: np.full((N, d), -1e140),
+    "constant, then noise": lambda d: np.vstack([np.full((N // 2, d), 5.0), normal(d, N // 2)]),
+    "two values": two_values,
+    "duplicated columns": lambda d: np.repeat(normal(1), d, axis=1),
+    "collinear columns": lambda d: normal(1) * np.arange(1, d + 1) + np.arange(d),
+    "scale 1e-100": lambda d: 1e-100 * normal(d),
+    "scale 1e100": lambda d: 1e100 * normal(d),
+    "scales apart": lambda d: normal(d) * 10.0 ** np.linspace(-100, 100, d),
+    "offset of 1e9 sd": lambda d: 1e9 + normal(d),
+    "offset of 1e9 sd, tiny": lambda d: 1e-91 + 1e-100 * normal(d),
+    "first point an outlier": first_is_an_outlier,
+    "jump to another scale": jumps_to_other_scale,
+    "one absurd point": one_absurd_point,
+    "ramp": lambda d: np.arange(N * d, dtype=float).reshape(N, d) * 1e6,
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_no_stream_breaks_a_learner(K, d, name):
+    y = STREAMS[name](d)
+    for kind, make in LEARNERS.items():
+        learner = make(K)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LimpetWarning)  # a lost component is told of: see below
+            trace = learner.process(y)
+        assert np.isfinite(trace.score[learner.n_init :]).all(), kind
+        assert_sound(learner)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize(
+    ("K", "d", "covariance"),
+    [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)],
+)
+def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
+    learner = lp.SRA(K, covariance=covariance)
+    trace = learner.process(STREAMS[name](d))
+    for told in (trace.score, trace.change_score, trace.p_value):
+        assert np.isfinite(told[learner.n_init :]).all()
+    assert (trace.p_value[learner.n_init :] > 0.0).all()
+    assert_sound(learner)
+    assert all(alarm.size > 0.0 or math.isnan(alarm.size) for alarm in trace.alarms)
+    assert not any("nan" in str(alarm) or "inf" in str(alarm) for alarm in trace.alarms)
+    assert trace.rejected[-N // 4 :].mean() < 0.05  # whatever came, it has been followed
+
+
+@pytest.mark.parametrize("name", ["duplicated columns", "collinear columns", "offset of 1e9 sd"])
+def test_eight_variables(name):
+    learner = lp.SRA(rho=0.01)
+    learner.process(STREAMS[name](8))
+    assert_sound(learner)
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-100), (0.0, 1e100), (1e9, 1.0), (-1e9, 1.0), (1e-91, 1e-100)])
+@pytest.mark.parametrize("K", [1, 2])
+def test_units_do_not_matter(K, offset, scale):
+    """The same stream in other units: the same points dropped, the same estimates in those units."""
+    y = normal(2, 3000) + 6.0 * np.random.default_rng(5).integers(K, size=(3000, 1))
+    y[500::100] += 40.0
+    plain, other = lp.SRA(K, rho=0.01), lp.SRA(K, rho=0.01)
+    dropped = plain.process(y).rejected
+    trace = other.process(offset + scale * y)
+    np.testing.assert_array_equal(trace.rejected, dropped)
+    np.testing.assert_allclose((other.means - offset) / scale, plain.means, atol=1e-5)
+    np.testing.assert_allclose(other.covariances / scale**2, plain.covariances, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(other.weights, plain.weights, rtol=1e-5)
+
+
+def test_many_points_leave_the_state_in_order():
+    learner = lp.SRA(2, gamma=6.0, rho=0.01)
+    y = lp.datasets.make_abrupt(n=100_000).y
+    for _ in range(10):
+        learner.process(y)
+    assert learner.n_seen == 1_000_000
+    assert_sound(learner)
+
+
+@pytest.mark.parametrize("K", [2, 3, 5])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_fewer_points_than_components(K, n):
+    learner = lp.SRA(K, rho=0.01)
+    with pytest.raises(NotFittedError):
+        _ = learner.means
+    learner.process(np.arange(n, dtype=float))
+    assert not learner.started
+    assert_sound(learner)  # what it would start from, if it had to
+    with pytest.warns(LimpetWarning, match="1 first points are few"):
+        early = lp.SRA(K, rho=0.01, n_init=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)
+        early.process(np.arange(200.0) % 3)
+    assert_sound(early)
+
+
+def test_numbers_whose_squares_overflow_are_as_good_as_infinite():
+    learner = lp.SRA()
+    y = normal(1)
+    y[100], y[200] = 1e200, -1e308
+    with pytest.warns(LimpetWarning, match="2 of 1500 rows could not be used"):
+        trace = learner.process(y)
+    assert trace.invalid[[100, 200]].all()
+    assert_sound(learner)
+
+
+def test_copies_are_told_of():
+    learner = lp.SRA(2, gamma=6.0)
+    learner.process(normal(1) + 8.0 * (np.arange(N) % 2)[:, None])
+    components = learner._engine.functions.layout.view(learner._engine.buffer.theta, "components")
+    components[1] = components[0]
+    with pytest.warns(LimpetWarning, match="component 0 of 2 has a copy"):
+        learner.process([0.0])
+
+
+def test_a_lost_component_is_told_of_in_a_loop_too():
+    stream = lp.datasets.make_abrupt(dim=3, seed=0)
+    learner = lp.SRA(2, gamma=7.0, beta=0.5, M=5.0, norm="mean")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for row in stream.y:
+            learner.update(row)
+    assert messages(told).count("has lost its points") == 1
+
+
+def messages(told):
+    return " ".join(str(warning.message) for warning in told)
+
+
+def test_a_lock_out_is_told_of():
+    learner = lp.SRA(rho=0.01)
+    learner.process(normal(1))
+    again = lp.from_bytes(learner.to_bytes())
+    with pytest.warns(LimpetWarning) as told:
+        learner.process(50.0 + normal(1, 300))
+    assert "the last 200 points were all dropped" in messages(told)
+    assert "100 % of 300 rows were dropped" in messages(told)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for x in (50.0 + normal(1, 300)).ravel().tolist():
+            again.update(x)
+    assert "the last 200 points were all dropped" in messages(told)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("level", [0.0, 5.0])
+def test_a_flat_beginning_does_not_make_the_model_deaf(level):
+    y = np.concatenate([np.full(60, level), level + normal(1, 2000).ravel() * max(level, 1.0) / 5.0])
+    learner = lp.SRA()
+    trace = learner.process(y)
+    assert trace.rejected.mean() < 0.04  # it takes a while to believe that it is not flat
+    np.testing.assert_allclose(learner.means, level, atol=0.5)
+
+
+def test_rare_events_are_no_outliers():
+    for rate in (0.01, 0.05, 0.1):
+        learner = lp.SRA(model=PoissonMixture())
+        learner.process(np.random.default_rng(0).poisson(rate, 20_000))
+        np.testing.assert_allclose(learner.means.item(), rate, atol=0.1)
+        assert learner.n_rejected < 5
+
+
+def test_gaps_among_the_first_points_do_not_narrow_the_start():
+    rng = np.random.default_rng(0)
+    variances = []
+    for _ in range(10):
+        y = rng.normal(size=(60, 3))
+        gaps = rng.random(y.shape) < 0.6
+        gaps[np.arange(60), rng.integers(3, size=60)] = False
+        y[gaps] = np.nan
+        learner = lp.SRA(n_init=60)
+        learner.process(y)
+        variances.append(np.diag(learner.covariances[0]))
+    assert 0.5 < np.median(variances) < 1.5
+
+
+def test_a_large_penalty_does_not_throw_a_regression():
+    X, y = normal(2), normal(1, N, 1).ravel()
+    for model, target in ((LinearRegression(l2=100.0), y), (LogisticRegression(l2=1000.0), (y > 0).astype(float))):
+        learner = lp.StochasticApproximation(model)
+        learner.process(X, target)
+        assert_sound(learner)
+        np.testing.assert_allclose(learner.coef, 0.0, atol=0.1)
+
+
+def test_a_lost_component_is_told_of():
+    rng = np.random.default_rng(0)
+    first, later = rng.normal(0.0, 1.0, 500), rng.normal(0.0, 1.0, 5000)
+    first[::2] += 50.0
+    learner = lp.SEM(2, rho=0.05)
+    learner.process(first)
+    with pytest.warns(LimpetWarning, match="component . of 2 has lost its points"):
+        learner.process(later)
+    assert_sound(learner)
+    learner.process(later)  # told of once
+
+
+def test_an_outlier_among_the_first_points_does_not_become_a_component():
+    failures = 0
+    for seed in range(20):
+        stream = lp.datasets.make_abrupt(n=4000, seed=seed)
+        y = stream.y.copy()
+        y[seed % 10] = 15.0
+        learner = lp.SRA(2, gamma=6.0, rho=0.01)
+        learner.process(y[:1500])
+        failures += bool(np.abs(np.sort(learner.means.ravel()) - (-0.5, 0.5)).max() > 0.1)
+    assert failures <= 2
+
+
+def test_a_variable_that_is_silent_at_first_holds_the_start_up():
+    y = normal(3, 200)
+    y[:50, 1] = np.nan
+    learner = lp.SRA()
+    trace = learner.process(y)
+    assert np.isnan(trace.score[:53]).all()
+    assert np.isfinite(trace.score[53:]).all()
+    np.testing.assert_allclose(learner.means, 0.0, atol=1.0)
+
+
+def test_a_variable_that_stays_silent_is_told_of():
+    y = normal(2, 600)
+    y[:, 1] = np.nan
+    learner = lp.SRA()
+    with pytest.warns(LimpetWarning, match="variable 1 has not shown a value yet"):
+        learner.process(y)
+    assert not learner.started
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_regressions_hold_at_every_scale(scale):
+    X = normal(2, 4000) * (1.0, 1000.0)
+    X[2000] = 1e30
+    y = X @ (3.0, -0.002) + 0.1 * normal(1, 4000, 1)[:, 0]
+    learner = lp.SRA(model=LinearRegression(), gamma=6.0, rho=0.02)
+    learner.process(scale * X, y)
+    assert_sound(learner)
+    np.testing.assert_allclose(learner.coef * scale, (3.0, -0.002), rtol=0.05)
+    labels = (y > 0).astype(float)
+    classifier = lp.StochasticApproximation(LogisticRegression())
+    classifier.process(scale * X, labels)
+    assert_sound(classifier)
+    assert np.mean((classifier.predict(scale * X) > 0.5) == labels) > 0.9
+
+
+def test_counts_of_zero_and_an_event():
+    learner = lp.SRA(model=PoissonMixture(2), gamma=8.0)
+    y = np.zeros(500)
+    y[400] = 3.0
+    trace = learner.process(y)
+    assert np.isfinite(trace.score[10:]).all()
+    assert trace.score[400] > trace.score[399] + 3.0
+    assert_sound(learner)
+
+
+def test_what_cannot_be_a_count_is_bad():
+    learner = lp.SRA(model=PoissonMixture(), gamma=8.0)
+    with pytest.warns(LimpetWarning, match="2 of 52 rows"):
+        trace = learner.process([*([4.0, 5.0] * 25), -1.0, 2.5])
+    assert trace.invalid[-2:].all()
+
+
+def test_model_shapes():
+    learner = lp.StochasticApproximation(GaussianMixture(3), n_init=20)
+    learner.process(normal(4))
+    assert learner.weights.shape == (3,)
+    assert learner.means.shape == (3, 4)
+    assert learner.covariances.shape == (3, 4, 4)

@@ -1,0 +1,243 @@
+"""The kernels against the oracle: scores, drops and estimates to 1e-10, on random streams."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limpet as lp
+from limpet.core import Constant, InverseTime, PolynomialDecay
+from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+from reference import sra
+
+TOLERANCE = 1e-10
+ROWS, N_INIT, WARMUP = 100, 40, 50
+
+STEPS = [
+    (Constant(0.05), sra.constant(0.05)),
+    (InverseTime(), sra.one_over_t()),
+    (PolynomialDecay(0.6, t0=3.0, scale=0.3), sra.power_law(0.3, 3.0, 0.6)),
+]
+steps = st.sampled_from(STEPS)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def mixed_points(rng, K, d, missing=0.0):
+    """A mixture with some outliers, and missing coordinates if asked for (never all of a point's)."""
+    centres = rng.normal(scale=3.0, size=(K, d))
+    root = 0.3 * rng.normal(size=(d, d)) / math.sqrt(d) + np.eye(d)
+    points = centres[rng.integers(K, size=ROWS)] + rng.normal(size=(ROWS, d)) @ root
+    points[rng.random(ROWS) < 0.05] *= 10.0
+    if missing:
+        gaps = rng.random((ROWS, d)) < missing
+        gaps[np.arange(ROWS), rng.integers(d, size=ROWS)] = False
+        gaps[:N_INIT] = False  # the oracle is handed what the start made of complete points
+        points[gaps] = np.nan
+    return points
+
+
+def agree(ours, oracle):
+    np.testing.assert_allclose(ours, oracle, rtol=TOLERANCE, atol=TOLERANCE * max(1.0, float(np.max(np.abs(oracle)))))
+
+
+def compare(model, oracle_of, points, norm, step, rng, y=None):
+    """Starts ours on the first points, hands what it has to the oracle, and runs both over the rest."""
+    ours_step, oracle_step = step
+
+    patience = int(rng.integers(4))
+
+    def learner(gamma):
+        settings = {"n_init": N_INIT, "warmup": WARMUP, "patience": patience}
+        return lp.StochasticApproximation(model, ours_step, gamma, norm, **settings)
+
+    head, tail = (points[:N_INIT],), (points[N_INIT:],)
+    if y is not None:
+        head, tail = (points[:N_INIT], y[:N_INIT]), (points[N_INIT:], y[N_INIT:])
+    ours = learner(1.0)
+    ours.process(*head)
+    extra = {} if y is None else {"y": y[N_INIT:]}
+    sizes = sra.run(oracle_of(ours), tail[0], math.inf, norm, oracle_step, 0, N_INIT, **extra).sizes
+    gamma = float(np.quantile(sizes, rng.uniform(0.5, 0.95))) * 1.0000001
+    ours = learner(gamma)
+    ours.process(*head)
+    extra["patience"] = patience
+    expected = sra.run(oracle_of(ours), tail[0], gamma, norm, oracle_step, WARMUP, N_INIT, **extra)
+    trace = ours.process(*tail)
+    np.testing.assert_array_equal(trace.rejected, expected.dropped)
+    assert 0 < ours.n_rejected < len(points)
+    agree(trace.score, expected.scores)
+    return ours, expected
+
+
+def statistics(learner, covariance, d):
+    """The plain (unpenalised) parameters in the learner's state."""
+    plain = GaussianMixture(learner.model.n_components, covariance=covariance)
+    theta = learner._engine.cell.theta
+    return [plain.estimate(name, theta, d) for name in ("weights", "means", "covariances")]
+
+
+def compare_gaussian(model, points, norm, step, rng, **oracle_settings):
+    d = points.shape[1]
+
+    def oracle(learner):
+        weights, means, covariances = statistics(learner, model.covariance, d)
+        return sra.GaussianMixture(weights, means, covariances, model.covariance, **oracle_settings)
+
+    ours, expected = compare(model, oracle, points, norm, step, rng)
+    for name in ("weights", "means", "covariances"):
+        agree(getattr(ours, name), expected.parameters[name][-1])
+
+
+NORMS = ("whitened", "mean", "full")
+
+
+def kinds(shapes, everyday):
+    """Every (K, d, norm); all but those of `everyday` are long, because each is compiled for itself."""
+    every = [(K, d, norm) for K, d in shapes for norm in NORMS]
+    assert set(everyday) <= set(every)
+    return [pytest.param(*kind, marks=[] if kind in everyday else pytest.mark.long) for kind in every]
+
+
+# One or several components and variables, more of the ones or of the others; best what other tests compile as well.
+EVERYDAY = [
+    *[(K, d, "whitened") for K, d in ((1, 1), (2, 1), (1, 3), (2, 3), (3, 2))],
+    *[(2, 1, norm) for norm in ("mean", "full")],  # with (2, 3) they are among the tests of missing coordinates
+]
+few = settings(max_examples=5)  # of each kind, and there are many
+
+
+@pytest.mark.parametrize(("K", "d", "norm"), kinds([(K, d) for K in (1, 2, 3, 5) for d in (1, 2, 3, 8)], EVERYDAY))
+@few
+@given(seed=seeds, step=steps)
+def test_gaussian_mixture(K, d, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    compare_gaussian(GaussianMixture(K), mixed_points(rng, K, d), norm, step, rng)
+
+
+EVERYDAY_DIAGONAL = [(2, 1, "whitened"), (2, 3, "whitened")]
+
+
+@pytest.mark.parametrize(("K", "d", "norm"), kinds([(2, 1), (2, 3), (1, 8)], EVERYDAY_DIAGONAL))
+@few
+@given(seed=seeds, step=steps)
+def test_diagonal_mixture(K, d, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    compare_gaussian(GaussianMixture(K, covariance="diagonal"), mixed_points(rng, K, d), norm, step, rng)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@pytest.mark.parametrize("norm", NORMS)
+@few
+@given(seed=seeds, step=steps)
+def test_missing_coordinates_are_integrated_out(covariance, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    compare_gaussian(GaussianMixture(2, covariance=covariance), mixed_points(rng, 2, 3, missing=0.3), norm, step, rng)
+
+
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+@given(seed=seeds, step=steps, missing=st.sampled_from([0.0, 0.3]))
+def test_penalty_in_the_m_step(covariance, seed, step, missing):
+    rng = np.random.default_rng(seed)
+    centre, scale = rng.normal(size=3), rng.uniform(0.5, 2.0, size=3)
+    penalty = ConjugatePrior(weight=0.1, mean=0.2, covariance=0.3, center=tuple(centre), scale=tuple(scale))
+    compare_gaussian(
+        GaussianMixture(2, penalty, covariance=covariance),
+        mixed_points(rng, 2, 3, missing),
+        "whitened",
+        step,
+        rng,
+        a=0.1,
+        kappa=0.2,
+        nu=0.3,
+        centre=centre,
+        psi=np.diag(scale**2),
+    )
+
+
+@given(seed=seeds, step=steps)
+def test_smoothing_of_sdem(seed, step):
+    rng = np.random.default_rng(seed)
+    compare_gaussian(GaussianMixture(3, smoothing=1.0), mixed_points(rng, 3, 2), "mean", step, rng, alpha=1.0)
+
+
+EVERYDAY_POISSON = [(1, 1, "whitened"), (2, 1, "whitened"), *[(3, 2, norm) for norm in NORMS]]
+
+
+@pytest.mark.parametrize(("K", "d", "norm"), kinds([(1, 1), (2, 1), (3, 2)], EVERYDAY_POISSON))
+@given(seed=seeds, step=steps)
+def test_poisson_mixture(K, d, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(1.0, 30.0, size=(K, d))
+    points = rng.poisson(rates[rng.integers(K, size=ROWS)]).astype(float)
+    if d > 1:
+        points[50::3, 0] = np.nan
+
+    def oracle(learner):
+        return sra.PoissonMixture(learner.weights, learner.means)
+
+    ours, expected = compare(PoissonMixture(K), oracle, points, norm, step, rng)
+    agree(ours.weights, expected.parameters["weights"][-1])
+    agree(ours.means, expected.parameters["rates"][-1])
+
+
+@given(seed=seeds, step=steps)
+def test_penalty_of_a_poisson_mixture(seed, step):
+    rng = np.random.default_rng(seed)
+    points = rng.poisson(rng.uniform(1.0, 30.0, size=(2, 1))[rng.integers(2, size=ROWS)]).astype(float)
+    model = PoissonMixture(2, ConjugatePrior(weight=0.1, mean=0.3, center=5.0))
+
+    def oracle(learner):
+        plain, theta = PoissonMixture(2), learner._engine.cell.theta
+        weights, rates = plain.estimate("weights", theta, 1), plain.estimate("means", theta, 1)
+        return sra.PoissonMixture(weights, rates, a=0.1, kappa=0.3, centre=np.array([5.0]))
+
+    ours, expected = compare(model, oracle, points, "whitened", step, rng)
+    agree(ours.means, expected.parameters["rates"][-1])
+
+
+def frame(learner, p):
+    view = learner.model.functions(p + 1).layout.view
+    theta = learner._engine.cell.theta
+    return {name: view(theta, name) for name in ("reference", "scale", "coef", "intercept", "variance")}
+
+
+@pytest.mark.parametrize("norm", ["whitened", "full"])
+@pytest.mark.parametrize("p", [pytest.param(1, marks=pytest.mark.long), 4])
+@given(seed=seeds, step=steps)
+def test_linear_regression(p, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, p)) * rng.uniform(0.1, 100.0, size=p) + rng.normal(size=p)
+    y = X @ rng.normal(size=p) + rng.standard_t(2, size=ROWS)
+    X[50::7, 0] = np.nan
+
+    def oracle(learner):
+        f = frame(learner, p)
+        return sra.LinearRegression(
+            f["coef"], f["intercept"][0], f["variance"][0],
+            f["reference"][:p], f["scale"][:p], f["reference"][p], f["scale"][p], penalty=0.01,
+        )  # fmt: skip
+
+    ours, expected = compare(LinearRegression(l2=0.01), oracle, X, norm, step, rng, y=y)
+    f = frame(ours, p)
+    agree(f["coef"], expected.parameters["coefficients"][-1])
+    agree(f["variance"][0], expected.parameters["variance"][-1])
+
+
+@pytest.mark.parametrize("norm", ["whitened", "full"])
+@pytest.mark.parametrize("p", [pytest.param(1, marks=pytest.mark.long), 4])
+@given(seed=seeds, step=steps)
+def test_logistic_regression(p, norm, seed, step):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, p)) * rng.uniform(0.1, 100.0, size=p)
+    y = (X[:, 0] + rng.normal(size=ROWS) * X[:, 0].std() > 0).astype(float)
+
+    def oracle(learner):
+        f = frame(learner, p)
+        return sra.LogisticRegression(f["coef"], f["intercept"][0], f["reference"][:p], f["scale"][:p], penalty=0.01)
+
+    ours, expected = compare(LogisticRegression(l2=0.01), oracle, X, norm, step, rng, y=y)
+    f = frame(ours, p)
+    agree(f["coef"], expected.parameters["coefficients"][-1])
+    agree(f["intercept"][0], expected.parameters["intercept"][-1])

@@ -1,0 +1,200 @@
+"""The documentation: it shows what it says, its links lead somewhere, it names all that users rely on."""
+
+import ast
+import inspect
+import json
+import re
+import sys
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import limpet as lp
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GUIDE, REFERENCE, HOW_TO, CONCEPTS = (DOCS / name for name in ("guide", "reference", "how-to", "concepts"))
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "lab" / "pages" / "README.md"])
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+# What DESIGN.md promises, as far as it exists.
+CONTRACT = [
+    "SRA",
+    "SEM",
+    "IEM",
+    "SDEM",
+    "StochasticApproximation",
+    "from_bytes",
+    "load",
+    "models.GaussianMixture",
+    "models.PoissonMixture",
+    "models.LinearRegression",
+    "models.LogisticRegression",
+    "scheme.Constant",
+    "scheme.OneOverT",
+    "scheme.Power",
+    "tradeoff.step_size",
+    "tradeoff.bound",
+    "tradeoff.gain",
+    "tradeoff.optimum",
+    "metrics.benefit_auc",
+    "datasets.make_abrupt",
+    "datasets.make_gradual",
+    "datasets.load_well_log",
+    "datasets.load_skab",
+    "datasets.load_smtp",
+    "datasets.load_thyroid",
+    "tuning.tune",
+]
+
+
+def prose_of(page):
+    """The page without its blocks of code, in which brackets are not links."""
+    return FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors_of(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.*)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links_of(page):
+    """The relative links of a page: (link, the file it names, its anchor or "")."""
+    for link in LINK.findall(prose_of(page)):
+        if re.match(r"[a-z][a-z0-9+.-]*:|//", link):
+            continue
+        path, _, anchor = link.partition("#")
+        yield link, (page.parent / path if path else page), anchor
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def test_the_page_shows_the_file():
+    example = (HOW_TO / "exponential.py").read_text(encoding="utf-8")
+    page = (HOW_TO / "add-a-model.md").read_text(encoding="utf-8")
+    assert f"```python\n{example}```\n" in page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for link, target, anchor in links_of(page):
+        assert target.exists(), f"{name_of(page)} links to {link}, which is not there"
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{name_of(page)} links to {link}: there is no such heading"
+
+
+def linked_from(page):
+    return {target.resolve() for _, target, _ in links_of(page)}
+
+
+@pytest.mark.parametrize(
+    "folder", [GUIDE, REFERENCE, HOW_TO, CONCEPTS, DOCS / "decisions"], ids=lambda folder: folder.name
+)
+def test_the_contents_of_a_folder_list_its_pages(folder):
+    (contents,) = (page for page in (folder / "index.md", folder / "README.md") if page.exists())
+    assert {page.resolve() for page in folder.glob("*.md")} - {contents.resolve()} <= linked_from(contents)
+    assert contents.resolve() in linked_from(DOCS / "index.md")
+
+
+def test_the_front_page_lists_what_is_beside_it():
+    assert {page.resolve() for page in DOCS.glob("*.md")} - {(DOCS / "index.md").resolve()} <= linked_from(
+        DOCS / "index.md"
+    )
+
+
+# Pages of the guide that are of no code: a page in a browser, and two stories.
+WITHOUT_CODE = {"index", "explorer", "reproduction", "robust-regression"}
+
+
+def test_guide_and_reference_mirror_each_other():
+    guide, reference = ({page.stem for page in folder.glob("*.md")} for folder in (GUIDE, REFERENCE))
+    assert guide - WITHOUT_CODE == reference - {"index"}
+    for name in guide - WITHOUT_CODE:
+        one, other = (folder / f"{name}.md" for folder in (GUIDE, REFERENCE))
+        assert other.resolve() in linked_from(one), f"the guide's {name} does not link to its reference"
+        assert one.resolve() in linked_from(other), f"the reference of {name} does not link to its guide"
+
+
+ROOMS = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] + [
+    "fleet",
+    "learners",
+    "engines.spark",
+    "adapters.river",
+    "adapters.sklearn",
+    "adapters.sktime",
+]
+
+
+def exported():
+    """Every public name, with the module it is reached by: those of limpet and of its rooms."""
+    yield from (("limpet", name) for name in lp.__all__ if name not in ROOMS)
+    for room in ROOMS:
+        path = ROOT / "src" / "limpet" / room.replace(".", "/") / "__init__.py"
+        names = re.search(r"__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.DOTALL)[1]
+        yield from ((f"limpet.{room}", name) for name in ast.literal_eval(names))
+
+
+@pytest.mark.parametrize(("room", "name"), list(exported()))
+def test_every_public_name_is_on_a_page_of_the_reference(room, name):
+    shown = re.findall(
+        r"^::: (\S+)", "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md")), re.MULTILINE
+    )
+    # A function that has the name of its file is shown from there: of the same path, the file is what is found.
+    homes = {
+        f"{room}.{name}",
+        f"{room}.{name}.{name}",
+        f"limpet.{name}",
+        f"limpet.learners.{name}",
+        f"limpet.fleet.{name}",
+    }
+    homes |= {f"limpet.streams.{name}", f"limpet.detection.{name}"} if room == "limpet" else set()
+    assert homes & set(shown), f"no page of the reference has {room}.{name}"
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_every_name_of_the_contract_can_be_reached(name):
+    assert callable(reduce(getattr, name.split("."), lp))
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_every_name_of_the_contract_is_in_the_docs(name):
+    room, _, last = name.rpartition(".")
+    used = rf"\b(?:hf|limpet)\.{re.escape(name)}\b" + (rf"|\b{room}\.{last}\b" if room else "")
+    imported = rf"^>>> from limpet{rf'.{room}' if room else ''} import .*\b{last}\b"
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
+
+
+def scripts():
+    """The scripts that write figures into pages."""
+    sys.path.insert(0, str(ROOT / "lab" / "pages"))
+    try:
+        return tuple(map(import_module, ("readme_table", "reproduction_page", "streams_page")))
+    finally:
+        sys.path.pop(0)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_benchmark():
+    """After `limpet bench --json lab/results/results.json`: python lab/pages/readme_table.py."""
+    text = (ROOT / "README.md").read_text()
+    assert scripts()[0].readme_with_table(text) == text
+
+
+def test_the_figures_of_the_reproduction_are_those_of_its_results():
+    """After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR."""
+    text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
+    assert scripts()[1].page_with_figures(text) == text
+
+
+def test_the_figures_of_streams_are_those_of_the_benchmark():
+    """After `limpet bench detect crash jetstream --json FILE`: python lab/pages/streams_page.py FILE."""
+    text = (GUIDE / "streams.md").read_text(encoding="utf-8")
+    assert scripts()[2].page_with_figures(text) == text
+    results = json.loads((ROOT / "lab" / "results" / "streams.json").read_text(encoding="utf-8"))
+    assert not results["quick"]

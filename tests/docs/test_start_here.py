@@ -1,0 +1,46 @@
+"""Whoever follows "start here" word by word, from an empty environment, gets what the page shows."""
+
+import doctest
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers.packages import plain_environment
+from walking import environment_here, walk
+
+PAGE = Path(__file__).parents[2] / "docs" / "start-here.md"
+CHECKER = doctest.OutputChecker()
+RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def follow(page, folder, environment, **how):
+    """Follows the page, and holds what was printed to what it shows."""
+    results = walk(page, folder, environment, **how)
+    for typed, printed in results:
+        assert CHECKER.check_output(typed.shown, printed, RULES), (
+            f"$ {typed.command}\nshown:\n{typed.shown}\nprinted:\n{printed}"
+        )
+    return [typed.command for typed, _ in results]
+
+
+def test_here(tmp_path):
+    """With what is installed here: all but the making of an environment."""
+    commands = follow(PAGE.read_text(encoding="utf-8"), tmp_path, environment_here(), here=True)
+    assert "limpet detect pump.csv" in commands
+    assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "alarms.csv", "pump.limpet"}
+
+
+@pytest.mark.package
+def test_from_an_empty_environment(tmp_path, wheel):
+    """Word by word, but that the limpet to be installed is the one of this folder."""
+    page, install = PAGE.read_text(encoding="utf-8"), "pip install --quiet 'limpet[plots]'"
+    assert page.count(install) == 1
+    folder, home = tmp_path / "empty", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    cache = {name: str(home / name) for name in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")}
+    page = page.replace(install, f"pip install --quiet '{wheel}[plots]'")
+    follow(page, folder, plain_environment(**cache))
+    assert shutil.which("limpet", path=str(folder / "hello" / "bin"))
+    assert "data:image/png" in (folder / "report.html").read_text(encoding="utf-8")

@@ -1,0 +1,63 @@
+"""A fleet in parts and joined again has the streams it had: waiting, spilled, of texts and of whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limpet as lp
+from helpers.spark import same_streams
+from limpet.exceptions import InvalidInputError
+from limpet.fleet.partition import all_keys, concat, split
+
+pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
+MODEL = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5)
+
+
+def learnt(keys: list, **more) -> lp.Fleet:
+    fleet = lp.Fleet(MODEL, **more)
+    fleet.update(keys, np.random.default_rng(0).normal(size=len(keys)))
+    return fleet
+
+
+@given(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=40), st.booleans(), st.integers(1, 4))
+def test_split_and_joined_is_the_same_fleet(keys, texts, n_owners) -> None:
+    keys = [None if key is None else f"k{key}" if texts else key for key in keys]
+    fleet = learnt(keys)
+    owners = np.arange(len(fleet)) * 7 % n_owners
+    parts = split(fleet, owners)
+    assert sorted(parts) == sorted(set(owners.tolist()))
+    for owner, part in parts.items():
+        assert part.keys() == [key for key, own in zip(all_keys(fleet), owners.tolist(), strict=True) if own == owner]
+    if not parts:
+        return
+    whole = concat([lp.from_bytes(part.to_bytes()) for part in parts.values()])
+    assert whole.n_missing_keys == fleet.n_missing_keys
+    more = np.random.default_rng(1).normal(size=len(keys))
+    assert np.array_equal(whole.update(keys, more).score, fleet.update(keys, more).score, equal_nan=True)
+    same_streams(whole, fleet)
+
+
+def test_spilled_streams_are_dealt_out_too(tmp_path) -> None:
+    keys = [f"k{i % 9}" for i in range(40)] + ["young"]
+    fleet, roomy = learnt(keys, max_keys=4, spill=tmp_path / "spill"), learnt(keys)
+    assert len(fleet) == 4
+    whole = concat(list(split(fleet, np.arange(10) % 3).values()))
+    assert sorted(all_keys(fleet)) == sorted(roomy.keys())
+    same_streams(whole, roomy)
+    fleet.close()
+
+
+def test_parts_that_are_empty_and_parts_that_do_not_fit() -> None:
+    empty = lp.Fleet(MODEL)
+    assert split(empty, np.zeros(0, np.int64)) == {}
+    assert len(concat([empty, empty])) == 0
+    same_streams(concat([empty, learnt(["a", "b"])]), learnt(["a", "b"]))
+    with pytest.raises(InvalidInputError, match="several of these fleets"):
+        concat([learnt(["a"]), learnt(["a"])])
+    other = lp.Fleet(lp.SRA(gamma=5.0, rho=0.05))
+    other.update(["b"], [1.0])
+    with pytest.raises(InvalidInputError, match="of one kind"):
+        concat([learnt(["a"]), other])

@@ -1,0 +1,16 @@
+"""The scripts in benchmarks/, as modules."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def script_of(name):
+    """The script of this name."""
+    sys.path.insert(0, str(ROOT / "lab" / "pages"))
+    try:
+        return import_module(name)
+    finally:
+        sys.path.pop(0)

@@ -1,0 +1,194 @@
+"""Caches between processes: found again, never stale, and not needed."""
+
+import marshal
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba.core import event
+from numba.core.serialize import dumps
+
+import limpet
+from limpet._jit.compile import jit_entry_point, kernel
+from limpet.core import Constant
+from limpet.core.algorithm import make_stream_kernels
+from limpet.models import GaussianMixture
+
+USE = """
+import sys
+import numba.core.event as event
+import numpy as np
+import limpet as lp
+from limpet.models import *
+from limpet.core import *
+sys.path.insert(0, EXAMPLES)
+from exponential import Exponential
+for text, width, counts in MODELS:
+    with event.install_recorder("numba:compile") as recorder:
+        model = eval(text)
+        y = np.random.default_rng(0).normal(size=(60, width))
+        learner = lp.SRA(model, gamma=6.0) if isinstance(model, int) else lp.StochasticApproximation(model)
+        if learner.model.supervised:
+            learner.process(y, (y[:, 0] > 0).astype(float))
+        else:
+            learner.process(np.abs(y).round() if counts else y)
+            learner.update([1.0] * width)
+            learner.update([1.0] * width)
+    assert learner.n_seen >= 60
+    print(len(recorder.buffer))
+"""
+EXAMPLES = str(Path(__file__).parents[2] / "docs" / "how-to")
+QUICK = ("LinearRegression()", 2, False)  # a model and its width that do not take long to compile
+
+
+def use(*models, **environment):
+    """Runs learners in a process of their own: (compilations for each, what it said on standard error)."""
+    code = f"EXAMPLES, MODELS = {EXAMPLES!r}, {models!r}\n{USE}"
+    env = {k: v for k, v in os.environ.items() if k not in ("LIMPET_QUIET", "NUMBA_CACHE_DIR")}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env={**env, **environment}, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return [int(count) for count in result.stdout.split()], result.stderr
+
+
+KINDS = [
+    [("2", 1, False), QUICK, ("Exponential()", 1, True)],
+    [
+        ("GaussianMixture(2, Penalty(weight=0.1), 1.0, 'diagonal')", 3, False),
+        ("LogisticRegression()", 2, False),
+        ("PoissonMixture(1)", 1, True),
+    ],
+]
+
+
+@pytest.mark.parametrize("models", [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.long)], ids=["usual", "rare"])
+def test_a_second_process_does_not_compile_again(models, tmp_path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    compilations, said = use(*models, **cache)
+    assert len(compilations) == len(models)
+    assert all(compilations)
+    assert said.count("compiling") == len(models)
+    assert use(*models, **cache) == ([0] * len(models), "")
+
+
+def test_pieces_are_optimised_as_parts_of_an_entry_point_only():
+    @kernel
+    def inner(x):
+        return x + 1.0
+
+    @kernel
+    def outer(x):
+        return 2.0 * inner(x)
+
+    def entry(x):
+        return outer(x) - 4.0
+
+    with event.install_recorder("numba:run_pass") as recorder:
+        assert jit_entry_point(entry)(3.0) == 4.0
+    names = [happened.data["name"] for _, happened in recorder.buffer if happened.is_start]
+    finished = [name for name in names if name.startswith("native_lowering")]
+    assert len(finished) == 1
+    assert "entry" in finished[0]
+    assert sum(name.startswith("lower_piece") for name in names) == 2
+
+
+def test_no_two_kernels_share_a_file_of_the_cache():
+    """Numba numbers the results of one entry point: processes compiling two of them at once would mix them up."""
+    models = [GaussianMixture(1), GaussianMixture(2), GaussianMixture(2, smoothing=1.0)]
+    algorithms = [
+        make_stream_kernels(m.kernels(d), n, Constant.rule, 9) for m in models for d in (1, 3) for n in ("mean", "full")
+    ]
+    files = {algorithm.run._cache._impl.filename_base for algorithm in algorithms}
+    assert len(files) == len(algorithms) == 12
+
+
+FACTORY = """
+import math
+from limpet._jit.compile import compiled, kernel
+
+def factory(width, power=3.0):
+    @kernel
+    def inner(y, work):
+        for width_of_it in range(width):
+            work[width_of_it] = y[width_of_it] ** power + 1234.5
+        return math.nan
+
+    @kernel
+    def outer(y, work):
+        score = inner(y, work)
+        return score + 1234.5
+
+    def run(y, work):
+        return outer(y, work)
+
+    return compiled(run)
+"""
+
+
+def test_kernels_are_found_again_once_python_has_compiled_their_file(tmp_path):
+    """The first process on new sources makes code of their text, the next ones read it from a file of bytecode."""
+    source = tmp_path / "factory.py"
+    source.write_text(FACTORY)
+    of_the_text = compile(FACTORY, str(source), "exec")
+    entry_points = []
+    for code in (of_the_text, marshal.loads(marshal.dumps(of_the_text))):
+        namespace = {"__name__": "factory", "__file__": str(source)}
+        exec(code, namespace)
+        entry_points.append(namespace["factory"](2))
+    one, other = entry_points
+    assert one._cache._impl.filename_base == other._cache._impl.filename_base
+    enclosed = [dumps(tuple(cell.cell_contents for cell in entry.py_func.__closure__)) for entry in entry_points]
+    assert enclosed[0] == enclosed[1]  # which Numba looks at, too
+
+
+def copied(tmp_path):
+    """The package in a folder of its own, where nothing can be cached beside the sources."""
+    package = tmp_path / "site" / "limpet"
+    shutil.copytree(Path(limpet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for room in ("scheme", "models"):
+        (package / room / "__pycache__").write_text("a file, so that no folder can be made here, not even by root")
+    return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
+    """Numba looks only at the file of the entry point; a change in any other file must count as well."""
+    environment = {**copied(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    compilations, _ = use(QUICK, **environment)
+    assert compilations[0] > 0
+    assert use(QUICK, **environment) == ([0], "")
+    source = tmp_path / "site" / "limpet" / "models" / "linear_regression.py"
+    source.write_text(source.read_text() + "\n# edited\n")
+    compilations, _ = use(QUICK, **environment)
+    assert compilations[0] > 0
+    (tmp_path / "blocked").write_text("")
+    nowhere = {**environment, "XDG_CACHE_HOME": str(tmp_path / "blocked"), "HOME": str(tmp_path / "blocked")}
+    compilations, _ = use(QUICK, **nowhere)
+    assert compilations[0] > 0
+
+
+def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
+    """A kernel in another file, which the model's kernels call."""
+    (tmp_path / "helper.py").write_text("from limpet.core import kernel\n@kernel\ndef bonus():\n    return 1.0\n")
+    source = (Path(EXAMPLES) / "exponential.py").read_text()
+    source = source.replace("return log(m)", "return bonus() + log(m)").replace(
+        "import limpet as lp", "import limpet as lp\nfrom helper import bonus"
+    )
+    (tmp_path / "exponential.py").write_text(source)
+    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\nm = lp.SRA(model=Exponential())\n"
+    code += "m.process(np.ones(20))\nprint(m.score(1.0))"
+    scores = []
+    for bonus in ("1.0", "1000.0"):
+        helper = tmp_path / "helper.py"
+        helper.write_text(helper.read_text().replace("1.0", bonus))
+        result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+        scores.append(float(result.stdout))
+    assert scores[1] - scores[0] == pytest.approx(999.0)
+
+
+def test_importing_the_command_line_imports_nothing_heavy():
+    code = "import sys, limpet.cli; print([m for m in ('numpy', 'numba', 'matplotlib', 'river') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,170 @@
+"""The lean setting: as small as it says, as honest as the full one, never deaf, and hardly later."""
+
+import math
+
+import numpy as np
+import pytest
+
+import limpet as lp
+from contract.cases import assert_same, assert_sound
+from limpet.core.memory_profile import COMPACT
+from limpet.detection.e_process import COUNTER_WRAP_POINTS, make_e_process
+from limpet.detection.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
+from limpet.exceptions import InvalidInputError
+from limpet_lab.bench.compact_memory import bytes_of, noticed
+from limpet_lab.bench.detection_delay import Kind
+
+
+def lean(**settings):
+    return lp.SRA(memory="compact", **settings)
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def test_it_is_small():
+    learner = lean()
+    learner.process(normal(0, 100))
+    assert 8 * (len(learner.state) - learner.n_init) == bytes_of("compact", 1) <= 512
+    assert bytes_of("compact", 2) <= 600
+    assert bytes_of("full", 1) <= bytes_of("full", 2) <= 3000
+
+
+def test_it_is_a_setting_like_others():
+    learner = lean(far=1e-3)
+    assert learner.get_params()["memory"] == "compact"
+    assert repr(learner) == "SRA(far=0.001, memory='compact')"
+    assert learner.clone().memory == "compact"
+    assert lp.from_bytes(learner.to_bytes()).memory == "compact"
+    with pytest.raises(InvalidInputError, match="memory must be one of full, lean"):
+        lp.SRA(memory="leaner")
+    with pytest.raises(InvalidInputError, match="runs without rho"):
+        lean(rho=0.01)
+    for told in ({"lags": 2}, {"season": 24}):
+        with pytest.raises(InvalidInputError, match="no room for lags and season"):
+            lean(**told)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1.0, 1e140])
+def test_alarms_say_what_happened(scale):
+    y = normal(1, 1200) * scale
+    y[500] += 15.0 * scale
+    y[1000:] += 4.0 * scale
+    learner = lean()
+    trace = learner.process(y)
+    anomaly = next(alarm for alarm in trace.alarms if alarm.row == 500)
+    (change,) = (alarm for alarm in trace.alarms if alarm.kind == "change")
+    assert (anomaly.kind, anomaly.direction) == ("anomaly", "up")
+    assert anomaly.p_value <= 1e-4
+    assert trace.rejected[500]
+    assert 1000 <= change.row <= 1010
+    assert abs(change.onset - 1000) <= 3
+    assert change.direction == "up"
+    assert 2.5 < change.size < 6.5  # in spreads of the first fifty points
+    assert trace.change_score[change.row] >= 0.5 > np.nanmax(trace.change_score[:1000])
+    assert "kept lean" in learner.summary()
+    assert_sound(learner)
+
+
+@pytest.mark.parametrize("jump", [5.0, -100.0, 1e6, 1e9, -1e13])
+def test_it_is_never_deaf_however_far_the_stream_goes(jump):
+    """Numbers of 32 bits see nothing a million spreads from their origin: the origin goes along."""
+    for seed in range(3):
+        y = normal(seed, 1300)
+        y[1000:] += jump
+        learner = lean()
+        learner.process(y[:1000])
+        trace = learner.process(y[1000:])
+        assert abs(learner.means.item() - jump) < 0.35
+        assert 0.6 < learner.covariances.item() < 1.6
+        assert trace.rejected[60:].mean() < 0.02
+        assert sum(alarm.kind == "change" for alarm in trace.alarms) == 1
+
+
+def test_the_origin_goes_along_with_a_drift():
+    y = normal(3, 40_000) + 2.5 * np.arange(40_000)
+    learner = lean()
+    trace = learner.process(y, record="means")
+    assert np.abs(trace.means[1000:, 0, 0] - 2.5 * np.arange(1000, 40_000)).max() < 100.0
+    own = learner._engine.layout.view(learner._engine.buffer.theta, "experts")
+    assert np.abs(own[:, 1]).max() < 3e4
+
+
+def test_a_burst_moves_nothing_and_a_constant_raises_nothing():
+    for seed in range(5):
+        learner = lean()
+        learner.process(normal(seed, 1000))
+        before = learner.means.item()
+        trace = learner.process(np.random.default_rng(seed).uniform(15.0, 60.0, 8) * (-1.0) ** np.arange(8))
+        assert trace.rejected.all()
+        assert not trace.change.any()
+        assert trace.anomaly[0]
+        assert not learner.process(normal(50 + seed, 100)).change.any()
+        assert abs(learner.means.item() - before) < 0.2
+    for level in (0.0, 5.0, -1e140):
+        learner = lean()
+        trace = learner.process(np.full(600, level))
+        assert trace.alarms == []
+        assert not trace.rejected.any()
+        np.testing.assert_allclose(learner.means, level, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("spoilt", [0.0, 0.05])
+def test_a_slice_of_the_promise(spoilt):
+    far, n = 1e-3, 120_000
+    rng = np.random.default_rng(8)
+    laws = (rng.standard_normal(n), rng.standard_t(3, n), rng.lognormal(size=n), np.round(rng.standard_normal(n) * 2))
+    for y in laws:
+        out = rng.random(n) < spoilt
+        y[out] = rng.uniform(-40.0, 40.0, out.sum())
+        trace = lean(far=far).process(y)
+        assert 0.3 * far < trace.change.mean() < 1.3 * far
+        assert trace.anomaly[~out].mean() < 1.5 * far
+        assert np.isfinite(trace.score[50:]).all()
+
+
+def test_it_is_hardly_later_than_the_full_one():
+    for kind, most in ((Kind("", 1.0, 1.0), 1.5), (Kind("", 3.0, 1.0), 1.5), (Kind("", 0.0, 2.0), 1.8)):
+        full, small = (noticed(kind, 0.0, 20, memory=memory) for memory in ("full", "compact"))
+        assert small.share >= 0.95
+        assert small.delay <= most * full.delay
+
+
+def test_counts_in_32_bits_go_on_for_ever():
+    """A number of 32 bits does not grow by one any more at 2^24."""
+    own = np.zeros(channel_layout(COMPACT).channel_size, np.float32)
+    own[N_SEEN], own[CLUSTER_ABOVE + 2], own[CLUSTER_BELOW + 2] = (
+        2.0 * COUNTER_WRAP_POINTS - 1.0,
+        2.0 * COUNTER_WRAP_POINTS - 5.0,
+        7.0,
+    )
+    make_e_process(COMPACT).count_point(own)
+    assert own[[N_SEEN, CLUSTER_ABOVE + 2, CLUSTER_BELOW + 2]].tolist() == [
+        COUNTER_WRAP_POINTS,
+        COUNTER_WRAP_POINTS - 5.0,
+        7.0 - COUNTER_WRAP_POINTS,
+    ]
+    learner = lean()
+    learner.process(normal(0, 100))
+    counts = learner._engine.layout.view(learner._engine.buffer.theta, "counts")
+    counts[:] = 2.0 * COUNTER_WRAP_POINTS - 1.0
+    learner.process(normal(1, 1))
+    assert (counts == COUNTER_WRAP_POINTS).all()
+
+
+@pytest.mark.long
+def test_two_components_of_two_variables_with_gaps():
+    rng = np.random.default_rng(4)
+    y = rng.standard_normal((900, 2)) + 9.0 * rng.integers(2, size=(900, 1))
+    y[600:] += 1e7
+    y[rng.random(900) < 0.1, 1] = math.nan
+    whole, pieces = lean(n_components=2), lean(n_components=2)
+    trace = whole.process(y)
+    for at in range(0, 900, 45):
+        pieces = lp.from_bytes(pieces.to_bytes())
+        pieces.process(y[at : at + 45])
+    assert_same(pieces.state, whole.state)
+    assert_sound(whole)
+    assert 600 <= next(alarm.row for alarm in trace.alarms if alarm.kind == "change") < 640
+    np.testing.assert_allclose(np.sort(whole.means, axis=0) - 1e7, [[0.0, 0.0], [9.0, 9.0]], atol=1.0)

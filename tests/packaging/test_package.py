@@ -1,0 +1,95 @@
+"""What is built: sdist and wheel are whole and clean, and say what is true of them."""
+
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import limpet
+from helpers.packages import ROOT, build, extras_of, metadata_of, plain_environment, tracked
+
+pytestmark = pytest.mark.package
+
+STAYS = {".ci/run", ".gitignore"}  # of the repository, and of no use outside of it
+INSIDE = {"dev", "docs", "local", "rivals"}  # extras for those who develop limpet; the README does not name them
+
+
+@pytest.fixture(scope="module")
+def sdist(distribution):
+    (path,) = distribution.glob("*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def unpacked(sdist, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / sdist.name.removesuffix(".tar.gz")
+
+
+def names_in(wheel):
+    with ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_the_wheel_has_the_package_and_nothing_else(wheel):
+    ours = {name.removeprefix("src/") for name in tracked() if name.startswith("src/")}
+    assert {name for name in names_in(wheel) if ".dist-info/" not in name} == ours
+    assert {"limpet/py.typed", "limpet/server/static/page.html", "limpet/server/static/base.css"} <= ours
+
+
+def test_the_wheel_has_the_licences(wheel):
+    licences = {name.partition("licenses/")[2] for name in names_in(wheel) if "/licenses/" in name}
+    assert licences == {"LICENSE", "src/limpet/server/static/vendor/uplot/LICENSE"}
+
+
+def test_the_sdist_has_all_that_git_tracks(unpacked):
+    names = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
+    assert names - {"PKG-INFO", ".gitignore"} == set(tracked()) - STAYS
+
+
+def test_the_wheel_from_the_tree_is_the_wheel_from_the_sdist(wheel, tmp_path):
+    build(ROOT, tmp_path, "--wheel")
+    (other,) = tmp_path.glob("*.whl")
+    assert names_in(other) == names_in(wheel)
+
+
+def test_the_tests_can_be_run_from_the_sdist(unpacked):
+    """A few of them are, and all are found."""
+    paths = f"{unpacked / 'src'}:{unpacked / 'tests'}"
+    for words in (["--collect-only", "tests"], ["tests/test_metrics.py"]):
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+        environment = plain_environment(PYTHONPATH=paths)
+        done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_what_the_wheel_says_of_itself(wheel):
+    told = metadata_of(wheel)
+    assert (told["Name"], told["Version"]) == ("limpet", limpet.__version__)
+    assert told["License-Expression"] == "BSD-3-Clause"
+    assert told["Requires-Python"] == ">=3.11"
+    pythons = {one.rpartition(" ")[2] for one in told.get_all("Classifier") if re.search(r"Python :: 3\.\d", one)}
+    assert pythons == {"3.11", "3.12", "3.13"}
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+    core = {re.split(r"[<>=; ]", one)[0] for one in told.get_all("Requires-Dist") if "extra ==" not in one}
+    assert core == {"numpy", "numba", "typer", "rich"}
+
+
+def test_the_readme_lists_the_extras(wheel):
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    (listed,) = re.findall(r"extras are (.*?)\. ", text)
+    assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INSIDE
+
+
+def test_nothing_names_the_machine_it_was_built_on(wheel):
+    with ZipFile(wheel) as archive:
+        texts = [archive.read(name) for name in archive.namelist()]
+    for folder in (ROOT, Path.home() / ".cache", Path(sys.prefix)):
+        assert not any(str(folder).encode() in text for text in texts), folder

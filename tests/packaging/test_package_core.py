@@ -1,0 +1,121 @@
+"""The wheel in an environment with no extras: what works there, on all Pythons."""
+
+import re
+import sys
+
+import pytest
+import typer
+from packaging.requirements import Requirement
+
+from helpers.packages import ROOT, empty_environment, interpreter
+from limpet.cli.main import app
+
+pytestmark = pytest.mark.package
+
+EXAMPLES = """
+import doctest, sys
+failed, n = doctest.testfile(sys.argv[1], False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+assert n > 5 and not failed
+"""
+TYPES = """
+import limpet as lp
+reveal_type(lp.SRA(far=1e-4).process([1.0, 2.0]).score)
+lp.SRA(n_components="two", gamma=[])
+"""
+
+
+def examples_of_the_readme(environment, cwd):
+    done = environment.run(["python", "-c", EXAMPLES, str(ROOT / "README.md")], cwd, LIMPET_QUIET="1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (cwd / "model.limpet").is_file()
+
+
+def commands(group=None, before=()):
+    """All commands, and groups of commands, as they are typed."""
+    group = group or typer.main.get_command(app)
+    yield list(before)
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*before, name))
+
+
+@pytest.fixture
+def some_csv(tmp_path):
+    rows = [f"{row},s{row % 2},{20 + row % 7 * 0.1 + (row > 700) * 5}\n" for row in range(1000)]
+    (tmp_path / "some.csv").write_text("time,sensor,level\n" + "".join(rows))
+    return tmp_path / "some.csv"
+
+
+def test_only_what_the_core_needs_is_installed(core):
+    found = core.installed()
+    needed, asked = {"limpet"}, ["numpy", "numba", "typer", "rich"]
+    while asked:
+        name = asked.pop()
+        needed.add(name)
+        wanted = [Requirement(one) for one in found[name].requires or []]
+        now = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
+        asked += [short for one in now if (short := one.name.lower().replace("_", "-")) not in needed]
+    assert set(found) == needed
+    assert not needed & {"river", "scipy", "pandas", "matplotlib", "narwhals", "scikit-learn", "pip"}
+    assert "No broken requirements" in core.pip("check")
+
+
+def test_it_is_the_one_from_the_wheel(core, tmp_path):
+    done = core.run(["python", "-c", "import limpet; print(limpet.__file__)"], tmp_path)
+    assert done.stdout.startswith(str(core.folder))
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_the_example_of_the_readme_on_all_pythons(version, core, wheel, tmp_path):
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"there is no Python {version} here")
+    environment = core if found == sys.executable else empty_environment(tmp_path / "env", wheel, python=found)
+    told = environment.run(["python", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], tmp_path)
+    assert told.stdout.strip() == version
+    examples_of_the_readme(environment, tmp_path)
+    assert environment.run(["limpet", "--help"], tmp_path).returncode == 0
+
+
+def test_every_command_helps(core, tmp_path):
+    words = list(commands())
+    assert ["spark", "score"] in words
+    for each in words:
+        done = core.run(["limpet", *each, "--help"], tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), each
+        assert "Usage: limpet" in done.stdout
+
+
+def test_as_a_module_and_its_version(core, tmp_path):
+    done = core.run(["python", "-m", "limpet", "--version"], tmp_path)
+    assert re.fullmatch(r"limpet \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_demo(core, tmp_path):
+    done = core.run(["limpet", "demo"], tmp_path, LIMPET_QUIET="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "No picture: drawing needs matplotlib, which is not installed: pip install 'limpet[plots]'\n" in done.stdout
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_detect(core, tmp_path, some_csv):
+    done = core.run(["limpet", "detect", some_csv, "--key", "sensor"], tmp_path, LIMPET_QUIET="1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len((tmp_path / "alarms.csv").read_text().splitlines()) > 1
+    assert "pip install 'limpet[plots]'" in (tmp_path / "report.html").read_text().replace("&#x27;", "'")
+
+
+def test_tradeoff(core, tmp_path):
+    words = ["tradeoff", "--gamma", "1,3,5", "--beta", "0.1", "--M", "5", "--c1", "0.01", "--sigma1", "0"]
+    done = core.run(["limpet", *words], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Least bound" in done.stdout
+    assert "pip install 'limpet[plots]'\n" in done.stdout
+
+
+def test_types_are_seen(core, tmp_path):
+    """By those who check theirs: what limpet returns is known, and what it does not take is an error."""
+    (tmp_path / "theirs.py").write_text(TYPES)
+    command = [sys.executable, "-m", "mypy", "--python-executable", str(core.python), "theirs.py"]
+    done = core.run(command, tmp_path)
+    assert re.search(r'theirs\.py:3: note: Revealed type is "numpy\.ndarray\[', done.stdout), done.stdout + done.stderr
+    assert set(re.findall(r"(\S+:\d+): error", done.stdout)) == {"theirs.py:4"}

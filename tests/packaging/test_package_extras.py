@@ -1,0 +1,332 @@
+"""Each extra alone in an empty environment: it brings all that it needs, as a small real use of it shows."""
+
+import re
+import shutil
+import signal
+import urllib.request
+from textwrap import dedent
+
+import pytest
+
+from helpers.packages import empty_environment, extras_of
+
+pytestmark = pytest.mark.package
+
+BESIDES = {"dataframes": ("pandas", "polars")}  # what users of it bring themselves
+PLAIN = ("--gamma", "4", "--rho", "0.01")  # compiles sooner than the autopilot
+PORTLESS = "127.0.0.1:1"  # where nobody answers
+
+
+@pytest.fixture
+def environment(request, wheel, tmp_path):
+    """With the extra that the test is about."""
+    extra = request.param
+    made = empty_environment(tmp_path / "env", wheel, extra, besides=BESIDES.get(extra, ()))
+    assert "No broken requirements" in made.pip("check")
+    yield made
+    shutil.rmtree(made.folder)
+
+
+def of(extra):
+    """Marks the test of an extra."""
+    return pytest.mark.parametrize("environment", [extra], indirect=True)
+
+
+@pytest.fixture
+def python(environment, tmp_path):
+    """Runs a script in the environment: what it prints."""
+
+    def run(script, **env):
+        done = environment.run(["python", "-c", dedent(script)], tmp_path, LIMPET_QUIET="1", **env)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def limpet(environment, tmp_path):
+    """Runs a command of limpet in the environment: its exit code, and all that it says."""
+
+    def run(*words):
+        done = environment.run(["limpet", *words], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
+        assert "Traceback" not in done.stderr, done.stderr[-3000:]
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_every_extra_has_its_test(wheel):
+    with open(__file__, encoding="utf-8") as file:
+        tested = set(re.findall(r'^@of\("(\w+)"\)$', file.read(), re.MULTILINE))
+    assert tested | {"dev"} == extras_of(wheel)
+
+
+# The large ones come first, so that no worker is left alone with them in the end.
+
+
+@of("spark")
+def test_spark(environment, python, tmp_path):
+    """PySpark is there; where Java is, too, a batch is scored."""
+    assert python("import pyspark; print(pyspark.__version__)").startswith("4.")
+    if shutil.which("java") is None:
+        pytest.skip("Java is not installed")
+    script = """
+        import limpet as lp
+        from limpet import spark as hs
+        session = hs.session(1, spark_driver_memory="1g")
+        rows = [("a", i, float(i % 7)) for i in range(200)]
+        frame = session.createDataFrame(rows, "sensor string, t long, level double")
+        scored = hs.score(frame, "sensor", ["level"], "t", lp.SRA(gamma=4.0, rho=0.01)).collect()
+        print(len(scored), sum(row["score"] is not None for row in scored) > 100)
+    """
+    assert python(script) == "200 True"
+
+
+EVERY_MODULE = """
+    import importlib, pkgutil, limpet
+    names = [one.name for one in pkgutil.walk_packages(limpet.__path__, "limpet.")]
+    for name in names:
+        if name != "limpet.__main__":
+            importlib.import_module(name)
+    print(len(names) > 300)
+"""
+
+
+@of("local")
+def test_local(python):
+    """All but Spark, at once."""
+    assert python(EVERY_MODULE) == "True"
+
+
+@of("all")
+def test_all(python):
+    """Spark besides, which holds others back."""
+    assert python(EVERY_MODULE) == "True"
+    assert python("import pyspark, sktime, sklearn; print(int(sktime.__version__.split('.')[0]) >= 0)") == "True"
+
+
+@of("dataframes")
+def test_dataframes(python):
+    script = """
+        import limpet as lp, pandas, polars
+        columns = {"sensor": ["a", "b"] * 200, "level": [float(i % 7) for i in range(400)]}
+        for library in (pandas, polars):
+            trace = lp.SRA(gamma=4.0, rho=0.01).process(library.DataFrame({"level": columns["level"]}))
+            fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
+            fleet.process(library.DataFrame(columns), key="sensor")
+            print(len(trace.score), len(fleet))
+    """
+    assert python(script) == "400 2\n400 2"
+
+
+@of("plots")
+def test_plots(limpet, tmp_path):
+    assert limpet("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+    assert limpet("demo", "--picture", "demo.svg")[0] == 0
+    assert b"<svg" in (tmp_path / "demo.svg").read_bytes()
+
+
+@of("data")
+def test_data(python, tmp_path):
+    """A MATLAB file from a server, into the cache."""
+    script = """
+        import hashlib, threading
+        from functools import partial
+        from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+        from pathlib import Path
+        import numpy as np
+        from scipy.io import savemat
+        from limpet.datasets import load_thyroid
+        from limpet.datasets._fetch import SOURCES, Source
+        savemat("thyroid.mat", {"X": np.ones((2100, 6)), "y": np.arange(2100) % 100 == 0})
+        digest = hashlib.sha256(Path("thyroid.mat").read_bytes()).hexdigest()
+        server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory="."))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/thyroid.mat"
+        SOURCES["thyroid/thyroid.mat"] = Source(url, digest)
+        print(load_thyroid())
+    """
+    told = python(script, XDG_CACHE_HOME=str(tmp_path / "cache"), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1")
+    assert told == "Stream('THYROID', 2100 rows x 6, 21 anomalies, test from row 2000)"
+    assert list((tmp_path / "cache").rglob("thyroid.mat"))
+
+
+@of("detectors")
+def test_detectors(python):
+    script = """
+        import limpet as lp, numpy as np
+        print(np.flatnonzero(lp.detectors.ADWIN().process(np.repeat([0.0, 1.0], 200)) > 0).tolist())
+    """
+    assert python(script) == "[223, 224]"
+
+
+@of("river")
+def test_river(python):
+    script = """
+        from limpet.adapters.river import AnomalyDetector, DriftDetector
+        model, drift = AnomalyDetector(), DriftDetector()
+        scores, drifts = [], []
+        for i in range(600):
+            value = 0.1 * (i * 37 % 100 / 100) + 5.0 * (i >= 400) + 90.0 * (i == 300)
+            scores.append(model.score_one({"level": value}))
+            model.learn_one({"level": value})
+            drift.update(value)
+            drifts.append(bool(drift.drift_detected))
+        print(scores[300] > max(scores[200:300]), 1 in drifts[400:], any(drifts[:300]))
+    """
+    assert python(script) == "True True False"
+
+
+@of("sklearn")
+def test_sklearn(python):
+    script = """
+        import numpy as np
+        from limpet.adapters.sklearn import OutlierDetector
+        X = np.random.default_rng(0).normal(size=(500, 2))
+        X[[300, 400]] = 40.0
+        labels = OutlierDetector().fit(X).predict(X)
+        print(sorted(set(labels.tolist())), labels[[300, 400]].tolist())
+    """
+    assert python(script) == "[-1, 1] [-1, -1]"
+
+
+@of("sktime")
+def test_sktime(python):
+    script = """
+        import numpy as np, pandas as pd
+        from limpet.adapters.sktime import ChangePointDetector
+        rng = np.random.default_rng(0)
+        series = pd.Series(np.concatenate([rng.normal(0.0, 1.0, 500), rng.normal(8.0, 1.0, 500)]))
+        found = ChangePointDetector().fit(series).predict(series)
+        print(len(found), abs(int(np.asarray(found).ravel()[0]) - 500) < 10)
+    """
+    assert python(script) == "1 True"
+
+
+@of("files")
+def test_files(python, limpet, tmp_path):
+    """Parquet in and out; and separated values with keys, which are read by pyarrow then."""
+    script = """
+        import pyarrow, pyarrow.parquet, pyarrow.csv
+        level = [20.0 + i % 7 * 0.1 + 5.0 * (i > 700) for i in range(1000)]
+        table = pyarrow.table({"sensor": ["a", "b"] * 500, "level": level})
+        pyarrow.parquet.write_table(table, "some.parquet")
+        pyarrow.csv.write_csv(table, "some.csv")
+    """
+    python(script)
+    for name in ("some.parquet", "some.csv"):
+        code, said = limpet("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
+        assert code == 0, said
+        read = f"import pyarrow.parquet as p; print(len(p.read_table('{name}.points.parquet')))"
+        assert python(read) == "1000"
+
+
+def nobody_answers(limpet, scheme):
+    """The client is there, and says that it cannot connect."""
+    code, said = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--once")
+    assert (code, "cannot connect" in said.splitlines()[-1]) == (2, True), said
+
+
+@of("nats")
+def test_nats(limpet):
+    nobody_answers(limpet, "nats")
+
+
+@of("mqtt")
+def test_mqtt(limpet):
+    nobody_answers(limpet, "mqtt")
+
+
+@of("kafka")
+def test_kafka(limpet):
+    nobody_answers(limpet, "kafka")
+
+
+@of("brokers")
+def test_brokers(limpet):
+    for scheme in ("nats", "mqtt", "kafka"):
+        nobody_answers(limpet, scheme)
+
+
+def serves(environment, cwd, *options):
+    """The server starts, answers, and stops when it is told to."""
+    words = ["limpet", "serve", "--no-open", "--port", "0", *options]
+    with environment.start(words, cwd, LIMPET_QUIET="1") as running:
+        said = ""
+        try:
+            while (found := re.search(r"serving at (http://\S+:\d+)", said)) is None:
+                line = running.stderr.readline()
+                assert line, said
+                said += line
+            for path, expected in (("/", b"<html"), ("/static/common.js", b"export"), ("/streams", b"{")):
+                with urllib.request.urlopen(found[1] + path, timeout=60) as answer:
+                    assert expected in answer.read()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
+
+
+@of("server")
+def test_server(environment, limpet, tmp_path):
+    serves(environment, tmp_path, "--demo", "--store", str(tmp_path / "store.db"))
+    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "pip install 'limpet[postgres]'" in said
+
+
+@of("postgres")
+def test_postgres(environment, limpet, tmp_path, request):
+    from harness.postgres import available, new_database
+
+    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    assert (code, said.count("\n"), "cannot be opened" in said) == (2, 1, True), said
+    if available():
+        serves(environment, tmp_path, "--store", new_database(request.getfixturevalue("postgres")))
+
+
+@of("bench")
+def test_bench(python, limpet):
+    code, said = limpet("bench", "--quick", "speed")
+    assert (code, "ADWIN" in said) == (0, True), said
+    told = python(
+        "from limpet_lab.baselines.rivals import all_rivals; print(*(one.name for one in all_rivals()), sep='|')"
+    )
+    assert "LODA" in told
+
+
+@of("rivals")
+def test_rivals(python):
+    script = """
+        import numpy as np
+        from limpet_lab.bench.detection_delay import focus
+        scores = focus()(np.repeat([0.0, 5.0], 50))
+        print(bool(scores[60] > scores[40]))
+    """
+    assert python(script) == "True"
+
+
+@of("reproduce")
+def test_reproduce(limpet, tmp_path):
+    code, said = limpet("reproduce", "--quick", "sample_streams", "--out", "out")
+    assert code == 0, said
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+@of("docs")
+def test_docs(environment, tmp_path):
+    """A page with a reference made from docstrings."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text("# Errors\n\n::: limpet.exceptions\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\ntheme: {name: material}\nplugins: [mkdocstrings]\n")
+    done = environment.run(["zensical", "build", "--strict"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "MissingExtraError" in (tmp_path / "site" / "index.html").read_text()
+    assert environment.run(["python", "-c", "import latex2mathml.converter, matplotlib"], tmp_path).returncode == 0
+
+
+def test_dev_can_be_resolved(wheel, core):
+    """Its packages are those of whoever runs this: that they go together is what matters."""
+    assert "Would install" in core.pip("install", "--dry-run", f"{wheel}[dev]")

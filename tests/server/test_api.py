@@ -1,0 +1,496 @@
+"""Every address of the API, and every way to be refused by it."""
+
+import json
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import limpet as lp
+from helpers.monitor import client_of, expected, levels, sqlite_at, tables
+from limpet.server.ingest import parse
+from limpet.server.security import SecurityConfig
+
+KEYS = iter(range(10**9))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with client_of(
+        sqlite_at(tmp_path_factory.mktemp("api")),
+        SecurityConfig(max_requests_per_s=1e9, max_body_mb=1.0),
+        max_streams=1000,
+    ) as client:
+        client.post("/streams/full/points", json=levels())
+        client.post("/streams/timed/points", json={"value": 1, "time": 100})
+        client.post("/streams/dated/points", json={"values": {"a": 1, "b": 2}, "time": "2026-01-02T03:04:05Z"})
+        yield client
+
+
+def new():
+    """A key that nobody has had."""
+    return f"stream {next(KEYS)}"
+
+
+def post(client, key, content, **headers):
+    answer = client.post(f"/streams/{key}/points", json=content, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def read(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    return answer.json()
+
+
+def as_numbers(column):
+    return np.array(column, np.float64)  # null is NaN
+
+
+# What is accepted
+
+
+@pytest.mark.parametrize(
+    ("content", "values"),
+    [
+        (1.5, [[1.5]]),
+        ([1.5, 2, 3e-7], [[1.5, 2.0, 3e-7]]),
+        ({"value": -4}, [[-4.0]]),
+        ({"values": [1, None]}, [[1.0], [None]]),
+        ([[1, 2], [3, None], [None, 0.1]], [[1.0, 3.0, None], [2.0, None, 0.1]]),
+        ({"points": [1, {"value": 2}, [3]]}, [[1.0, 2.0, 3.0]]),
+        (
+            [{"values": {"b": 1, "a": 2}}, {"values": {"a": 3}}, {"values": {"a": None, "b": 4}}],
+            [[1.0, None, 4.0], [2.0, 3.0, None]],
+        ),
+        ([1e150, -1e150, 5e-324, -0.0], [[1e150, -1e150, 5e-324, -0.0]]),
+        ({"value": 12345678901234567890123}, [[12345678901234567890123.0]]),
+    ],
+)
+def test_all_shapes_of_points(client, content, values):
+    key = new()
+    told = post(client, key, content)
+    n = len(values[0])
+    assert (told["stream"], told["accepted"], told["first_row"], told["last_row"]) == (key, n, 0, n - 1)
+    found = read(client, f"/streams/{key}/points")
+    assert found["values"] == values
+    assert found["rows"] == list(range(n))
+    assert str(found["values"][0][-1]) == str(values[0][-1]) or values[0][-1] is None, "zeros keep their sign"
+
+
+def test_names_come_in_any_order(client):
+    post(client, "dated", {"values": {"b": 20}, "time": "2026-01-02T03:04:06Z"})
+    post(client, "dated", {"values": {"b": 30, "a": 10}})
+    post(client, "dated", [[7, 8]])
+    found = read(client, "/streams/dated/points")
+    assert found["values"] == [[1, None, 10, 7], [2, 20, 30, 8]]
+    assert found["times"][:2] == ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"]
+    assert read(client, "/streams/dated")["variables"] == ["a", "b"]
+
+
+GOOD_KEYS = ["a b", "pump/1/flow", "ünï/コード", "100%", "a?b#c&d=e", "points", "a+b", "'; drop table points; --"]
+GOOD_KEYS += ["<script>alert(1)</script>", "\\..\\", "..a", "🦫", "x" * 200]
+
+
+@pytest.mark.parametrize("key", GOOD_KEYS)
+def test_any_text_may_be_a_key(client, key):
+    assert (
+        client.post("/points", json=[{"stream": key, "value": 1}, {"stream": key, "value": 2}]).json()[0]["accepted"]
+        == 2
+    )
+    path = f"/streams/{quote(key, safe='')}"
+    assert read(client, path)["key"] == key
+    assert read(client, f"{path}/points")["values"] == [[1.0, 2.0]]
+    assert read(client, f"{path}/history")["counts"] == [1, 1]
+    assert read(client, f"/streams?search={quote(key)}&limit=5")["streams"][0]["key"] == key
+    assert read(client, f"/alarms?stream={quote(key)}")["total"] == 0
+    assert client.delete(path).status_code == 204
+    assert client.get(path).status_code == 404
+
+
+def test_times_sort_out_what_comes_late_or_twice(client):
+    key = new()
+    post(client, key, {"value": 0, "time": 1.5e-05})
+    told = post(client, key, [{"value": i, "time": time} for i, time in enumerate([10, 20, 15, 20, 21, 21])])
+    assert (told["accepted"], told["skipped"]) == (5, {"late": 1, "repeated": 0})
+    assert post(client, key, {"value": 5, "time": 21})["skipped"] == {"late": 0, "repeated": 1}
+    again = post(client, key, {"value": 5, "time": 21.0})
+    assert (again["accepted"], again["first_row"], again["last_row"]) == (0, None, None)
+    assert read(client, f"/streams/{key}/points")["times"] == [1.5e-05, 10, 20, 20, 21, 21]
+
+
+def test_a_post_with_a_name_is_learnt_once(client):
+    key, headers = new(), {"Idempotency-Key": "a1"}
+    one = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
+    two = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
+    assert one.status_code == two.status_code == 200
+    assert one.json() == two.json()
+    assert one.json()["alarms"]
+    assert read(client, f"/streams/{key}")["n_points"] == 400
+    other = client.post(f"/streams/{key}/points", json=[1.0], headers=headers)
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "other_post")
+    assert post(client, new(), [1.0], **headers)["accepted"] == 1, "a name counts for one address"
+    many = [client.post("/points", json=[{"stream": key, "value": 1}], headers=headers).json() for _ in range(2)]
+    assert many[0] == many[1]
+    assert read(client, f"/streams/{key}")["n_points"] == 401
+
+
+# What is refused
+
+BAD_BODIES = {
+    b"": "malformed_json",
+    b"{": "malformed_json",
+    b"NaN": "malformed_json",
+    b"[1, Infinity]": "malformed_json",
+    b"1e999": "malformed_json",
+    b'"\xff"': "malformed_json",
+    b'"\\ud800"': "malformed_json",
+    b"[" * 100_000: "malformed_json",
+    b"null": "bad_point",
+    b"true": "bad_point",
+    b'"1.5"': "bad_point",
+    b"[]": "bad_point",
+    b"{}": "bad_point",
+    b'{"points": []}': "bad_point",
+    b'{"points": 1}': "bad_point",
+    b'{"points": [1], "more": 2}': "bad_point",
+    b'{"value": null}': "bad_point",
+    b'{"value": 1, "values": [1]}': "bad_point",
+    b'{"value": 1, "colour": "red"}': "bad_point",
+    b'{"value": 1, "stream": "other"}': "bad_point",
+    b'{"values": []}': "bad_point",
+    b'{"values": {}}': "bad_point",
+    b'{"values": {"a": "1"}}': "bad_point",
+    b'{"values": {"": 1}}': "bad_point",
+    b'{"values": {"a\\u0000": 1}}': "bad_point",
+    b'[{"values": {"a": 1}}, 2]': "bad_point",
+    b"[1, [null]]": "bad_point",
+    b"[1, [[2]]]": "bad_point",
+    b"1e151": "bad_point",
+    b"1" + b"0" * 400: "malformed_json",
+    b"[[]]": "wrong_width",
+    b"[[1, 2], [3]]": "wrong_width",
+    json.dumps([[1] * 33]).encode(): "wrong_width",
+    b'{"value": 1, "time": "yesterday"}': "bad_time",
+    b'{"value": 1, "time": "2026-02-30"}': "bad_time",
+    b'{"value": 1, "time": true}': "bad_time",
+    b'{"value": 1, "time": [1]}': "bad_time",
+    b'{"value": 1, "time": 1e305}': "bad_time",
+    b'[{"value": 1, "time": 1}, {"value": 1, "time": "2026-01-01"}]': "bad_time",
+}
+OF_STREAMS = {
+    "full": {b"[[1, 2]]": "wrong_width", b'{"values": {"a": 1}}': "unknown_variable"},
+    "timed": {b'{"value": 1, "time": "2026-01-01"}': "bad_time"},
+    "dated": {
+        b"[[1, 2, 3]]": "wrong_width",
+        b'{"values": {"c": 1}}': "unknown_variable",
+        b'{"values": {"a": 1}, "time": 5}': "bad_time",
+        b'{"values": {"a": null}}': "bad_point",
+    },
+}
+CASES = [("new", body, code) for body, code in BAD_BODIES.items()]
+CASES += [(key, body, code) for key, own in OF_STREAMS.items() for body, code in own.items()]
+
+
+@pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
+def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, code):
+    board = client.app.state.monitor.desk.board
+    before, known = board.listed("", "name", 0, 1000), board.get(key)
+    n_points = None if known is None else known.n_points
+    answer = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["error"]["code"] == code
+    assert answer.json()["error"]["message"]
+    assert board.listed("", "name", 0, 1000) == before
+    assert n_points == (None if known is None else known.n_points)
+
+
+def test_nothing_of_what_was_refused_is_in_the_store(client):
+    store = client.app.state.monitor.store
+    before = tables(store)
+    good, json_type = {"stream": new(), "value": 1}, {"Content-Type": "application/json"}
+    for key, body, _ in CASES:
+        client.post(f"/streams/{key}/points", content=body, headers={**json_type, "Idempotency-Key": "x"})
+    for bad in (
+        {"stream": "full", "value": "x"},
+        {"value": 1},
+        1.5,
+        {"stream": 7, "value": 1},
+        {"stream": "full", "values": [1, 2]},
+    ):
+        answer = client.post("/points", json=[good, bad])
+        assert answer.status_code == 422, "all of a post, or nothing"
+    assert tables(store) == before
+
+
+BAD_KEYS = [
+    "",
+    " ",
+    "a ",
+    "\u2003a",
+    "..",
+    "a/../b",
+    ".",
+    "a//b",
+    "/a",
+    "a/",
+    "a\nb",
+    "a\x00b",
+    "a\x7fb",
+    "a\x85b",
+    "x" * 201,
+    "a/points",
+    "a/history",
+    "a/events",
+]
+
+
+@pytest.mark.parametrize("key", BAD_KEYS)
+def test_bad_keys(client, key):
+    n_streams = len(client.app.state.monitor.desk.board)
+    answer = client.post("/points", json=[{"stream": key, "value": 1}])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_key")
+    assert len(client.app.state.monitor.desk.board) == n_streams
+
+
+@pytest.mark.parametrize("path", ["a%00b", "x" * 201, "a%2F..%2Fb", "a%2Fpoints", "%2e%2e", "a%C2%85", "%ff%0d"])
+def test_bad_keys_in_addresses(client, path):
+    answer = client.post(f"/streams/{path}/points", json=1)
+    assert answer.status_code in (404, 405, 422)
+    for method in ("get", "delete"):
+        assert getattr(client, method)(f"/streams/{path}").status_code in (404, 405)
+
+
+def test_halves_of_characters(client):
+    for body in (b'[{"stream": "\\ud800", "value": 1}]', b'[{"stream": "a", "\\udfff": 1}]'):
+        assert client.post("/points", content=body, headers={"Content-Type": "application/json"}).status_code == 400
+    for path, body in (
+        ("/alarms/1", b'{"note": "\\ud800"}'),
+        ("/alarms/1", b'{"\\ud800": 1}'),
+        ("/alarms/acknowledge", b'{"stream": "\\ud800"}'),
+    ):
+        answer = client.request(
+            "PATCH" if path.endswith("1") else "POST", path, content=body, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code in (400, 404, 422), answer.text
+        assert answer.json()["error"]["code"] in ("invalid", "malformed_json", "unknown_stream")
+
+
+def test_too_large(client):
+    body, store = b"[" + b"1," * (600 * 1024) + b"1]", client.app.state.monitor.store
+    n_streams = len(client.app.state.monitor.desk.board)
+    json_type = {"Content-Type": "application/json"}
+    for content in (body, (body[i : i + 100_000] for i in range(0, len(body), 100_000))):  # with a length, and chunked
+        answer = client.post("/streams/large/points", content=content, headers=json_type)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    answer = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    answer = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
+    assert len(client.app.state.monitor.desk.board) == n_streams
+    assert store.about("format") == 1
+
+
+def test_too_many_streams(client):
+    watching = client.app.state.monitor
+    most, n = watching.desk.most, len(watching.desk.board)
+    watching.desk.most = n + 1
+    try:
+        two = client.post("/points", json=[{"stream": new(), "value": 1}, {"stream": new(), "value": 1}])
+        assert (two.status_code, two.json()["error"]["code"]) == (429, "too_many_streams")
+        assert len(watching.desk.board) == n
+        post(client, new(), 1)
+        assert client.post(f"/streams/{new()}/points", json=1).status_code == 429
+        post(client, "full", 20)
+    finally:
+        watching.desk.most = most
+
+
+def test_other_content_types_and_names(client):
+    answer = client.post("/streams/a/points", content=b"1", headers={"Content-Type": "text/plain"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "wrong_type")
+    for name in ("a b", "x" * 201, "é".encode(), ""):
+        answer = client.post("/streams/a/points", json=1, headers={"Idempotency-Key": name})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+    assert client.get("/streams/a").status_code == 404
+
+
+UNKNOWN = [
+    "/streams/none",
+    "/streams/none/points",
+    "/streams/none/history",
+    "/streams/none/events",
+    "/alarms?stream=none",
+]
+
+
+@pytest.mark.parametrize("path", UNKNOWN)
+def test_unknown_streams(client, path):
+    answer = client.get(path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_stream")
+
+
+def test_other_things_that_there_are_not(client):
+    for method, path, status, code in [
+        ("GET", "/nothing", 404, "not_found"),
+        ("PUT", "/streams", 405, "wrong_method"),
+        ("DELETE", "/streams/none", 404, "unknown_stream"),
+        ("PATCH", "/alarms/999999", 404, "unknown_alarm"),
+        ("PATCH", "/alarms/x", 422, "invalid"),
+        ("POST", "/alarms/acknowledge", 404, "unknown_stream"),
+        ("GET", "/streams?limit=-1", 422, "invalid"),
+        ("GET", "/streams?sort=size", 422, "invalid"),
+        ("GET", "/streams/full/points?after=x", 422, "invalid"),
+        ("GET", "/streams/full/points?limit=99999999", 422, "invalid"),
+        ("GET", "/streams/full/history?buckets=0", 422, "invalid"),
+        ("GET", f"/streams/full/history?first={2**60}", 422, "invalid"),
+        ("GET", f"/alarms?before={2**70}", 422, "invalid"),
+    ]:
+        body = (
+            {"json": {"stream": "none"} if path.endswith("acknowledge") else {}} if method in ("PATCH", "POST") else {}
+        )
+        answer = client.request(method, path, **body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), path
+
+
+# What is told
+
+
+def test_the_list(client):
+    found = read(client, "/streams?limit=3")
+    assert found["streams"][0]["state"] == "alarming"
+    assert len(found["streams"]) == 3
+    assert found["n_alarming"] >= 1
+    names = [one["key"] for one in read(client, "/streams?sort=name&limit=1000")["streams"]]
+    assert names == sorted(names, key=lambda key: (key.casefold(), key))
+    assert [one["key"] for one in read(client, "/streams?sort=name&limit=2&offset=1")["streams"]] == names[1:3]
+    key = new()
+    post(client, key, 1)
+    assert read(client, "/streams?sort=recent&limit=1")["streams"][0]["key"] == key
+    only = read(client, "/streams?search=FULL")
+    assert [one["key"] for one in only["streams"]] == ["full"]
+    assert only["total"] == 1
+    assert read(client, "/streams?search=%25")["total"] == sum("%" in key for key in names), "no patterns"
+
+
+def test_a_stream_in_full(client):
+    found, learner = read(client, "/streams/full"), lp.SRA()
+    learner.process(np.array(levels()))
+    learner.process(np.array(read(client, "/streams/full/points?after=399")["values"][0]))
+    assert found["estimate"]["means"] == learner.means.tolist()
+    assert found["summary"]
+    assert found["calibration"]
+    assert found["last_alarm"]["message"]
+    assert len(found["spark"]) == 60
+    young = new()
+    post(client, young, 1)
+    assert read(client, f"/streams/{young}")["summary"] is None
+
+
+def test_points_and_history(client):
+    key = new()
+    post(client, key, levels())
+    points = read(client, f"/streams/{key}/points?after=99&limit=50")
+    assert points["rows"] == list(range(100, 150))
+    assert points["values"][0] == levels()[100:150]
+    whole = read(client, f"/streams/{key}/history")
+    assert (whole["first_row"], whole["n_rows"], whole["condensed"]) == (0, 400, False)
+    assert whole["low"] == whole["high"] == [levels()]
+    changes = [row for row, change in enumerate(whole["change"]) if change]
+    assert changes
+    assert all(whole["estimate"][0][row + after] is not None for row in changes for after in (0, 1))
+    few = read(client, f"/streams/{key}/history?buckets=7")
+    assert few["condensed"]
+    assert len(few["rows"]) <= 7
+    assert sum(few["counts"]) == 400
+    assert min(few["low"][0]) == min(levels())
+    assert sum(few["n_rejected"]) == sum(whole["n_rejected"])
+    part = read(client, f"/streams/{key}/history?first=390&last=394")
+    assert part["rows"] == list(range(390, 395))
+    assert read(client, f"/streams/{key}/history?first=5000")["rows"] == []
+
+
+def test_alarms_are_acknowledged_and_noted(client):
+    key = new()
+    raised = post(client, key, levels())["alarms"]
+    found = read(client, f"/alarms?stream={key}")
+    assert found["total"] == len(raised)
+    assert found["alarms"] == raised[::-1]
+    first = raised[0]["id"]
+    changed = client.patch(f"/alarms/{first}", json={"acknowledged": True, "note": "<b>seen</b>"}).json()
+    assert changed["acknowledged_at"]
+    assert changed["note"] == "<b>seen</b>"
+    again = client.patch(f"/alarms/{first}", json={"acknowledged": True}).json()
+    assert again == changed, "the first time stands, the note as well"
+    assert [one["id"] for one in read(client, f"/alarms?stream={key}&open=false")["alarms"]] == [first]
+    assert read(client, f"/streams/{key}")["open_alarms"] == len(raised) - 1
+    assert client.patch(f"/alarms/{first}", json={"acknowledged": False}).json()["acknowledged_at"] is None
+    assert client.patch(f"/alarms/{first}", json={"note": "x" * 2001}).status_code == 422
+    assert client.patch(f"/alarms/{first}", json={"note": "a\x00"}).status_code == 422
+    assert client.patch(f"/alarms/{first}", json={"colour": 1}).status_code == 422
+    assert [one["id"] for one in read(client, f"/alarms?stream={key}&before={raised[-1]['id']}&limit=1")["alarms"]] == [
+        raised[-2]["id"]
+    ]
+    newest = [one["id"] for one in raised[:-3:-1]]
+    for last in newest[::-1]:  # the newest that is open; acknowledged, and opened again
+        client.patch(f"/alarms/{newest[0]}", json={"acknowledged": last != newest[0]})
+        assert read(client, f"/streams/{key}")["last_alarm"]["id"] == last
+    assert client.post("/alarms/acknowledge", json={"stream": key}).json() == {"acknowledged": len(raised)}
+    assert read(client, f"/streams/{key}")["state"] == "quiet"
+    everything = client.post("/alarms/acknowledge", json={}).json()["acknowledged"]
+    assert everything > 0
+    assert read(client, "/streams")["open_alarms"] == read(client, "/alarms?open=true")["total"] == 0
+
+
+def test_the_server_tells_of_itself(client):
+    assert read(client, "/health") == {"status": "ok", "version": lp.__version__}
+    assert read(client, "/settings")["far"] == lp.SRA().far
+    assert read(client, "/sources") == []
+    assert read(client, "/session") == {"needed": False, "ok": True}
+    assert client.post("/session", json={"token": "anything"}).json() == {"needed": False, "ok": True}
+    assert client.delete("/session").status_code == 204
+    for page in ("/", "/explorer", "/api"):
+        assert client.get(page).headers["content-type"] == "text/html; charset=utf-8"
+
+
+# What it comes to
+
+
+@settings(max_examples=4)
+@given(st.data())
+def test_answers_are_those_of_a_learner_however_posts_are_cut_and_mixed(client, data):
+    n, names = 330, [new() for _ in range(3)]
+    streams = {name: levels(n, seed, 200 + 40 * seed) for seed, name in enumerate(names)}
+    done, raised = dict.fromkeys(names, 0), {name: [] for name in names}
+    while any(done[name] < n for name in names):
+        sizes = {name: data.draw(st.sampled_from([0, 1, 40, 70, 160])) for name in names}
+        pieces = {name: streams[name][done[name] : done[name] + size] for name, size in sizes.items()}
+        mixed = [{"stream": name, "value": value} for name, own in pieces.items() for value in own]
+        if not mixed:
+            continue
+        if data.draw(st.booleans()):
+            mixed.sort(key=lambda point: point["value"] // 3)  # streams take turns
+            pieces = {name: [one["value"] for one in mixed if one["stream"] == name] for name in names}
+        for told in client.post("/points", json=mixed).json():
+            raised[told["stream"]] += told["alarms"]
+        for name, own in pieces.items():
+            streams[name][done[name] : done[name] + len(own)] = own
+            done[name] += len(own)
+    live = client.app.state.monitor
+    for name in names:
+        state, trace = expected(streams[name])
+        found = read(client, f"/streams/{name}/points")
+        for column in ("score", "change_score", "p_value"):
+            np.testing.assert_array_equal(as_numbers(found[column]), getattr(trace, column), err_msg=column)
+        for column in ("rejected", "anomaly", "change"):
+            np.testing.assert_array_equal(found[column], getattr(trace, column), err_msg=column)
+        assert [(one["kind"], one["row"], one["onset"], one["size"]) for one in raised[name]] == [
+            (alarm.kind, alarm.row, alarm.onset, alarm.size) for alarm in trace.alarms
+        ]
+        assert live.desk.fleets.of(1, live.known(name).entry.number).state.tobytes() == state
+        summary = read(client, f"/streams/{name}")
+        assert (summary["n_points"], summary["n_rejected"]) == (n, int(trace.rejected.sum()))

@@ -1,0 +1,174 @@
+"""What the server keeps: the same in SQLite and PostgreSQL, through restarts and crashes."""
+
+import contextlib
+import sqlite3
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+import limpet as lp
+from helpers.monitor import Monitor, expected, levels, tables
+from limpet.exceptions import InvalidInputError
+from limpet.server.db import checkpoints
+from limpet.server.db.points import read_points_after
+
+
+def in_pieces(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
+    """Posts values a few at a time."""
+    done, turn = 0, 0
+    while done < len(values):
+        size = sizes[turn % len(sizes)]
+        monitor.post(key, values[done : done + size])
+        done, turn = done + size, turn + 1
+
+
+@pytest.mark.parametrize("how", ["stopped", "checkpoint and points", "points alone", "torn checkpoint"])
+def test_a_restart_changes_nothing(start, how, monkeypatch):
+    monkeypatch.setattr(checkpoints, "PIECE", 3000)  # so that there are several pieces
+    before = start()
+    before.post("pump/1", levels()[:150])
+    if how in ("checkpoint and points", "torn checkpoint"):
+        before.checkpoint()
+    in_pieces(before, "pump/1", levels()[150:])
+    before.post("pump/2", levels(300, 8, 200))
+    before.post(
+        "new", [{"value": 3, "time": "2026-01-01T00:00:00Z"}, {"value": 4, "time": 7 and "2026-01-01T00:01:00Z"}]
+    )
+    before.post("several", [{"values": {"a": 1.5, "b": None}}, {"values": {"b": 0.1 + 0.2}}])
+    if how == "torn checkpoint":
+        before.checkpoint(pieces=2)
+    first = before.alarms()[0]["id"]  # the newest, so that an older one is the newest that is open
+    acknowledged = before.acknowledge(first, "a <b>note</b>; drop table alarms")
+    board, kept, learnt, raised = before.board(), tables(before.store), before.states(), before.alarms()
+    assert len(raised) > 1
+    assert board["open_alarms"] == len(raised) - 1
+    before.stop() if how == "stopped" else before.crash()
+
+    after = start()
+    assert after.board() == board
+    assert after.states() == learnt
+    assert after.alarms() == raised
+    assert acknowledged in raised
+    unlike = ("checkpoints", "states", "about")
+    assert tables(after.store, unlike) == {name: rows for name, rows in kept.items() if name not in unlike}
+    assert learnt["pump/1"] == expected(levels())[0]
+    assert after.post("new", [{"value": 5, "time": "2026-01-01T00:00:30Z"}])["skipped"] == {"late": 1, "repeated": 0}
+    assert after.post("new", [{"value": 4, "time": "2026-01-01T00:01:00Z"}])["skipped"] == {"late": 0, "repeated": 1}
+    more = after.post("pump/1", [500.0])
+    assert (more["first_row"], more["last_row"]) == (400, 400)
+    assert min(alarm["id"] for alarm in more["alarms"]) > max(alarm["id"] for alarm in raised)
+
+
+def test_it_goes_on_as_if_nothing_had_happened(start):
+    values, first = levels(), start()
+    first.post("a", values[:100])
+    first.checkpoint()
+    first.post("a", values[100:170])
+    first.crash()
+    second = start()
+    second.post("a", values[170:290])
+    second.crash()
+    third = start()
+    third.checkpoint()
+    third.post("a", values[290:])
+    state, trace = expected(values)
+    assert third.states() == {"a": state}
+    with third.store.reading() as connection:
+        points = read_points_after(connection, 1, -1, 1000, 1)
+    assert points.rows.tolist() == list(range(400))
+    np.testing.assert_array_equal(points.score, trace.score)
+    np.testing.assert_array_equal(points.p_value, trace.p_value)
+    assert [(one["kind"], one["row"]) for one in reversed(third.alarms())] == [
+        (alarm.kind, alarm.row) for alarm in trace.alarms
+    ]
+
+
+def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
+    monkeypatch.setattr(checkpoints, "PIECE", 1000)
+    monitor = start()
+    monitor.post("a", levels())
+    monitor.do(lambda: setattr(monitor.keeper, "_writing", monitor.desk.begin_checkpoint()))
+    insert_many = checkpoints.bulk_insert
+
+    def fails_once(connection, table, rows):
+        if rows[0][:2] == (0, 2):
+            raise OSError("disk full")
+        insert_many(connection, table, rows)
+
+    monkeypatch.setattr(checkpoints, "insert_many", fails_once)
+    for _ in range(3):
+        with contextlib.suppress(OSError):
+            monitor.do(lambda: monitor.keeper._writing and monitor.keeper._write_piece())
+    assert monitor.keeper._writing is None
+    monkeypatch.setattr(checkpoints, "insert_many", insert_many)
+    assert tables(monitor.store)["checkpoints"] == []
+    monitor.checkpoint()
+    learnt = monitor.states()
+    monitor.crash()
+    assert start().states() == learnt
+
+
+def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
+    before = start()
+    before.post("a", levels())
+    before.post("b", levels()[:30])
+    newest = before.alarms()[0]["id"]
+    before.checkpoint()
+    before.do(lambda: before.desk.remove("a"))
+    assert before.alarms() == []
+    before.crash()
+    between = start()
+    assert [stream["key"] for stream in between.board()["streams"]] == ["b"]
+    between.post("a", [[1.0, 2.0], [3.0, 4.0]])  # even of another width
+    between.checkpoint()
+    between.do(lambda: between.desk.remove("a"))
+    between.post("a", levels()[:290])
+    between.crash()
+    after = start()
+    assert after.states() == {"a": expected(levels()[:290])[0], "b": expected(levels()[:30])[0]}
+    assert [one["row"] for one in after.alarms()][::-1] == [one.row for one in expected(levels()[:290])[1].alarms]
+    assert after.alarms()[-1]["id"] > newest
+
+
+def test_one_server_has_it(start, place):
+    first = start()
+    with pytest.raises(InvalidInputError, match="in use by another server"):
+        Monitor(place)
+    first.stop()
+    start()
+
+
+def test_other_settings_and_other_formats_are_refused_in_words(start, place):
+    start().stop()
+    with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--store"):
+        Monitor(place, lp.SRA(far=0.01))
+    monitor = start()
+    with monitor.store.writing() as connection:
+        connection.execute(text("update about set value = '99' where name = 'format'"))
+    monitor.stop()
+    with pytest.raises(InvalidInputError, match="has format 99, this limpet reads 1"):
+        Monitor(place)
+
+
+def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
+    other, texts = tmp_path / "alarms.db", tmp_path / "notes.txt"
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("create table alarms (n integer)")
+    with pytest.raises(InvalidInputError, match=r"alarms\.db has a table alarms that is not of a limpet server"):
+        Monitor(other)
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        assert connection.execute("select name from sqlite_master").fetchall() == [("alarms",)]
+    texts.write_text("notes of somebody\n" * 100)
+    with pytest.raises(InvalidInputError, match=r"notes\.txt cannot be opened: file is not a database"):
+        Monitor(texts)
+    for place, why in [
+        (tmp_path / "no" / "folder.db", "cannot be opened: no such file"),
+        ("mysql://localhost/x", "expected a file or postgresql"),
+        ("sqlite://", "names a file"),
+        ("://", "expected the name of a file"),
+        ("postgresql://nobody:secret@127.0.0.1:1/x", "cannot be opened"),
+    ]:
+        with pytest.raises(InvalidInputError, match=why) as refused:
+            Monitor(place)
+        assert "secret" not in str(refused.value)

@@ -1,0 +1,382 @@
+"""The explorer's back end: what it answers is what Python computes."""
+
+import gzip
+import io
+import json
+import shlex
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+
+import limpet as lp
+from helpers.commands import here
+
+fastapi = pytest.importorskip("fastapi", reason="the server needs fastapi")
+
+from fastapi.testclient import TestClient  # noqa: E402
+
+from limpet.metrics import segment_mse  # noqa: E402
+from limpet.server.explorer import dataset, examples, routes  # noqa: E402
+from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.responses import install_error_handlers  # noqa: E402
+
+N = 900
+rng = np.random.default_rng(8)
+FLOW = rng.normal(20.0, 0.5, N).round(3)
+FLOW[600:] += 3.0
+FLOW[300] = 90.0
+OTHER = rng.normal(size=N).round(3)
+TIMES = [f"2026-03-01T{i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(N)]
+CSV = "time,flow,other,remark\n" + "".join(f"{t},{a},{b},ok\n" for t, a, b in zip(TIMES, FLOW, OTHER, strict=True))
+HAND = {"mode": "hand", "gamma": 6.0, "rho": 0.02}
+
+
+@pytest.fixture(scope="module")
+def client():
+    app = fastapi.FastAPI()
+    install_error_handlers(app)
+    app.include_router(routes.router)
+    with TestClient(app, raise_server_exceptions=True) as client:
+        yield client
+
+
+def given(client, content=CSV, name="pump.csv"):
+    answer = client.post("/explore/data", params={"name": name}, content=content)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def ran(client, data, settings, **more):
+    answer = client.post("/explore/runs", json={"data": data, "settings": settings, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def refused(answer, status, code):
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert error["code"] == code
+    return error["message"]
+
+
+def numbers(listed):
+    return np.array([np.nan if one is None else one for one in listed], np.float32)
+
+
+def test_built_in_streams_are_listed_and_shown(client):
+    told = client.get("/explore/streams").json()
+    names = [one["name"] for one in told["streams"]]
+    assert {"levels", "burst", "one-of-two", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(names)
+    data = client.get("/explore/data/builtin:abrupt-3d").json()
+    stream = lp.datasets.make_abrupt(dim=3)
+    np.testing.assert_array_equal(np.array(data["values"]), stream.y.T)
+    np.testing.assert_array_equal(np.array(data["means"]), stream.means.transpose(2, 1, 0))
+    assert data["change_points"] == stream.change_points
+    assert data["suggested"]["n_components"] == 2
+    assert client.get("/explore/data/builtin:one-of-two?columns=pressure").json()["columns"] == ["pressure"]
+
+
+def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkeypatch):
+    monkeypatch.setenv("LIMPET_DATA", str(tmp_path))
+    assert "well-log" not in examples.list_names()
+    refused(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
+
+
+def test_a_file_is_understood_as_detect_understands_it(client):
+    told = given(client)
+    assert told["all_columns"] == ["flow", "other"]
+    assert told["told"]["time"] == "time"
+    assert told["told"]["left_out"] == {"remark": "holds texts"}
+    data = client.get(f"/explore/data/{told['id']}").json()
+    np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
+    assert data["times"] == TIMES
+    assert data["means"] is None
+    packed = given(client, gzip.compress(CSV.encode()), "pump.csv.gz")
+    assert client.get(f"/explore/data/{packed['id']}").json()["values"] == data["values"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("".join(json.dumps({"flow": a, "other": b}) + "\n" for a, b in zip(FLOW, OTHER, strict=True)), "pump.jsonl"),
+        ("flow\tother\n" + "".join(f"{a}\t{b}\n" for a, b in zip(FLOW, OTHER, strict=True)), "pump.tsv"),
+        (
+            "flow;other\n" + "".join(f"{a};{b}\n".replace(".", ",") for a, b in zip(FLOW, OTHER, strict=True)),
+            "a/b/pump",
+        ),
+    ],
+)
+def test_other_forms_hold_the_same(client, content, name):
+    data = client.get(f"/explore/data/{given(client, content, name)['id']}").json()
+    np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
+
+
+def test_parquet(client):
+    pyarrow = pytest.importorskip("pyarrow", reason="Parquet needs pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="Parquet needs pyarrow")
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table({"flow": FLOW, "other": OTHER}), file)
+    data = client.get(f"/explore/data/{given(client, file.getvalue(), 'pump.parquet')['id']}").json()
+    np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
+    refused(client.post("/explore/data?name=pump.parquet", content=file.getvalue()[:-40]), 422, "unreadable")
+
+
+def test_one_of_many_streams_is_looked_at(client):
+    rows = "".join(f"{i},{key},{FLOW[i] + 5 * (key == 'b')}\n" for i in range(N) for key in "ab")
+    told = given(client, f"time,sensor,flow\n{rows}")
+    assert told["keys"] == [{"key": "a", "rows": N}, {"key": "b", "rows": N}]
+    data = client.get(f"/explore/data/{told['id']}?key=b").json()
+    np.testing.assert_allclose(data["values"], [FLOW + 5])
+    run = ran(client, told["id"], HAND, key="b", columns=["flow"])
+    assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
+    assert "lp.Fleet(" in run["python"]
+    refused(client.get(f"/explore/data/{told['id']}?key=c"), 404, "unknown_key")
+
+
+def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "flow,state\n" + "".join(f"{y},{'low' if i % 3 else 'high'}\n" for i, y in enumerate(FLOW))
+    (tmp_path / "pump.csv").write_text(text)
+    told = given(client, text)
+    assert (told["keys"], told["told"]["may_be_keys"], told["told"]["hints"]) == (None, ["state"], [])
+    answer = client.post("/explore/data", params={"name": "pump.csv", "by": "state"}, content=text).json()
+    assert answer["id"] != told["id"]
+    assert answer["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
+    run = ran(client, answer["id"], HAND, key="low")
+    assert "key='state'" in run["python"]
+    code, _, _ = here([*shlex.split(run["command"])[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
+    assert code == 0
+    missing = client.post("/explore/data", params={"name": "pump.csv", "by": "none such"}, content=text)
+    assert "none such" in refused(missing, 422, "unreadable")
+
+
+def test_a_file_that_is_not_utf_8_is_told_of(client):
+    text = "Temp °C\n" + "\n".join(map(str, FLOW))
+    assert not given(client, text.encode())["told"]["hints"]
+    assert "not UTF-8" in given(client, text.encode("latin-1"))["told"]["hints"][0]
+
+
+def test_rows_without_a_value_are_counted_in_words(client):
+    rows = [*FLOW[:200], "", *FLOW[200:400]]
+    id = given(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
+    assert ran(client, id, {"mode": "autopilot"}, columns=["flow"])["notes"] == ["1 row has no value and is skipped."]
+
+
+def test_a_run_is_what_python_computes(client):
+    id = given(client)["id"]
+    run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
+    model = lp.SRA(far=1e-3)
+    trace = model.process(FLOW, record="means")
+    assert run["n_rejected"] == trace.rejected.sum() > 0
+    assert run["rejected"] == np.flatnonzero(trace.rejected).tolist()
+    for name in ("score", "change_score", "p_value"):
+        np.testing.assert_array_equal(numbers(run[name]), getattr(trace, name).astype(np.float32))
+    np.testing.assert_array_equal(numbers(run["estimate"][0][0]), trace.means[:, 0, 0].astype(np.float32))
+    assert [(one["kind"], one["row"], one["onset"]) for one in run["alarms"]] == [
+        (one.kind, one.row, one.onset) for one in trace.alarms
+    ]
+    change = next(one for one in run["alarms"] if one["kind"] == "change")
+    assert change["variables"] == ["flow"]
+    assert change["time"] == TIMES[change["row"]]
+    assert run["watched_by"] == "itself"
+    assert "0.001" not in run["summary"]
+    assert run["summary"].splitlines()[0] == model.summary().splitlines()[0]
+    assert run["rho"] == pytest.approx(model.fitted_params()["rho"])
+
+
+def test_by_hand_the_autopilot_watches_beside_it(client):
+    id = given(client)["id"]
+    run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
+    assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
+    assert run["watched_by"] == "autopilot"
+    watched = lp.SRA(far=1e-3).process(FLOW)
+    assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
+    again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
+    assert again["alarms"] == run["alarms"]
+    tied = ran(client, id, {"mode": "hand", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
+    assert tied["rho"] == pytest.approx(lp.tradeoff.step_size(3.0, 0.1, 5.0))
+    endless = ran(client, id, {"mode": "hand", "gamma": None, "rho": 0.02}, columns=["flow"])
+    assert (endless["n_rejected"], endless["gamma"]) == (0, None)
+
+
+def test_what_a_learner_warns_of_is_told_and_not_raised(client):
+    run = ran(client, "builtin:levels", {"mode": "hand", "gamma": 3.0, "rho": 0.01})
+    assert any("rejected" in note for note in run["notes"])
+
+
+def test_errors_of_the_estimate_are_those_of_the_metrics(client):
+    settings = {"mode": "hand", "gamma": 6.0, "rho": 0.02, "n_components": 2}
+    stream = lp.datasets.make_abrupt()
+    means = lp.SRA(2, 6.0, 0.02).process(stream.y, record="means").means
+    assert ran(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
+        segment_mse(means, stream.means, 10_000).S_tot
+    )
+    told = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
+    assert told["total"] is None
+    assert "2 components" in told["told"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "detector"),
+    [
+        ({"name": "SEM", "rho": 0.03}, lp.SEM(1, rho=0.03)),
+        ({"name": "KSWIN", "window": 60, "stat": 20}, lp.detectors.KSWIN(window=60, stat=20)),
+        ({"name": "PageHinkley", "delta": 20.5}, lp.detectors.PageHinkley(delta=20.5)),
+        (
+            {"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0},
+            lp.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
+        ),
+    ],
+)
+def test_rivals(client, settings, detector):
+    run = ran(client, given(client)["id"], {"mode": "rival", **settings}, columns=["flow"])
+    scores = detector.process(FLOW)
+    scores = scores.score if settings["name"] == "SEM" else scores
+    np.testing.assert_array_equal(numbers(run["score"]), scores.astype(np.float32))
+    assert run["command"] is None
+    assert run["watched_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"name": "ADWIN"}, 1),
+        ({"name": "KSWIN", "alpha": 1e-6}, 1),
+        ({"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0}, 2),
+    ],
+)
+def test_detections_are_told(client, settings, most):
+    if settings["name"] == "ADWIN":
+        pytest.importorskip("river", reason="ADWIN is river's")
+    calm = np.delete(FLOW, 300)
+    id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
+    run = ran(client, id, {"mode": "rival", **settings})
+    rows = [one["row"] for one in run["alarms"]]
+    assert 1 <= len(rows) == run["n_changes"] <= most
+    assert 599 <= rows[0] < 660
+    assert run["n_rejected"] is None
+
+
+@pytest.mark.parametrize("data", ["builtin:levels", "builtin:one-of-two", "pump.csv"])
+@pytest.mark.parametrize("settings", [{"mode": "autopilot", "far": 1e-3}, HAND, {"mode": "hand", "rho": 0.05}])
+def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pump.csv").write_text(CSV)
+    id, columns = (given(client)["id"], ["flow"]) if data == "pump.csv" else (data, None)
+    run = ran(client, id, settings, columns=columns)
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(run["python"], {})
+    assert f"{run['n_rejected']} points rejected" in printed.getvalue()
+
+
+@pytest.mark.parametrize("settings", [{"mode": "autopilot", "far": 1e-3}, {"mode": "hand", "gamma": None, "rho": 0.02}])
+def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pump.csv").write_text(CSV)
+    run = ran(client, given(client)["id"], settings, columns=["flow"])
+    words = shlex.split(run["command"])
+    assert words[0] == "limpet"
+    code, out, _ = here([*words[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
+    told = json.loads(out)
+    assert code == 0
+    assert told["counts"]["rejected"] == run["n_rejected"]
+    assert [one["row"] for one in told["alarms"]] == (
+        [a["row"] for a in run["alarms"]] if told["raises_alarms"] else []
+    )
+
+
+def test_the_trade_off_is_measured_where_the_truth_is_known(client):
+    asked = {"data": "builtin:levels", "settings": {"mode": "autopilot"}}
+    told = client.post("/explore/tradeoff", json=asked).json()
+    assert told["kind"] == "mse"
+    i, j = np.unravel_index(np.nanargmin(np.array(told["values"], float)), (len(told["gammas"]), len(told["rhos"])))
+    best = told["best"]
+    assert (best["gamma"], best["rho"]) == (told["gammas"][i], told["rhos"][j])
+    hand = {"mode": "hand", "gamma": best["gamma"], "rho": best["rho"]}
+    assert ran(client, "builtin:levels", hand)["mse"]["total"] == pytest.approx(best["value"])
+
+
+def test_the_trade_off_is_the_theorys_where_it_is_not(client):
+    asked = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "autopilot"}}
+    told = client.post("/explore/tradeoff", json=asked).json()
+    assert told["kind"] == "bound"
+    assert "contamination" in told["assumed"]
+    assert told["best"]["value"] <= 1.05 * np.min(told["values"])
+    asked["settings"] = {"mode": "rival", "name": "SEM"}
+    refused(client.post("/explore/tradeoff", json=asked), 422, "invalid")
+
+
+def test_much_is_cut_and_said(client, monkeypatch):
+    monkeypatch.setattr(dataset, "MOST", 1000)
+    told = given(client, CSV, "cut.csv")
+    assert told["told"]["cut"]
+    assert told["n_rows"] == 500
+
+
+def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
+    monkeypatch.setattr(routes, "LARGEST", 1000)
+    assert "detect" in refused(client.post("/explore/data?name=a.csv", content=CSV), 413, "too_large")
+    in_parts = client.post("/explore/data?name=a.csv", content=iter([CSV.encode()[:800], CSV.encode()[800:1600]]))
+    refused(in_parts, 413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (b"", "empty.csv", "empty"),
+        (b"\x00\x01\x02\xff" * 100, "noise.csv", "no text"),
+        (b"a,b\nx,y\nz,w\n", "words.csv", "no column holds numbers"),
+        (b"not parquet", "x.parquet", "x.parquet"),
+        (b"not gzip", "x.csv.gz", "x.csv.gz"),
+        (b'{"a": \n{"b"\n', "broken.jsonl", "broken.jsonl"),
+    ],
+)
+def test_bad_files_are_told_of_in_words(client, content, name, words):
+    message = refused(client.post("/explore/data", params={"name": name}, content=content), 422, "unreadable")
+    assert words in message
+    assert "/tmp" not in message
+
+
+def test_strange_names_do_no_harm(client):
+    told = given(client, '{"\\ud800": 1, "a": 2}\n{"\\ud800": 2, "a": 3}\n', "../../etc/<b>.jsonl")
+    assert told["name"] == "<b>.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"mode": "hand", "gamma": -1.0, "rho": 0.1}, "gamma"),
+        ({"mode": "hand", "gamma": 3.0, "beta": 0.1}, "all three are needed"),
+        ({"mode": "hand", "gamma": 3.0, "rho": 0.1, "beta": 0.1, "M": 5.0}, "given twice"),
+        ({"mode": "hand", "gamma": 3.0, "rho": "NaN"}, "rho"),
+        ({"mode": "autopilot", "far": 0.5}, "far"),
+        ({"mode": "autopilot", "n_components": 99}, "n_components"),
+        ({"mode": "autopilot", "gamma": 3.0}, "gamma"),
+        ({"mode": "other"}, "mode"),
+        ({"mode": "rival", "name": "KSWIN", "window": 20, "stat": 15}, "half of window"),
+    ],
+)
+def test_settings_that_cannot_be_are_told_of(client, settings, words):
+    assert words in refused(
+        client.post("/explore/runs", json={"data": "builtin:levels", "settings": settings}), 422, "invalid"
+    )
+
+
+def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
+    refused(client.post("/explore/runs", json={"data": "gone", "settings": HAND}), 404, "unknown_data")
+    refused(client.get("/explore/data/builtin:none"), 404, "unknown_data")
+    monkeypatch.setattr(routes, "DATA", SizedLRUCache(1))
+    first, second = given(client)["id"], given(client, CSV, "second.csv")["id"]
+    refused(client.get(f"/explore/data/{first}"), 404, "unknown_data")
+    assert client.get(f"/explore/data/{second}").status_code == 200
+
+
+def test_few_points_and_no_usable_ones(client):
+    short = given(client, "a\n1\n2\n3\n", "short.csv")["id"]
+    run = ran(client, short, {"mode": "autopilot"})
+    assert (run["n_rows"], run["n_rejected"], run["alarms"]) == (3, 0, [])
+    assert "not started" in run["summary"]
+    ran(client, short, HAND)
+    assert client.post("/explore/tradeoff", json={"data": short, "settings": HAND}).status_code == 200

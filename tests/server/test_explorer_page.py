@@ -1,0 +1,256 @@
+"""The explorer in a browser: what the charts hold and what the page says is what Python computes."""
+
+import hashlib
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import limpet as lp
+
+pytest.importorskip("playwright", reason="browser tests need playwright")
+uvicorn = pytest.importorskip("uvicorn", reason="the server needs uvicorn")
+
+from helpers.pages import CHROMIUM, chromium, looking, wait_until  # noqa: E402
+from limpet.server.app import make_app  # noqa: E402
+from limpet.server.explorer import routes  # noqa: E402
+from limpet.server.explorer._lru import SizedLRUCache  # noqa: E402
+from limpet.server.monitor import MonitorConfig  # noqa: E402
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not on the PATH")
+
+N = 1400
+rng = np.random.default_rng(9)
+FLOW = rng.normal(20.0, 0.5, N).round(3)
+FLOW[1000:] += 2.0
+FLOW[rng.choice(1000, 12, replace=False)] += rng.uniform(3.0, 30.0, 12).round(3)
+TIMES = [f"2026-03-01 {i // 60:02d}:{i % 60:02d}" for i in range(N)]
+NASTY = ["<img src=x onerror=alert(1)>", "<script>alert(2)</script>"]
+REJECTED = '[data-side="{}"] [data-fact="rejected"]'
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The server with the explorer, on a free port."""
+    store = tmp_path_factory.mktemp("explorer") / "store.db"
+    app = make_app(MonitorConfig(store=str(store), learner=lp.SRA()))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/explorer"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def pump(tmp_path):
+    path = tmp_path / "pump.csv"
+    path.write_text("time,flow\n" + "".join(f"{t},{y}\n" for t, y in zip(TIMES, FLOW, strict=True)))
+    return path
+
+
+def settled(page, **wanted):
+    """The last run of side A, once it is one of these settings."""
+    js = """wanted => { const run = window.limpet?.explorer.state.runs.A;
+        return run && Object.entries(wanted).every(([name, value]) => run.settings[name] === value) && run }"""
+    return wait_until(page, js, wanted, 120.0)
+
+
+def opened(page, address, pump, rows=N):
+    """The page with the file."""
+    page.goto(address)
+    settled(page)
+    page.set_input_files("#file", pump)
+    wait_until(page, "rows => limpet.explorer.state.runs.A?.n_rows === rows", rows, 120.0)
+
+
+def drop(page, path):
+    """Drops a file on the page."""
+    js = """([name, text]) => { const moved = new DataTransfer(); moved.items.add(new File([text], name));
+        const options = { dataTransfer: moved, bubbles: true, cancelable: true };
+        for (const type of ["dragenter", "dragover", "drop"])
+            document.body.dispatchEvent(new DragEvent(type, options)) }"""
+    page.evaluate(js, [path.name, path.read_text()])
+
+
+def in_chart(page, series, panel="value 0", side="A"):
+    """What uPlot really has."""
+    return page.evaluate("([side, panel, n]) => limpet.explorer.charts(side)[panel].data[n]", [side, panel, series])
+
+
+def rows_of(values):
+    return [row for row, value in enumerate(values) if value is not None]
+
+
+def slide(page, name, value):
+    """Moves a slider to where it stands for this value, as a hand does: in many steps."""
+    js = """([name, value]) => { const range = document.querySelector(`input[type=range][data-name=${name}]`);
+        const number = document.querySelector(`[data-name=${name}-number]`);
+        for (let at = 0; at <= 1000; at += 20) { range.value = at; range.dispatchEvent(new Event("input")); }
+        number.value = value; number.dispatchEvent(new Event("change")); }"""
+    page.evaluate(js, [name, str(value)])
+
+
+def test_a_file_and_a_slider(browser, address, pump):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        trace = lp.SRA().process(FLOW, record="means")
+        assert in_chart(page, 1) == FLOW.tolist()
+        assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.rejected).tolist()
+        estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
+        np.testing.assert_array_equal(estimate, trace.means[:, 0, 0].astype(np.float32))
+        assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{trace.rejected.sum()} ")
+        said = page.locator(".alarms tbody tr").all_inner_texts()
+        assert len(said) == len(trace.alarms)
+        assert all("flow" in one for one in said)
+        assert "2026-03-01 16:4" in said[-1]
+
+        page.get_by_role("button", name="By hand").first.click()
+        page.evaluate("document.querySelector('[data-name=rho-number]').value = '0.02'")
+        page.evaluate("document.querySelector('[data-name=rho-number]').dispatchEvent(new Event('change'))")
+        counts = []
+        for gamma in (4.0, 12.0, "∞"):
+            slide(page, "gamma", gamma)
+            told = float("inf") if gamma == "∞" else gamma
+            if gamma == "∞":
+                wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
+            else:
+                settled(page, gamma=gamma, rho=0.02)
+            dropped = lp.SRA(gamma=told, rho=0.02).process(FLOW).rejected
+            assert rows_of(in_chart(page, 2)) == np.flatnonzero(dropped).tolist()
+            assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
+            counts.append(int(dropped.sum()))
+        assert counts[0] > counts[1] > counts[2] == 0
+        slide(page, "gamma", "3,5")
+        settled(page, gamma=3.5)
+        slide(page, "far", 5)
+        assert page.locator(".why:visible").all_inner_texts() == ["From 10 to 1,000,000,000,000."]
+        assert "far=0.01&" in page.url  # the slider's end, not 1/5
+        slide(page, "gamma", "∞")
+        wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
+        assert "limpet detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
+
+
+def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
+    path = tmp_path / "nasty <b>.csv"
+    rows = rng.normal(size=(300, 2)).round(3)
+    path.write_text("time," + ",".join(NASTY) + "\n" + "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(rows)))
+    with looking(browser) as page:
+        dialogs = []
+        page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+        page.goto(address)
+        settled(page)
+        drop(page, path)
+        wait_until(page, "() => limpet.explorer.state.runs.A?.n_rows === 300", seconds=120.0)
+        wait_until(page, "() => document.querySelectorAll('.chart-title').length >= 3")
+        titles = " ".join(page.locator(".chart-title").all_inner_texts())
+        assert all(name in titles for name in NASTY)
+        assert "nasty <b>.csv" in page.locator(".understood").inner_text()
+        assert page.locator("main img, main script, main b b").count() == 0
+        assert dialogs == []
+
+
+def test_two_settings_side_by_side(browser, address, pump):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        page.locator("#compare").click()
+        wait_until(page, "() => limpet.explorer.state.runs.B && limpet.explorer.charts('B')", seconds=120.0)
+        assert page.locator(".view:visible").count() == 2
+        scores = lp.SEM(1, rho=0.01).process(FLOW).score.astype(np.float32)
+        shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
+        np.testing.assert_array_equal(shown, scores)
+        table = page.locator("#differences").inner_text()
+        assert f"{lp.SRA().process(FLOW).rejected.sum()}" in table
+        box = page.locator('[data-side="A"] .u-over').first.bounding_box()
+        page.mouse.move(box["x"] + 50, box["y"] + 50)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 150, box["y"] + 60, steps=3)
+        page.mouse.up()
+        js = """() => { const [a, b] = ["A", "B"].map((side) => limpet.explorer.charts(side)["score"].scales.x);
+            return a.min > 0 && a.min === b.min && a.max === b.max }"""
+        wait_until(page, js)
+        page.locator("select[data-name=rival]:visible").select_option("PageHinkley")
+        run = wait_until(page, "() => (({B}) => B.watched_by === 'detector' && B)(limpet.explorer.state.runs)")
+        assert any(1000 < one["row"] < 1050 for one in run["alarms"])
+        assert page.locator(REJECTED.format("B")).inner_text() == "–"
+
+
+def test_a_link_waits_for_its_file_and_back_goes_back(browser, address, pump):
+    with looking(browser) as page:
+        id = hashlib.sha256(b"pump.csv\0" + pump.read_bytes() + b"\n").hexdigest()[:20]  # never given before
+        page.goto(f"{address}#data={id}&mode=hand&gamma=11&rho=0.08")
+        settled(page, mode="autopilot")
+        assert "are not here" in page.locator(".understood").inner_text()
+        pump.write_text(pump.read_text() + "\n")
+        drop(page, pump)
+        assert settled(page, mode="hand", gamma=11, rho=0.08)["n_rows"] == N
+        page.locator("[data-id='builtin:burst']").click()
+        wait_until(page, "() => limpet.explorer.state.data.id === 'builtin:burst' && location.hash.includes('burst')")
+        page.go_back()
+        wait_until(page, "id => limpet.explorer.state.data.id === id", id)
+        assert settled(page, mode="hand", gamma=11)["n_rows"] == N
+
+
+def test_a_broken_link_and_a_server_that_is_away(browser, address):
+    with looking(browser) as page:
+        page.goto(address + "#data=builtin:levels&mode=zzz&far=7&components=1.5&norm=q")
+        settled(page, mode="autopilot", far=1e-4, components=1)
+        said = "async () => (await import('/static/common.js')).api('/health').catch((error) => error.message)"
+        page.context.set_offline(True)
+        assert page.evaluate(said) == "The server does not answer."
+
+
+def test_numbers_and_times_are_read_as_people_write_them(browser, address):
+    with looking(browser) as page:
+        page.goto(address)
+        numbers = "async (texts) => texts.map((await import('/static/explorer/fields.js')).readNumber)"
+        texts = ["3,5", "10,000", "1,234,567.5", "0,005", "1 000", "∞", "1e-3"]
+        assert page.evaluate(numbers, texts) == [3.5, 10_000, 1_234_567.5, 0.005, 1000, float("inf"), 1e-3]
+        assert np.isnan(page.evaluate(numbers, ["", "1,5,3", "1.234,5", "x"])).all()
+        labels = "async (times) => (await import('/static/charts/axis.js')).timeLabels(times)"
+        assert page.evaluate(labels, ["01.03.2026 10:00:00", "01.03.2026 11:00:00"]) == ["10:00:00", "11:00:00"]
+        assert page.evaluate(labels, ["01.03.2026 00:00", "02.03.2026 00:00"]) == ["01.03.2026", "02.03.2026"]
+        assert page.evaluate(labels, ["spring", "spring", "summer"]) is None
+
+
+def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
+    with looking(browser) as page:
+        page.goto(address + "#data=builtin:levels&mode=hand&gamma=11&rho=0.08")
+        run = settled(page, mode="hand", gamma=11, rho=0.08)
+        stream = lp.datasets.Stream(np.array(in_chart(page, 1)))
+        assert run["n_rejected"] == lp.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
+        wait_until(page, "() => limpet.explorer.trade()?.kind === 'mse'", seconds=120.0)
+        page.get_by_role("button", name="Take the best").click()
+        best = page.evaluate("() => limpet.explorer.trade().best")
+        settled(page, gamma=best["gamma"], rho=best["rho"])
+        assert f"gamma={best['gamma']}" in page.url
+        page.locator(".alarms tbody tr", has_text="change").first.get_by_role("button").click()
+        low, high = page.evaluate("() => (({min, max}) => [min, max])(limpet.explorer.charts()['value 0'].scales.x)")
+        assert 1000 < low < 1500 < high < 2000
+
+
+def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, pump, monkeypatch):
+    with looking(browser) as page:
+        opened(page, address, pump)
+        monkeypatch.setattr(routes, "DATA", SizedLRUCache(1 << 20))
+        page.get_by_role("button", name="By hand").first.click()
+        run = settled(page, mode="hand")
+        assert run["n_rows"] == N
+
+
+def test_on_a_phone_nothing_sticks_out(browser, address):
+    with looking(browser, 360, 740) as page:
+        page.goto(address + "#data=builtin:one-of-two&compare=1&b.mode=hand")
+        settled(page)
+        wait_until(page, "() => limpet.explorer.state.runs.B")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360

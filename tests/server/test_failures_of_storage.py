@@ -1,0 +1,180 @@
+"""Stores that fail, and senders that do not wait: what was not answered with success is nowhere."""
+
+import contextlib
+import sqlite3
+import threading
+
+import pytest
+from sqlalchemy import event, select
+
+from harness.postgres import new_database
+from helpers.monitor import Monitor, expected, levels, sqlite_at, tables
+from limpet.server.db.engine import set_meta
+from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
+from limpet.server.errors import ApiError
+from limpet.server.ingest.parse import IngestRequest, parse_stream_points
+
+GUARD = {
+    "sqlite": [
+        "create trigger full before insert on {} begin select raise(abort, 'disk full'); end",
+        "drop trigger full",
+    ],
+    "postgresql": [
+        "create function no() returns trigger language plpgsql as $$ begin raise exception 'disk full'; end $$",
+        "create trigger full before insert on {} for each row execute function no()",
+        "drop function no cascade",
+    ],
+}
+
+
+@contextlib.contextmanager
+def writes_fail(monitor, table):
+    """As with a disk that is full."""
+    *before, after = GUARD[monitor.store.engine.dialect.name]
+    before, after = ([line.replace("full before", '"full" before').format(table) for line in before], after)
+    with monitor.store.writing() as connection:
+        for line in before:
+            connection.exec_driver_sql(line)
+    try:
+        yield
+    finally:
+        with monitor.store.writing() as connection:
+            connection.exec_driver_sql(after.replace("trigger full", 'trigger "full"'))
+
+
+@pytest.mark.parametrize("table", ["points", "alarms", "streams", "posts"])
+def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
+    monitor = start()
+    monitor.post("a", levels()[:250])
+    board, states, kept = monitor.board(), monitor.states(), tables(monitor.store)
+    with writes_fail(monitor, table):
+        with pytest.raises(ApiError, match=r"nothing was stored: .*disk full") as refused:
+            monitor.keeper.submit(
+                IngestRequest(
+                    [parse_stream_points("a", levels()[250:]), parse_stream_points("new", [1.0])], "name", "digest"
+                )
+            ).result(30)
+        assert refused.value.status == 503
+        assert (monitor.board(), monitor.states(), tables(monitor.store)) == (board, states, kept)
+    assert monitor.post("a", levels()[250:])["first_row"] == 250
+    monitor.post("new", [1.0])
+    assert monitor.states()["a"] == expected(levels())[0]
+    monitor.crash()
+    assert start().states()["a"] == expected(levels())[0]
+
+
+def test_a_disk_that_is_full(tmp_path):
+    """For real: the file may not grow any further. Reading goes on, and so does everything once there is room."""
+    monitor = Monitor(sqlite_at(tmp_path))
+    try:
+        monitor.post("a", levels())
+        monitor.checkpoint()
+
+        def pages(most):
+            monitor.store.write_engine.dispose()
+
+            @event.listens_for(monitor.store.write_engine, "connect")
+            def set_up(connection, _):
+                connection.execute(f"pragma max_page_count = {most}")
+
+        pages(1)  # which is as many as there are
+        states, board = monitor.states(), monitor.board()
+        refused = ""
+        for _ in range(50):
+            try:
+                monitor.post("a", levels()[:200])
+            except ApiError as refusal:
+                refused = str(refusal)
+                break
+            states, board = monitor.states(), monitor.board()
+        assert "full" in refused
+        assert monitor.board() == board
+        assert monitor.states() == states
+        pages(1_000_000)
+        monitor.post("a", [1.0, 2.0])
+        assert monitor.board()["streams"][0]["n_points"] == board["streams"][0]["n_points"] + 2
+    finally:
+        monitor.stop()
+
+
+def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
+    monitor = start()
+    monitor.post("a", levels()[:100])
+    board, connect = monitor.board(), monitor.store.engine.connect
+
+    def gone(*_):
+        raise sqlite3.OperationalError("gone")
+
+    monkeypatch.setattr(monitor.store.engine, "connect", gone)
+    monkeypatch.setattr(monitor.store.writer, "begin", gone)
+    for _ in range(2):
+        with pytest.raises(ApiError, match="nothing was stored"):
+            monitor.post("a", levels()[100:])
+    with pytest.raises(ApiError, match="cannot be read"):
+        monitor.do(lambda: None)
+    monkeypatch.undo()
+    assert connect is not None
+    assert monitor.post("a", levels()[100:])["first_row"] == 100
+    assert monitor.states()["a"] == expected(levels())[0]
+    assert board["streams"][0]["n_points"] == 100
+
+
+def test_who_does_not_wait_for_the_answer_does_not_disturb_others(start):
+    monitor, entered, go_on = start(), threading.Event(), threading.Event()
+
+    def wait():
+        entered.set()
+        go_on.wait(10)
+
+    waiting = monitor.keeper.call(wait)
+    entered.wait(10)
+    gone, stays = monitor.submit("a", [1.0]), monitor.submit("b", [1.0])
+    assert gone.cancel()
+    go_on.set()
+    waiting.result(10)
+    assert stays.result(10)[0]["accepted"] == 1
+    assert [stream["key"] for stream in monitor.board()["streams"]] == ["b"]
+
+
+def test_the_same_post_twice_at_once_is_learnt_once(start):
+    monitor, go_on = start(), threading.Event()
+    monitor.keeper.call(lambda: go_on.wait(10))
+    one, same, other = (
+        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
+        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
+        monitor.submit("a", [3.0], name="n", digest="e"),
+    )
+    beside = monitor.submit("b", [1.0])
+    go_on.set()
+    assert one.result(10) == same.result(10)
+    assert beside.result(10)[0]["accepted"] == 1
+    with pytest.raises(ApiError, match="another post"):
+        other.result(10)
+    assert monitor.desk.board.get("a").n_points == 2
+
+
+def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
+    """The lock of a PostgreSQL store goes with its connection; whoever came later is the one that writes."""
+    monitor = Monitor(new_database(postgres))
+    try:
+        monitor.post("a", [1.0])
+        with monitor.store.write_engine.begin() as connection:
+            set_meta(connection, "server", "another")
+        with pytest.raises(ApiError, match="taken the store over"):
+            monitor.post("a", [2.0])
+        assert monitor.board()["n_points"] == 1
+    finally:
+        monitor.crash()
+
+
+def test_of_a_source_what_fits_is_learnt_with_its_position(start):
+    """The rest is left out; after a crash nothing of it comes twice."""
+    monitor = start()
+    monitor.post("a", [1.0])
+    parts = [parse_stream_points("a", [[1.0, 2.0]]), parse_stream_points("b", [3.0, 4.0])]
+    post = IngestRequest(parts, source_position=("file", {"offset": 7}))
+    (told,) = monitor.keeper.submit(post).result()
+    assert (told["stream"], told["accepted"]) == ("b", 2)
+    assert [(part.key, refusal.code) for part, refusal in post.rejected_parts] == [("a", "wrong_width")]
+    with monitor.store.reading() as connection:
+        assert list(connection.execute(select(SOURCE_POSITIONS_TABLE))) == [("file", '{"offset": 7}')]

@@ -1,0 +1,123 @@
+"""Old points in ever larger buckets: the store does not grow for ever, and says the same."""
+
+import numpy as np
+import pytest
+
+from helpers.monitor import expected, levels, tables
+from limpet.server.db import history as history_module
+from limpet.server.db.blocks import BLOCK_MAX_POINTS
+from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
+
+KEEP = 16
+
+
+def history(monitor, first=0, last=2**53):
+    with monitor.store.reading() as connection:
+        return read_history(connection, 1, 1, first, last)
+
+
+def summed_up(found, begin, end):
+    """Of the rows from begin up to end, what a picture shows."""
+    own = slice(*np.searchsorted(found.rows, [begin, end]))
+    return (
+        np.nanmin(found.low[own]),
+        np.nanmax(found.high[own]),
+        found.counts[own].sum(),
+        found.n_rejected[own].sum(),
+        np.bitwise_or.reduce(found.fates[own]),
+        np.fmax.reduce(found.score[own]),
+        np.fmin.reduce(found.p_value[own]),
+    )
+
+
+def test_where_a_block_ends_with_what_is_condensed(start):
+    monitor = start(keep=KEEP)
+    monitor.post("a", levels(BLOCK_MAX_POINTS + KEEP))
+    monitor.checkpoint()
+    monitor.condense()
+    assert history(monitor).counts.tolist() == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * KEEP
+
+
+def test_what_is_condensed_says_the_same(start):
+    monitor = start(keep=KEEP)
+    monitor.keeper._room.keep = 10**6  # nothing yet
+    monitor.post("a", levels(2000))
+    whole, raised = history(monitor), monitor.alarms()
+    monitor.keeper._room.keep = KEEP
+    monitor.condense()
+    assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learnt again"
+    monitor.checkpoint()
+    monitor.condense()
+    found = history(monitor)
+    assert len(found) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
+    np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
+    assert found.rows[0] == 0
+    assert found.counts.sum() == 2000
+    assert set(found.counts.tolist()) == {1, BUCKET_FACTOR, BUCKET_FACTOR**2}
+    for begin, n in zip(found.rows.tolist(), found.counts.tolist(), strict=True):
+        assert summed_up(found, begin, begin + n) == pytest.approx(summed_up(whole, begin, begin + n), nan_ok=True)
+    assert monitor.alarms() == raised
+    part = history(monitor, 700, 720)
+    assert part.rows[0] <= 700
+    assert (part.rows + part.counts)[-1] > 720
+    at_most = found.reduce_to(10)
+    assert len(at_most) <= 10
+    assert at_most.counts.sum() == 2000
+    state = monitor.states()
+    monitor.crash()
+    again = start(keep=KEEP)
+    assert again.states() == state
+    assert again.board()["streams"][0]["n_points"] == 2000
+    np.testing.assert_array_equal(history(again).rows, found.rows)
+
+
+def test_a_store_does_not_grow_for_ever(start):
+    monitor, sizes = start(keep=KEEP), []
+    values = levels(3000)
+    for _ in range(4):
+        monitor.post("a", values)
+        monitor.checkpoint()
+        monitor.condense()
+        sizes.append({name: len(rows) for name, rows in tables(monitor.store).items()})
+    assert sizes[-1]["points"] <= KEEP + max(KEEP // 4, BUCKET_FACTOR)
+    assert sizes[-1]["condensed"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
+    assert sizes[-1]["states"] == sizes[0]["states"]
+    assert sizes[-1]["checkpoints"] == 1
+    found = history(monitor)
+    np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
+    assert found.rows[0] > 0
+    assert found.rows[-1] + found.counts[-1] == 12_000
+    assert monitor.states()["a"] == expected(values * 4)[0]
+
+
+def test_old_alarms_that_nobody_waits_for_are_forgotten(start, monkeypatch):
+    monkeypatch.setattr(history_module, "KEPT_ALARMS", 1)
+    monitor = start(keep=KEEP)
+    monitor.post("a", levels(1000))
+    ids = [one["id"] for one in monitor.alarms()]
+    assert len(ids) > 2
+    monitor.checkpoint()
+    monitor.condense()
+    assert [one["id"] for one in monitor.alarms()] == ids, "open ones stay"
+    monitor.acknowledge_all()
+    monitor.post("a", levels(100))
+    monitor.checkpoint()
+    monitor.condense()
+    assert [one["id"] for one in monitor.alarms() if one["acknowledged_at"]] in ([], ids[:1])
+
+
+def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatch):
+    monitor = start(keep=KEEP)
+    monitor.post("a", levels(1000))
+    monitor.checkpoint()
+    read = history.read_points
+
+    def meanwhile(connection, *where):
+        found = read(connection, *where)
+        monkeypatch.setattr(history_module, "points_between", read)
+        monitor.condense()
+        return found
+
+    monkeypatch.setattr(history_module, "points_between", meanwhile)
+    assert history(monitor).counts.sum() == 1000
+    assert len(history(monitor)) < 1000

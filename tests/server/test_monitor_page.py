@@ -1,0 +1,337 @@
+"""The live monitor, the login and the page of the API, in a real browser on a real server."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, Page, expect
+
+from helpers.pages import CHROMIUM, Served, chromium, looking, wait_until
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+TOKEN = "a token of the tests"
+EVIL = ("<img src=x onerror=window.hit=1>", "<script>window.hit=1</script>", "a/b & c?d#e%f")
+CHART = "() => limpet.monitor.stream?.charts?.charts['data 0']?.data"
+HAS = "(n) => limpet.monitor.stream?.charts?.charts['data 0']?.data[0]?.length === n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all, with all that it compiles compiled."""
+    server = Served(tmp_path_factory.mktemp("served"))
+    server.post("warm", level(0.0, 200, seed=0) + level(9.0, 60, seed=1))
+    server.call("DELETE", "/streams/warm")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all."""
+    with chromium() as own:
+        yield own
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that complains of nothing."""
+    with looking(browser) as own:
+        yield own
+
+
+def level(mean: float, n: int, seed: int) -> list[float]:
+    """Noise around a level."""
+    return [round(float(x), 6) for x in np.random.default_rng(seed).normal(mean, 1.0, n)]
+
+
+def address(served: Served, key: str) -> str:
+    """Of the page of a stream."""
+    return f"{served.url}/#stream={quote(key, safe='')}"
+
+
+def charted(page: Page, n: int) -> tuple[list[int], list[float]]:
+    """Rows and values in the chart, once there are n."""
+    wait_until(page, HAS, n)
+    rows, values = page.evaluate(CHART)[:2]
+    return rows, values
+
+
+def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> None:
+    """From the empty page to an alarm that somebody sees, acknowledges and notes, which a restart keeps."""
+    page.goto(served.url)
+    expect(page.get_by_role("heading", name="No streams yet")).to_be_visible()
+    served.post("boiler", level(20.0, 400, seed=2))
+    row = page.locator(".stream", has_text="boiler")
+    expect(row).to_be_visible()
+    assert page.title() == "Monitor · limpet"
+
+    shifted = served.post("boiler", level(30.0, 60, seed=3))
+    answered = time.monotonic()
+    change = next(alarm for alarm in shifted["alarms"] if alarm["kind"] == "change")
+    card = page.locator(f".overview .alarm[data-id='{change['id']}']")
+    expect(card.locator(".badge.change")).to_be_visible()
+    assert time.monotonic() - answered < 2.0
+    expect(card.locator(".message")).to_have_text(change["message"])
+    expect(page.locator("#toasts")).to_contain_text("boiler")
+    expect(row.locator(".mark.alarming")).to_be_visible()
+    expect(page).to_have_title(f"({len(shifted['alarms'])}) Monitor · limpet")
+
+    card.get_by_role("button", name="Add note").click()
+    page.get_by_role("textbox", name="Note").fill("The <b>valve</b> was opened.")
+    page.keyboard.press("Enter")
+    expect(card.locator(".noted")).to_have_text("The <b>valve</b> was opened.")
+    card.get_by_role("button", name="Acknowledge").click()
+    expect(card.get_by_role("button", name="Reopen")).to_be_visible()
+
+    served.stop()
+    served.start()
+    page.goto(address(served, "boiler"))
+    page.reload()
+    kept = page.locator(".whole .alarm", has_text="valve")
+    expect(kept).to_contain_text("acknowledged")
+    expect(kept.locator(".message")).to_have_text(change["message"])
+
+
+def test_the_chart_goes_on_after_a_lost_connection(served: Served, page: Page) -> None:
+    """Without gaps or doubles, though the server was away and points came before the page was back."""
+    posted = level(0.0, 150, seed=4)
+    served.post("live", posted)
+    page.goto(address(served, "live"))
+    charted(page, len(posted))
+    for seed in (5, 6):
+        more = level(0.0, 7, seed)
+        served.post("live", more)
+        posted += more
+    charted(page, len(posted))
+
+    served.stop()
+    expect(page.locator(".live")).to_have_text("reconnecting…")
+    served.start()
+    more = level(0.0, 90, seed=7)
+    served.post("live", more)
+    posted += more
+    rows, values = charted(page, len(posted))
+    expect(page.locator(".live")).to_have_text("live")
+    assert rows == list(range(len(posted)))
+    assert values == posted
+
+    page.get_by_role("button", name="Pause").click()
+    served.post("live", [0.5])
+    wait_until(page, "(n) => limpet.monitor.stream.feed.buffer.next === n", len(posted) + 1)
+    assert len(page.evaluate(CHART)[0]) == len(posted)
+    page.get_by_role("button", name="Go on").click()
+    assert charted(page, len(posted) + 1)[1] == [*posted, 0.5]
+
+
+def test_what_is_done_elsewhere_shows_here(served: Served, page: Page) -> None:
+    """Alarms that others acknowledge, and streams that they delete."""
+    served.post("pump", level(0.0, 400, seed=8) + level(12.0, 60, seed=9))
+    found = served.call("GET", "/alarms?stream=pump")["alarms"]
+    page.goto(address(served, "pump"))
+    expect(page.locator(".whole .alarm .badge.change").first).to_be_visible()
+    served.call("PATCH", f"/alarms/{found[0]['id']}", {"acknowledged": True, "note": "seen elsewhere"})
+    expect(page.locator(f".whole .alarm[data-id='{found[0]['id']}']")).to_contain_text("seen elsewhere")
+    served.call("POST", "/alarms/acknowledge", {"stream": "pump"})
+    expect(page.locator(".whole .badge.change, .whole .badge.anomaly")).to_have_count(0)
+    served.call("DELETE", "/streams/pump")
+    expect(page.locator(".whole")).to_contain_text("There is no stream of this name")
+    served.post("pump", [1.0, 2.0])
+    assert charted(page, 2)[1] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("key", EVIL)
+def test_names_are_only_text(served: Served, page: Page, key: str) -> None:
+    """Nothing in the name of a stream is carried out, nor does it lead elsewhere."""
+    served.post(key, level(0.0, 400, seed=10) + level(15.0, 60, seed=11))
+    page.goto(served.url)
+    page.locator(".stream").filter(has=page.get_by_text(key, exact=True)).click()
+    expect(page.locator(".whole h1")).to_have_text(key)
+    assert len(charted(page, 460)[0]) == 460
+    expect(page.locator(".whole pre", has_text="curl")).to_contain_text(quote(key, safe=""))
+    page.go_back()
+    expect(page.locator(".overview .of", has_text=key).first).to_be_visible()
+    assert page.evaluate("window.hit") is None
+    served.call("DELETE", f"/streams/{quote(key, safe='')}")
+
+
+def test_the_keyboard_is_enough(served: Served, page: Page) -> None:
+    """Search, choose, open, go back."""
+    for key in ("keys/a", "keys/b", "keys/c"):
+        served.post(key, [1.0])
+    page.goto(served.url)
+    page.locator(".stream .name").first.wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("KEYS")
+    wait_until(page, "() => limpet.monitor.streams.total === 3")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    expect(page.locator(".whole h1")).to_have_text("keys/b")
+    page.keyboard.press("Escape")
+    expect(page.locator(".whole")).to_have_count(0)
+    expect(page.locator(".stream", has_text="keys/b")).to_be_focused()
+
+
+def test_the_variable_that_alarms_is_shown(served: Served, page: Page) -> None:
+    """Of many; a click on its alarm shows where that was. Of a single point nothing is said in the plural."""
+    values = np.random.default_rng(12).normal(size=(700, 6))
+    values[200:, 4] += 10.0
+    posted = [{"values": dict(zip("abcdef", row, strict=True))} for row in values.tolist()]
+    found = served.post("wide", posted)["alarms"]
+    change = next(alarm for alarm in found if alarm["kind"] == "change")
+    assert change["variables"] == ["e"]
+    page.goto(address(served, "wide"))
+    expect(page.locator(".chart-title").first).to_contain_text("e")
+    expect(page.locator(".whole .facts dt").first).to_have_text("e")
+    row = page.locator(".stream", has_text="wide")
+    expect(row.locator(".variable")).to_have_text("a")
+    expect(row.locator(".others")).to_have_text("and 5 more")
+    assert wait_until(page, "() => limpet.monitor.stream.charts.charts['data 4']?.data[0][0]") == 200
+    page.locator(f".whole .alarm[data-id='{change['id']}'] .message").click()
+    expect(page.get_by_role("button", name="Last 2,000")).to_have_attribute("aria-pressed", "true")
+    scale = "() => { const { min, max } = limpet.monitor.stream.charts.charts['data 4'].scales.x; return [min, max]; }"
+    expect(page.get_by_role("button", name="Zoom out")).to_be_visible()
+    first, last = page.evaluate(scale)
+    assert first < change["onset"] <= change["row"] < last < first + 200
+    page.get_by_role("button", name="Zoom out").click()
+    assert page.evaluate(scale) == [0, 699]
+    served.post("single", [1.0])
+    expect(page.locator(".stream", has_text="single")).to_contain_text("1 point ·")
+
+
+TIMES = """async (times) => {
+  const [{ readableTime }, { zoneOf }] = await Promise.all(
+    ["axis", "zone"].map((name) => import(`/static/charts/${name}.js`)),
+  );
+  return times.map((time) => [readableTime(time), zoneOf([time])]);
+}"""
+
+
+def test_times_with_a_zone_are_shown_in_utc(served: Served, page: Page) -> None:
+    """All alike; times without one as they are."""
+    page.goto(served.url)
+    times = ["2026-01-01T00:30:05.250+01:00", "2025-12-31T23:30:05.250Z", "2025-12-31 23:30:05.25", 7, "noon"]
+    assert page.evaluate(TIMES, times) == [
+        ["2025-12-31 23:30:05.250", "UTC"],
+        ["2025-12-31 23:30:05.250", "UTC"],
+        ["2025-12-31 23:30:05.25", ""],
+        ["7", ""],
+        ["noon", ""],
+    ]
+
+
+def test_thousands_of_streams_stay_light(served: Served, page: Page) -> None:
+    """The list scrolls to the last of 5,000 with few rows in the document."""
+    keys = [f"many-{i:04d}" for i in range(5000)]
+    served.call("POST", "/points", [{"stream": key, "value": 1.0} for key in keys])
+    page.goto(served.url)
+    page.get_by_label("Order").select_option("name")
+    page.get_by_label("Search streams").fill("many-")
+    wait_until(page, "() => limpet.monitor.streams.total === 5000")
+    page.locator(".scroller").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
+    last = page.locator("[aria-posinset='5000']")
+    expect(last.locator(".name")).to_have_text(keys[-1])
+    expect(last).to_be_in_viewport()
+    assert page.locator(".slot").count() < 60
+    served.post(keys[-1], [3.25])
+    expect(last.locator(".value")).to_have_text("3.25")
+
+
+BUFFER = """async () => {
+  const { Buffer } = await import("/static/monitor/buffer.js");
+  const chunk = (first, last) => {
+    const rows = Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    const [none, zero, dropped] = [rows.map(() => null), rows.map(() => 0), rows.map((row) => Number(row === 3))];
+    const values = [rows.map((row) => row * 10)];
+    const quiet = { times: none, estimate: [none], score: rows, p_value: rows, anomaly: zero, change: zero };
+    return { rows, values, dropped, ...quiet };
+  };
+  const buffer = new Buffer(1);
+  const missing = [chunk(0, 4), chunk(2, 6), chunk(9, 11)].map((one) => buffer.append(one));
+  const before = buffer.rows.slice();
+  buffer.append(chunk(5, 8));
+  buffer.append(chunk(9, 11));
+  const short = new Buffer(1, { span: 5 });
+  short.append(chunk(0, 20));
+  const merged = new Buffer(1, { most: 10 });
+  for (let i = 0; i < 50; i++) merged.append(chunk(i, i));
+  const [{ rows, high: [values] }, rejected] = [buffer, buffer.rejected(0)];
+  const even = merged.even(5);
+  return { missing, before, rows, values, rejected, short: short.rows, merged, even };
+}"""
+
+
+def test_the_buffer_has_no_gaps_and_no_doubles(served: Served, page: Page) -> None:
+    """The module alone: overlapping chunks, a hole that is asked for, a span, places that are merged."""
+    page.goto(served.url)
+    got: dict[str, Any] = page.evaluate(BUFFER)
+    assert got["missing"] == [None, None, 7]
+    assert got["before"] == list(range(7))
+    assert got["rows"] == list(range(12))
+    assert got["values"] == [10 * row for row in range(12)]
+    assert got["rejected"] == [30 if row == 3 else None for row in range(12)]
+    assert got["short"] == [16, 17, 18, 19, 20]
+    for merged in (got["merged"], got["even"]):
+        ends = np.cumsum(merged["counts"]).tolist()
+        assert len(ends) <= 10
+        assert ends[-1] == merged["next"] == 50
+        assert merged["rows"] == [0, *ends[:-1]]
+        assert merged["low"][0] == [10 * row for row in merged["rows"]]
+        assert merged["high"][0] == [10 * (end - 1) for end in ends]
+        assert sum(merged["n_rejected"]) == 1
+    assert min(got["even"]["counts"][:-1]) >= 5 > min(got["merged"]["counts"][:-1])
+
+
+def test_the_api_can_be_read_and_tried(served: Served, page: Page) -> None:
+    """Every endpoint of the document is on the page; a GET can be sent."""
+    paths = served.call("GET", "/openapi.json")["paths"]
+    n_endpoints = sum(method in ("get", "post", "put", "patch", "delete") for one in paths.values() for method in one)
+    page.goto(f"{served.url}/api")
+    expect(page.locator(".endpoint")).to_have_count(n_endpoints)
+    expect(page.locator("#post-streams-key-points .line pre")).to_have_text(re.compile("^curl -X POST "))
+    health = page.locator("#get-health")
+    health.get_by_text("Try it").click()
+    health.get_by_role("button", name="Send").click()
+    expect(health.locator(".trying pre")).to_contain_text('"status": "ok"')
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (360, 740)])
+def test_nothing_is_cut_off(served: Served, browser: Browser, size: tuple[int, int]) -> None:
+    """No page is wider than the screen."""
+    served.post("wide/" + "w" * 150, [1.0, 2.0])
+    with looking(browser, *size) as page:
+        for path in ("/", "/#alarms", "/#stream=" + quote("wide/" + "w" * 150, safe=""), "/api"):
+            page.goto(served.url + path)
+            page.locator("h1, .stream .name").locator("visible=true").first.wait_for()
+            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
+
+
+def test_the_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
+    """A wrong one is told so, the right one opens; logged out it is asked for again."""
+    server = Served(tmp_path, token=TOKEN)
+    try:
+        with looking(browser) as page:
+            page.goto(server.url)
+            page.get_by_label("Token").fill("not the token of it")
+            page.get_by_role("button", name="Open").click()
+            expect(page.get_by_role("alert")).to_contain_text("not the token")
+            page.get_by_label("Token").fill(TOKEN)
+            page.keyboard.press("Enter")
+            expect(page.get_by_role("heading", name="No streams yet")).to_be_visible()
+            expect(page.locator(".live")).to_have_text("live")
+            expect(page.locator(".first-steps pre").first).to_contain_text("Bearer $LIMPET_TOKEN")
+            page.get_by_role("button", name="Log out").click()
+            expect(page.get_by_label("Token")).to_be_visible()
+    finally:
+        server.stop()

@@ -1,0 +1,146 @@
+"""With the brokers that librdkafka has for tests: they speak Kafka's protocol, and are no full brokers."""
+
+import json
+import sys
+import time
+
+import pytest
+
+from helpers.brokers import free_port, gather, points, values
+from limpet.exceptions import CheckpointError, InvalidInputError, LimpetError, MissingExtraError
+from limpet.streams.brokers.kafka import KafkaSink, KafkaSource, make_sink, make_source
+from limpet.streams.schema import ColumnSpec
+
+kafka = pytest.importorskip("confluent_kafka")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """An address; the producer is the home of the brokers."""
+    home = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 2, "log_level": 0})
+    found = home.list_topics(timeout=5).brokers.values()
+    yield ",".join(f"{one.host}:{one.port}" for one in found)
+    del home
+
+
+def publish(cluster, topic, messages):
+    producer = kafka.Producer({"bootstrap.servers": cluster, "linger.ms": 1})
+    for partition, payload in messages:
+        producer.produce(topic, payload, partition=partition)
+    assert producer.flush(5) == 0
+
+
+def numbered(first, last, partitions=1):
+    return [(i % partitions, json.dumps({"time": i, "a": float(i)}).encode()) for i in range(first, last)]
+
+
+def test_reads_once_from_the_beginning_and_from_a_position(cluster):
+    publish(cluster, "once", numbered(0, 3000, 4))
+    url = f"kafka://{cluster}/once"
+    batches = list(make_source(url, ColumnSpec(time="none"), follow=False).read(None))
+    assert sorted(values(batches)) == list(range(3000))
+    assert batches[-1].position["offsets"] == {str(i): 750 for i in range(4)}
+    assert batches[-1].lag == 0
+    first = next(batch for batch in batches if len(batch))
+    middle = json.loads(json.dumps(first.position))
+    rest = list(make_source(url, follow=False).read(middle))
+    assert sorted(values([first]) + values(rest)) == list(range(3000))
+    assert values(list(make_source(url, follow=False).read(batches[-1].position))) == []
+
+
+def test_follows_and_ticks(cluster):
+    publish(cluster, "live", numbered(0, 5))
+    source = make_source(f"kafka://{cluster}/live?group=seen")
+    read = source.read(None)
+    found = gather(read, 5)
+    assert values(found) == [0, 1, 2, 3, 4]
+    begun = time.monotonic()
+    assert len(next(read)) == 0
+    assert time.monotonic() - begun < 1
+    publish(cluster, "live", numbered(5, 6))
+    found = gather(read, 1)
+    assert values(found) == [5]
+    source.committed(json.loads(json.dumps(found[-1].position)))
+    next(read)
+    asking = kafka.Consumer({"bootstrap.servers": cluster, "group.id": "seen"})
+    until = time.monotonic() + 5
+    while asking.committed([kafka.TopicPartition("live", 0)], timeout=2)[0].offset != 6:
+        assert time.monotonic() < until
+        next(read)
+    asking.close()
+    source.close()
+
+
+def test_what_cannot_be_read(cluster):
+    good = [(0, json.dumps({"a": i}).encode()) for i in range(60)]
+    bad = [(0, one) for one in (b"{", b"\xff", b'"text"', b'{"a": "x"}', b"")]
+    publish(cluster, "mixed", good[:30] + bad + good[30:])
+    batches = list(make_source(f"kafka://{cluster}/mixed", follow=False).read(None))
+    assert values(batches) == list(range(60))
+    assert sum(batch.rejects.total for batch in batches) == 5
+
+
+def test_sinks_tell_at_least_once(cluster):
+    for what, n in (("points", 300), ("alarms", 2)):
+        sink = make_sink(f"kafka://{cluster}/out-{what}?linger.ms=1", what)
+        sink.truncate_to(None)
+        sink.write(points(300, alarms=(10, 20)))
+        assert sink.flush()["told"] == n
+        sink.close()
+    source = KafkaSource(cluster, "out-points", ColumnSpec(columns=("a",), key="id", time="none"), follow=False)
+    batches = list(source.read(None))
+    assert sorted(values(batches)) == list(range(300))
+    alarms = list(make_source(f"kafka://{cluster}/out-alarms", ColumnSpec(key="id"), follow=False).read(None))
+    assert {key for batch in alarms if batch.keys for key in batch.keys.values} == {"r-alarms-0", "r-alarms-1"}
+
+
+def test_what_was_not_delivered_is_told():
+    home = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = home.list_topics(timeout=5).brokers.values()
+    sink = KafkaSink(f"{broker.host}:{broker.port}", "out", "points", options={"message.timeout.ms": "500"})
+    sink.truncate_to(None)
+    del home  # and the broker with it
+    sink.write(points(10))
+    with pytest.raises(LimpetError, match="not delivered"):
+        sink.flush()
+
+
+def test_mistakes_are_told_at_once(cluster, monkeypatch):
+    monkeypatch.setattr("limpet.streams.brokers.kafka.REPLY", 1.0)
+    with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: no answer"):
+        next(make_source(f"kafka://127.0.0.1:{free_port()}/a").read(None))
+    with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: no answer"):
+        make_sink(f"kafka://127.0.0.1:{free_port()}/a").truncate_to(None)
+    with pytest.raises(InvalidInputError, match="No such configuration property"):
+        next(make_source(f"kafka://{cluster}/a?grupp=b").read(None))
+    with pytest.raises(InvalidInputError, match="not one of this source"):
+        next(make_source(f"kafka://{cluster}/a").read({"sequence": 3}))
+    with pytest.raises(CheckpointError, match="the checkpoint is of kafka topic a, now it is b: give another"):
+        next(make_source(f"kafka://{cluster}/b").read({"topic": "a", "offsets": {"0": 3}}))
+    with pytest.raises(CheckpointError, match=r"is of points to kafka://.*/a, now it is points to kafka://.*/b: give"):
+        make_sink(f"kafka://{cluster}/b", "points").truncate_to(make_sink(f"kafka://{cluster}/a", "points").flush())
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("kafka://host", "no topic"),
+        ("kafka://host:x/a", "port"),
+        ("kafka://me:secret@host/a b", "not a topic"),
+        ("kafka://host/a?enable.auto.commit=true", "no option 'enable.auto.commit'"),
+    ],
+)
+def test_wrong_addresses(url, told):
+    with pytest.raises(InvalidInputError, match=told) as error:
+        make_source(url)
+    assert "secret" not in str(error.value)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    for begin in (
+        lambda: next(iter(make_source("kafka://host/a").read(None))),
+        lambda: make_sink("kafka://host/a").truncate_to(None),
+    ):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[kafka\]'"):
+            begin()

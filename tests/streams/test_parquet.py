@@ -1,0 +1,450 @@
+"""Parquet as a source, from any row on, and as a sink that can be killed."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import limpet as lp
+from limpet.detection.alarm import Alarm
+from limpet.exceptions import CheckpointError, InvalidInputError, MissingExtraError
+from limpet.learners.results import Trace
+from limpet.streams.batch import Batch
+from limpet.streams.formats.json import NO_KEY, NO_TIME
+from limpet.streams.results import ALARM_COLUMNS, BatchResult, to_str_list
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.sources.base import Source
+from limpet.streams.sources.parquet import ParquetFile, ParquetParts, ParquetSource
+
+N = 1000
+
+
+def written(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def keyed(path: Path) -> tuple[Path, dict[str, Any]]:
+    """A file with a time, a key, two values and more, in row groups of 130."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "when": pa.array(np.arange(N) * 1_500_000_000).cast(pa.timestamp("ns", "UTC")),
+        "sensor": pa.array([f"s{i}" for i in rng.integers(0, 7, N)]),
+        "a": pa.array(rng.normal(size=N)),
+        "b": pa.array([None if i % 10 == 3 else i for i in range(N)], pa.int32()),
+        "ok": pa.array(rng.random(N) < 0.5),
+        "note": pa.array(["x"] * N),
+    }
+    return written(path / "keyed.parquet", columns, row_group_size=130), columns
+
+
+def joined(batches: list[Batch]) -> tuple[Any, ...]:
+    return (
+        np.concatenate([one.values for one in batches]),
+        np.concatenate([one.times for one in batches if one.times is not None]),
+        [key for one in batches if one.keys is not None for key in to_str_list(one.keys)],
+    )
+
+
+def test_a_file_is_understood_and_read(tmp_path: Path) -> None:
+    path, columns = keyed(tmp_path)
+    source = ParquetSource(path, ColumnSpec(), batch_rows=64)
+    assert isinstance(source, Source)
+    found = source.columns
+    assert (found.time, found.key, found.values) == ("when", "sensor", ("a", "b"))
+    assert found.ignored == {"ok": "holds no numbers", "note": "holds texts"}
+    batches = list(source.read(None))
+    values, times, keys = joined(batches)
+    assert max(map(len, batches)) <= 64
+    np.testing.assert_array_equal(values[:, 0], columns["a"].to_numpy())
+    np.testing.assert_array_equal(values[:, 1], columns["b"].to_numpy(zero_copy_only=False))
+    assert times.dtype == "datetime64[ns]"
+    np.testing.assert_array_equal(times.astype(np.int64), np.arange(N) * 1_500_000_000)
+    assert keys == columns["sensor"].to_pylist()
+    assert batches[-1].position["row"] == N
+    assert batches[-1].lag == 0
+    assert batches[0].names == ("a", "b")
+
+
+def test_from_any_position(tmp_path: Path) -> None:
+    path, _ = keyed(tmp_path)
+    source = ParquetSource(path, ColumnSpec(), batch_rows=64)
+    batches = list(source.read(None))
+    for i in range(0, len(batches), 3):
+        position = json.loads(json.dumps(batches[i].position))
+        other = ParquetSource(path, ColumnSpec(columns=("b",)), batch_rows=50)  # the position knows the columns
+        rest = joined(list(other.read(position))) if i + 1 < len(batches) else None
+        for one, two in zip(rest or (), joined(batches[i + 1 :]) if rest else (), strict=True):
+            np.testing.assert_array_equal(one, two)
+    for row in (0, 1, 129, 130, 131, 999, 1000):
+        position = batches[0].position | {"row": row}
+        read = list(source.read(position))
+        assert sum(map(len, read)) == N - row
+        if read:
+            np.testing.assert_array_equal(read[0].values[0], joined(batches)[0][row])
+    with pytest.raises(InvalidInputError, match="has 1000 rows, but 1001 had been read"):
+        list(source.read(batches[0].position | {"row": 1001}))
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, N - 1), tmp_path / "shorter.parquet")
+    pq.write_table(
+        table.set_column(table.schema.names.index("a"), "a", pa.array(np.arange(float(N)))),
+        tmp_path / "changed.parquet",
+    )
+    for name in ("shorter", "changed"):
+        with pytest.raises(CheckpointError, match=rf"{name}\.parquet is not the file that it was"):
+            list(ParquetSource(tmp_path / f"{name}.parquet", ColumnSpec(key="none")).read(batches[3].position))
+    with pytest.raises(InvalidInputError, match="is not one of this source: it has no 'row'"):
+        list(source.read({"done": [], "current": None, "inner": None, "columns": None}))
+
+
+TYPES = {
+    "i8": pa.array([1, None], pa.int8()),
+    "u64": pa.array([2**63, 1], pa.uint64()),
+    "half": pa.array([1.5, 2.5], pa.float16()),
+    "dec": pa.array([decimal.Decimal("1.25"), None]),
+    "coded": pa.array([1.5, None]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_numbers_of_any_width(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path / "x.parquet", {name: TYPES[name]})
+    [batch] = ParquetSource(path, ColumnSpec()).read(None)
+    expected = [np.nan if one is None else float(one) for one in TYPES[name].to_pylist()]
+    np.testing.assert_array_equal(batch.values[:, 0], expected)
+
+
+def test_yes_and_no_are_numbers_where_they_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.parquet", {"a": [1.0, 2.0, 3.0], "ok": [True, None, False]})
+    assert ParquetSource(path, ColumnSpec()).columns.values == ("a",)
+    [batch] = ParquetSource(path, ColumnSpec(columns=("ok",))).read(None)
+    np.testing.assert_array_equal(batch.values[:, 0], [1.0, np.nan, 0.0])
+    for name, kind in (("t", pa.string()), ("t", pa.list_(pa.float64())), ("t", pa.time64("ns")), ("t", pa.binary())):
+        path = written(tmp_path / "y.parquet", {"a": [1.0], name: pa.nulls(1, kind)})
+        with pytest.raises(InvalidInputError, match=r"column 't' holds .* not numbers"):
+            ParquetSource(path, ColumnSpec(columns=("a", "t")))
+
+
+def test_types_count_where_the_first_rows_are_null(tmp_path: Path) -> None:
+    nulls = [None] * 150
+    columns = {
+        "time": pa.array([*nulls, 17], pa.timestamp("us")),
+        "machine": pa.array([*nulls, "m"]),
+        "a": pa.array([*nulls, 1.5]),
+        "b": pa.nulls(151),
+    }
+    source = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec())
+    found = source.columns
+    assert (found.time, found.time_kind, found.key, found.values) == ("time", "ISO 8601", "machine", ("a",))
+    assert found.ignored == {"b": "is empty"}
+    [batch] = source.read(None)
+    assert (len(batch), batch.n_records, batch.rejects.counts) == (1, 151, {NO_KEY: 150})
+    empty = ParquetSource(written(tmp_path / "y.parquet", {k: v.slice(0, 0) for k, v in columns.items()}), ColumnSpec())
+    assert empty.columns == found
+    assert list(empty.read(None)) == []
+
+
+TIMES = {
+    "seconds": (pa.array([0, 1], pa.timestamp("s")), [0, 1_000_000_000]),
+    "zone": (pa.array([0, 1], pa.timestamp("us", "Europe/Berlin")), [0, 1000]),
+    "date": (pa.array([0, 1], pa.date32()), [0, 86_400_000_000_000]),
+    "date64": (pa.array([0, 86_400_000], pa.date64()), [0, 86_400_000_000_000]),
+    "texts": (pa.array(["1970-01-01", "1970-01-01T00:00:01Z"]), [0, 1_000_000_000]),
+    "numbers": (pa.array([3, 4]), [3.0, 4.0]),
+    "other": (pa.array(["Mon", "Tue"]), ["Mon", "Tue"]),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_of_any_type(tmp_path: Path, name: str) -> None:
+    column, expected = TIMES[name]
+    path = written(tmp_path / "x.parquet", {"time": column, "a": [1.0, 2.0]})
+    [batch] = ParquetSource(path, ColumnSpec(time="time")).read(None)
+    assert batch.times is not None
+    times = batch.times.astype(np.int64) if batch.times.dtype.kind == "M" else batch.times
+    assert times.tolist() == expected
+
+
+KEYS = {
+    "texts": (pa.array(["a", None, "", "b", "a"]), ["a", "b", "a"], 2),
+    "large": (pa.array(["a", "b"], pa.large_string()), ["a", "b"], 0),
+    "coded": (pa.array(["a", None, "b"]).dictionary_encode(), ["a", "b"], 1),
+    "numbers": (pa.array([7, None, -1]), ["7", "-1"], 1),
+    "floats": (pa.array([7.0, np.nan, 1.5, None, 8]), ["7", "8"], 3),
+    "bytes": (
+        pa.Array.from_buffers(
+            pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+        ),
+        ["a"],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_any_type(tmp_path: Path, name: str) -> None:
+    column, expected, n_refused = KEYS[name]
+    path = written(tmp_path / "x.parquet", {"k": column, "a": np.arange(len(column))})
+    [batch] = ParquetSource(path, ColumnSpec(key="k")).read(None)
+    assert batch.keys is not None
+    assert to_str_list(batch.keys) == expected
+    assert batch.rejects.counts == ({NO_KEY: n_refused} if n_refused else {})
+    assert batch.n_records == len(column)
+
+
+def test_rows_without_a_key_or_a_time_are_refused(tmp_path: Path) -> None:
+    far = 2**62  # a number of microseconds that nanoseconds cannot count
+    columns = {
+        "time": pa.array([0, None, 2, far, 4, None], pa.timestamp("us")),
+        "key": pa.array(["a", "a", None, "b", "b", None]),
+        "a": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+    }
+    [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec()).read(None)
+    assert batch.rejects.counts == {NO_KEY: 2, NO_TIME: 2}
+    assert [one.index for one in batch.rejects.first] == [1, 2, 3, 5]
+    assert (
+        str(batch.rejects.first[1])
+        == f"record 2: {NO_KEY}: {{'a': 2.0, 'key': None, 'time': '1970-01-01T00:00:00.000002'}}"
+    )
+    assert batch.record_index is not None
+    assert batch.record_index.tolist() == [0, 4]
+    assert batch.values[:, 0].tolist() == [0.0, 4.0]
+
+
+def test_what_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
+    path, _ = keyed(tmp_path)
+    with pytest.raises(InvalidInputError, match="there is no column 'x'; there are when, sensor, a, b, ok, note"):
+        ParquetSource(path, ColumnSpec(columns=("x",)))
+    with pytest.raises(InvalidInputError, match=r"missing\.parquet cannot be read: No such file"):
+        ParquetSource(tmp_path / "missing.parquet", ColumnSpec())
+    (tmp_path / "text.parquet").write_text("a,b\n1,2\n" * 10)
+    with pytest.raises(InvalidInputError, match=r"text\.parquet cannot be read: Parquet magic bytes not found"):
+        ParquetSource(tmp_path / "text.parquet", ColumnSpec())
+    whole = path.read_bytes()
+    (tmp_path / "hole.parquet").write_bytes(whole[:9000] + b"\xff" * 4000 + whole[13000:])
+    with pytest.raises(InvalidInputError, match=r"hole\.parquet cannot be read from row"):
+        list(ParquetSource(tmp_path / "hole.parquet", ColumnSpec()).read(None))
+    with pytest.raises(InvalidInputError, match="holds bool: keys are texts or whole numbers"):
+        ParquetSource(path, ColumnSpec(key="ok"))
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for make in (lambda: ParquetSource(tmp_path), lambda: ParquetParts(tmp_path, "points")):
+        with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[files\]'"):
+            make()
+
+
+def results(first: int, n: int = 10, kind: str = "times") -> BatchResult:
+    """n points of two streams; each tenth raises an alarm, whose size and p-value are not known."""
+    rng = np.random.default_rng(first)
+    rows = [i for i in range(first, first + n) if i % 10 == 4]
+    alarms = [Alarm("change", i, i - 2, np.nan, "up", ("a", "b"), None, "k1") for i in rows]
+    times = {
+        "times": (1_000_000_000 * np.arange(first, first + n)).view("datetime64[ns]"),
+        "numbers": np.arange(first, first + n) * 1.5,
+        "texts": np.array([f"no {i}" for i in range(first, first + n)], object),
+        "none": None,
+    }[kind]
+    trace = Trace(
+        rng.normal(size=n),
+        rng.integers(0, 3, n).astype(np.int8),
+        auto_scores=(np.full(n, np.nan), rng.random(n)),
+        alarms=alarms,
+        explicit_alarm_index=[i - first for i in rows],
+    )
+    keys = [f"k{i % 2}" for i in range(n)]
+    return BatchResult(
+        Batch(rng.normal(size=(n, 2)), first + n, ("a", "b"), keys, times), trace, first, first, first // 10
+    )
+
+
+@pytest.mark.parametrize("kind", ["times", "numbers", "texts", "none"])
+def test_one_file(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "points.parquet"
+    sinks = [ParquetFile(path, "points"), ParquetFile(tmp_path / "alarms.parquet", "alarms")]
+    told = [results(first, 10, kind) for first in range(0, 50, 10)]
+    for sink in sinks:
+        sink.truncate_to(None)
+        sink.write(results(0, 0, "none"))  # a source that has nothing to say yet
+        for one in told:
+            sink.write(one)
+        assert not path.exists() or sink is sinks[1]
+        sink.drain()
+        sink.close()
+        sink.close()
+    points = pq.read_table(path)
+    time = {"times": pa.timestamp("ns"), "numbers": pa.float64(), "texts": pa.string()}.get(kind)
+    expected = {"record": pa.int64()} | ({"time": time} if time else {}) | {"key": pa.string()}
+    expected |= dict.fromkeys(("a", "b", "score", "change_score", "p_value"), pa.float64())
+    expected |= dict.fromkeys(("rejected", "anomaly", "change", "invalid"), pa.bool_())
+    assert points.schema.equals(pa.schema(expected))
+    for name in points.schema.names:
+        meant = [x for one in told for x in one.point_columns()[name]]
+        if name == "time":
+            meant = [x for one in told for x in one.batch.times]
+            meant = np.array(meant).tolist()
+            got = points[name].cast(pa.int64()).to_pylist() if kind == "times" else points[name].to_pylist()
+            assert got == meant
+        else:
+            np.testing.assert_array_equal(np.array(points[name].to_pylist()), np.array(meant))
+    alarms = pq.read_table(tmp_path / "alarms.parquet")
+    assert tuple(alarms.schema.names) == ALARM_COLUMNS
+    assert alarms.schema.field("time").type == (time or pa.timestamp("ns"))
+    rows = [row for one in told for row in one.alarm_records()]
+    for row, got in zip(rows, alarms.drop_columns(["time"]).to_pylist(), strict=True):
+        assert {name: value for name, value in row.items() if name != "time"} == got
+    assert polars.read_parquet(path).height == 50
+    assert polars.read_parquet(tmp_path / "alarms.parquet")["variables"].to_list() == [["a", "b"]] * 5
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["alarms.parquet", "points.parquet"]
+
+
+def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
+    sink = ParquetFile(tmp_path / "x.parquet", "alarms")
+    sink.drain()
+    sink.close()
+    assert pq.read_table(tmp_path / "x.parquet").num_rows == 0
+    sink = ParquetFile(tmp_path / "x.parquet", "alarms")
+    sink.truncate_to(sink.flush())
+    sink.write(results(0))
+    with pytest.raises(InvalidInputError, match="cannot be gone on with"):
+        ParquetFile(tmp_path / "x.parquet", "alarms").truncate_to(sink.flush())
+    with pytest.raises(InvalidInputError, match="'points' or 'alarms', got 'all'"):
+        ParquetFile(tmp_path / "x.parquet", "all")
+    with pytest.raises(InvalidInputError, match="cannot be written"):
+        ParquetFile(tmp_path / "none" / "x.parquet", "points")
+
+
+def test_a_run_that_was_cut_short_leaves_no_file(tmp_path: Path) -> None:
+    class Broken:
+        def read(self, position: Any) -> Any:
+            yield Batch(np.random.default_rng(0).normal(size=1000), position=1000)
+            raise InvalidInputError("the cable is cut")
+
+    for make in (
+        lambda: ParquetFile(tmp_path / "x.parquet", "points"),
+        lambda: ParquetFile(tmp_path / "y.pq", "alarms"),
+    ):
+        with pytest.raises(InvalidInputError, match="the cable is cut"):
+            lp.run(Broken(), lp.SRA(rho=0.01, gamma=4.0), make())
+    assert list(tmp_path.iterdir()) == []
+
+
+def records(folder: Path) -> list[int]:
+    one: list[int] = pq.read_table(folder)["record"].to_pylist()
+    assert polars.read_parquet(folder)["record"].to_list() == one
+    return one
+
+
+def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    sink = ParquetParts(folder, "points")
+    sink.truncate_to(None)
+    sink.acquire()
+    marks = [sink.flush()]
+    for first in range(0, 40, 10):
+        sink.write(results(first))
+        marks.append(sink.flush())
+        assert sink.flush() == marks[-1]  # nothing to write, no part
+    assert [mark["parts"] for mark in marks] == [0, 1, 2, 3, 4]
+    sink.write(results(40))  # begun, and not flushed
+    assert records(folder) == list(range(40))
+    with pytest.raises(InvalidInputError, match="in use by another run"):
+        ParquetParts(folder, "points").truncate_to(marks[2])
+    sink.close()
+    again = ParquetParts(folder, "points")
+    again.truncate_to(marks[2])
+    assert records(folder) == list(range(20))
+    assert sorted(one.name for one in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
+    again.write(results(20))
+    again.write(results(30))
+    assert again.flush()["parts"] == 3
+    again.close()
+    with pytest.raises(InvalidInputError, match="out belongs to the run of another"):
+        ParquetParts(folder, "points").truncate_to(None)
+    (tmp_path / ".out.limpet").unlink()
+    new = ParquetParts(folder, "points")
+    new.truncate_to(None)  # a new run goes on after what is there
+    new.write(results(0, 0))
+    new.write(results(40))
+    new.close()
+    assert records(folder) == list(range(50))
+    assert pq.read_table(folder / "part-000003.parquet").num_rows == 10
+    with pytest.raises(CheckpointError, match="written to by another run"):
+        ParquetParts(folder, "points").truncate_to(marks[0])
+    assert records(folder) == list(range(50))
+    with pytest.raises(CheckpointError, match=r"is of points in .*out/, now it is alarms in .*out/"):
+        ParquetParts(folder, "alarms").truncate_to(marks[0])
+
+
+def test_parts_keep_their_columns(tmp_path: Path) -> None:
+    sink = ParquetParts(tmp_path, "alarms")
+    for first in range(0, 30, 5):  # every other batch has no alarm
+        sink.write(results(first, 5))
+        sink.flush()
+    schemas = [pq.read_schema(path) for path in sorted(tmp_path.iterdir())]
+    assert len(schemas) == 3
+    assert all(one.equals(schemas[0]) for one in schemas)
+    sink.close()
+    other = ParquetParts(tmp_path, "points")
+    with pytest.raises(InvalidInputError, match=r"have the columns record .* give another folder"):
+        other.write(results(0))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InvalidInputError, match="cannot be a folder of parts"):
+        ParquetParts(tmp_path / "file", "points")
+
+
+KILLED = """
+import json, os, sys
+from streams.test_parquet import results
+from limpet.streams.sources.parquet import ParquetParts
+from limpet.streams import parquet_sinks
+sink, stop = ParquetParts(sys.argv[1], "points"), int(sys.argv[2])
+real, done = os.fsync, []
+def fsync(handle):
+    real(handle)
+    done.append(handle)
+    if len(done) == stop:
+        os.kill(os.getpid(), 9)
+sink.rewind(None)
+sink.claim()
+print(json.dumps([0, sink.flush()]), flush=True)
+os.fsync = fsync
+for first in range(0, 100, 10):
+    sink.write(results(first))
+    print(json.dumps([first + 10, sink.flush()]), flush=True)
+"""
+
+
+@pytest.mark.parametrize("stop", [1, 2, 5])
+def test_killed_between_parts(tmp_path: Path, stop: int) -> None:
+    """After the file was synced and before it had its name; after it had; and later."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(stop)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    checkpoints = [json.loads(line) for line in done.stdout.splitlines()]
+    row, mark = checkpoints[-1]
+    assert len(checkpoints) == 1 + (stop - 1) // 2
+    sink = ParquetParts(tmp_path, "points")
+    sink.truncate_to(mark)
+    for first in range(row, 50, 10):
+        sink.write(results(first))
+        sink.flush()
+    assert records(tmp_path) == list(range(50))
+    assert len(list(tmp_path.iterdir())) == 5

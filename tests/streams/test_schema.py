@@ -1,0 +1,270 @@
+"""What is understood of the beginnings of files that people really have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limpet.exceptions import InvalidInputError
+from limpet.streams.formats.csv import CsvReader
+from limpet.streams.formats.json import JsonReader
+from limpet.streams.schema import ColumnSpec, Schema, infer_schema
+from limpet.streams.sources.file import FileSource
+from limpet.streams.timestamps import ISO_FORMAT, NUMBER_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the real data sets are not beside the project")
+
+
+def of_csv(text: str, **wanted: object) -> Schema:
+    return CsvReader.from_sample(text.encode(), ColumnSpec(**wanted)).columns  # type: ignore[arg-type]
+
+
+def read(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], int]:
+    """What is understood of a file; its values, and how many records were refused."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    source = FileSource(path)
+    batches = list(source.read())
+    assert source.columns is not None
+    return source.columns, [row for b in batches for row in b.values.tolist()], sum(b.rejects.total for b in batches)
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("Time (s)", ["0", "0.5", "1.0"], NUMBER_FORMAT),
+        ("timestamp_ms", ["1714550400000", "1714550400100"], NUMBER_FORMAT),
+        ("unix_time", ["1714550400", "1714550400"], NUMBER_FORMAT),
+        ("ts", ["1714550400"], NUMBER_FORMAT),  # one line has to do where lines come slowly
+        ("t", ["0.1", "0.2", "0.3"], NUMBER_FORMAT),
+        ("DateTime [UTC]", ["2024-05-01 10:00:00"], ISO_FORMAT),
+        ("measured", ["2024-05-01T10:00:00+02:00"], ZONED_ISO_FORMAT),
+        ("Date/Time", ["5/1/24 10:00 AM"], TEXT_FORMAT),
+        ("zeit", ["01.05.2024 10:00"], TEXT_FORMAT),
+    ],
+)
+def test_times(name: str, values: list[str], kind: str) -> None:
+    found = of_csv(f"{name},a\n" + "".join(f"{one},1.5\n" for one in values))
+    assert (found.time, found.time_kind, found.values) == (name, kind, ("a",))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("t", ["20.1", "20.1", "20.2"]),  # a temperature
+        ("t", ["20.1", "20.4"]),
+        ("t [°C]", ["1", "2", "3"]),
+        ("time", ["0.31", "0.12"]),  # that something took
+        ("uptime", ["1", "2", "3"]),
+        ("latency_ms", ["1", "2", "3"]),
+    ],
+)
+def test_numbers_that_are_no_time(name: str, values: list[str]) -> None:
+    found = of_csv(f"{name},a\n" + "".join(f"{one},1.5\n" for one in values))
+    assert (found.time, found.values) == (None, (name, "a"))
+
+
+def test_moments_go_before_days_and_what_is_not_called_time() -> None:
+    assert of_csv("installed,date,timestamp,a\n2020-01-01,2024-05-01,1714550400,1\n").time == "timestamp"
+    assert of_csv("date,datetime,a\n2024-05-01,2024-05-01 10:00,1\n").time == "datetime"
+    assert of_csv("Date,Time,a\n2024-05-01,10:00:00,1\n").time == "Date"
+    assert of_csv("installed,time,a\n2020-01-01 10:00,1714550400,1\n").time == "time"
+
+
+def test_times_of_which_some_are_late_or_broken() -> None:
+    times = [*range(50), 44, *range(50, 99), 1e999, 100]
+    assert of_csv("time,a\n" + "".join(f"{one},1.5\n" for one in times)).time == "time"
+    sorted_by_sensor = "".join(f"{time},s{sensor},1.5\n" for sensor in range(5) for time in range(20))
+    assert of_csv("time,sensor,a\n" + sorted_by_sensor).time == "time"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sensor", "s1"),
+        ("sensor_id", "17"),
+        ("SensorId", "17"),
+        ("machine no", "3"),
+        ("Device Name", "x"),
+        ("host", "h"),
+    ],
+)
+def test_keys(name: str, value: str) -> None:
+    found = of_csv(f"{name},a\n{value},1.5\n")
+    assert (found.key, found.values) == (name, ("a",))
+
+
+def test_numbers_that_are_no_key() -> None:
+    assert of_csv("sensor,a\n20.5,1\n21.5,2\n").key is None  # what it measured
+    assert of_csv("sensor_id,a\n20.5,1\n21.5,2\n").key is None
+    assert of_csv("id,a\n7,1\n9,2\n").values == ("id", "a")  # no counter: it may be anything
+
+
+def test_counters_booleans_texts_and_empty_columns_are_left_out() -> None:
+    rows = "".join(f"{i},1.5,true,ok{i % 2},,{'x' if i else ''},NA\n" for i in range(200))
+    found = of_csv(",a,flag,state,empty,note,late\n" + rows)
+    assert found.values == ("a",)
+    assert found.ignored == {
+        "": "counts the rows",
+        "flag": "holds texts",
+        "state": "holds texts",
+        "empty": "is empty",
+        "note": "holds texts",
+        "late": "is empty",
+    }
+    assert "if each 'state' is a stream of its own, say --key state" in found.hints
+    asked = of_csv(",a,flag,state,empty,note,late\n" + rows, columns=("late",))  # it may come later
+    assert asked.values == ("late",)
+
+
+def test_what_the_user_says_holds() -> None:
+    text = "time,sensor,a,b\n2024-05-01,x,1,2\n2024-05-02,y,2,3\n"
+    found = of_csv(text, columns=("b",), key="none", time="none")
+    assert (found.values, found.key, found.time) == (("b",), None, None)
+    assert of_csv(text, key="a").values == ("b",)
+    assert of_csv(text, time="a").time_kind == NUMBER_FORMAT
+    with pytest.raises(InvalidInputError, match=r"there is no column 'c'; there are time, sensor, a, b"):
+        of_csv(text, columns=("a", "c"))
+    with pytest.raises(InvalidInputError, match=r"'sensor' holds 'x', not numbers"):
+        of_csv(text, columns=("sensor",))
+    with pytest.raises(InvalidInputError, match="cannot be a value and the key"):
+        of_csv(text, columns=("a",), key="a")
+    with pytest.raises(InvalidInputError, match="each column once"):
+        of_csv(text, columns=("a", "a"))
+    with pytest.raises(InvalidInputError, match="no column holds numbers to watch; there are a, b"):
+        of_csv("a,b\nx,y\n1,z\nx,z\n", key="none")
+
+
+# Forms
+
+
+def test_marks_comments_and_blank_lines_before_the_names(tmp_path: Path) -> None:
+    for content in (
+        "\ufefftime,a\n2024-05-01,1.5\n",
+        "# a logger\n# made this\ntime,a\n2024-05-01,1.5\n",
+        "\ufeff# a logger\r\n\r\ntime,a\r\n2024-05-01,1.5\r\n",
+        "\n\ntime,a\n\n2024-05-01,1.5\n\n",
+    ):
+        found, values, refused = read(tmp_path / "x.csv", content)
+        assert (found.time, found.values, values, refused) == ("time", ("a",), [[1.5]], 0)
+
+
+def test_files_without_names(tmp_path: Path) -> None:
+    assert read(tmp_path / "x.csv", "\ufeff1.5\n2.5\n")[:2] == (Schema(("value",)), [[1.5], [2.5]])
+    found, values, _ = read(tmp_path / "x.csv", "2024-05-01T10:00:00Z;1,5;3\n2024-05-01T10:00:01Z;2,5;7\n")
+    assert (found.time, found.values, values) == ("column_0", ("column_1", "column_2"), [[1.5, 3.0], [2.5, 7.0]])
+    found, values, refused = read(tmp_path / "x.csv", "1.5,t\n2.5,f\n")
+    assert (found.values, len(values), refused) == (("column_0",), 2, 0)
+
+
+def test_names_that_are_numbers(tmp_path: Path) -> None:
+    found, values, refused = read(tmp_path / "x.csv", "time,1,2\n2024-05-01,1.5,3\n2024-05-02,2.5,4\n")
+    assert (found.values, values, refused) == (("1", "2"), [[1.5, 3.0], [2.5, 4.0]], 0)
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    for content in ("zeit;wert\n1;0,5\n2;-1,7e3\n", "zeit\twert\n1\t0,5\n2\t-1,7e3\n"):
+        found, values, refused = read(tmp_path / "x.csv", content)
+        assert (found.time, found.values, values, refused) == ("zeit", ("wert",), [[0.5], [-1700.0]], 0)
+    found, values, refused = read(tmp_path / "x.csv", "wert\n0,5\n0,7\n")  # one column only
+    assert (found.values, values, refused) == (("wert",), [[0.5], [0.7]], 0)
+
+
+def test_quotes(tmp_path: Path) -> None:
+    content = '"time","pump, left","b ""2"""\n"2024-05-01 10:00","1.5","2"\n2024-05-01 10:01,2.5,"3"\n'
+    found, values, refused = read(tmp_path / "x.csv", content)
+    assert (found.values, values, refused) == (("pump, left", 'b "2"'), [[1.5, 2.0], [2.5, 3.0]], 0)
+
+
+def test_names_that_come_twice_and_blank_ones(tmp_path: Path) -> None:
+    found, values, _ = read(tmp_path / "x.csv", "a,a,,a_2,\n1,2,3.5,4,5.5\n2,3,5.5,5,6\n")
+    assert found.values == ("a", "a_2", "", "a_2_2", "_2")
+    assert values[0] == [1, 2, 3.5, 4, 5.5]
+
+
+def test_what_cannot_be_understood_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="the first line names a, b, but the next one has 3 fields"):
+        read(tmp_path / "x.csv", "a,b\n1,2,3\n2,3,4\n")
+    with pytest.raises(InvalidInputError, match=r"x\.csv: there are no records after the names time, a"):
+        read(tmp_path / "x.csv", "time,a\n")
+    with pytest.raises(InvalidInputError, match="no column holds numbers"):
+        read(tmp_path / "x.csv", "just\nsome\ntext\n")
+    with pytest.raises(InvalidInputError, match="is empty"):
+        read(tmp_path / "x.csv", " \n\n")
+    with pytest.raises(InvalidInputError, match=r"is no text: .* in UTF-8"):
+        read(tmp_path / "x.csv", "time,a\n1,2\n".encode("utf-16"))
+
+
+def test_old_letters_in_names_do_not_matter(tmp_path: Path) -> None:
+    found, values, refused = read(tmp_path / "x.csv", "zeit;°C\n1;0,5\n2;0,7\n".encode("latin-1"))
+    assert (found.values, values, refused) == (("\ufffdC",), [[0.5], [0.7]], 0)
+
+
+# JSON
+
+
+def test_json_records() -> None:
+    reader = JsonReader(ColumnSpec())
+    lines = [b'{"ts": 1714550400.5, "sensor_id": 3, "a": 1, "ok": true, "more": {"x": 1}, "none": null, "tag": [1]}']
+    batch = reader.make_batch(lines, None)
+    assert reader.columns is not None
+    assert (reader.columns.time, reader.columns.key, reader.columns.values) == ("ts", "sensor_id", ("a",))
+    assert reader.columns.ignored == {
+        "ok": "holds no numbers",
+        "more": "is nested",
+        "none": "is empty",
+        "tag": "is nested",
+    }
+    assert batch.values.tolist() == [[1.0]]
+    lists = JsonReader(ColumnSpec()).make_batch([b"[1, 2]", b"[[3, 4], [5, 6]]", b"[]"], None)
+    assert (lists.names, lists.values.tolist(), lists.rejects.total) == (
+        ("value_0", "value_1"),
+        [[1, 2], [3, 4], [5, 6]],
+        1,
+    )
+
+
+def test_a_few_records_unlike_the_others_do_not_matter() -> None:
+    usual = [{"time": float(i), "a": i % 7} for i in range(20)]
+    odd = [{"a": "broken"}, {"b": 1, "c": 2}, {"time": "soon", "a": None}]
+    found = infer_schema([*odd, *usual], ColumnSpec())
+    assert (found.time, found.time_kind, found.values) == ("time", NUMBER_FORMAT, ("a",))
+    names = JsonReader(ColumnSpec())
+    names.make_batch([b'{"a": 1, "\\ud800": 2}'], None)  # half a letter can be written nowhere
+    assert names.columns is not None
+    assert names.columns.values == ("a",)
+
+
+def test_columns_can_be_kept() -> None:
+    found = of_csv("time,sensor,a,note\n2024-05-01,x,1,b\n")
+    assert Schema.from_dict(found.to_dict()) == found
+    assert found.spec == ColumnSpec(("a",), "sensor", "time")
+    assert Schema(("a",)).spec == ColumnSpec(("a",), "none", "none")
+
+
+# Real ones
+
+
+@needs_data
+def test_real_files() -> None:
+    for path in sorted(DATA.glob("skab/*/*.csv")):
+        source = FileSource(path)
+        batches = list(source.read())
+        assert source.columns is not None
+        assert (source.columns.time, source.columns.time_kind) == ("datetime", ISO_FORMAT)
+        assert len(source.columns.values) in (8, 10)
+        assert "Volume Flow RateRMS" in source.columns.values
+        assert sum(batch.rejects.total for batch in batches) == 0
+        assert sum(map(len, batches)) == path.read_text().count("\n") - 1
+    for path in sorted(DATA.glob("nab_part/*/*.csv")):
+        source = FileSource(path)
+        batches = list(source.read())
+        assert source.columns == Schema(("value",), "timestamp", ISO_FORMAT)
+        assert sum(map(len, batches)) == len(path.read_text().splitlines()) - 1
+    well = FileSource(DATA / "well_log" / "well.txt")
+    assert sum(map(len, well.read())) == 4050
+    assert well.columns == Schema(("value",))
