@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-certified test-long test-spark test-package docs lint types layers bench reproduce clean
+.PHONY: demo test test-certified test-long test-spark test-package coverage docs lint types layers words bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/limpet demo
@@ -30,6 +30,12 @@ test-spark: $(VENV)/.spark
 test-package: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m package tests
 
+# A report, without a threshold: in the terminal, and as pages in build/coverage. Compiled kernels cannot be traced and are
+# left out; the tests against the reference implementations cover them.
+coverage: $(VENV)/.dev
+	mkdir -p build
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report=html
+
 # The site, in site/: built without a network, its links checked.
 docs: $(VENV)/.dev
 	$(BIN)/python docs/tools/make_site.py
@@ -43,6 +49,10 @@ types: $(VENV)/.dev
 
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
+
+# Names and prose against the style guide of CONTRIBUTING.md; `--summary` counts findings by package.
+words: | $(BIN)/python
+	$(BIN)/python docs/tools/check_words.py
 
 bench: $(VENV)/.dev
 	$(BIN)/limpet bench

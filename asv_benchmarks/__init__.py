@@ -1,0 +1,1 @@
+"""Benchmarks that detect regressions between commits (asv.conf.json)."""
