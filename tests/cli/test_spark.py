@@ -47,7 +47,7 @@ def run(tmp_path, capsys, monkeypatch):
 
 
 def test_help_is_at_hand_without_spark(tmp_path):
-    code = "import sys; sys.argv[1:] = ['spark', 'score', '--help']; from limpet.cli import main\n"
+    code = "import sys; sys.argv[1:] = ['spark', 'score', '--help']; from limpet.cli.main import main\n"
     code += "try: main()\nfinally: print('heavy:', [m for m in ('pyspark', 'numba', 'pandas') if m in sys.modules])"
     told = limpet("spark", "--help").stdout
     for command in ("score", "rebucket", "export", "status", "limpet[spark]"):
@@ -327,7 +327,7 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
         threading.Thread(target=serve, daemon=True).start()
         words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--to", "json"]
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
-    assert (code, "stopped after 5 rows: 0 dropped, 1 bad" in errors) == (0, True), errors
+    assert (code, "stopped after 5 rows: 0 rejected, 1 invalid" in errors) == (0, True), errors
     rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
     assert [row["_corrupt_record"] for row in rows if row["invalid"]] == ["{not JSON"]
     assert len(rows) == 5
@@ -338,7 +338,7 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
 def test_a_table_until_somebody_says_stop(spark, tmp_path, run, fed, monkeypatch):
     # As if it had been said while Spark starts.
     monkeypatch.setattr(import_module("limpet.cli._spark_commands"), "stop_on_signals", lambda stop: stop.set())
-    monkeypatch.setattr(import_module("limpet.cli._spark_run"), "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(import_module("limpet.cli._spark_run"), "POLL_INTERVAL_S", 0.01)
     code, _, errors = run("score", "in", *COLUMNS, *BY_HAND, "--batch", "--out", "out")
     assert (code, "interrupted: there is no table" in errors) == (130, True), errors
     assert not (tmp_path / "out").exists()

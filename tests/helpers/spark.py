@@ -43,7 +43,7 @@ def stream_of(n_keys: int, n: int, seed: int, texts: bool = True) -> pa.Table:
 
 def plan_of(model: Any = PLAIN, **more: Any) -> JobSpec:
     """What is to be done with such a stream."""
-    told = model._description(None, None)
+    told = model._config(None, None)
     usual = {"key": "sensor", "texts": True, "values": ("a", "b"), "time": "ts", "unit": "us", "buckets": 4}
     return JobSpec({"learner": told["learner"], "settings": told["settings"]}, **usual | more)
 
@@ -143,7 +143,7 @@ class Naive:
                 self.last[key] = time
                 learner = self.learners.setdefault(key, self.model.clone())
                 trace = learner.process(np.array([values], float))
-                told[i] = (trace.score[0], bool(trace.dropped[0]), bool(trace.bad[0]), False)
+                told[i] = (trace.score[0], bool(trace.rejected[0]), bool(trace.invalid[0]), False)
         return told
 
     def retune(self, model: Any) -> None:
@@ -151,7 +151,7 @@ class Naive:
         self.model = model
         for key, learner in self.learners.items():
             header, state = unpack(learner.to_bytes())
-            settings = model._description(None, None)["settings"]
+            settings = model._config(None, None)["settings"]
             self.learners[key] = lp.from_bytes(pack(header | {"settings": settings}, state))
 
 

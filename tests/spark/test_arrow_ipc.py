@@ -76,7 +76,7 @@ ANY_COLUMNS = {
 
 @pytest.mark.parametrize("at_once", [1, 1 << 26])
 def test_rows_that_travel_stay_what_they_are(monkeypatch, at_once) -> None:
-    monkeypatch.setattr(arrow_ipc, "AT_ONCE", at_once)
+    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", at_once)
     table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
     plan = plan_of(watermark="1 second")
     values = list(pack_batches(table.to_batches(max_chunksize=2), plan, task=3))
@@ -107,7 +107,7 @@ def whole(batches) -> pa.Table:
 
 
 def test_large_rows_go_back_in_several_values(monkeypatch) -> None:
-    monkeypatch.setattr(arrow_ipc, "AT_ONCE", 10_000)
+    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", 10_000)
     table = pa.table({"x": ["y" * 3000] * 10, "i": range(10)})
     values = list(to_ipc_chunks(table))
     assert [len(from_ipc_bytes(value)) for value in values] == [3, 3, 3, 1]

@@ -69,7 +69,7 @@ def test_any_data_is_the_fleets_and_stays_what_it_is(spark, tmp_path, texts) -> 
     plain = pa.table([table["kéy of it"], table["When?"], *floats, table["i"]], ["kéy of it", "When?", *VALUES, "i"])
     expected = lp.Fleet(PLAIN).process(plain, "kéy of it", VALUES, "When?", prefix="it`s.")
     answers = [name for name in expected.column_names if name.startswith("it`s.")]
-    assert sum(expected["it`s.bad"].to_pylist()) > 50
+    assert sum(expected["it`s.invalid"].to_pylist()) > 50
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
         scored = hs.score(source(spark, tmp_path / "in"), *columns, prefix="it`s.", buckets=3, watermark="0 seconds")

@@ -54,7 +54,7 @@ def test_a_fleet_without_names_gets_those_of_the_columns(tmp_path) -> None:
     [
         PLAIN,
         lp.SRA(),
-        lp.StochasticApproximation(lp.models.PoissonMixture(), lp.scheme.Constant(0.02)),
+        lp.StochasticApproximation(lp.models.PoissonMixture(), lp.core.step_sizes.Constant(0.02)),
         lp.SDEM(2, r=0.1),
     ],
     ids=repr,
@@ -107,7 +107,7 @@ def test_what_may_change_on_a_checkpoint() -> None:
     ids=repr,
 )
 def test_which_settings_a_state_can_go_on_with(old, new, fixed) -> None:
-    tell = (old._description(None, None), new._description(None, None))
+    tell = (old._config(None, None), new._config(None, None))
     with pytest.raises(CheckpointError, match=f"go on with them: {fixed} cannot change") if fixed else nullcontext():
         check_param_changes(*tell)
 

@@ -30,8 +30,8 @@ class RowCounts:
     """Of a batch, or of all."""
 
     rows: int = 0
-    dropped: int = 0
-    bad: int = 0
+    rejected: int = 0
+    invalid: int = 0
     late: int = 0
     alarms: int = 0
     began: float = field(default_factory=time.monotonic)
