@@ -1,58 +1,229 @@
-"""Checks of numbers that users give, with messages that say what was expected and what came."""
+"""Check parameters: constraints, tables of constraints, and conversions of numbers.
+
+The module loads without NumPy, so that the command line can read constraints and still start instantly.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from limpet._format import join_names, truncate
 from limpet.exceptions import InvalidInputError
 
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+else:
+    FloatArray = Any
+
+
+class Constraint(ABC):
+    """The values that a parameter may have. As a string: what the value must be."""
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:
+        """Return whether a parameter may have this value."""
+
+    def __or__(self, other: Constraint) -> AnyOf:
+        return AnyOf(self, other)
+
+
+class Interval(Constraint):
+    """Numbers of one type between two bounds.
+
+    Parameters
+    ----------
+    type
+        `float`, which integers satisfy as well, or `int`. Booleans satisfy neither.
+    low, high
+        The bounds; None for no bound. Infinity satisfies the constraint only if it is a closed bound.
+    closed
+        Which of the bounds belong to the interval.
+
+    Examples
+    --------
+    >>> str(Interval(float, 0, None, closed="neither")), str(Interval(int, 1, None))
+    ('a finite number above 0', 'an integer of at least 1')
+    >>> Interval(float, 0, 1, closed="right").accepts(0), Interval(float, 0, math.inf).accepts(math.inf)
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        type: type[float] | type[int],
+        low: float | None,
+        high: float | None,
+        *,
+        closed: Literal["both", "left", "right", "neither"] = "both",
+    ) -> None:
+        self.type, self.low, self.high, self.closed = type, low, high, closed
+        self._is_low_closed, self._is_high_closed = closed in ("both", "left"), closed in ("both", "right")
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is a number of this type between the bounds."""
+        if isinstance(value, bool) or not isinstance(value, Integral if self.type is int else Real):
+            return False
+        above = operator.ge if self._is_low_closed else operator.gt
+        below = operator.le if self._is_high_closed else operator.lt
+        return (
+            (math.isfinite(value) or value in (self.low, self.high))
+            and (self.low is None or above(value, self.low))
+            and (self.high is None or below(value, self.high))
+        )
+
+    def __str__(self) -> str:
+        noun = "an integer" if self.type is int else "a number"
+        bounds = []
+        if self.low is not None and not math.isinf(self.low):
+            bounds.append(f"{'of at least' if self._is_low_closed else 'above'} {self.low:g}")
+        if self.high is not None and not math.isinf(self.high):
+            bounds.append(f"{'at most' if self._is_high_closed else 'below'} {self.high:g}")
+        elif self.type is float:
+            noun = "a number" if self.high is not None and self._is_high_closed else "a finite number"
+        return " ".join([noun, " and ".join(bounds)]).rstrip()
+
+
+class Options(Constraint):
+    """A few values, compared with `==` and by type.
+
+    >>> str(Options("full", "diagonal")), Options("full", "diagonal").accepts("spherical")
+    ("'full' or 'diagonal'", False)
+    """
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is one of these."""
+        return any(isinstance(value, type(option)) and value == option for option in self.values)
+
+    def __str__(self) -> str:
+        return join_names(map(repr, self.values), "or")
+
+
+class InstanceOf(Constraint):
+    """Objects of a class.
+
+    >>> str(InstanceOf(Constraint, "a constraint")), InstanceOf(str, "a string").accepts("a")
+    ('a constraint', True)
+    """
+
+    def __init__(self, cls: type | tuple[type, ...], description: str) -> None:
+        self.cls, self.description = cls, description
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether the value is an instance of the class."""
+        return isinstance(value, self.cls)
+
+    def __str__(self) -> str:
+        return self.description
+
+
+class AnyOf(Constraint):
+    """Values that satisfy at least one of several constraints; `a | b` is `AnyOf(a, b)`.
+
+    >>> str(Interval(int, 1, None) | Options("auto"))
+    "an integer of at least 1 or 'auto'"
+    """
+
+    def __init__(self, *constraints: Constraint) -> None:
+        self.constraints = constraints
+
+    def accepts(self, value: Any) -> bool:
+        """Return whether one of the constraints accepts the value."""
+        return any(constraint.accepts(value) for constraint in self.constraints)
+
+    def __str__(self) -> str:
+        return join_names(self.constraints, "or")
+
+
+class Optional(AnyOf):
+    """None, or a value that satisfies the constraint.
+
+    >>> str(Optional(Interval(int, 1, None))), Optional(Interval(int, 1, None)).accepts(None)
+    ('an integer of at least 1 or None', True)
+    """
+
+    def __init__(self, constraint: Constraint) -> None:
+        super().__init__(constraint, Options(None))
+
+
+Constraints: TypeAlias = Mapping[str, Constraint]
+
+
+def check_param(name: str, value: Any, constraint: Constraint, advice: str = "") -> None:
+    """Raise InvalidInputError if the value does not satisfy the constraint.
+
+    >>> check_param("rho", 2.0, Interval(float, 0, 1, closed="right"))
+    Traceback (most recent call last):
+    limpet.exceptions.InvalidInputError: rho: must be a number above 0 and at most 1, got 2.0.
+    """
+    if not constraint.accepts(value):
+        raise invalid_param_error(name, f"must be {constraint}", value, advice)
+
+
+def check_params(params: object, constraints: Constraints) -> None:
+    """Check the attributes of an object, or the values of a mapping, that a table of constraints names."""
+    for name, constraint in constraints.items():
+        value = params[name] if isinstance(params, Mapping) else getattr(params, name)
+        check_param(name, value, constraint)
+
+
+def invalid_param_error(name: str, constraint: str, value: Any, advice: str = "") -> InvalidInputError:
+    """Return the error for a parameter that does not satisfy a constraint.
+
+    >>> print(invalid_param_error("season", "must be at least 2, or 0 for none", 1, "It counts the rows of a period."))
+    season: must be at least 2, or 0 for none, got 1. It counts the rows of a period.
+    """
+    return InvalidInputError(f"{name}: {constraint}, got {truncate(repr(value), 200)}. {advice}".rstrip())
+
+
+# Numbers
 
 
 def check_floats(name: str, value: Any) -> FloatArray:
-    """Reads the value as float64, or says what was expected."""
+    """Return a number or numbers as a float64 array."""
+    import numpy as np
+
     try:
         values = np.asarray(value)
     except ValueError:  # rows of unequal length
         values = np.asarray(None)
     if values.dtype.kind not in "iuf":
-        raise InvalidInputError(f"{name} must be a number or an array of numbers, got {value!r}")
+        raise invalid_param_error(name, "must be a number or an array of numbers", value)
     return values.astype(np.float64)
 
 
 def check_positive(
-    name: str, value: Any, *, allow_zero: bool = False, maximum: float = math.inf, allow_infinite: bool = False
+    name: str, value: Any, *, allow_zero: bool = False, maximum: float | None = None, allow_infinite: bool = False
 ) -> float:
-    """The value as a float, if it is one number above 0 (or from 0 on) and at most `high`; infinity if allowed.
+    """Return a number above 0, or of at least 0, as a float.
 
-    >>> require("rho", 0.1, high=1.0)
+    >>> check_positive("rho", 0.1, maximum=1.0)
     0.1
     """
-    number = check_floats(name, value)
-    if (
-        number.ndim == 0
-        and (np.isfinite(number) or (allow_infinite and number == math.inf))
-        and (number > 0.0 or (allow_zero and number == 0.0))
-        and number <= maximum
-    ):
-        return float(number)
-    expected = ("of at least 0" if allow_zero else "above 0") + (
-        "" if math.isinf(maximum) else f" and at most {maximum:g}"
-    )
-    kind = "number" if allow_infinite else "finite number"
-    raise InvalidInputError(f"{name} must be one {kind} {expected}, got {value!r}")
+    number = value.item() if getattr(value, "ndim", None) == 0 else value
+    high = math.inf if allow_infinite else maximum
+    if high is None:
+        constraint = Interval(float, 0, None, closed="left" if allow_zero else "neither")
+    else:
+        constraint = Interval(float, 0, high, closed="both" if allow_zero else "right")
+    check_param(name, number, constraint)
+    return float(number)
 
 
 def check_int(name: str, value: Any, minimum: int) -> int:
-    """The value as an int, if it is a whole number of at least `least`.
+    """Return an integer of at least `minimum` as an int.
 
-    >>> require_whole("n_init", 10, 1)
+    >>> check_int("n_init", 10, 1)
     10
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise InvalidInputError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+    check_param(name, value, Interval(int, minimum, None))
     return int(value)
