@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import limpet as lp
 from contract.cases import CASES, assert_same, assert_sound
 from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
-from limpet.learners.results import STEP_FIELDS
+from limpet.learners.results import AUTO_RESULT_FIELDS
 
 # Whether a component has a copy or many rows are dropped depends on the stream drawn: it may be told.
 pytestmark = pytest.mark.filterwarnings(
@@ -72,7 +72,7 @@ def test_batch_is_loop_however_it_is_cut(case, seed, cuts):
     traces = [pieces.process(*cut(stream, a, b), record=record) for a, b in pairwise(cuts) if a < b]
     assert_same(loop.state, whole.state)
     assert_same(pieces.state, whole.state)
-    for name in STEP_FIELDS:
+    for name in AUTO_RESULT_FIELDS:
         assert_same([getattr(step, name) for step in steps], getattr(trace, name))
         assert_same(np.concatenate([getattr(t, name) for t in traces]), getattr(trace, name))
     for alarms in ([a for step in steps for a in step.alarms], [a for t in traces for a in t.alarms]):
@@ -98,7 +98,7 @@ def test_restored_is_continued(case, seed, at):
         assert again.to_bytes() == first.to_bytes()
         continued = again.process(*cut(stream, at, ROWS))
         assert_same(again.state, whole.state)
-        for name in STEP_FIELDS:
+        for name in AUTO_RESULT_FIELDS:
             assert_same(getattr(continued, name), getattr(trace, name)[at:])
         assert continued.alarms == [alarm for alarm in trace.alarms if alarm.row >= at]
     assert first.n_seen == at

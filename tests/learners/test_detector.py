@@ -331,7 +331,7 @@ def test_a_constant_stream_that_moves_is_seen():
     assert second[0].row == 500
     assert [alarm.onset for alarm in first] == [700]
     assert first[0].size == math.inf
-    assert "up, after values that were all the same" in str(first[0])
+    assert "up, after constant values" in str(first[0])
     assert learner.means.item() == 7.0
     assert not trace.rejected[730:].any()
 

@@ -13,6 +13,7 @@ import limpet as lp
 from exponential import Exponential
 from limpet.core import Constant, InverseTime, kernel
 from limpet.exceptions import InvalidInputError, LimpetWarning
+from limpet.learners.results import AUTO_RESULT_FIELDS, RESULT_FIELDS
 from limpet.models import ConjugatePrior, GaussianMixture, LinearRegression, PoissonMixture
 
 Y = np.random.default_rng(0).normal(size=300)
@@ -179,8 +180,8 @@ def test_steps_and_traces_show_themselves():
     step = learner.update(100.0)
     assert step.rejected
     assert math.isnan(step.change_score)
-    assert "dropped=True" in repr(step)
-    assert list(step)[2] is True
+    assert "rejected=True" in repr(step)
+    assert dict(zip(RESULT_FIELDS, step, strict=True)) == step.to_dict()
     assert step.to_dict()["score"] == step.score
     assert learner.update(0.1) != step
     assert lp.SRA().update(1.0).score != lp.SRA().update(1.0).score  # NaN before the start
@@ -235,7 +236,8 @@ def test_steps_can_be_sent_elsewhere():
 def test_a_trace_goes_into_a_dataframe():
     trace = lp.SRA().process(Y)
     frame = pd.DataFrame(trace.to_dict())
-    assert list(frame.columns) == ["score", "change_score", "rejected", "p_value", "anomaly", "change", "invalid"]
+    assert tuple(frame.columns) == AUTO_RESULT_FIELDS
+    assert tuple(lp.SRA(rho=0.01).process(Y).to_dict()) == RESULT_FIELDS
     assert len(frame) == len(Y)
 
 

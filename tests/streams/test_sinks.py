@@ -86,7 +86,8 @@ def test_json_lines(tmp_path: Path) -> None:
     (alarm,) = map(json.loads, written(tmp_path / "a.jsonl", ALARMS_TABLE, results(20)).read_text().splitlines())
     assert tuple(alarm) == ALARM_COLUMNS
     assert (alarm["record"], alarm["size"], alarm["variables"], alarm["p_value"]) == (24, None, ["a"], 1e-7)
-    assert alarm["message"].startswith("k, row 24: change since row 22, a up")
+    assert (alarm["key"], alarm["row"], alarm["onset"], alarm["time"]) == ("k", 24, 22, points[4]["time"])
+    assert alarm["message"].startswith("a up")
 
 
 def test_separated_values(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What a batch of points tells, as arrays."""
+"""Results of learners: a `Step` per point, a `Trace` per batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,31 +14,42 @@ from limpet.core.algorithm import OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_INVAL
 from limpet.core.state import Vector
 from limpet.detection.alarm import Alarm
 
-if TYPE_CHECKING:
-    from limpet.detection.alarm import Alarm
+# The fields of a result per point, in the order in which all outputs have them.
+RESULT_FIELDS = ("score", "rejected", "invalid")
+AUTO_RESULT_FIELDS = ("score", "p_value", "change_score", "rejected", "anomaly", "change", "invalid")
 
+Flags = npt.NDArray[np.bool_]
 
-# What one point tells.
-
-STEP_FIELDS = ("score", "change_score", "rejected", "p_value", "anomaly", "change")
+new_object = object.__new__
 
 
 class Step:
-    """The answer to one point.
+    """The result for one point.
 
-    score: −log f(y; θ) before y was learnt; NaN while the model is not started and for a point that cannot be used.
-    change_score: for change detection; the score, and NaN where the point was dropped.
-    dropped: whether the threshold rejected the point.
-    p_value, anomaly, change: decisions. The plain scheme makes none: NaN, False, False.
-    bad: whether the point could not be used, and was skipped.
-    alarms: what the point raised; see `limpet.detection.alarm.Alarm`.
+    A step unpacks as a tuple, in the order of `to_dict`. What ordinary points have in common are attributes of the
+    class, so that one is created in 60 ns; a named tuple takes 240.
 
-    What is the same for all ordinary points stands in the class, so that one is made in 60 ns; a named tuple takes 240.
+    Attributes
+    ----------
+    score : float
+        −log f(y; θ) before y was learned; NaN before the start and for an invalid point.
+    p_value, anomaly, change : float, bool, bool
+        Decisions. A learner that makes none has NaN, False and False.
+    change_score : float
+        The score for change detection. A learner without one has the score, NaN where the point was rejected.
+    rejected : bool
+        Whether the threshold rejected the point.
+    invalid : bool
+        Whether the point could not be used and was skipped.
+    alarms : tuple of Alarm
+        The alarms that the point raised.
 
+    Examples
+    --------
     >>> step = Step(1.5)
-    >>> step.score, step.dropped
-    (1.5, False)
-    >>> score, change_score, *_ = step
+    >>> step
+    Step(score=1.5, rejected=False, invalid=False)
+    >>> score, rejected, invalid = step
     """
 
     __slots__ = ("score",)
@@ -50,21 +61,22 @@ class Step:
     change: bool = False
     invalid: bool = False
     alarms: tuple[Alarm, ...] = ()
+    fields = RESULT_FIELDS
 
     def __new__(cls, score: float) -> Step:
-        """A step with this score."""
+        """Create a step with this score."""
         step = new_object(cls)
         step.score = score
         return step
 
     @property
     def change_score(self) -> float:
-        """The score, NaN where the point was dropped."""
+        """The score, NaN where the point was rejected."""
         return nan if self.rejected else self.score
 
     def to_dict(self) -> dict[str, float | bool]:
-        """The fields by name."""
-        return {name: getattr(self, name) for name in STEP_FIELDS}
+        """Return the fields by name, those of `Trace.to_dict`."""
+        return {name: getattr(self, name) for name in self.fields}
 
     def __iter__(self) -> Iterator[float | bool]:
         return iter(self.to_dict().values())
@@ -83,7 +95,7 @@ class Step:
 
 
 class RejectedStep(Step):
-    """The answer to a point that the threshold rejected."""
+    """The result for a point that the threshold rejected."""
 
     __slots__ = ()
 
@@ -91,7 +103,7 @@ class RejectedStep(Step):
 
 
 class InvalidStep(Step):
-    """The answer to a point that could not be used."""
+    """The result for an invalid point."""
 
     __slots__ = ()
 
@@ -99,12 +111,13 @@ class InvalidStep(Step):
 
 
 class AutoStep(Step):
-    """The answer of the autopilot, which has more to say: scores, a p-value, and the alarms that the point raised."""
+    """The result of a learner that decides: with a p-value, a change score, and alarms."""
 
     __slots__ = ("alarms", "anomaly", "change", "change_score", "invalid", "p_value", "rejected")
 
     change_score: float
     alarms: tuple[Alarm, ...]
+    fields = AUTO_RESULT_FIELDS
 
     def __new__(
         cls,
@@ -117,7 +130,7 @@ class AutoStep(Step):
         invalid: bool = False,
         alarms: tuple[Alarm, ...] = (),
     ) -> AutoStep:
-        """A step with these answers."""
+        """Create a step with these results."""
         step = new_object(cls)
         step.score, step.change_score, step.p_value = score, change_score, p_value
         step.rejected, step.anomaly, step.change, step.invalid, step.alarms = rejected, anomaly, change, invalid, alarms
@@ -128,23 +141,26 @@ class AutoStep(Step):
         return type(self), (self.score, self.change_score, self.p_value, *flags)
 
 
-new_object = object.__new__
-
-
-Flags = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Trace:
-    """One entry a row, as `update` would have given it.
+    """The results for a batch: one entry per row, equal to what `update` returns for it.
 
-    score: −log f(y; θ) before the row was learnt; NaN before the start and where the row could not be used.
-    fates: what became of the row, one of the codes of `limpet.core.algorithm`.
-    recorded: the estimate after each row, if it was asked for, by its name.
-    watched: change scores and p-values, where the autopilot gave them.
-    alarms: what was raised, in the order of rows, which count from the first point of the stream.
-    first_row: the row of the stream that the first one here is.
-    points_of_alarms: which entry raised each alarm, where rows are those of many streams.
+    Attributes
+    ----------
+    score : array (T,)
+        −log f(y; θ) before the row was learned; NaN before the start and for an invalid row.
+    outcomes : array (T,) of int8
+        The outcome codes of `limpet.core.algorithm`.
+    recorded : dict of str to array
+        The estimate after each row, if it was requested, by its name.
+    auto_scores : (array, array), optional
+        Change scores and p-values, if the learner computes them.
+    alarms : list of Alarm
+        In the order of rows, which count from the first row of the stream.
+    first_row : int
+        The row of the stream that the first entry is.
+    explicit_alarm_index : list of int, optional
+        The entry that raised each alarm, where the entries belong to several streams.
     """
 
     score: Vector
@@ -156,18 +172,23 @@ class Trace:
     explicit_alarm_index: list[int] | None = None
 
     def __repr__(self) -> str:
-        return f"Trace({len(self)} rows, {self.rejected.sum()} dropped, {self.invalid.sum()} bad)"
+        return f"Trace({len(self)} rows, {self.rejected.sum()} rejected, {self.invalid.sum()} invalid)"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the results that the learner computes."""
+        return RESULT_FIELDS if self.auto_scores is None else AUTO_RESULT_FIELDS
 
     def to_dict(self) -> dict[str, Vector | Flags]:
-        """What `update` would have given, and `bad`, one array each: `pandas.DataFrame(trace.as_dict())`."""
-        return {name: getattr(self, name) for name in (*STEP_FIELDS, "invalid")}
+        """Return one array per field: `pandas.DataFrame(trace.to_dict())`."""
+        return {name: getattr(self, name) for name in self.fields}
 
     def __len__(self) -> int:
         return len(self.score)
 
     @property
     def change_score(self) -> Vector:
-        """For the plain scheme the score, NaN where the row was dropped; the autopilot has one of its own."""
+        """The score for change detection; a learner without one has the score, NaN where the row was rejected."""
         return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
@@ -177,38 +198,38 @@ class Trace:
 
     @property
     def invalid(self) -> Flags:
-        """Whether the row could not be used: all missing, infinite, or outside the model's support."""
+        """Whether the row could not be used: all missing, infinite, or outside the support of the model."""
         return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_INVALID)
 
     @property
     def p_value(self) -> Vector:
-        """How rare a score as large as this is in this stream; the plain scheme decides nothing: NaN."""
+        """The probability of a score at least as large; NaN for a learner that makes no decisions."""
         return self.auto_scores[1] if self.auto_scores else np.full(len(self), np.nan)
 
     @property
     def anomaly(self) -> Flags:
-        """Whether the row stands out; the plain scheme decides nothing: False."""
+        """Whether the row is an anomaly; False for a learner that makes no decisions."""
         return np.asarray(self.outcomes & OUTCOME_ANOMALY > 0)
 
     @property
     def change(self) -> Flags:
-        """Whether a change was noticed at the row; the plain scheme decides nothing: False."""
+        """Whether a change was detected at the row; False for a learner that makes no decisions."""
         return np.asarray(self.outcomes & OUTCOME_CHANGE > 0)
 
     @property
     def alarm_index(self) -> list[int]:
-        """Which entry raised each of the alarms."""
+        """The entry that raised each alarm."""
         if self.explicit_alarm_index is not None:
             return self.explicit_alarm_index
         return [alarm.row - self.first_row for alarm in self.alarms]
 
     def slice_rows(self, rows: slice) -> Trace:
-        """Scores and fates of some of the rows, without the alarms."""
+        """Return scores and outcomes of some rows, without the alarms."""
         auto_scores = None if self.auto_scores is None else (self.auto_scores[0][rows], self.auto_scores[1][rows])
         return Trace(self.score[rows], self.outcomes[rows], auto_scores=auto_scores)
 
     def step(self, row: int) -> Step:
-        """What `update` would have answered to this row."""
+        """Return the `Step` that `update` returns for an entry."""
         score = float(self.score[row])
         if self.auto_scores is None:
             return (InvalidStep if self.invalid[row] else RejectedStep if self.rejected[row] else Step)(score)
@@ -225,22 +246,22 @@ class Trace:
 
     @property
     def means(self) -> Vector:
-        """(T, K, d): the means after each row, NaN before the start; asked for by `record="means"`."""
+        """(T, K, d): the means after each row, NaN before the start; requested by `record="means"`."""
         return self._recorded_estimate("means")
 
     @property
     def coef(self) -> Vector:
-        """(T, p): the coefficients after each row, NaN before the start; asked for by `record="coef"`."""
+        """(T, p): the coefficients after each row, NaN before the start; requested by `record="coef"`."""
         return self._recorded_estimate("coef")
 
     def _recorded_estimate(self, name: str) -> Vector:
         if name not in self.recorded:
-            raise AttributeError(f"{name} was not recorded: process(X, record={name!r}) keeps it")
+            raise AttributeError(f"{name}: not recorded. Call process(X, record={name!r})")
         return self.recorded[name]
 
 
 def concatenate(traces: Sequence[Trace]) -> Trace:
-    """One trace after another; each alarm with the entry that raised it."""
+    """Join the traces of consecutive batches; each alarm keeps the entry that raised it."""
     auto_scores = None
     if all(trace.auto_scores is not None for trace in traces):
         columns = zip(*(trace.auto_scores for trace in traces if trace.auto_scores is not None), strict=True)

@@ -1,4 +1,4 @@
-"""What the points of a batch came to, as tables: one row a point, and one row an alarm."""
+"""Results of a batch as two tables: one row per point, and one row per alarm."""
 
 from __future__ import annotations
 
@@ -10,26 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from limpet.detection.alarm import Alarm
+from limpet.detection.alarm import ALARM_FIELDS, Alarm
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
-from limpet.learners.results import Trace
+from limpet.learners.results import AUTO_RESULT_FIELDS, Trace
 from limpet.streams.batch import Batch, Integers
 from limpet.streams.timestamps import format_times
 
-TRACE_COLUMNS = ("score", "rejected", "invalid")
-AUTO_TRACE_COLUMNS = ("score", "change_score", "p_value", "rejected", "anomaly", "change", "invalid")
-ALARM_COLUMNS = (
-    *("record", "time", "key", "kind", "row", "onset", "size", "direction", "variables", "p_value", "message"),
-)
+POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
+ALARM_COLUMNS = ("record", *ALARM_FIELDS)
 
 
 @dataclass(eq=False)
 class BatchResult:
-    """A batch with what its points came to.
+    """A batch with the results of its points.
 
-    first_record, first_point, first_alarm: how many records, points and alarms there were in this run before it: the
-    same numbers come again when the same is told again. run: a name of the run, which it keeps when it is resumed.
+    Attributes
+    ----------
+    batch : Batch
+        The points.
+    trace : Trace
+        The results of the learner.
+    first_record, first_point, first_alarm : int
+        The number of records, points and alarms of the run before this batch. A resumed run repeats these numbers.
+    run_id : str
+        The identifier of the run; a resumed run keeps it.
     """
 
     batch: Batch
@@ -44,12 +49,12 @@ class BatchResult:
 
     @cached_property
     def record_indexes(self) -> Integers:
-        """Which of all records each point is."""
+        """The index of the record of each point, counted from the start of the run."""
         assert self.batch.record_index is not None
         return self.first_record + self.batch.record_index
 
     def point_columns(self, times_as_strings: bool = True) -> dict[str, Any]:
-        """The table of points by its columns: lists and arrays. Times as texts take longer than all else."""
+        """Return the columns of the table of points, as lists and arrays; formatting times takes most of the time."""
         batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
         columns: dict[str, Any] = {"record": self.record_indexes}
         if batch.times is not None:
@@ -58,53 +63,37 @@ class BatchResult:
             columns["key"] = to_str_list(batch.keys)
         if batch.variable_names is not None:
             columns["variable"] = to_str_list(batch.variable_names)
-        for i, name in enumerate(dedupe_names(names, [*columns, *AUTO_TRACE_COLUMNS])):
+        for i, name in enumerate(dedupe_names(names, [*columns, *AUTO_RESULT_FIELDS])):
             columns[name] = batch.values[:, i]
-        for name in AUTO_TRACE_COLUMNS if self.trace.auto_scores is not None else TRACE_COLUMNS:
-            columns[name] = getattr(self.trace, name)
-        return columns
+        return columns | self.trace.to_dict()
 
     @cached_property
     def alarms(self) -> list[Alarm]:
-        """The alarms, with the keys and the variables that the user knows."""
-        if self.batch.variable_names is None:
-            return self.trace.alarms
+        """The alarms, with the times, keys and variable names of the data."""
+        batch, alarms = self.batch, self.trace.alarms
         raised_at = np.array(self.trace.alarm_index, np.int64)
-        channels = to_str_list(self.batch.variable_names.take(raised_at))
-        keys = [None] * len(raised_at) if self.batch.keys is None else to_str_list(self.batch.keys.take(raised_at))
+        if alarms and batch.times is not None:
+            times = format_times(batch.times[raised_at], batch.tz_aware)
+            alarms = [replace(alarm, time=time) for alarm, time in zip(alarms, times, strict=True)]
+        if batch.variable_names is None:
+            return alarms
+        channels = to_str_list(batch.variable_names.take(raised_at))
+        keys = [None] * len(raised_at) if batch.keys is None else to_str_list(batch.keys.take(raised_at))
         return [
             replace(alarm, key=key, variables=(channel,))
-            for alarm, key, channel in zip(self.trace.alarms, keys, channels, strict=True)
+            for alarm, key, channel in zip(alarms, keys, channels, strict=True)
         ]
 
     def alarm_records(self) -> list[dict[str, Any]]:
-        """The table of alarms, a dict a row."""
-        rows = []
-        raised_at = self.trace.alarm_index
-        times = None if self.batch.times is None else format_times(self.batch.times[raised_at], self.batch.tz_aware)
-        for nth, (index, alarm) in enumerate(zip(raised_at, self.alarms, strict=True)):
-            rows.append(
-                {
-                    "record": int(self.record_indexes[index]),
-                    "time": None if times is None else times[nth],
-                    "key": alarm.key,
-                    "kind": alarm.kind,
-                    "row": alarm.row,
-                    "onset": alarm.onset,
-                    "size": alarm.size if np.isfinite(alarm.size) else None,
-                    "direction": alarm.direction,
-                    "variables": [str(name) for name in alarm.variables],
-                    "p_value": alarm.p_value,
-                    "message": str(alarm),
-                }
-            )
-        return rows
+        """Return the rows of the table of alarms: `Alarm.to_dict` with the index of the record."""
+        records = self.record_indexes[np.array(self.trace.alarm_index, np.int64)].tolist()
+        return [{"record": record, **alarm.to_dict()} for record, alarm in zip(records, self.alarms, strict=True)]
 
 
 def dedupe_names(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
-    """Names that differ from each other and from those taken; to many readers small and large letters are the same.
+    """Append underscores until all names differ, from each other and from used ones, whatever their case.
 
-    >>> free_names(["a", "A", "Score", "score_"], ["score"])
+    >>> dedupe_names(["a", "A", "Score", "score_"], ["score"])
     ['a', 'A_', 'Score__', 'score_']
     """
     unique_names: list[str] = []
@@ -122,39 +111,34 @@ def dedupe_names(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
 
 
 def to_str_list(keys: StrKeys) -> list[Any]:
-    """Each key as a text; None where it is missing."""
+    """Return each key as a string; None where it is missing."""
     if keys.codes is None:
         return list(keys.values)
-    values = [*keys.values, None]  # which is the one of code −1
+    values = [*keys.values, None]  # code −1 is the last one
     return [values[code] for code in keys.codes.tolist()]
 
 
-# The two tables that results make, points and alarms, in the forms that sinks write.
-
-POINTS_TABLE, ALARMS_TABLE = "points", "alarms"
-
-
 def check_table(table: str) -> str:
-    """The name of a table."""
+    """Return the name of a table after validation."""
     if table not in (POINTS_TABLE, ALARMS_TABLE):
-        raise InvalidInputError(f"expected {POINTS_TABLE!r} or {ALARMS_TABLE!r}, got {table!r}")
+        raise InvalidInputError(f"table: must be {POINTS_TABLE!r} or {ALARMS_TABLE!r}, got {table!r}")
     return table
 
 
 def get_column_names(results: BatchResult, table: str) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns of a table."""
     return ALARM_COLUMNS if table == ALARMS_TABLE else tuple(results.point_columns())
 
 
 def to_rows(results: BatchResult, table: str) -> list[tuple[Any, ...]]:
-    """The rows: numbers, flags, texts, lists of texts; None where there is nothing."""
+    """Return the rows of a table: numbers, bools, strings, lists of strings, None for missing values."""
     if table == ALARMS_TABLE:
         return [tuple(row.values()) for row in results.alarm_records()]
     return list(zip(*map(to_plain_list, results.point_columns().values()), strict=True))
 
 
 def to_records(results: BatchResult, table: str) -> list[dict[str, Any]]:
-    """The rows, by the names of their columns."""
+    """Return the rows of a table as dicts by column name."""
     if table == ALARMS_TABLE:
         return results.alarm_records()
     columns = results.point_columns()
@@ -162,14 +146,14 @@ def to_records(results: BatchResult, table: str) -> list[dict[str, Any]]:
 
 
 def first_index(results: BatchResult, table: str) -> int:
-    """How many rows there were before."""
+    """Return the number of rows of a table before this batch."""
     return results.first_alarm if table == ALARMS_TABLE else results.first_point
 
 
 def to_plain_list(column: Any) -> list[Any]:
-    """A column of plain values; numbers that JSON does not have are None.
+    """Convert a column to Python values; numbers that JSON cannot represent become None.
 
-    >>> plain(np.array([1.5, np.nan]))
+    >>> to_plain_list(np.array([1.5, np.nan]))
     [1.5, None]
     """
     if not isinstance(column, np.ndarray):
@@ -181,5 +165,5 @@ def to_plain_list(column: Any) -> list[Any]:
 
 
 def to_json_line(record: dict[str, Any]) -> str:
-    """A record as one line of JSON."""
+    """Serialize a record as one line of JSON."""
     return json.dumps(record, ensure_ascii=False, allow_nan=False)

@@ -12,7 +12,7 @@ from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.streams.batch import Batch
-from limpet.streams.results import POINTS_TABLE, BatchResult
+from limpet.streams.results import ALARM_COLUMNS, POINTS_TABLE, BatchResult
 from limpet.streams.timestamps import (
     ISO_FORMAT,
     NUMBER_FORMAT,
@@ -201,29 +201,15 @@ def _points_table(results: BatchResult) -> Any:
 def _alarms_table(results: BatchResult) -> Any:
     pa = import_pyarrow()
     integer, number, string = pa.int64(), pa.float64(), pa.string()
-    column_types = {
-        "record": integer,
-        "time": None,
-        "key": string,
-        "kind": string,
-        "row": integer,
-        "onset": integer,
-        "size": number,
-        "direction": string,
-        "variables": pa.list_(string),
-        "p_value": number,
-        "message": string,
-    }
-    rows = results.alarm_records()
-    columns = {}
-    for name, column_type in column_types.items():
-        if name == "time":
-            columns[name] = _times_column(results.batch, np.array(results.trace.alarm_index, np.int64))
-        elif name == "key":
-            columns[name] = pa.array([None if row[name] is None else str(row[name]) for row in rows], column_type)
-        else:
-            columns[name] = pa.array([row[name] for row in rows], column_type)
-    return pa.table(columns)
+    types = {"record": integer, "row": integer, "onset": integer, "size": number, "p_value": number}
+    types["variables"] = pa.list_(string)
+    rows = [row | {"key": None if row["key"] is None else str(row["key"])} for row in results.alarm_records()]
+    times = _times_column(results.batch, np.array(results.trace.alarm_index, np.int64))
+    columns = [
+        times if name == "time" else pa.array([row[name] for row in rows], types.get(name, string))
+        for name in ALARM_COLUMNS
+    ]
+    return pa.table(columns, names=list(ALARM_COLUMNS))
 
 
 def _times_column(batch: Batch, rows: Any = slice(None)) -> Any:

@@ -6,6 +6,7 @@ import sys
 from datetime import datetime
 from typing import Any
 
+from limpet.detection.alarm import format_alarm
 from limpet.streams.results import ALARMS_TABLE, BatchResult, check_table, to_json_line, to_records
 from limpet.streams.sinks.base import Sink, check_offset, make_offset
 
@@ -25,7 +26,7 @@ class StdoutSink(Sink):
         records = to_records(results, self.table)
         if self.form == "text" and self.table == ALARMS_TABLE:
             now = datetime.now().isoformat(" ", "seconds")  # where points have no times, when it was noticed
-            lines = [f"{now if row['time'] is None else row['time']} {row['message']}" for row in records]
+            lines = [f"{now if row['time'] is None else row['time']} {format_alarm(row)}" for row in records]
         else:
             lines = [to_json_line(record) for record in records]
         if lines:
