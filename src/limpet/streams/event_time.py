@@ -1,9 +1,22 @@
-"""Points that come late, and points that come twice: by the times of each stream."""
+"""Detect late and duplicate points by the event times of each stream.
+
+One policy for `limpet.run`, the server and Spark, stated by `StreamClock.check`:
+
+- A point is *late* if its time is before the latest accepted time of its stream. Learners depend on the order of the
+  points, so that a late point cannot be inserted where it belongs: it is skipped.
+- A point is a *duplicate* if its time and its values equal those of the latest accepted point. It is skipped. Points of
+  equal times and different values are accepted.
+- A stream whose clock was set back recovers: when `CLOCK_RESET_AFTER` successive points were late, in order among
+  themselves, the last of them is accepted, and its time is the latest from then on.
+- A point without a time is accepted, and does not change the clock.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -19,187 +32,351 @@ from limpet.streams.timestamps import to_comparable
 log = logging.getLogger("limpet.streams")
 SKIP_LATE, LEARN_LATE = "skip", "learn"
 LATE_POLICIES = (SKIP_LATE, LEARN_LATE)
-CLOCK_RESET_AFTER = 100  # late points in a row, in order among themselves, that make their times those of the stream
-MAX_LOGGED_RESETS = 5  # times that this is said
+CLOCK_RESET_AFTER = 100  # successive late points
+MAX_LOGGED_RESETS = 5
+NO_TIME = int(np.iinfo(np.int64).min)  # NaT as an integer
+EventTime = int | float
+
+
+class Arrival(IntEnum):
+    """How a point relates to the clock of its stream; `LATE` and `DUPLICATE` are skipped, the others accepted."""
+
+    ON_TIME = 0
+    CLOCK_RESET = 1
+    LATE = 2
+    DUPLICATE = 3
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the point is skipped."""
+        return self >= Arrival.LATE
+
+
+ON_TIME, CLOCK_RESET, LATE, DUPLICATE = Arrival
+
+
+class StreamClock:
+    """The clock of one stream, for points that arrive one by one.
+
+    Parameters
+    ----------
+    latest : int or float, optional
+        Time of the latest accepted point.
+    values : sequence of float
+        Its values.
+    n_late : int
+        Successive late points, in order among themselves, since then.
+    last_late : int or float, optional
+        Time of the last of these.
+
+    Examples
+    --------
+    >>> clock = StreamClock()
+    >>> [clock.check(time, (1.0,)).name for time in (10, 20, 15, 20, 21)]
+    ['ON_TIME', 'ON_TIME', 'LATE', 'DUPLICATE', 'ON_TIME']
+    """
+
+    __slots__ = ("last_late", "latest", "n_late", "values")
+
+    def __init__(
+        self,
+        latest: EventTime | None = None,
+        values: Sequence[float] = (),
+        n_late: int = 0,
+        last_late: EventTime | None = None,
+    ) -> None:
+        self.latest, self.values, self.n_late, self.last_late = latest, values, n_late, last_late
+
+    def check(
+        self, time: EventTime | None, values: Sequence[float], reset_after: int | None = CLOCK_RESET_AFTER
+    ) -> Arrival:
+        """Classify a point, and advance the clock if it is accepted.
+
+        Parameters
+        ----------
+        time : int or float or None
+            Nanoseconds since 1970, or a number of the user's; None if the point has no time.
+        values : sequence of float
+            Its values, NaN where one is missing.
+        reset_after : int or None
+            Successive late points that reset the clock; None: it is never reset.
+
+        Returns
+        -------
+        Arrival
+        """
+        if time is None:
+            return ON_TIME
+        arrival = ON_TIME
+        if self.latest is not None:
+            if time < self.latest:
+                is_ordered = self.n_late and self.last_late is not None and time >= self.last_late
+                self.n_late, self.last_late = self.n_late + 1 if is_ordered else 1, time
+                if reset_after is None or self.n_late < reset_after:
+                    return LATE
+                arrival = CLOCK_RESET
+            elif time == self.latest and _are_equal(values, self.values):
+                self.n_late = 0
+                return DUPLICATE
+        self.latest, self.values, self.n_late = time, values, 0
+        return arrival
+
+
+class ClockTable:
+    """The clocks of many streams as arrays, one row per stream; grows as rows are used.
+
+    Times are integers (`NO_TIME`: missing) or floats (NaN: missing), values are of shape (n, width).
+
+    Parameters
+    ----------
+    reset_after : int or None
+        Successive late points that reset a clock; None: clocks are never reset.
+
+    Examples
+    --------
+    >>> clocks = ClockTable()
+    >>> clocks.classify(np.array([0, 1, 0, 0]), np.array([5, 1, 4, 5]), np.array([[1.0], [2.0], [3.0], [1.0]]))
+    array([0, 0, 2, 3], dtype=int8)
+    >>> clocks.latest(np.array([0, 1]))
+    array([5, 1])
+    """
+
+    _COLUMNS = ("_times", "_values", "_known", "_n_late", "_last_late")
+
+    def __init__(self, reset_after: int | None = CLOCK_RESET_AFTER) -> None:
+        self.reset_after = reset_after
+        self._allocate(0, 1, np.dtype(np.int64))
+
+    def _allocate(self, n: int, width: int, dtype: np.dtype[Any]) -> None:
+        self._times: npt.NDArray[Any] = np.full(n, NO_TIME if dtype.kind == "i" else np.nan, dtype)
+        self._values: Vector = np.zeros((n, width))
+        self._known = np.zeros(n, np.bool_)
+        self._n_late: Integers = np.zeros(n, np.int64)
+        self._last_late: npt.NDArray[Any] = np.zeros(n, dtype)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def classify(self, rows: Integers, times: npt.NDArray[Any], values: Vector) -> npt.NDArray[np.int8]:
+        """Classify points in the order in which they arrived, and advance the clocks.
+
+        Parameters
+        ----------
+        rows : array of int
+            The row of the stream of each point, not negative.
+        times : array of int64 or float64
+            The time of each point.
+        values : array of shape (n, width)
+            The values of each point.
+
+        Returns
+        -------
+        array of int8
+            The `Arrival` of each point.
+
+        Raises
+        ------
+        InvalidInputError
+            If times have been integers so far and are floats now, or the reverse.
+        """
+        arrivals = np.zeros(len(rows), np.int8)
+        order = np.flatnonzero(times != NO_TIME if times.dtype.kind == "i" else ~np.isnan(times))
+        if len(order):
+            self._prepare(int(rows.max()) + 1, values.shape[1], times.dtype)
+            if rows.any():
+                small = len(self) <= np.iinfo(np.int16).max  # int16 is sorted ten times as fast
+                order = order[np.argsort(rows[order].astype(np.int16) if small else rows[order], kind="stable")]
+            arrivals[order] = self._classify_sorted(rows[order], times[order], values[order])
+        return arrivals
+
+    def _classify_sorted(self, rows: Integers, times: npt.NDArray[Any], values: Vector) -> npt.NDArray[np.int8]:
+        """Classify points sorted by stream. Streams with a late point are checked point by point."""
+        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+        ends, streams = np.append(starts[1:], len(rows)), rows[starts]
+        known = self._known[streams]
+        previous_times, previous_values = np.append(times[:1], times[:-1]), np.concatenate([values[:1], values[:-1]])
+        previous_times[starts] = np.where(known, self._times[streams], times[starts])
+        previous_values[starts] = self._values[streams]
+        arrivals = np.zeros(len(rows), np.int8)
+        late, is_duplicate = times < previous_times, times == previous_times
+        is_duplicate[starts] &= known
+        if is_duplicate.any():
+            is_equal = (values == previous_values) | (np.isnan(values) & np.isnan(previous_values))
+            arrivals[is_duplicate & is_equal.all(axis=1)] = DUPLICATE
+        has_late = np.logical_or.reduceat(late, starts) if late.any() else np.zeros(len(starts), np.bool_)
+        ordered, last = (streams[~has_late], ends[~has_late] - 1) if has_late.any() else (streams, ends - 1)
+        self._times[ordered], self._values[ordered] = times[last], values[last]
+        self._known[ordered], self._n_late[ordered] = True, 0
+        for stream in np.flatnonzero(has_late).tolist():
+            part = slice(starts[stream], ends[stream])
+            arrivals[part] = self._check_each(int(streams[stream]), times[part].tolist(), values[part].tolist())
+        return arrivals
+
+    def _check_each(self, row: int, times: Sequence[EventTime], values: Sequence[Sequence[float]]) -> list[Arrival]:
+        latest = self._times[row].item() if self._known[row] else None
+        clock = StreamClock(latest, self._values[row].tolist(), int(self._n_late[row]), self._last_late[row].item())
+        arrivals = [clock.check(time, point, self.reset_after) for time, point in zip(times, values, strict=True)]
+        self._times[row], self._values[row], self._known[row] = clock.latest, clock.values, True
+        self._n_late[row], self._last_late[row] = clock.n_late, clock.last_late
+        return arrivals
+
+    def latest(self, rows: Integers) -> npt.NDArray[Any]:
+        """Return the latest accepted time of each row, `NO_TIME` or NaN for unknown and negative rows."""
+        return self.take(rows)._times
+
+    def take(self, rows: Integers) -> ClockTable:
+        """Return the clocks of some rows as a table; negative and unknown rows are streams without a point."""
+        present = (rows >= 0) & (rows < len(self))
+        table = ClockTable(self.reset_after)
+        table._allocate(len(rows), self._values.shape[1], self._times.dtype)
+        for name in self._COLUMNS:
+            getattr(table, name)[present] = getattr(self, name)[rows[present]]
+        return table
+
+    def put(self, rows: Integers, clocks: ClockTable) -> None:
+        """Replace the clocks of some rows by those of a table; negative rows are left out."""
+        present = rows >= 0
+        if present.any():
+            self._prepare(int(rows.max()) + 1, clocks._values.shape[1], clocks._times.dtype)
+            for name in self._COLUMNS:
+                getattr(self, name)[rows[present]] = getattr(clocks, name)[present]
+
+    def forget(self, rows: Integers) -> None:
+        """Reset some rows to streams without a point."""
+        self.put(rows, self.take(np.full(len(rows), -1)))
+
+    def to_bytes(self) -> bytes:
+        """Serialize the table."""
+        header = {"n": len(self), "width": self._values.shape[1], "dtype": self._times.dtype.str}
+        return json.dumps(header).encode() + b"\n" + b"".join(getattr(self, name).tobytes() for name in self._COLUMNS)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, reset_after: int | None = CLOCK_RESET_AFTER) -> ClockTable:
+        """Restore a table from `to_bytes`."""
+        line, _, numbers = data.partition(b"\n")
+        header, offset, table = json.loads(line), 0, cls(reset_after)
+        table._allocate(header["n"], header["width"], np.dtype(header["dtype"]))
+        for name in cls._COLUMNS:
+            column = getattr(table, name)
+            column[...] = np.frombuffer(numbers, column.dtype, column.size, offset).reshape(column.shape)
+            offset += column.nbytes
+        return table
+
+    def _prepare(self, n: int, width: int, dtype: np.dtype[Any]) -> None:
+        """Make space for `n` rows, and adopt width and type of the first points."""
+        if self._times.dtype != dtype or self._values.shape[1] != width:
+            if self._known.any():
+                raise InvalidInputError("times: all numbers or all dates expected, got both.")
+            self._allocate(len(self), width, dtype)
+        if n > len(self):
+            more = self.take(np.arange(max(n, len(self) + len(self) // 8)))
+            for name in self._COLUMNS:
+                setattr(self, name, getattr(more, name))
 
 
 class EventTimeFilter:
-    """Sorts out points that are older than the last one of their stream, and exact repetitions of it.
+    """Remove late and duplicate points from batches, by the times of each stream.
 
-    A learner goes by the order of points, so what comes late cannot be put where it belongs. Points of equal times that
-    differ are learnt. Without times, or with times that have no order, all points are taken as they come. One wrong
-    time does not make a stream deaf: when a hundred points in a row have been late, but in order among themselves, the
-    clock has been set back, and the stream goes by it from there on.
+    Batches without times, and those whose times have no order (strings), are returned as they are.
 
-    most: how many streams are remembered. When an eighth more have come, those that have been silent for longest are
-    forgotten, and what comes of them then is new.
+    Parameters
+    ----------
+    late : {"skip", "learn"}
+        "learn" accepts all points as they arrive.
+    max_streams : int, optional
+        Streams remembered: when an eighth more have arrived, those silent for longest are forgotten.
+    clock_reset_after : int or None
+        Successive late points that reset the clock of a stream; None: it is never reset.
 
-    >>> sieve = Lateness()
-    >>> batch, late, repeated = sieve.sift(Batch([1.0, 2.0, 3.0, 2.0], times=[10, 20, 15, 20]))
-    >>> batch.values.ravel(), late, repeated
+    Examples
+    --------
+    >>> event_time_filter = EventTimeFilter()
+    >>> batch, n_late, n_duplicates = event_time_filter.filter(Batch([1.0, 2.0, 3.0, 2.0], times=[10, 20, 15, 20]))
+    >>> batch.values.ravel(), n_late, n_duplicates
     (array([1., 2.]), 1, 1)
     """
 
-    def __init__(self, policy: str = SKIP_LATE, max_streams: int | None = None) -> None:
-        if policy not in LATE_POLICIES:
-            raise InvalidInputError(f"late: expected one of {', '.join(LATE_POLICIES)}, got {policy!r}")
+    def __init__(
+        self,
+        late: str = SKIP_LATE,
+        max_streams: int | None = None,
+        clock_reset_after: int | None = CLOCK_RESET_AFTER,
+    ) -> None:
+        if late not in LATE_POLICIES:
+            raise InvalidInputError(f"late: must be one of {', '.join(LATE_POLICIES)}, got {late!r}.")
         if max_streams is not None and max_streams < 1:
-            raise InvalidInputError(f"expected to remember at least one stream, got {max_streams}")
-        self.policy, self.max_streams = policy, max_streams
+            raise InvalidInputError(f"max_streams: must be at least 1, got {max_streams}.")
+        self.late, self.max_streams = late, max_streams
+        self._clocks = ClockTable(clock_reset_after)
         self._rows: dict[str, int] = {}
-        self._known = np.zeros(0, np.bool_)  # whether a stream has had a point
-        self._times: npt.NDArray[Any] = np.zeros(0)
-        self._values: Vector = np.zeros((0, 1))
-        self._late_runs: dict[str, tuple[int, Any]] = {}  # late points in a row, and the time of the last of them
-        self._n_clock_resets = 0
-        self._n_points = 0
-        self._last_arrival: Integers = np.zeros(
-            0, np.int64
-        )  # how many points had come when the last one of a stream came
+        self._n_clock_resets = self._n_points = 0
+        self._last_arrival: Integers = np.zeros(0, np.int64)  # index of the last point of each stream
 
     def filter(self, batch: Batch) -> tuple[Batch, int, int]:
-        """The batch without them; how many were late, and how many repeated."""
-        times = batch.times
-        moments = None if times is None or self.policy == LEARN_LATE else to_comparable(times)
-        if times is None or moments is None or not len(batch):
+        """Return the batch without late and duplicate points, and how many of each there were."""
+        times = None if batch.times is None or self.late == LEARN_LATE else to_comparable(batch.times)
+        if times is None or not len(batch):
             return batch, 0, 0
-        rows = self._assign_rows(
-            composite_keys(batch) or StrKeys([""], np.zeros(len(batch), np.int64)), batch.values.shape[1]
-        )
-        if self._times.dtype != moments.dtype:
-            if self._known.any():
-                raise InvalidInputError("times are given as numbers and as dates in turn")
-            self._times = self._times.astype(moments.dtype)
-        order = np.flatnonzero(~np.isnan(times))  # those that have no time are taken as they come
-        if rows.any():
-            small = len(self._rows) <= np.iinfo(np.int16).max  # which are sorted ten times as fast
-            order = order[np.argsort(rows[order].astype(np.int16) if small else rows[order], kind="stable")]
-        if not len(order):
-            return batch, 0, 0
-        ordered = rows[order], moments[order], batch.values[order]
-        late, repeated = self._find_late(*ordered)
-        is_accepted = ~(late | repeated)
-        all_accepted = bool(is_accepted.all())
-        self._store_latest(*(ordered if all_accepted else (part[is_accepted] for part in ordered)))
+        rows = self._assign_rows(composite_keys(batch) or StrKeys([""], np.zeros(len(batch), np.int64)))
+        arrivals = self._clocks.classify(rows, times, batch.values)
+        if arrivals.any():
+            self._log_clock_resets(rows[arrivals == CLOCK_RESET])
         self._evict_streams(rows)
-        if all_accepted:
-            return batch, 0, 0
-        mask = np.ones(len(rows), np.bool_)
-        mask[order] = is_accepted
-        return batch.filter(mask), int(late.sum()), int(repeated.sum())
+        skipped = arrivals >= LATE
+        n_late = int(np.count_nonzero(arrivals == LATE))
+        return batch.filter(~skipped) if skipped.any() else batch, n_late, int(skipped.sum()) - n_late
 
-    def _find_late(self, rows: Integers, moments: Vector, values: Vector) -> tuple[Any, Any]:
-        """Which points, in the order of their streams, are late, and which are repetitions."""
-        starts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
-        before = np.append(moments[:1], moments[:-1])  # the time of the point before, in the same stream
-        former = np.concatenate([values[:1], values[:-1]])
-        known = self._known[rows[starts]]
-        before[starts] = np.where(known, self._times[rows[starts]], moments[starts])
-        former[starts] = self._values[rows[starts]]
-        late = moments < before
-        if late.any() or self._late_runs:  # then the latest time so far counts, and not that of the point before
-            names, ends = list(self._rows), np.append(starts[1:], len(rows))
-            late_streams = set((np.searchsorted(starts, np.flatnonzero(late), side="right") - 1).tolist())
-            for stream, row in enumerate(rows[starts].tolist()) if self._late_runs else ():
-                if stream not in late_streams:
-                    self._late_runs.pop(names[row], None)
-            for stream in sorted(late_streams):
-                slice_ = slice(starts[stream], ends[stream])
-                name = names[int(rows[starts[stream]])]
-                self._find_late_sequential(
-                    name, moments[slice_], values[slice_], late[slice_], before[slice_], former[slice_]
-                )
-        same = (values == former) | (np.isnan(values) & np.isnan(former))
-        first = np.zeros(len(rows), np.bool_)
-        first[starts] = ~known
-        return late, ~late & ~first & (moments == before) & same.all(axis=1)
-
-    def _find_late_sequential(
-        self, name: str, moments: Vector, values: Vector, late: Any, before: Vector, former: Vector
-    ) -> None:
-        """The same for one stream in which there are late points: they are marked, and what comes before the others."""
-        latest, previous = before[0], former[0].copy()
-        run, last = self._late_runs.pop(name, (0, latest))
-        for i, moment in enumerate(moments):
-            late[i] = moment < latest
-            run = 0 if not late[i] else run + 1 if run and moment >= last else 1
-            last = moment
-            if run == CLOCK_RESET_AFTER:
-                self._log_clock_reset(name)
-                late[i], run = False, 0
-            if not late[i]:
-                before[i], former[i] = latest, previous
-                latest, previous = moment, values[i]
-        if run:
-            self._late_runs[name] = (run, last.item())
-
-    def _log_clock_reset(self, name: str) -> None:
-        self._n_clock_resets += 1
-        if self._n_clock_resets <= MAX_LOGGED_RESETS:
-            which = f" of {name}" if name else ""
-            log.warning(
-                "%d points in a row%s were late: its clock was set back, and is gone by from now on",
-                CLOCK_RESET_AFTER,
-                which,
-            )
-
-    def _assign_rows(self, keys: StrKeys, width: int) -> Integers:
-        """The row of each stream; those that are new get one."""
+    def _assign_rows(self, keys: StrKeys) -> Integers:
+        """Return the row of each point; new streams get one."""
         names = list(keys.values) if keys.codes is not None else list(dict.fromkeys(keys.values))
         rows = [self._rows.setdefault(name, len(self._rows)) for name in names]
-        more = len(self._rows) - len(self._times)
-        if more > 0:
-            self._times = np.append(self._times, np.zeros(more, self._times.dtype))
-            old = self._values if len(self._values) else np.zeros((0, width))
-            self._values = np.concatenate([old, np.zeros((more, width))])
-            self._known = np.append(self._known, np.zeros(more, np.bool_))
-            self._last_arrival = np.append(self._last_arrival, np.zeros(more, np.int64))
         if keys.codes is not None:
             return np.array(rows, np.int64)[keys.codes]
         return np.array([self._rows[name] for name in keys.values], np.int64)
 
-    def _store_latest(self, rows: Integers, moments: Vector, values: Vector) -> None:
-        if len(rows):
-            last = np.flatnonzero(np.append(rows[1:] != rows[:-1], True))
-            self._times[rows[last]] = moments[last]
-            self._values[rows[last]], self._known[rows[last]] = values[last], True
+    def _log_clock_resets(self, rows: Integers) -> None:
+        for row in rows.tolist():
+            self._n_clock_resets += 1
+            if self._n_clock_resets <= MAX_LOGGED_RESETS:
+                name = list(self._rows)[row]
+                log.warning(
+                    "%d successive points%s were late, in order among themselves: its clock was reset to their times",
+                    self._clocks.reset_after,
+                    f" of {name}" if name else "",
+                )
 
     def _evict_streams(self, rows: Integers) -> None:
-        """The points of these rows have come; if streams are too many, those silent for longest go."""
         if self.max_streams is None:
             return
-        self._last_arrival[rows] = self._n_points + np.arange(len(rows))  # of a stream with several the last one stays
+        if len(self._rows) > len(self._last_arrival):
+            n_new = len(self._rows) - len(self._last_arrival)
+            self._last_arrival = np.append(self._last_arrival, np.zeros(n_new, np.int64))
+        self._last_arrival[rows] = self._n_points + np.arange(len(rows))
         self._n_points += len(rows)
         if len(self._rows) > self.max_streams + self.max_streams // 8:
             retained = np.sort(np.argsort(self._last_arrival, kind="stable")[-self.max_streams :])
-            keys = list(self._rows)
-            self._rows = {keys[row]: index for index, row in enumerate(retained.tolist())}
-            self._times, self._values = self._times[retained], self._values[retained]
-            self._known, self._last_arrival = self._known[retained], self._last_arrival[retained]
+            names = list(self._rows)
+            self._rows = {names[row]: index for index, row in enumerate(retained.tolist())}
+            self._clocks, self._last_arrival = self._clocks.take(retained), self._last_arrival[retained]
 
     def to_bytes(self) -> bytes:
-        """What is known of the streams."""
-        header: dict[str, Any] = {
-            "keys": list(self._rows),
-            "width": self._values.shape[1],
-            "whole": self._times.dtype.kind == "i",
-            "runs": self._late_runs,
-        }
-        arrays: tuple[npt.NDArray[Any], ...] = (self._times, self._values, self._known)
-        if self.max_streams is not None:
-            header["n_points"], arrays = self._n_points, (*arrays, self._last_arrival)
-        return json.dumps(header).encode() + b"\n" + b"".join(array.tobytes() for array in arrays)
+        """Serialize what is known of the streams."""
+        header = {"keys": list(self._rows), "n_points": self._n_points, "n_arrivals": len(self._last_arrival)}
+        clocks = self._clocks.take(np.arange(len(self._rows)))
+        return json.dumps(header).encode() + b"\n" + self._last_arrival.tobytes() + clocks.to_bytes()
 
     def restore(self, data: bytes) -> None:
-        """What `to_bytes` gave."""
-        text, _, numbers = data.partition(b"\n")
-        header = json.loads(text)
-        n = len(header["keys"])
+        """Restore what `to_bytes` has serialized."""
+        line, _, rest = data.partition(b"\n")
+        header = json.loads(line)
         self._rows = {key: row for row, key in enumerate(header["keys"])}
-        self._times = np.frombuffer(numbers, np.int64 if header["whole"] else np.float64, n).copy()
-        self._values = np.frombuffer(numbers, np.float64, n * header["width"], 8 * n).reshape(n, header["width"]).copy()
-        self._known = np.frombuffer(numbers, np.bool_, n, 8 * n * (1 + header["width"])).copy()
-        self._late_runs = {key: (count, moment) for key, (count, moment) in header["runs"].items()}
-        self._n_points, self._last_arrival = header.get("n_points", 0), np.zeros(n, np.int64)
-        if "n_points" in header:
-            self._last_arrival = np.frombuffer(numbers, np.int64, n, 8 * n * (1 + header["width"]) + n).copy()
+        self._n_points, n_arrivals = header["n_points"], header["n_arrivals"]
+        self._last_arrival = np.frombuffer(rest, np.int64, n_arrivals).copy()
+        self._clocks = ClockTable.from_bytes(rest[8 * n_arrivals :], self._clocks.reset_after)
+
+
+def _are_equal(values: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether two points are equal, missing values included."""
+    return len(values) == len(others) and all(
+        a == b or (a != a and b != b) for a, b in zip(values, others, strict=True)
+    )
