@@ -167,7 +167,7 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
             assert message in told[-1], (words, errors)
             assert told[-1].startswith("limpet: ")
     code, _, errors = here(["status", "."], capsys, monkeypatch)
-    assert (code, "it has no status.json" in errors) == (2, True)
+    assert (code, "status.json" in errors) == (2, True)
 
 
 def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeypatch):

@@ -155,7 +155,7 @@ def _show_progress(console: Console, path: Path, quiet: bool) -> Iterator[Any]:
 def _to_dict(detection_run: DetectionRun, output_uris: list[str]) -> dict[str, Any]:
     columns = detection_run.plan.columns
     stats = detection_run.stats.to_dict()
-    counts = {name: stats[name] for name in ("records", "points", "rejected", "anomalies", "late", "repeated")}
+    counts = {name: stats[name] for name in ("records", "points", "rejected", "anomalies", "late", "duplicates")}
     return {
         "file": str(detection_run.path),
         "understood": {
@@ -166,8 +166,8 @@ def _to_dict(detection_run: DetectionRun, output_uris: list[str]) -> dict[str, A
             "left_out": columns.ignored,
         },
         "raises_alarms": detection_run.plan.raises_alarms,
-        "counts": counts | {"alarms": detection_run.stats.n_alarms, "refused": detection_run.stats.rejects.total},
-        "refused": stats["refused"],
+        "counts": counts | {"alarms": detection_run.stats.n_alarms, "malformed": detection_run.stats.malformed.total},
+        "malformed": stats["malformed"],
         "alarms": [raised.record for raised in detection_run.raised],
         "alarms_not_listed": detection_run.stats.n_alarms - len(detection_run.raised),
         "written": output_uris,
@@ -231,7 +231,7 @@ def summary_line(stats: RunStats, raises_alarms: bool = True) -> str:
     """
     points = f" with {stats.points:,} points" if stats.points > stats.records else ""
     lead = f"{stats.records:,} record{'s' * (stats.records != 1)}{points}; "
-    lead += f"{stats.dropped:,} point{'s' * (stats.dropped != 1)} rejected as outliers. "
+    lead += f"{stats.rejected:,} point{'s' * (stats.rejected != 1)} rejected as outliers. "
     if not raises_alarms:
         return lead + "It was set by hand: this is the paper's algorithm, which raises no alarms."
     changes, anomalies = stats.alarms["change"], stats.alarms["anomaly"]
@@ -280,15 +280,15 @@ def format_size(alarm: dict[str, Any]) -> str:
 
 def print_rejects(console: Console, stats: RunStats) -> None:
     """Records that could not be used, by reason, and the first of them; points that came late."""
-    rejects = stats.rejects
+    rejects = stats.malformed
     if rejects.total:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejects.counts.most_common())
         console.print(Text(f"{rejects.total:,} could not be used: {reasons}. The first:", style="yellow"))
         for reject in rejects.first:
             console.print(Text(f"  {reject}", style="dim"), no_wrap=True, overflow="ellipsis")
-    if stats.late or stats.repeated:
+    if stats.late or stats.duplicates:
         message = (
-            f"{stats.late:,} points came late and {stats.repeated:,} twice: they were skipped; --late learn takes them."
+            f"{stats.late:,} points came late and {stats.duplicates:,} twice: they were skipped; --late learn takes them."
         )
         console.print(Text(message, style="yellow"))
     if stats.late > stats.points:

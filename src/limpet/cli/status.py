@@ -37,19 +37,19 @@ def run_status(folder: Path, form: str, console: Console) -> None:
 def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str, str]]:
     """What there is to say, in pairs of words."""
     now = time.time()
-    lag = "not known" if status["behind"] is None else "{:,} {}".format(*status["behind"])
-    checkpoint = status["last_checkpoint"]
+    lag = "not known" if status["lag"] is None else "{:,} {}".format(*status["lag"])
+    checkpoint = status["checkpointed_at"]
     alarms = ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"
     return [
         ("source", status["source"]),
-        ("state", f"{status['state']}, process {status['pid']}, last heard of {format_age(now - status['updated'])}"),
-        ("running for", format_duration(status["updated"] - status["began"])),
-        ("rate", f"{status['rate']:,.0f} points/s"),
+        ("state", f"{status['state']}, process {status['pid']}, last heard of {format_age(now - status['updated_at'])}"),
+        ("running for", format_duration(status["updated_at"] - status["started_at"])),
+        ("rate", f"{status['points_per_s']:,.0f} points/s"),
         ("lag", lag),
         ("records", f"{stats.records:,}"),
         ("points", f"{stats.points:,}"),
-        ("rejected", f"{stats.dropped:,} as outliers, {stats.late:,} late, {stats.repeated:,} repeated"),
-        ("not usable", f"{stats.rejects.total:,}"),
+        ("rejected", f"{stats.rejected:,} as outliers, {stats.late:,} late, {stats.duplicates:,} duplicate"),
+        ("not usable", f"{stats.malformed.total:,}"),
         ("alarms", alarms),
         (
             "checkpoint",

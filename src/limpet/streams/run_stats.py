@@ -1,4 +1,4 @@
-"""How a run is doing: counts, rates, what could not be used, the latest alarms."""
+"""Counts of a run: records, points, alarms, malformed records, and the latest alarms."""
 
 from __future__ import annotations
 
@@ -14,29 +14,46 @@ from limpet.streams.rejects import RejectLog
 from limpet.streams.results import BatchResult
 
 NO_VALUE, OUT_OF_RANGE = "no value", "infinite, or beyond 1e150"
-MAX_LATEST_ALARMS = 5  # alarms that are kept to be shown
-RATE_WINDOW_S = 10.0  # seconds over which the rate is taken
-COUNT_FIELDS = ("records", "points", "rejected", "anomalies", "late", "repeated", "checkpoints")
+MAX_LATEST_ALARMS = 5
+RATE_WINDOW_S = 10.0
+COUNT_FIELDS = ("records", "points", "rejected", "anomalies", "late", "duplicates", "checkpoints")
 
 
 @dataclass
 class RunStats:
-    """What has come so far, since the run first began.
+    """Counts since the first start of the run.
 
-    records: lines, rows or what messages carry. points: those learnt or looked at, which with separate variables are
-    more. dropped: rejected as outliers. anomalies: points that stand out. alarms: how many of each kind. refused: what
-    could not be used, by reason. late, repeated: points older than the last one of their stream, or the same again.
+    Attributes
+    ----------
+    records : int
+        Lines, rows or messages read.
+    points : int
+        Points processed; with separate variables one per value.
+    rejected : int
+        Points that the threshold rejected.
+    anomalies : int
+        Points that are anomalies.
+    late, duplicates : int
+        Points skipped because they are older than the last one of their stream, or equal to it.
+    checkpoints : int
+        Checkpoints written.
+    alarms : Counter
+        Alarms by kind.
+    malformed : RejectLog
+        Malformed records and invalid points, by reason.
+    latest : list of dict
+        The records of the latest alarms.
     """
 
     records: int = 0
     points: int = 0
-    dropped: int = 0
+    rejected: int = 0
     anomalies: int = 0
     late: int = 0
-    repeated: int = 0
+    duplicates: int = 0
     checkpoints: int = 0
     alarms: Counter[str] = field(default_factory=Counter)
-    rejects: RejectLog = field(default_factory=RejectLog)
+    malformed: RejectLog = field(default_factory=RejectLog)
     latest: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -44,18 +61,18 @@ class RunStats:
         """Alarms of any kind."""
         return sum(self.alarms.values())
 
-    def record_read(self, batch: Batch, late: int, repeated: int) -> None:
-        """What came of reading a batch."""
-        self.rejects.merge(batch.rejects, self.records)
+    def record_read(self, batch: Batch, late: int, duplicates: int) -> None:
+        """Count the records of a batch."""
+        self.malformed.merge(batch.rejects, self.records)
         self.records += batch.n_records
         self.late += late
-        self.repeated += repeated
+        self.duplicates += duplicates
 
     def record_processed(self, results: BatchResult) -> None:
-        """What came of learning it."""
+        """Count the results of a batch."""
         trace = results.trace
         self.points += len(trace)
-        self.dropped += int(np.count_nonzero(trace.rejected))
+        self.rejected += int(np.count_nonzero(trace.rejected))
         self.anomalies += int(np.count_nonzero(trace.anomaly))
         for alarm in trace.alarms:
             self.alarms[alarm.kind] += 1
@@ -65,37 +82,37 @@ class RunStats:
         if not len(invalid):
             return
         missing = np.asarray(np.isnan(results.batch.values[invalid]).all(axis=1))
-        if results.batch.variable_names is not None:  # a gap in one of many variables is no fault
+        if results.batch.variable_names is not None:  # a gap in one of several separate variables is no error
             invalid, missing = invalid[~missing], missing[~missing]
-        n_shown = self.rejects.remaining_capacity
+        n_shown = self.malformed.remaining_capacity
         for index, is_missing in zip(invalid[:n_shown].tolist(), missing[:n_shown].tolist(), strict=True):
             point = str(results.batch.values[index].tolist())
-            self.rejects.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
+            self.malformed.add(NO_VALUE if is_missing else OUT_OF_RANGE, int(results.record_indexes[index]), point)
         n_missing = int(np.count_nonzero(missing[n_shown:]))
-        self.rejects.count(NO_VALUE, n_missing)
-        self.rejects.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
+        self.malformed.count(NO_VALUE, n_missing)
+        self.malformed.count(OUT_OF_RANGE, len(missing[n_shown:]) - n_missing)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the counts as JSON can hold them."""
         counts = {name: getattr(self, name) for name in COUNT_FIELDS}
-        return {**counts, "alarms": dict(self.alarms), "refused": self.rejects.to_dict(), "latest": self.latest}
+        return {**counts, "alarms": dict(self.alarms), "malformed": self.malformed.to_dict(), "latest": self.latest}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RunStats:
-        """What `as_json` was called on."""
+        """Create the counts from the result of `to_dict`."""
         counts = {name: data[name] for name in COUNT_FIELDS}
-        rejects = RejectLog.from_dict(data["refused"])
-        return cls(**counts, alarms=Counter(data["alarms"]), rejects=rejects, latest=list(data["latest"]))
+        malformed = RejectLog.from_dict(data["malformed"])
+        return cls(**counts, alarms=Counter(data["alarms"]), malformed=malformed, latest=list(data["latest"]))
 
 
 class RateMeter:
-    """Points a second, lately."""
+    """Points per second over the last seconds."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, int]] = deque()
 
     def rate(self, points: int) -> float:
-        """The rate, now that there are so many."""
+        """Return the rate, given the number of points so far."""
         now = time.monotonic()
         self._samples.append((now, points))
         while now - self._samples[0][0] > RATE_WINDOW_S and len(self._samples) > 2:

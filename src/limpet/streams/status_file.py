@@ -1,4 +1,4 @@
-"""How a run is doing, in a file beside its checkpoints that others can look at."""
+"""The status of a run, in a file beside its checkpoints."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from limpet.streams.run_stats import RateMeter, RunStats
 if TYPE_CHECKING:
     from limpet.streams.runner import Runner
 
-
 log = logging.getLogger("limpet.streams")
 STATUS_FILE_NAME = "status.json"
-STATUS_INTERVAL_S = 1.0  # seconds
+STATUS_INTERVAL_S = 1.0
 
 
 class StatusFile:
-    """Writes how a run is doing, once a second."""
+    """Writes the status of a run, once per second.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of checkpoints.
+    source : str
+        The name of the source.
+    """
 
     def __init__(self, folder: Path, source: str) -> None:
         self.path, self.source = folder / STATUS_FILE_NAME, source
@@ -32,7 +39,7 @@ class StatusFile:
         self._write("waiting for the first record", RunStats(), None, None)
 
     def tick(self, runner: Runner, last: bool = False) -> None:
-        """Looks whether it is time to."""
+        """Write the status if a second has passed, or if this is the last call."""
         if not last and time.monotonic() < self._next_write:
             return
         self._next_write = time.monotonic() + STATUS_INTERVAL_S
@@ -43,31 +50,31 @@ class StatusFile:
             "source": self.source,
             "pid": os.getpid(),
             "state": state,
-            "began": self._started_at,
-            "updated": time.time(),
-            "rate": self._rate_meter.rate(stats.points),
-            "behind": lag,
-            "last_checkpoint": committed_at,
+            "started_at": self._started_at,
+            "updated_at": time.time(),
+            "points_per_s": self._rate_meter.rate(stats.points),
+            "lag": lag,
+            "checkpointed_at": committed_at,
             **stats.to_dict(),
         }
         temporary = self.path.with_suffix(".tmp")
         try:
             temporary.write_text(json.dumps(payload), encoding="utf-8")
             os.replace(temporary, self.path)
-        except OSError as error:  # which is no reason to stop
+        except OSError as error:  # the run continues
             if not self._has_warned:
-                log.warning("%s could not be written: %s", self.path, (error.strerror or str(error)).lower())
+                log.warning("cannot write %s: %s", self.path, (error.strerror or str(error)).lower())
             self._has_warned = True
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """How the run of this folder was doing when it last said so; "state" is what has become of it."""
+    """Return the last status of the run with this checkpoint folder; "state" is the current one."""
     path = folder / STATUS_FILE_NAME
     if not folder.is_dir():
-        raise InvalidInputError(f"there is no folder {folder}")
+        raise InvalidInputError(f"folder: must exist, got {folder}")
     if not path.exists():
         raise InvalidInputError(
-            f"{folder} is not the checkpoint folder of a `limpet watch`: it has no {STATUS_FILE_NAME}"
+            f"folder: must be the checkpoint folder of a `limpet watch`, got {folder} without {STATUS_FILE_NAME}"
         )
     payload: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if payload["state"] != "ended" and not is_in_use(folder):
