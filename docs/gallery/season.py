@@ -18,7 +18,7 @@ for axes, season in zip(both, (0, 288), strict=True):
     for alarm in trace.alarms:
         colour = "crimson" if alarm.kind == "change" else "tab:purple"
         axes.axvline(alarm.row, color=colour, linestyle="-" if alarm.kind == "change" else ":")
-    found = f"change alarms (red): {trace.change.sum()}, anomalies (dotted): {trace.anomaly.sum()}"
-    axes.set_title(f"season={season}; {found}", loc="left")
+    counts = f"change alarms (red): {trace.change.sum()}, anomalies (dotted): {trace.anomaly.sum()}"
+    axes.set_title(f"season={season}; {counts}", loc="left")
 both[1].set_xlabel("row")
 figure.savefig("season.png", dpi=120)

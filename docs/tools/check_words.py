@@ -335,7 +335,7 @@ def prose_of(text: str) -> str:
     return text
 
 
-def texts_of_python(source: str) -> Iterator[Text]:
+def read_python(source: str) -> Iterator[Text]:
     """Yield what is checked in a Python file."""
     tree = ast.parse(source)
     yield from names_in(tree)
@@ -357,7 +357,7 @@ SCRIPT = re.compile(
 )
 
 
-def texts_of_script(source: str) -> Iterator[Text]:
+def read_script(source: str) -> Iterator[Text]:
     """Yield what is checked in a script: each name once, where it is first used."""
     seen = set()
     for match in SCRIPT.finditer(source):
@@ -378,13 +378,13 @@ def texts_of_script(source: str) -> Iterator[Text]:
                 yield Text("name", line, name, "other")
 
 
-def texts_of_page(source: str) -> Iterator[Text]:
+def read_page(source: str) -> Iterator[Text]:
     """Yield what is checked in a Markdown page."""
     yield from examples_in(source, 1)
     yield Text("page", 1, prose_of(source))
 
 
-READERS = {".py": texts_of_python, ".js": texts_of_script, ".md": texts_of_page}
+READERS = {".py": read_python, ".js": read_script, ".md": read_page}
 
 
 # Files
@@ -407,8 +407,8 @@ def check(file: Path, root: Path) -> list[Finding]:
     """Return the findings in the name and the content of a file."""
     path = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
     name = file.parent.name if file.name == "__init__.py" else file.stem
-    texts = [Text("name", 1, name, "module"), *READERS[file.suffix](file.read_text(encoding="utf-8"))]
-    return sorted({finding for text in texts for finding in findings_in(path, text)})
+    pieces = [Text("name", 1, name, "module"), *READERS[file.suffix](file.read_text(encoding="utf-8"))]
+    return sorted({finding for text in pieces for finding in findings_in(path, text)})
 
 
 def package_of(path: str) -> str:

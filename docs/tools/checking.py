@@ -23,24 +23,26 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Called for each tag."""
-        told = {name: value or "" for name, value in attrs}
-        self.anchors |= {told[name] for name in ("id", "name") if name in told}
-        if tag == "link" and told.get("rel", "") in NOT_FETCHED:
+        values = {name: value or "" for name, value in attrs}
+        self.anchors |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "link" and values.get("rel", "") in NOT_FETCHED:
             tag = "a"
-        self.references += [(tag, name, told[name]) for name in ("href", "src") if name in told]
-        self.references += [(tag, "src", one.split()[0]) for one in told.get("srcset", "").split(",") if one.strip()]
+        self.references += [(tag, name, values[name]) for name in ("href", "src") if name in values]
+        self.references += [
+            (tag, "src", candidate.split()[0]) for candidate in values.get("srcset", "").split(",") if candidate.strip()
+        ]
 
 
 def faults(site: Path) -> list[str]:
     """What is wrong with the pages and the styles of a site, in words."""
     site = site.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
-    found = [fault for path in pages for fault in _faults_of(path, pages, site)]
+    result = [fault for path in pages for fault in _faults_of(path, pages, site)]
     for style in sorted(site.rglob("*.css")):
         for match in IN_STYLE.finditer(style.read_text(encoding="utf-8")):
             if _is_elsewhere(match[1] or match[2]):
-                found.append(f"{style.relative_to(site)} loads {match[1] or match[2]}")
-    return found
+                result.append(f"{style.relative_to(site)} loads {match[1] or match[2]}")
+    return result
 
 
 def _faults_of(path: Path, pages: dict[Path, Page], site: Path) -> Iterator[str]:

@@ -25,11 +25,11 @@ def build() -> int:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
         return 1
-    found = faults(SITE)
-    print(*found, sep="\n", file=sys.stderr)
+    faults_found = faults(SITE)
+    print(*faults_found, sep="\n", file=sys.stderr)
     pages = sum(1 for _ in Path(SITE).rglob("*.html"))
-    print(f"site/index.html: {pages} pages, {len(found) or 'no'} broken links or requests to elsewhere")
-    return 1 if found else 0
+    print(f"site/index.html: {pages} pages, {len(faults_found) or 'no'} broken links or requests to elsewhere")
+    return 1 if faults_found else 0
 
 
 if __name__ == "__main__":

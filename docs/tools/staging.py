@@ -55,8 +55,8 @@ def stage(folder: Path) -> None:
     figures.mkdir()
     for path in [*(ROOT / "lab" / "pages").glob("*.json"), ROOT / "lab" / "pages" / "README.md"]:
         shutil.copy(path, figures)
-    for name, place in BESIDE.items():
-        shutil.copy(ROOT / name, folder / place)
+    for name, target in BESIDE.items():
+        shutil.copy(ROOT / name, folder / target)
     pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "lab" / "pages" / "README.md", *(ROOT / name for name in BESIDE)]
     for path in pages:
         page = path.relative_to(ROOT).as_posix()

@@ -38,7 +38,7 @@ def steps(page: str) -> list[Typed]:
     Typed(command='python a.py', shown='1\n', files={'a.py': 'print(1)\n'})
     Typed(command='ls', shown='a.py\n', files={})
     """
-    found: list[Typed] = []
+    typed: list[Typed] = []
     files: dict[str, str] = {}
     before = 0
     for block in BLOCK.finditer(page):
@@ -48,10 +48,10 @@ def steps(page: str) -> list[Typed]:
         elif block[1] == "console":
             for piece in re.split(r"^\$ ", block[2], flags=re.MULTILINE)[1:]:
                 command, _, shown = piece.partition("\n")
-                found.append(Typed(command, shown, files))
+                typed.append(Typed(command, shown, files))
                 files = {}
         before = block.end()
-    return found
+    return typed
 
 
 def walk(page: str, folder: Path, environment: dict[str, str], *, here: bool = False) -> list[tuple[Typed, str]]:

@@ -20,7 +20,7 @@ OVER = ": over the core"
 
 def figures(library: str) -> str:
     """The adapters of one library: the time, that of the core, and what is added."""
-    values = {one["name"]: one["value"] for one in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    values = {figure["name"]: figure["value"] for figure in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
     rows = []
     for name, ours in values.items():
         if name.startswith(f"{library} ") and name + OVER in values:
@@ -35,15 +35,15 @@ def figures(library: str) -> str:
 
 def rises() -> str:
     """Drifts of errors: each detector's delay, what it missed, and its false alarms."""
-    values = {one["name"]: one["value"] for one in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    values = {figure["name"]: figure["value"] for figure in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
     titles = dict.fromkeys(name.rsplit(", ", 1)[0] for name in values if name.startswith("errors "))
     detectors = dict.fromkeys(
         name.rsplit(", ", 1)[1].partition(":")[0] for name in values if name.startswith("errors ")
     )
 
     def cell(title: str, detector: str) -> str:
-        found, delay, false = (values[f"{title}, {detector}: {what}"] for what in ("found", "delay", "false alarms"))
-        missed = "" if found == 100.0 else f", found in {found:.0f} %"
+        detected, delay, false = (values[f"{title}, {detector}: {what}"] for what in ("found", "delay", "false alarms"))
+        missed = "" if detected == 100.0 else f", found in {detected:.0f} %"
         return f"{delay:.0f}{missed} ({false:.1f})"
 
     rows = [[title, *(cell(title, detector) for detector in detectors)] for title in titles]

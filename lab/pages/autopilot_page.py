@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results" / "autopilot.json"
 GUIDE = ROOT / "docs" / "guide"
 NOTHING = "*Not measured yet.*\n"
-SHOWN = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
-OURS, QUICKEST = "ours", "ours over "
+RATE_LABELS = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
+OURS, RATIO_PREFIX = "ours", "ours over "
 
 Figures = dict[str, dict]
 Results = dict[str, Figures]
@@ -85,7 +85,7 @@ def promised_rates(figures: Figures, kind: str, early: bool = False) -> str:
         for d in (1, 3)
         for name in FAMILIES
     ]
-    return table(["stream", "d", *(f"far = {SHOWN[far]}" for far in rates)], rows, 2)
+    return table(["stream", "d", *(f"far = {RATE_LABELS[far]}" for far in rates)], rows, 2)
 
 
 def verdict(figures: Figures) -> str:
@@ -109,10 +109,14 @@ def not_promised(figures: Figures) -> str:
     for name in UNPROMISED:
         for far in RATES[:2]:
             start = f"not promised: change, {name}, far {far:g}"
-            told = [each for each in figures if each.startswith(f"{start}, told ")]
-            words = f"{number(figures, told[0])} (`{told[0].removeprefix(f'{start}, told ')}`)" if told else ""
+            with_season = [each for each in figures if each.startswith(f"{start}, told ")]
+            words = (
+                f"{number(figures, with_season[0])} (`{with_season[0].removeprefix(f'{start}, told ')}`)"
+                if with_season
+                else ""
+            )
             row = [number(figures, start), number(figures, f"{start}, without the second lock"), words]
-            rows.append([name, SHOWN[far], *row, number(figures, f"not promised: anomaly, {name}, far {far:g}")])
+            rows.append([name, RATE_LABELS[far], *row, number(figures, f"not promised: anomaly, {name}, far {far:g}")])
     return table(["stream", "far", "changes", "without the second lock", "told", "anomalies"], rows, 2)
 
 
@@ -124,7 +128,7 @@ def delays_of(figures: Figures, share: float) -> dict[str, dict[str, float]]:
     delays: dict[str, dict[str, float]] = {}
     for name, figure in figures.items():
         kind, _, rest = name.partition(f", {share:.0%} outliers: ")
-        if rest and not rest.startswith(QUICKEST):
+        if rest and not rest.startswith(RATIO_PREFIX):
             delays.setdefault(rest, {})[kind] = figure["value"]
     return delays
 
@@ -134,11 +138,11 @@ def delay_table(figures: Figures, share: float) -> str:
     delays = delays_of(figures, share)
     kinds = list(dict.fromkeys(kind for row in delays.values() for kind in row))
 
-    def shown(row: dict[str, float], kind: str) -> str:
+    def cell(row: dict[str, float], kind: str) -> str:
         return "–" if kind not in row else "none" if row[kind] >= AFTER else f"{row[kind]:g}"
 
     rows = [
-        ["**limpet**" if name == OURS else name, *(shown(row, kind) for kind in kinds)] for name, row in delays.items()
+        ["**limpet**" if name == OURS else name, *(cell(row, kind) for kind in kinds)] for name, row in delays.items()
     ]
     return table(["", *kinds], rows)
 
@@ -153,7 +157,7 @@ def burst_table(figures: Figures) -> str:
 # Never deaf, real streams, cost
 
 
-def never_deaf(figures: Figures) -> str:
+def recovery(figures: Figures) -> str:
     """The share of runs in which the truth was found again: in all, with hindsight, and in the worst group."""
     rows = []
     for name, figure in figures.items():
@@ -166,12 +170,12 @@ def never_deaf(figures: Figures) -> str:
                 if other.startswith(f"{title}: ") and other not in (name, hindsight)
             }
             worst = min(groups, key=lambda group: groups[group]) if groups else ""
-            told = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
-            rows.append([title, runs, f"{figure['value']:.1f} %", f"{number(figures, hindsight, 1)} %", told])
+            worst_cell = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
+            rows.append([title, runs, f"{figure['value']:.1f} %", f"{number(figures, hindsight, 1)} %", worst_cell])
     return table(["what happened", "runs", "found again", "with hindsight", "worst group"], rows)
 
 
-def never_fooled(figures: Figures) -> str:
+def bursts(figures: Figures) -> str:
     """What bursts of outliers do to the estimate."""
     rows = [
         [name.removeprefix("bursts, "), f"{figure['value']:.3g} {figure['unit']}"]
@@ -181,7 +185,7 @@ def never_fooled(figures: Figures) -> str:
     return table(["bursts of 1 to 8 outliers", ""], rows)
 
 
-def errors(figures: Figures) -> str:
+def accuracy(figures: Figures) -> str:
     """The mean squared errors on the paper's streams."""
     rows = [
         [name, f"{figure['value']:.2g}", "" if figure["at_most"] is None else f"≤ {figure['at_most']:g}"]
@@ -229,7 +233,7 @@ def memory(figures: Figures) -> str:
     return table(["", "full", "lean"], rows)
 
 
-def lean_rates(figures: Figures) -> str:
+def compact_rates(figures: Figures) -> str:
     """Observed over promised rates of the lean setting: clean / 5 % outliers in a cell."""
     rows = []
     for name in STREAMS:
@@ -239,7 +243,7 @@ def lean_rates(figures: Figures) -> str:
             for far in (1e-3, 1e-4)
         ]
         rows.append([name, *cells])
-    heading = [f"{kind}, far {SHOWN[far]}" for kind in ("changes", "anomalies") for far in (1e-3, 1e-4)]
+    heading = [f"{kind}, far {RATE_LABELS[far]}" for kind in ("changes", "anomalies") for far in (1e-3, 1e-4)]
     return table(["stream", *heading], rows)
 
 
@@ -249,13 +253,13 @@ def pages() -> dict[str, dict[str, str]]:
     promise, delays, robustness = (results.get(name, {}) for name in ("promise", "delays", "robustness"))
     return {
         "autopilot.md": {
-            "never deaf": never_deaf(robustness),
-            "never fooled": never_fooled(robustness),
-            "errors": errors(robustness),
+            "never deaf": recovery(robustness),
+            "never fooled": bursts(robustness),
+            "errors": accuracy(robustness),
             "real streams": real_streams(results.get("real_streams", {})),
             "cost": cost(results.get("cost", {})),
             "memory": memory(results.get("lean", {})),
-            "lean rates": lean_rates(results.get("lean", {})),
+            "lean rates": compact_rates(results.get("lean", {})),
         },
         "alarms.md": {
             "verdict": verdict(promise),

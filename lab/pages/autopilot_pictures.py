@@ -19,7 +19,7 @@ NAMES = {"ours": "SRA", "Page–Hinkley": "PH"}  # as other pictures have them
 SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
 
 
-def followed(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
+def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
     """What the autopilot makes of a stream, and its standard deviation after each row."""
     trace = lp.SRA(**settings).process(y, record="means")
     model, deviations = lp.SRA(**settings), np.full(len(y), np.nan)
@@ -35,7 +35,7 @@ def draw_shift() -> bytes:
     y = np.where(rows < 1600, 20.0, 30.0) + np.where(rows < 800, 0.5, 1.0) * rng.standard_normal(len(rows))
     out = rng.random(len(rows)) < 0.02
     y[out] = rng.uniform(8.0, 42.0, out.sum())
-    trace, deviations = followed(y)
+    trace, deviations = process_with_deviations(y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # that it is locked out
         plain = lp.SRA(rho=0.01).process(y, record="means")
@@ -47,16 +47,16 @@ def draw_season() -> bytes:
     """A season, told and not told, and one true change."""
     rng, rows = np.random.default_rng(2), np.arange(2880)
     y = 2.0 * np.sin(2.0 * np.pi / 288 * rows) + rng.standard_normal(len(rows)) + 2.0 * (rows >= 2300)
-    plain, told = (lp.SRA(season=season).process(y, record="means") for season in (0, 288))
+    plain, seasonal = (lp.SRA(season=season).process(y, record="means") for season in (0, 288))
     return draw_monitored_stream(
-        y, plain, title="lp.SRA()", changes=[2300], beside={"lp.SRA(season=288)": told}, scores=False
+        y, plain, title="lp.SRA()", changes=[2300], beside={"lp.SRA(season=288)": seasonal}, scores=False
     )
 
 
 def draw_clusters() -> bytes:
     """A spread that comes in clusters."""
     y = garch(np.random.default_rng(1), 5000, 1)[:, 0]
-    trace, deviations = followed(y)
+    trace, deviations = process_with_deviations(y)
     return draw_monitored_stream(y, trace, title="lp.SRA() on GARCH(0.1, 0.85)", deviations=deviations, scores=False)
 
 
@@ -64,7 +64,7 @@ def draw_ramp() -> bytes:
     """A level that climbs slowly."""
     rng, rows = np.random.default_rng(11), np.arange(3000)
     y = rng.standard_normal(len(rows)) + 10.0 * np.clip((rows - 1000) / 1000, 0.0, 1.0)
-    trace, deviations = followed(y)
+    trace, deviations = process_with_deviations(y)
     return draw_monitored_stream(y, trace, title="lp.SRA()", deviations=deviations, changes=[1000, 2000])
 
 
@@ -80,7 +80,7 @@ def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> byte
     return draw_panels(list(SHIFTS.values()), panels, x_label="shift of the level, standard deviations")
 
 
-def draw_all(clean: Mapping[str, Mapping[str, float]], spoilt: Mapping[str, Mapping[str, float]]) -> None:
+def draw_all(clean: Mapping[str, Mapping[str, float]], with_outliers: Mapping[str, Mapping[str, float]]) -> None:
     """Draws every picture into docs/pictures; that of the delays if they were measured."""
     pictures = {
         "autopilot-shift.png": draw_shift,
@@ -88,8 +88,8 @@ def draw_all(clean: Mapping[str, Mapping[str, float]], spoilt: Mapping[str, Mapp
         "alarms-clusters.png": draw_clusters,
         "alarms-ramp.png": draw_ramp,
     }
-    if clean or spoilt:
-        delays = {"points until the alarm, no outliers": clean, "… with 5 % outliers": spoilt}
+    if clean or with_outliers:
+        delays = {"points until the alarm, no outliers": clean, "… with 5 % outliers": with_outliers}
         pictures["alarms-delays.png"] = lambda: draw_delays(delays)
     for name, draw in pictures.items():
         (PICTURES / name).write_bytes(draw())

@@ -17,11 +17,11 @@ from limpet_lab.paper._compare import (
     auto_cell_row,
     auto_tally,
     cell_row,
+    describe_auto,
+    describe_comparison,
+    format_cell,
     remark,
     rivals_ahead,
-    shown,
-    told,
-    told_auto,
 )
 from limpet_lab.paper._results import part_path, parts_folder
 from limpet_lab.paper.config import TRIALS, Plan
@@ -48,10 +48,10 @@ def take(folder: Path) -> None:
     if results["plan"] != Plan(TRIALS).as_dict() or set(results["seconds"]) != set(NAMES):
         sys.exit(f"{folder} is no whole run: the page shows every result, with {TRIALS} trials")
     RESULTS.write_text(text, encoding="utf-8")
-    for name, (part, place) in PICTURES.items():
+    for name, (part, position) in PICTURES.items():
         record = json.loads(part_path(parts_folder(folder, Plan(TRIALS)), part).read_text(encoding="utf-8"))
         pictures = [each["picture"] for each in record["parts"] if "picture" in each]
-        (ROOT / "docs" / "pictures" / name).write_bytes(b64decode(pictures[place]["png"]))
+        (ROOT / "docs" / "pictures" / name).write_bytes(b64decode(pictures[position]["png"]))
 
 
 def overview(results: dict) -> str:
@@ -80,10 +80,10 @@ def table(results: dict, key: str) -> str:
     cells = {name: row for name, row in results[key].items() if name != "metrics"}
     metrics = results[key]["metrics"]
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
-    lines += [f"| {name} | " + " | ".join(map(shown, row)) + " |" for name, row in cells.items()]
+    lines += [f"| {name} | " + " | ".join(map(format_cell, row)) + " |" for name, row in cells.items()]
     records = [record for record in results["against_paper"] if record["table"] == key]
-    auto = told_auto(metrics, cells, [record for record in results["auto_against_paper"] if record["table"] == key])
-    return "\n".join(lines) + f"\n\n{told(records)}\n{auto}\n{rivals_ahead(metrics, cells)}\n"
+    auto = describe_auto(metrics, cells, [record for record in results["auto_against_paper"] if record["table"] == key])
+    return "\n".join(lines) + f"\n\n{describe_comparison(records)}\n{auto}\n{rivals_ahead(metrics, cells)}\n"
 
 
 def errors(results: dict) -> str:
@@ -92,7 +92,9 @@ def errors(results: dict) -> str:
     for key in ("mse_univariate", "mse_multivariate", "mse_multivariate_notebook"):
         for kind in ("abrupt", "gradual"):
             for name, row in results[key][kind].items():
-                lines.append(f"| {key.removeprefix('mse_')}, {kind}: {name} | " + " | ".join(map(shown, row)) + " |")
+                lines.append(
+                    f"| {key.removeprefix('mse_')}, {kind}: {name} | " + " | ".join(map(format_cell, row)) + " |"
+                )
     return "\n".join(lines) + "\n"
 
 

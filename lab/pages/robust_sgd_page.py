@@ -18,7 +18,7 @@ from limpet_lab.bench.regression.runs import BURSTS, JUMPERS, JUMPS, LINEAR, LOG
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results" / "robust_sgd.json"
 PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
-KNOWN_AS = {LINEAR: "numbers", LOGISTIC: "labels"}
+TARGETS = {LINEAR: "numbers", LOGISTIC: "labels"}
 IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
 
 
@@ -50,10 +50,10 @@ def bold(name: str) -> str:
 
 def mean_and_spread(figures: Figures, name: str) -> str:
     """Mean ± standard deviation over the seeds."""
-    return alike(value(figures, name), value(figures, f"{name}, std"))
+    return with_spread(value(figures, name), value(figures, f"{name}, std"))
 
 
-def alike(mean: float, spread: float) -> str:
+def with_spread(mean: float, spread: float) -> str:
     """Both with as many decimals as show two digits of the mean and one of the spread.
 
     >>> alike(0.0362, 0.0062), alike(0.2, 0.027), alike(28.7, 6.04), alike(2.1, 0.026)
@@ -104,8 +104,8 @@ def jumps(figures: Figures) -> str:
         cells = []
         for name in JUMPERS:
             start = f"jump, {kind.name}, {name}"
-            found = value(figures, f"{start}: found again")
-            cells.append(f"{found:.0f} %, {until(value(figures, f'{start}: rows'))}" if found else "never")
+            recovered = value(figures, f"{start}: found again")
+            cells.append(f"{recovered:.0f} %, {until(value(figures, f'{start}: rows'))}" if recovered else "never")
         rows.append([kind.name, *cells])
     return table(["change", *map(bold, JUMPERS)], rows)
 
@@ -123,11 +123,11 @@ def patient(figures: Figures) -> str:
     """In how many streams of the first two tables patience makes any difference."""
     lines = []
     for family, kinds in KINDS.items():
-        for end, way in (("", "tuned"), (", defaults", "with the defaults")):
+        for end, setting in (("", "tuned"), (", defaults", "with the defaults")):
             names = [f"{family}, {kind.name}, {PATIENT}{end}: not as without" for kind in kinds]
             differ = sum(value(figures, name) for name in names)
             lines.append(
-                f"- {family}, {way}: another error than without in {differ:.0f} of {len(kinds) * len(SEEDS)} streams"
+                f"- {family}, {setting}: another error than without in {differ:.0f} of {len(kinds) * len(SEEDS)} streams"
             )
     return "\n".join(lines) + "\n"
 
@@ -138,9 +138,9 @@ def settings(figures: Figures) -> str:
     for family in KINDS:
         for name in entries(figures, family):
             chosen = {
-                told.partition(": ")[2]: figure["value"]
-                for told, figure in figures.items()
-                if told.startswith(f"{family}, {name}, tuned: ")
+                label.partition(": ")[2]: figure["value"]
+                for label, figure in figures.items()
+                if label.startswith(f"{family}, {name}, tuned: ")
             }
             if chosen:
                 words = ", ".join(f"{what} {number:g}" for what, number in chosen.items())
@@ -161,7 +161,7 @@ def ahead(figures: Figures) -> str:
                 over = [value(figures, f"{start}{name}{end}") / value(figures, f"{start}SRA{end}") for end in ends]
                 rows.append(
                     [
-                        f"{KNOWN_AS[family]}: {name}",
+                        f"{TARGETS[family]}: {name}",
                         *(f"{times:.1f} ×" if times < 10.0 else f"{times:.0f} ×" for times in over),
                     ]
                 )
@@ -170,13 +170,16 @@ def ahead(figures: Figures) -> str:
 
 def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
     """Family → method → the setting that was chosen."""
-    found: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
+    settings_by_family: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
     for name, figure in figures.items():
         head, chosen, _ = name.partition(", tuned: ")
         family, _, method = head.partition(", ")
         if chosen:
-            found[family].setdefault(method, []).append(figure["value"])
-    return {family: {name: (step, other) for name, (step, other) in each.items()} for family, each in found.items()}
+            settings_by_family[family].setdefault(method, []).append(figure["value"])
+    return {
+        family: {name: (step, other) for name, (step, other) in each.items()}
+        for family, each in settings_by_family.items()
+    }
 
 
 def page_with_figures(text: str) -> str:

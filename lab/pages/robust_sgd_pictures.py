@@ -43,7 +43,7 @@ def column(family: str, tuned: Mapping[str, tuple[float, float]]) -> Column:
         follow = follower(Run(family, KINDS[family][0], method, setting, 0, ROWS))
         lines[name] = np.mean([errors(family, pairs, follow(pairs.X, pairs.y)) for pairs in streams], axis=0)
     first = streams[0]
-    return Column(*TITLES[family], first.y - first.truth, first.spoilt, lines)
+    return Column(*TITLES[family], first.y - first.truth, first.corrupted, lines)
 
 
 def draw(tuned: Tuned) -> None:

@@ -44,7 +44,7 @@ def rate(figures: Figures, name: str) -> str:
     return f"{cell(figures, name)} ({1e3 / figures[name]['value']:.3g})" if name in figures else "–"
 
 
-def spaced(name: str) -> str:
+def with_spaces(name: str) -> str:
     """K=2 as K = 2."""
     return name.replace("=", " = ")
 
@@ -58,7 +58,7 @@ def times(figures: Figures, names: list[str]) -> str:
     """A line for each kind of stream, and one for numpy."""
     rows = [
         [
-            spaced(name),
+            with_spaces(name),
             *(cell(figures, f"{name}: {how}") for how in ("update(x)", "process")),
             *(rate(figures, f"{name}: fleet of {size}") for size in SIZES),
             cell(figures, f"{name}: state"),
@@ -67,7 +67,7 @@ def times(figures: Figures, names: list[str]) -> str:
         if name in kinds(figures)
     ]
     fleets = [rate(figures, f"{NUMPY}: fleet of {size}") for size in SIZES]
-    rows.append([spaced(EM), cell(figures, f"{EM}: one stream"), "–", *fleets, "–"])
+    rows.append([with_spaces(EM), cell(figures, f"{EM}: one stream"), "–", *fleets, "–"])
     return table(HEADING, rows)
 
 
@@ -78,7 +78,9 @@ def rivals(figures: Figures) -> str:
         start = f"{name}: a dict of "
         (many,) = (each for each in figures if each.startswith(start))
         size = many.removeprefix(start)
-        rows.append([spaced(name), cell(figures, f"{name}: one stream"), cell(figures, many), SIZES.get(size, size)])
+        rows.append(
+            [with_spaces(name), cell(figures, f"{name}: one stream"), cell(figures, many), SIZES.get(size, size)]
+        )
     return table(["ns a point", "one stream", "a dict of them", "how many in the dict"], rows)
 
 
@@ -89,14 +91,14 @@ def goals(figures: Figures) -> str:
         bounds = (("≥", figure["at_least"]), ("≤", figure["at_most"]))
         goal = ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
         mark = "" if not goal else " ✓" if figure["reached"] else " ✗"
-        rows.append([spaced(name), f"{in_full(figure['value'])} {figure['unit']}", goal + mark])
+        rows.append([with_spaces(name), f"{in_full(figure['value'])} {figure['unit']}", goal + mark])
     return table(["", "measured", "goal"], rows)
 
 
 def cores() -> str:
     """How many cores there were."""
-    told = json.loads(RESULTS.read_text(encoding="utf-8")).get("machine", {}) if RESULTS.exists() else {}
-    return told.get("cores", "all")
+    machine = json.loads(RESULTS.read_text(encoding="utf-8")).get("machine", {}) if RESULTS.exists() else {}
+    return machine.get("cores", "all")
 
 
 ABOVE = """\
@@ -156,7 +158,7 @@ def lines(figures: Figures, panels: tuple[str, ...]) -> dict[str, dict[str, dict
         if panel in drawn:
             line, _, size = rest.rpartition(": ")
             drawn[panel].setdefault(line, {})[float(size)] = figure["value"] * 1e-9
-    return {panel: found for panel, found in drawn.items() if found}
+    return {panel: lines_of_panel for panel, lines_of_panel in drawn.items() if lines_of_panel}
 
 
 def draw_all() -> None:

@@ -57,7 +57,7 @@ def main() -> None:
         server = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None
-            url = next(found[0] for line in server.stderr if (found := re.search(r"http://[\d.:]+", line)))
+            url = next(match[0] for line in server.stderr if (match := re.search(r"http://[\d.:]+", line)))
             with sync_playwright() as playwright:
                 chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
                 for name, draw in {"monitor": draw_monitor, "explorer": draw_explorer}.items():

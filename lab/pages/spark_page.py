@@ -15,7 +15,7 @@ from spark_reach import reach
 from streams_page import table as table_of_figures
 
 from limpet_lab.bench._measurement import power_of_ten
-from limpet_lab.bench.spark import ALL_BUCKETS, ASKED, KEYS, PLAIN, RATIO, SPEED, called
+from limpet_lab.bench.spark import ALL_BUCKETS, GOAL_KEYS, KEYS, PLAIN, RATIO, SPEED, called
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "lab" / "results" / "spark.json"
@@ -27,11 +27,12 @@ POWERS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 def page_with_figures(text: str) -> str:
     """The page with the tables in their places."""
     results, figures = json.loads(RESULTS.read_text(encoding="utf-8")), load(RESULTS).get("spark", {})
-    grid = {called(PLAIN, keys, buckets) for keys in KEYS for buckets in ALL_BUCKETS} - {called(PLAIN, ASKED)}
-    told = {
-        name: [one for one in results.get(name, []) if one["name"].partition(": ")[0] not in grid] for name in NAMES
+    grid = {called(PLAIN, keys, buckets) for keys in KEYS for buckets in ALL_BUCKETS} - {called(PLAIN, GOAL_KEYS)}
+    listed = {
+        name: [figure for figure in results.get(name, []) if figure["name"].partition(": ")[0] not in grid]
+        for name in NAMES
     }
-    text = put(text, "figures", in_print(table_of_figures(told, NAMES)))
+    text = put(text, "figures", in_print(table_of_figures(listed, NAMES)))
     text = put(text, "keys and buckets", in_print(keys_and_buckets(figures)))
     return put(text, "how far", in_print(reach(figures)))
 
@@ -54,7 +55,7 @@ def in_print(text: str) -> str:
     >>> in_print("10^5 keys")
     '10⁵ keys'
     """
-    return re.sub(r"10\^(\d+)", lambda found: "10" + found[1].translate(POWERS), text)
+    return re.sub(r"10\^(\d+)", lambda match: "10" + match[1].translate(POWERS), text)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,16 @@ from autopilot_page import NOTHING, Figures, table
 
 from limpet_lab.bench._measurement import power_of_ten
 from limpet_lab.bench.spark import (
-    ASKED,
-    AUTOPILOT,
+    COMPACT,
     CORES,
+    DETECTOR,
+    FULL_BATCH,
+    GOAL_KEYS,
     HELD,
-    LEAN,
-    LONG,
     PLAIN,
     ROWS,
-    SHORT,
     SHUFFLED,
+    TENTH_BATCH,
     WRITTEN,
     called,
 )
@@ -49,32 +49,32 @@ class Measured:
     cores: int
 
     @property
-    def of_a_row(self) -> float:
+    def seconds_per_row(self) -> float:
         """Seconds of one core."""
         return self.cores * (self.long - self.short) / (ROWS - ROWS // 10)
 
     @property
-    def of_a_key(self) -> float:
+    def seconds_per_key(self) -> float:
         """Seconds of one core for the state of a key, in each micro-batch; with what a micro-batch takes anyhow."""
-        return (self.cores * self.long - ROWS * self.of_a_row) / ASKED
+        return (self.cores * self.long - ROWS * self.seconds_per_row) / GOAL_KEYS
 
     def core_seconds(self, keys: int, interval: int) -> float:
         """Of a day."""
-        return POINTS * self.of_a_row + DAY / interval * keys * self.of_a_key
+        return POINTS * self.seconds_per_row + DAY / interval * keys * self.seconds_per_key
 
 
 def reach(figures: Figures) -> str:
     """The section, in Markdown."""
     names = {
-        model: [f"{called(model, ASKED)}: {what}" for what in (LONG, SHORT, WRITTEN, HELD, SHUFFLED)]
-        for model in (PLAIN, LEAN, AUTOPILOT)
+        model: [f"{called(model, GOAL_KEYS)}: {what}" for what in (FULL_BATCH, TENTH_BATCH, WRITTEN, HELD, SHUFFLED)]
+        for model in (PLAIN, COMPACT, DETECTOR)
     }
     if any(name not in figures for group in names.values() for name in group):
         return NOTHING
     models = {model: Measured(*(figures[name]["value"] for name in group), CORES) for model, group in names.items()}
-    if any(not one.long > one.short > one.long / 10 for one in models.values()):
+    if any(not model.long > model.short > model.long / 10 for model in models.values()):
         return NOISY
-    return "\n".join([assumed(), worked(models[PLAIN]), costs(models), cores_table(models), *states(models)])
+    return "\n".join([assumed(), worked_example(models[PLAIN]), costs(models), cores_table(models), *states(models)])
 
 
 def assumed() -> str:
@@ -87,30 +87,36 @@ def assumed() -> str:
 - {HEADROOM} times the cores that an even load takes, for peaks and to catch up after a stop;
 - {COPIES} versions of the states in memory and {RETAINED} on disk, as Spark is set if nobody changes it
   (`spark.sql.streaming.maxBatchesToRetainInMemory`, `spark.sql.streaming.minBatchesToRetain`);
-- {size(EXECUTOR)} of an executor's memory for states;
+- {format_bytes(EXECUTOR)} of an executor's memory for states;
 - {PRICE} dollars for a core and an hour.
 
 The rest is arithmetic on the figures above, to two digits.
 """
 
 
-def worked(model: Measured) -> str:
+def worked_example(model: Measured) -> str:
     """The arithmetic, once in full."""
     few, keys, interval, cores = ROWS // 10, KEYS[0], INTERVALS[0], model.cores
-    long, short, row, key = (two(one) for one in (model.long, model.short, model.of_a_row * 1e6, model.of_a_key * 1e6))
+    long, short, row, key = (
+        two_digits(number)
+        for number in (model.long, model.short, model.seconds_per_row * 1e6, model.seconds_per_key * 1e6)
+    )
     batches = DAY // interval
-    rows_take, keys_take = two(POINTS * model.of_a_row), two(batches * keys * model.of_a_key)
+    rows_take, keys_take = (
+        two_digits(POINTS * model.seconds_per_row),
+        two_digits(batches * keys * model.seconds_per_key),
+    )
     seconds = model.core_seconds(keys, interval)
-    hours, dollars = two(seconds / 3600), two(seconds / 3600 * PRICE)
-    all_day, more = two(seconds / DAY), two(HEADROOM * seconds / DAY)
+    hours, dollars = two_digits(seconds / 3600), two_digits(seconds / 3600 * PRICE)
+    all_day, more = two_digits(seconds / DAY), two_digits(HEADROOM * seconds / DAY)
     return f"""A micro-batch takes time for its rows, and time for its states, all of which are read and written.
-`{PLAIN}` on {power_of_ten(ASKED)} keys took {long} s for {ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
+`{PLAIN}` on {power_of_ten(GOAL_KEYS)} keys took {long} s for {ROWS:,} rows and {short} s for {few:,}, on {cores} cores:
 
 - a row takes {cores} × ({long} s − {short} s) / {ROWS - few:,} = {row} µs of a core;
-- a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {ASKED:,} = {key} µs of a core;
+- a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {GOAL_KEYS:,} = {key} µs of a core;
   what a micro-batch takes anyhow is in this, so that for more keys it is too much rather than too little;
 - a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
-  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two(seconds)} s of a core:
+  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two_digits(seconds)} s of a core:
   {hours} core-hours, {dollars} dollars, or {all_day} cores all day; with headroom {more} cores.
 """
 
@@ -120,12 +126,12 @@ def costs(models: dict[str, Measured]) -> str:
     rows = [
         [
             f"`{name}`",
-            two(one.of_a_row * 1e6),
-            two(one.of_a_key * 1e6),
-            two(1 / one.of_a_row),
-            two(ROWS / one.long / one.cores),
+            two_digits(model.seconds_per_row * 1e6),
+            two_digits(model.seconds_per_key * 1e6),
+            two_digits(1 / model.seconds_per_row),
+            two_digits(ROWS / model.long / model.cores),
         ]
-        for name, one in models.items()
+        for name, model in models.items()
     ]
     heading = [
         "model",
@@ -140,12 +146,12 @@ def costs(models: dict[str, Measured]) -> str:
 def cores_table(models: dict[str, Measured]) -> str:
     """What a day takes, by model, keys and interval."""
     rows = []
-    for name, one in models.items():
+    for name, model in models.items():
         for keys in KEYS:
             cells = []
             for interval in INTERVALS:
-                hours = one.core_seconds(keys, interval) / 3600
-                cells += [two(HEADROOM * hours / 24), two(hours), two(hours * PRICE)]
+                hours = model.core_seconds(keys, interval) / 3600
+                cells += [two_digits(HEADROOM * hours / 24), two_digits(hours), two_digits(hours * PRICE)]
             rows.append([f"`{name}`", power_of_ten(keys), *cells])
     heading = ["model", "keys"]
     for interval in INTERVALS:
@@ -159,19 +165,19 @@ def cores_table(models: dict[str, Measured]) -> str:
 def states(models: dict[str, Measured]) -> list[str]:
     """Memory, state store and shuffle."""
     rows = []
-    for name, one in models.items():
+    for name, model in models.items():
         for keys in KEYS:
-            written = keys * one.written
-            days = [size(written * DAY / interval) for interval in INTERVALS]
+            written = keys * model.written
+            days = [format_bytes(written * DAY / interval) for interval in INTERVALS]
             rows.append(
                 [
                     f"`{name}`",
                     power_of_ten(keys),
-                    size(COPIES * keys * one.held),
-                    f"{math.ceil(COPIES * keys * one.held / EXECUTOR)}",
-                    size(written),
+                    format_bytes(COPIES * keys * model.held),
+                    f"{math.ceil(COPIES * keys * model.held / EXECUTOR)}",
+                    format_bytes(written),
                     *days,
-                    size(RETAINED * written),
+                    format_bytes(RETAINED * written),
                 ]
             )
     heading = [
@@ -183,22 +189,22 @@ def states(models: dict[str, Measured]) -> list[str]:
         *(f"a day, every {interval} s" for interval in INTERVALS),
         "kept on disk",
     ]
-    held = [f"{two(EXECUTOR / COPIES / one.held)} keys of `{name}`" for name, one in models.items()]
-    row = max(one.shuffled for one in models.values())
+    held = [f"{two_digits(EXECUTOR / COPIES / model.held)} keys of `{name}`" for name, model in models.items()]
+    row = max(model.shuffled for model in models.values())
     return [
-        f"""States in memory are keys × bytes of a key in Java's memory × {COPIES} versions; with {size(EXECUTOR)} for
-them an executor holds {_listed(held)}. What a micro-batch writes is keys ×
+        f"""States in memory are keys × bytes of a key in Java's memory × {COPIES} versions; with {format_bytes(EXECUTOR)} for
+them an executor holds {join_or(held)}. What a micro-batch writes is keys ×
 bytes of a key on disk; what is kept on disk is that × {RETAINED}. Beside this, each Python worker holds the bucket that
 it is learning.
 """,
         table(heading, rows, words=2),
-        f"""Shuffled are {two(row)} bytes a row (a key, a time and a value, packed): × {POINTS:,} =
-{size(row * POINTS)} a day, {size(row * POINTS / DAY)} a second. That does not depend on the model.
+        f"""Shuffled are {two_digits(row)} bytes a row (a key, a time and a value, packed): × {POINTS:,} =
+{format_bytes(row * POINTS)} a day, {format_bytes(row * POINTS / DAY)} a second. That does not depend on the model.
 """,
     ]
 
 
-def two(number: float) -> str:
+def two_digits(number: float) -> str:
     """Two digits.
 
     >>> two(123456.0), two(12.6), two(0.0346)
@@ -210,15 +216,15 @@ def two(number: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:.2g}"
 
 
-def size(n_bytes: float) -> str:
+def format_bytes(n_bytes: float) -> str:
     """With its unit.
 
     >>> size(14.5e9), size(2)
     ('14 GB', '2 bytes')
     """
     unit, scale = next(((unit, scale) for unit, scale in UNITS if n_bytes >= scale), UNITS[-1])
-    return f"{two(n_bytes / scale)} {unit}"
+    return f"{two_digits(n_bytes / scale)} {unit}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def join_or(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -24,10 +24,10 @@ def table(results: dict[str, list[dict[str, object]]], names: Sequence[str] = NA
     """Every figure of these benchmarks, as they print them."""
     lines = ["| | | goal |", "|---|---:|---|"]
     for name in names:
-        for one in results.get(name, []):
-            figure = Figure(*(one.get(field) for field in ("name", "value", "unit", "at_most", "at_least")))  # type: ignore[arg-type]
-            goal = f"{figure.goal_shown} {figure.verdict}".strip()
-            lines.append(f"| {figure.name.replace('10^6', '10⁶').replace('10^7', '10⁷')} | {figure.shown} | {goal} |")
+        for record in results.get(name, []):
+            figure = Figure(*(record.get(field) for field in ("name", "value", "unit", "at_most", "at_least")))  # type: ignore[arg-type]
+            goal = f"{figure.goal_text} {figure.verdict}".strip()
+            lines.append(f"| {figure.name.replace('10^6', '10⁶').replace('10^7', '10⁷')} | {figure.text} | {goal} |")
     return "\n".join(lines) + "\n"
 
 

@@ -20,6 +20,6 @@ def test_the_figures_of_the_adapters_are_those_of_the_benchmark(library):
 
 def test_the_benchmark_of_adapters_measures_each():
     names = [figure.name for figure in adapters.measure(quick=True)]
-    for library, room in (("river", "river"), ("scikit-learn", "sklearn"), ("sktime", "sktime")):
-        for adapter in import_module(f"limpet.adapters.{room}").__all__:
+    for library, module in (("river", "river"), ("scikit-learn", "sklearn"), ("sktime", "sktime")):
+        for adapter in import_module(f"limpet.adapters.{module}").__all__:
             assert any(name.startswith(f"{library} {adapter}, ") and name.endswith(": over the core") for name in names)

@@ -6,10 +6,10 @@ from limpet_lab.paper._compare import (
     REACHED,
     SHORT,
     auto_verdicts,
+    compare_cells,
+    describe_auto,
     rivals_ahead,
-    side_by_side,
     tally,
-    told_auto,
     verdict,
 )
 from limpet_lab.paper._report import how_it_compares, write_whole_report
@@ -39,7 +39,7 @@ def test_a_rival_ahead_by_less_than_the_digits_shown_is_not_ahead():
 
 
 def test_a_table_has_ours_the_papers_and_the_difference():
-    table = side_by_side(["a"], {"SRA": [[0.75, 0.02]], "truth": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
+    table = compare_cells(["a"], {"SRA": [[0.75, 0.02]], "truth": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
     assert table.rows[:2] == [["SRA", "0.750 ± 0.020"], ["paper", "0.717 ± 0.021"]]
     assert table.rows[2:] == [["difference", "+0.033"], ["truth", "0.800 ± 0.000"]]
     assert table.aside == [1, 2]
@@ -48,7 +48,7 @@ def test_a_table_has_ours_the_papers_and_the_difference():
 def made_up(*kinds):
     """A result with cells of these verdicts."""
     cell = {"table": "auc_x", "ours": 0.7, "paper": 0.7, "paper_std": 0.1}
-    records = [{**cell, "cell": str(place), "verdict": kind} for place, kind in enumerate(kinds)]
+    records = [{**cell, "cell": str(i), "verdict": kind} for i, kind in enumerate(kinds)]
     return Result("A table", verdicts=records, chosen={"auc_x": {"0": {"SRA": {"gamma": 3.0}}}}, parts=["words"])
 
 
@@ -71,12 +71,12 @@ def test_sra_auto_has_verdicts_of_its_own_beside_the_papers_sra_and_ours():
     assert (first["ours"], first["tuned"], first["paper"], first["verdict"]) == (0.65, 0.7, 0.717, SHORT)
     assert (second["ours"], second["tuned"], second["paper"], second["verdict"]) == (0.8, 0.6, 0.702, REACHED)
     assert "heldout" not in first
-    assert told_auto(["a", "b"], ROWS, [first, second]) == (
+    assert describe_auto(["a", "b"], ROWS, [first, second]) == (
         "SRA-auto, untuned, reaches the paper’s SRA in b (0.800 against 0.702); it does not reach the paper’s SRA in a "
         "(0.650 against 0.717). Beside our tuned SRA it is ahead in b (0.800 against 0.600); behind in a (0.650 "
         "against 0.700)."
     )
-    assert "ahead in a (0.650 against 0.700); behind in b" in told_auto(["a", "b"], ROWS, [], largest=False)
+    assert "ahead in a (0.650 against 0.700); behind in b" in describe_auto(["a", "b"], ROWS, [], largest=False)
     assert rivals_ahead(["a", "b"], ROWS) == "No rival is ahead of SRA."  # it is SRA, and counts as no rival
 
 

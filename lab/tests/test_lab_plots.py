@@ -122,7 +122,7 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
     assert len(np.unique(pixels @ [1, 256, 65536])) > 20
     assert 0.005 < np.any(pixels < 250, axis=1).mean() < 0.7
     assert draw() == png
-    assert not [f"{told.category.__name__}: {told.message}" for told in recwarn]
+    assert not [f"{warning.category.__name__}: {warning.message}" for warning in recwarn]
 
 
 def shows(png, colour):

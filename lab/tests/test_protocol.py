@@ -187,8 +187,8 @@ def test_sweeps_are_over_the_streams_asked_for(kind, dim, variant):
     method = Learner("sEM", [{"rho": 0.01}], sem)
     for held_out, seeds in ((False, (0, 1)), (True, (1000, 1001))):
         streams = [MAKE[kind](dim=dim, variant=variant, seed=seed) for seed in seeds]
-        asked = lab.streams(kind, dim, variant, held_out)
-        assert all(np.array_equal(a.y, b.y) for a, b in zip(asked, streams, strict=True))
+        from_lab = lab.streams(kind, dim, variant, held_out)
+        assert all(np.array_equal(a.y, b.y) for a, b in zip(from_lab, streams, strict=True))
         areas = [benefit_auc(sem(rho=0.01).process(stream.y).change_score, 10000, 100) for stream in streams]
         assert lab.synthetic(method, kind, dim, variant, held_out).values[0, :, 0, 0, AUC].tolist() == areas
 
@@ -198,7 +198,7 @@ def test_a_detectors_variable_is_chosen_with_its_setting():
     areas = np.zeros((2, 4, 3))  # settings, streams, variables
     areas[1, :, 2] = 0.9
     best = choose_setting(method, SweepResult(method.settings, areas), areas)
-    assert (best.place, best.variable, best.setting) == (1, 2, {"delta": 2.0})
+    assert (best.index, best.variable, best.setting) == (1, 2, {"delta": 2.0})
     assert best.written == {"delta": 2.0, "variable": 3}
 
 
@@ -232,12 +232,12 @@ def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chos
     tables, chosen = ({k: v for r in results for k, v in getattr(r, part).items()} for part in ("tables", "chosen"))
     for name, dim, variant in SYNTHETIC_TABLES:
         key = table_of(f"auc_{name}", variant)
-        for place, kind in enumerate(MAKE):
+        for i, kind in enumerate(MAKE):
             for method in synthetic_methods(dim, quick=True):
                 areas = MadeUpLab().synthetic(method, kind, dim, variant).values[:, :, 0, :, 0]
                 pairs = [(s, v) for s in range(areas.shape[0]) for v in range(areas.shape[2])]
                 setting, variable = max(pairs, key=lambda pair: areas[pair[0], :, pair[1]].mean())
-                assert tables[key][method.name][place] == mean_and_std(areas[setting, :, variable])
+                assert tables[key][method.name][i] == mean_and_std(areas[setting, :, variable])
                 if areas.shape[2] > 1:
                     assert chosen[key][kind][method.name]["variable"] == variable + 1
             ours = synthetic_methods(dim)[0]
@@ -248,12 +248,12 @@ def test_auc_cells_are_grid_maxima_on_the_scored_streams_and_sra_heldout_is_chos
             best = int(np.argmax(unseen.mean(axis=1)))
             named = ours.settings.index(grids.SRA_PRINTED[f"auc_{name}"][kind])
             for row, setting in (("SRA-heldout", best), ("SRA-printed", named)):
-                assert tables[key][row][place] == mean_and_std(scored[setting])
+                assert tables[key][row][i] == mean_and_std(scored[setting])
                 assert ours.settings[setting].items() <= chosen[key][kind][row].items()
             streams = [MAKE[kind](dim=dim, variant=variant, seed=seed) for seed in (0, 1)]
-            assert tables[key]["truth"][place] == mean_and_std([truth_auc(stream) for stream in streams])
+            assert tables[key]["truth"][i] == mean_and_std([truth_auc(stream) for stream in streams])
             memory = [truth_with_memory_auc(stream) for stream in streams]
-            assert tables[key]["truth-memory"][place] == mean_and_std(memory)
+            assert tables[key]["truth-memory"][i] == mean_and_std(memory)
 
 
 def test_error_cells_are_of_the_setting_with_the_least_s_eval():
@@ -268,10 +268,10 @@ def test_error_cells_are_of_the_setting_with_the_least_s_eval():
             for method in synthetic_learners(dim, quick=True):
                 errors = MadeUpLab().synthetic(method, kind, dim, variant).values[:, :, 0, 0]  # AUC, S_eval, S_bc, …
                 best = int(np.argmin(errors[:, :, 1].mean(axis=1)))
-                assert rows[method.name] == [mean_and_std(errors[best, :, place]) for place in (2, 3, 4)]
+                assert rows[method.name] == [mean_and_std(errors[best, :, i]) for i in (2, 3, 4)]
                 if method.name == "SRA":
                     named = method.settings.index(grids.SRA_PRINTED[f"mse_{name}"][kind])
-                    assert rows["SRA-printed"] == [mean_and_std(errors[named, :, place]) for place in (2, 3, 4)]
+                    assert rows["SRA-printed"] == [mean_and_std(errors[named, :, i]) for i in (2, 3, 4)]
 
 
 def test_for_each_gamma_the_rest_is_chosen_by_s_eval():
@@ -281,8 +281,8 @@ def test_for_each_gamma_the_rest_is_chosen_by_s_eval():
         errors = MadeUpLab().synthetic(ours, kind, 1, "printed").values[:, :, 0, 0].mean(axis=1)
         assert [record["gamma"] for record in table[kind]] == [1.0, 3.0, 5.0, 10.0, 15.0]
         for record in table[kind]:
-            among = [place for place, setting in enumerate(ours.settings) if setting["gamma"] == record["gamma"]]
-            best = min(among, key=lambda place: errors[place, 1])
+            among = [i for i, setting in enumerate(ours.settings) if setting["gamma"] == record["gamma"]]
+            best = min(among, key=lambda i: errors[i, 1])
             assert ours.settings[best].items() <= record.items()
             assert [record[name] for name in ("S_eval", "S_bc", "S_ac", "S_tot")] == pytest.approx(errors[best, 1:])
 

@@ -47,7 +47,7 @@ class MadeUpLab(Lab):
         variables = streams[0].y.shape[1] if isinstance(method, Drift) else 1
         shape = (len(method.settings), len(streams), restarts if method.restarts else 1, variables, *self.measures)
         values = np.random.default_rng(zlib.crc32(f"{method.name} {streams[0].name}".encode())).random(shape)
-        cannot_run = [place for place, s in enumerate(method.settings) if s.get("window", 99) < 2 * s.get("stat", 0)]
+        cannot_run = [i for i, s in enumerate(method.settings) if s.get("window", 99) < 2 * s.get("stat", 0)]
         values[cannot_run] = np.nan
         return SweepResult(method.settings, values, dict.fromkeys(cannot_run, "too short"))
 
@@ -57,24 +57,24 @@ def made_up_stream(name, d=3, **truth):
     return Stream(y, labels=np.arange(600) % 10 == 0, name=name, split=300, **truth)
 
 
-def check_a_column(result, place, method, training, testing):
+def check_a_column(result, i, method, training, testing):
     """training (settings, …, variables) decides, testing (settings, n, variables) fills the cell."""
     ((key, table),) = result.tables.items()
-    column = table["metrics"][place]
+    column = table["metrics"][i]
     averages = {(s, v): training[s, ..., v].mean() for s in range(len(training)) for v in range(training.shape[-1])}
     setting, variable = max((pair for pair in averages if not np.isnan(averages[pair])), key=averages.get)
     chosen = result.chosen[key][column]
-    assert table[method.name][place] == mean_and_std(testing[setting, :, variable])
+    assert table[method.name][i] == mean_and_std(testing[setting, :, variable])
     assert chosen[method.name]["training_auc"] == pytest.approx(averages[setting, variable])
     assert chosen[method.name].get("variable", 1) == variable + 1
     if method.name == "SRA":
-        check_a_named_cell(result, place, "SRA-printed", method, grids.SRA_PRINTED[key][column], testing)
+        check_a_named_cell(result, i, "SRA-printed", method, grids.SRA_PRINTED[key][column], testing)
 
 
-def check_a_named_cell(result, place, row, method, setting, testing):
+def check_a_named_cell(result, i, row, method, setting, testing):
     ((key, table),) = result.tables.items()
-    assert table[row][place] == mean_and_std(testing[method.settings.index(setting), :, 0])
-    assert setting.items() <= result.chosen[key][table["metrics"][place]][row].items()
+    assert table[row][i] == mean_and_std(testing[method.settings.index(setting), :, 0])
+    assert setting.items() <= result.chosen[key][table["metrics"][i]][row].items()
 
 
 def mean_and_std(values):
@@ -88,14 +88,14 @@ def test_well_log_cells_are_test_values_of_what_training_chose(monkeypatch):
     result = table_auc_well_log.run(lab)
     for method in table_auc_well_log.well_log_methods():
         values = lab.sweep(method, [stream], None, 3).values[:, 0]
-        for place in range(5):
-            check_a_column(result, place, method, values[..., place, 0], values[..., place, 1])
+        for i in range(5):
+            check_a_column(result, i, method, values[..., i, 0], values[..., i, 1])
         if method.name == "SRA":
             joint = method.settings[int(np.argmax(values[:, :, 0, :, 0].mean(axis=(1, 2))))]
-            for place in range(5):
-                testing = values[..., place, 1]
-                check_a_named_cell(result, place, "SRA-joint", method, joint, testing)
-                check_a_named_cell(result, place, "SRA-figure", method, grids.SRA_WELL_LOG_FIGURE, testing)
+            for i in range(5):
+                testing = values[..., i, 1]
+                check_a_named_cell(result, i, "SRA-joint", method, joint, testing)
+                check_a_named_cell(result, i, "SRA-figure", method, grids.SRA_WELL_LOG_FIGURE, testing)
 
 
 def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
@@ -105,9 +105,9 @@ def test_skab_cells_are_of_odd_files_averaged_over_restarts(monkeypatch):
     result = table_auc_skab.run(lab)
     for method in table_auc_skab.skab_methods(quick=True):
         values = lab.sweep(method, streams, None, 2).values
-        for place in range(2):
-            training, testing = values[:, 0::2, ..., place], values[:, 1::2, ..., place].mean(axis=2)
-            check_a_column(result, place, method, training, testing)
+        for i in range(2):
+            training, testing = values[:, 0::2, ..., i], values[:, 1::2, ..., i].mean(axis=2)
+            check_a_column(result, i, method, training, testing)
 
 
 def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
@@ -115,13 +115,13 @@ def test_anomaly_cells_are_test_values_of_what_training_chose(monkeypatch):
     monkeypatch.setattr(table_auc_anomaly, "LOADERS", {name: (lambda s=s: s) for name, s in streams.items()})
     lab = MadeUpLab((2,))
     result = table_auc_anomaly.run(lab)
-    for place, name in enumerate(streams):
+    for i, name in enumerate(streams):
         for method in table_auc_anomaly.anomaly_methods(name, quick=True):
             values = lab.sweep(method, [streams[name]], None, 3).values[:, 0]
-            check_a_column(result, place, method, values[..., 0], values[..., 1])
+            check_a_column(result, i, method, values[..., 0], values[..., 1])
         labels = streams[name].labels[300:]
         areas = [roc_auc(scores, labels) for scores in table_auc_anomaly.isolation_forest(streams[name], 3)]
-        assert result.tables["auc_anomaly"]["IsolationForest"][place] == mean_and_std(areas)
+        assert result.tables["auc_anomaly"]["IsolationForest"][i] == mean_and_std(areas)
 
 
 def test_the_isolation_forest_is_fitted_on_the_training_span_and_scores_the_rest():
@@ -247,8 +247,8 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
                 for tolerance in (20, 50)
             ]
     for name, values in areas.items():
-        for place, column in enumerate(("Tb_20", "Tb_50")):
-            training = values[0::2, place].mean(axis=0)
+        for i, column in enumerate(("Tb_20", "Tb_50")):
+            training = values[0::2, i].mean(axis=0)
             setting, variable = np.unravel_index(training.argmax(), training.shape)
             record = skab.chosen["auc_skab"][column][name]
             assert record["training_auc"] == pytest.approx(training.max(), rel=1e-9)
@@ -256,8 +256,8 @@ def test_skab_is_standardised_on_20_rows_tuned_on_even_files_and_scored_on_odd_o
                 assert (record["delta"], record["variable"]) == (deltas[setting], variable + 1)
             elif name == "sEM":
                 assert record["rho"] == rates[setting]
-            tested = values[1::2, place, setting, variable]
-            assert skab.tables["auc_skab"][name][place] == pytest.approx([np.mean(tested), np.std(tested)])
+            tested = values[1::2, i, setting, variable]
+            assert skab.tables["auc_skab"][name][i] == pytest.approx([np.mean(tested), np.std(tested)])
 
 
 @needs_data
@@ -274,7 +274,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
         arrays = pytest.importorskip("scipy.io").loadmat(DATA / "thyroid" / "thyroid.mat")
         y, labels = arrays["X"], arrays["y"].ravel().astype(int)
     table, chosen = anomaly.tables["auc_anomaly"], anomaly.chosen["auc_anomaly"][name]
-    place = table["metrics"].index(name)
+    i = table["metrics"].index(name)
     scores = {K: scores_of(lp.IEM(K, n_init=20), y, "score") for K in (1, 2, 3)}
     training = {K: roc_auc(each[first:split], labels[first:split]) for K, each in scores.items()}
     best = max(training, key=training.get)
@@ -285,7 +285,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
         "SRA-printed": scores_of(plain_sra(components, 10.0, 0.5, 5.0), y, "score")[split:],
     }
     for row, tested in expected.items():
-        assert table[row][place][0] == pytest.approx(roc_auc(tested, labels[split:]))
+        assert table[row][i][0] == pytest.approx(roc_auc(tested, labels[split:]))
         for kind, together in (("rows", False), ("events", True)):
             interval = roc_auc_interval(tested, labels[split:], by_event=together)
             assert anomaly.intervals["auc_anomaly"][name][row][kind] == pytest.approx(list(interval))
@@ -295,11 +295,11 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
 @pytest.mark.long
 def test_intervals_hold_their_cells_and_say_whether_the_papers_is_inside(anomaly):
     table, intervals = anomaly.tables["auc_anomaly"], anomaly.intervals["auc_anomaly"]
-    for place, name in enumerate(("SMTP", "THYROID")):
+    for i, name in enumerate(("SMTP", "THYROID")):
         assert set(intervals[name]) == set(table) - {"metrics"}
         for method, kinds in intervals[name].items():
             for low, high in kinds.values():
-                assert low <= table[method][place][0] <= high
+                assert low <= table[method][i][0] <= high
     assert [record["ours"] for record in anomaly.verdicts] == [mean for mean, _ in table["SRA"]]
     for record in anomaly.verdicts:
         low, high = record["interval"]

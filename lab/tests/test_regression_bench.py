@@ -32,9 +32,9 @@ def test_the_figures_of_the_page_are_those_of_the_benchmark():
 
 def test_numbers_are_spoilt_and_turn():
     pairs = linear_pairs(Kind("abrupt"), seed=4, n=4000)
-    assert 0.04 < pairs.spoilt.mean() < 0.06
-    assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.spoilt]) < 1.1
-    assert np.abs((pairs.y - pairs.truth)[pairs.spoilt]).mean() > 20.0
+    assert 0.04 < pairs.corrupted.mean() < 0.06
+    assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.corrupted]) < 1.1
+    assert np.abs((pairs.y - pairs.truth)[pairs.corrupted]).mean() > 20.0
     features = np.column_stack([np.ones(4000), (pairs.X - OFFSETS) / UNITS])
     before, after = (np.linalg.lstsq(features[part], pairs.truth[part])[0] for part in np.split(np.arange(4000), 2))
     np.testing.assert_allclose(np.linalg.norm(before[1:]), 5.0)
@@ -45,18 +45,18 @@ def test_numbers_are_spoilt_and_turn():
 def test_a_share_of_spoilt_targets_touches_no_other_row():
     some, none = (linear_pairs(Kind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
     np.testing.assert_array_equal(some.X, none.X)
-    np.testing.assert_array_equal(some.y[~some.spoilt], none.y[~some.spoilt])
+    np.testing.assert_array_equal(some.y[~some.corrupted], none.y[~some.corrupted])
     np.testing.assert_array_equal(some.truth, none.truth)
 
 
 def test_a_burst_spoils_so_many_rows_and_no_other():
-    kinds = Kind("", turn=0.0), Kind("", turn=0.0, burst=20, by=50.0)
+    kinds = Kind("", drift=0.0), Kind("", drift=0.0, burst=20, by=50.0)
     without, burst = (linear_pairs(kind, seed=2, n=500) for kind in kinds)
     inside = np.isin(np.arange(500), range(250, 270))
     np.testing.assert_array_equal(burst.y[~inside], without.y[~inside])
     np.testing.assert_allclose((burst.y - burst.truth)[inside], 50.0)
-    assert burst.spoilt[inside].all()
-    np.testing.assert_array_equal(burst.spoilt[~inside], without.spoilt[~inside])
+    assert burst.corrupted[inside].all()
+    np.testing.assert_array_equal(burst.corrupted[~inside], without.corrupted[~inside])
 
 
 def test_a_gradual_drift_ends_where_an_abrupt_one_does():
@@ -71,9 +71,9 @@ def test_a_gradual_drift_ends_where_an_abrupt_one_does():
 def test_labels_are_flipped_where_they_are_sure_or_anywhere():
     sure, anywhere = (logistic_pairs(Kind("", at_random=random), seed=1, n=8000) for random in (False, True))
     for pairs in (sure, anywhere):
-        assert 0.04 < pairs.spoilt.mean() < 0.06
-        np.testing.assert_array_equal(pairs.y != pairs.clean, pairs.spoilt)
-    certain = [np.abs(pairs.truth - 0.5)[pairs.spoilt] for pairs in (sure, anywhere)]
+        assert 0.04 < pairs.corrupted.mean() < 0.06
+        np.testing.assert_array_equal(pairs.y != pairs.clean, pairs.corrupted)
+    certain = [np.abs(pairs.truth - 0.5)[pairs.corrupted] for pairs in (sure, anywhere)]
     assert certain[0].min() > np.quantile(np.abs(sure.truth - 0.5), 0.49)
     assert certain[1].min() < 0.1
 
@@ -99,8 +99,8 @@ def test_what_stands_for_scikit_learn_is_scikit_learn(cls, loss, settings):
     library = follow_sklearn(model, Z, y)
     np.testing.assert_allclose(decisions(sgd(cls, loss, **settings), Z, y), library, rtol=1e-6, atol=1e-9)
     if loss != "huber":
-        said = Z @ model.coef_[0] + model.intercept_[0]
-        np.testing.assert_allclose(probabilities(said, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
+        predictions = Z @ model.coef_[0] + model.intercept_[0]
+        np.testing.assert_allclose(probabilities(predictions, loss), model.predict_proba(Z)[:, 1], atol=1e-12)
 
 
 def test_errors_are_against_the_truth():
@@ -147,7 +147,7 @@ def test_flipped_labels_hurt_the_log_loss_and_less_ours():
 
 def test_the_level_locks_out_and_the_coefficients_do_not():
     """What the page says of the limits."""
-    for kind, locked in ((Kind("", turn=20.0), False), (Kind("", turn=0.0, jump=20.0), True)):
+    for kind, locked in ((Kind("", drift=20.0), False), (Kind("", drift=0.0, jump=20.0), True)):
         pairs = linear_pairs(kind, seed=0, n=8000)
         model = lp.SRA(model=lp.models.LinearRegression())
         if locked:
@@ -162,11 +162,11 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
 @pytest.mark.parametrize("settings", [{}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"])
 @pytest.mark.parametrize("jump", [20.0, 50.0])
 def test_with_patience_no_level_locks_out(settings, jump):
-    pairs = linear_pairs(Kind("", turn=0.0, jump=jump), seed=0, n=8000)
+    pairs = linear_pairs(Kind("", drift=0.0, jump=jump), seed=0, n=8000)
     model = lp.SRA(model=lp.models.LinearRegression(), patience=20, **settings)
     trace = model.process(pairs.X, pairs.y)
     assert trace.rejected[-1000:].mean() < 0.08
-    assert trace.rejected[-1000:][pairs.spoilt[-1000:]].mean() > 0.95
+    assert trace.rejected[-1000:][pairs.corrupted[-1000:]].mean() > 0.95
     assert np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) < 0.25
 
 
@@ -174,7 +174,7 @@ def test_patience_changes_nothing_but_after_a_long_burst():
     """Tuned as SRA is: the same to the last digit, and dearer where more than twenty rows in a row are spoilt."""
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
-    short, long = (Kind("", turn=0.0, burst=rows, by=20.0) for rows in (10, 40))
+    short, long = (Kind("", drift=0.0, burst=rows, by=20.0) for rows in (10, 40))
     for kind in (Kind("abrupt"), short):
         usual, patient = (outcome(Run(LINEAR, kind, name, (0.01, 6.0), 0, 4000)) for name in ("SRA", PATIENT))
         assert patient == usual
@@ -209,11 +209,11 @@ def test_a_taste_runs(monkeypatch):
 
 def test_the_picture_draws_what_there_is():
     rng = np.random.default_rng(0)
-    spoilt = rng.random(1000) < 0.1
+    corrupted = rng.random(1000) < 0.1
     lines = {"SRA": np.append([np.nan] * 20, rng.random(980)), "other": 10.0 * rng.random(1000)}
-    column = Column("numbers", "error", rng.normal(size=1000), spoilt, lines)
+    column = Column("numbers", "error", rng.normal(size=1000), corrupted, lines)
     picture = draw_running_errors([column, column], change_points=[500], window=50)
     assert picture.startswith(b"\x89PNG")
     assert picture == draw_running_errors([column, column], change_points=[500], window=50)
-    other = Column("numbers", "error", column.given, spoilt, {"SRA": lines["SRA"]})
+    other = Column("numbers", "error", column.given, corrupted, {"SRA": lines["SRA"]})
     assert picture != draw_running_errors([column, other], change_points=[500], window=50)

@@ -48,15 +48,15 @@ def test_a_slice_of_it_twice(tmp_path):
         ours = first["mse_univariate"][kind]
         assert set(paper[kind]) <= set(ours)
         assert ours["SRA-auto"][2][0] <= 0.001
-        for place in range(3):
-            assert ours["SRA"][place][0] < min(ours[rival][place][0] for rival in ("SDEM", "iEM", "sEM"))
+        for i in range(3):
+            assert ours["SRA"][i][0] < min(ours[rival][i][0] for rival in ("SDEM", "iEM", "sEM"))
     assert first["chosen"]["mse_univariate"]["abrupt"]["SRA"]["rho"] > 0.0
     for key, cells in (("against_paper", "SRA"), ("auto_against_paper", "SRA-auto")):
-        found = {(record["table"], record["cell"]): record["ours"] for record in first[key]}
-        assert found == {
-            (f"mse_univariate, {kind}", metric): first["mse_univariate"][kind][cells][place][0]
+        ours_by_cell = {(record["table"], record["cell"]): record["ours"] for record in first[key]}
+        assert ours_by_cell == {
+            (f"mse_univariate, {kind}", metric): first["mse_univariate"][kind][cells][i][0]
             for kind in ("abrupt", "gradual")
-            for place, metric in enumerate(("S_bc", "S_ac", "S_tot"))
+            for i, metric in enumerate(("S_bc", "S_ac", "S_tot"))
         }
     page = (tmp_path / "a" / "report.html").read_text()
     assert page.count("<img") == 2
@@ -126,8 +126,8 @@ def test_without_its_data_a_result_is_passed_over_and_the_rest_runs(tmp_path, mo
     assert set(results["seconds"]) == {"illustration"}
     assert "LIMPET_DATA" in results["not_finished"]["well_log_annotations"]
     assert "Not finished" in (out / "report.html").read_text()
-    answer = CliRunner().invoke(app, ["reproduce", "dataset_summary", "--out", str(out)])
-    assert answer.exit_code == 1
+    result = CliRunner().invoke(app, ["reproduce", "dataset_summary", "--out", str(out)])
+    assert result.exit_code == 1
 
 
 def test_bad_arguments(tmp_path):
@@ -175,10 +175,10 @@ def test_a_person_who_stops_it_is_told_how_to_go_on(tmp_path):
         while not part.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=60)[0]
+        output = running.communicate(timeout=60)[0]
     assert running.returncode == 130
-    assert "finished and kept in" in said
-    assert "--resume" in said
+    assert "finished and kept in" in output
+    assert "--resume" in output
     assert "illustration" in json.loads((out / "results.json").read_text())["seconds"]
 
 
@@ -190,9 +190,9 @@ def test_the_list_tells_names_and_titles():
 
 def test_a_taste_has_a_folder_of_its_own_and_no_verdicts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    answer = CliRunner().invoke(app, ["reproduce", "mse_univariate", "--quick"])
-    assert answer.exit_code == 0
-    assert "A taste" in answer.stdout
+    result = CliRunner().invoke(app, ["reproduce", "mse_univariate", "--quick"])
+    assert result.exit_code == 0
+    assert "A taste" in result.stdout
     page = (tmp_path / "reproduction-quick" / "report.html").read_text()
     assert 'class="facts"' not in page
     assert ">reached<" not in page
@@ -240,6 +240,6 @@ def test_every_kind_of_learner_is_compiled_ahead():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Learner, "run", noted)
         _precompile.compile_methods(list(_precompile.NEEDED), quick=False)
-    autopilots = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
+    automatic = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
     at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the taste
-    assert list(dict.fromkeys(at_last)) == autopilots  # from the last result back
+    assert list(dict.fromkeys(at_last)) == automatic  # from the last result back

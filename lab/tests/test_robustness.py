@@ -59,10 +59,10 @@ def test_outliers_come_at_their_rate_and_lie_where_their_kind_says(kind):
         outliers = scenario.source == OUTLIER
         assert np.abs((scenario.y - level)[~outliers]).max() < 6
         if kind == "clustered":
-            place = np.median(scenario.y[outliers], axis=0)
-            assert np.abs(scenario.y[outliers] - place).max() < 0.6  # it stays when the level moves
-            assert np.linalg.norm(place) == pytest.approx(15, abs=0.2)
-            assert np.linalg.norm(place - scenario.means[0]) > 4.8
+            center = np.median(scenario.y[outliers], axis=0)
+            assert np.abs(scenario.y[outliers] - center).max() < 0.6  # it stays when the level moves
+            assert np.linalg.norm(center) == pytest.approx(15, abs=0.2)
+            assert np.linalg.norm(center - scenario.means[0]) > 4.8
         strange.append((scenario.y - level)[outliers])
         all_rows += len(level)
     points = np.concatenate(strange)
@@ -173,13 +173,13 @@ def test_hindsight_is_of_clean_rows_after_the_change():
 
 
 def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
-    guarded, heard = burst_runs(plain, 1, 3, 4)
-    assert heard == 0  # the plain scheme has no alarms
-    assert list(guarded) == list(range(1, 9))
-    assert all(r.at_once.shape == r.later.shape == (12,) for r in guarded.values())
+    results, reactions = burst_runs(plain, 1, 3, 4)
+    assert reactions == 0  # the plain scheme has no alarms
+    assert list(results) == list(range(1, 9))
+    assert all(r.at_once.shape == r.later.shape == (12,) for r in results.values())
     open_to_all, _ = burst_runs(lambda: lp.SEM(1, rho=0.02), 1, 3, 4)
     assert open_to_all[8].at_once.max() > 0.2
-    assert open_to_all[8].at_once.max() > guarded[8].at_once.max()
+    assert open_to_all[8].at_once.max() > results[8].at_once.max()
 
 
 def test_the_whole_of_it_runs_and_finds_the_plain_scheme_deaf():

@@ -6,8 +6,8 @@ import pytest
 import limpet as lp
 from limpet_lab.baselines.online_em import OnlineEM
 from limpet_lab.baselines.rivals import all_rivals, numpy_ticks
-from limpet_lab.bench import NAMES, fleet, runtime
-from limpet_lab.bench._workloads import LEARNT, autopilots, in_turn, plain, points_of
+from limpet_lab.bench import BENCHMARKS, fleet, runtime
+from limpet_lab.bench._workloads import N_WARMUP_POINTS, cycling_job, detector_kinds, plain, points_of
 from limpet_lab.plots.scaling import draw_growth, spread
 
 
@@ -24,7 +24,7 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
     keys = [f"sensor {i}" for i in range(100)]
     crowd, rows = plain().fleet(keys), plain().points(100)
     assert crowd.keys() == keys
-    assert (crowd.counts()["n_seen"] == LEARNT).all()
+    assert (crowd.counts()["n_seen"] == N_WARMUP_POINTS).all()
     alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
     scores = [learner.update(x).score for learner, x in zip(alone, rows[:, 0], strict=True)]
     assert crowd.update(keys, rows).score.tolist() == scores
@@ -37,23 +37,23 @@ def test_a_state_takes_what_the_matrix_has_for_it():
 
 
 def test_points_are_what_they_are_said_to_be():
-    calm, spoilt = points_of(20_000, 2, 1), points_of(20_000, 2, 1, outliers=0.1)
+    calm, corrupted = points_of(20_000, 2, 1), points_of(20_000, 2, 1, outliers=0.1)
     assert calm.min() > -6.0
     assert calm.max() < 12.0
-    assert np.mean((spoilt < -6.0) | (spoilt > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
+    assert np.mean((corrupted < -6.0) | (corrupted > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
 
 
 def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
     seen = []
-    job, n = in_turn(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
+    job, n = cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
     job()
     assert n == 50
     assert len(seen) == len(set(seen)) == 10
 
 
 def test_there_are_autopilots_whole_and_lean():
-    assert set(autopilots()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
-    assert autopilots()["lean autopilot, K=1, d=1"].model().memory == "compact"
+    assert set(detector_kinds()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
+    assert detector_kinds()["lean autopilot, K=1, d=1"].model().memory == "compact"
 
 
 # Rivals
@@ -93,7 +93,7 @@ def test_rivals_run_alone_and_in_a_dict():
     assert {"river ADWIN", "river PageHinkley", "river KSWIN", "river HalfSpaceTrees", "PySAD LODA"} <= set(rivals)
     assert "river MultivariateGaussian" in rivals
     for rival in rivals.values():
-        for job, n in (rival.one(short=1000), rival.many(short=500)):
+        for job, n in (rival.one_stream(short=1000), rival.many(short=500)):
             job()
             assert n >= 2
     job, n = numpy_ticks(100)
@@ -105,7 +105,7 @@ def test_rivals_run_alone_and_in_a_dict():
 
 
 def test_the_benchmarks_are_named():
-    assert {"fleet", "runtime"} <= set(NAMES)
+    assert {"fleet", "runtime"} <= set(BENCHMARKS)
 
 
 def test_ticks_tell_the_speed_beside_the_scalar_kernel():
@@ -131,7 +131,7 @@ def test_fleets_are_saved_and_loaded():
 
 def test_the_autopilot_is_told_by_its_bytes_and_its_speed(monkeypatch):
     monkeypatch.setitem(fleet.GOALS, "plain", 128)
-    figures = named(fleet.on_autopilot("plain", plain(), 300, 1))
+    figures = named(fleet.detector_ticks("plain", plain(), 300, 1))
     assert figures["plain: state after the start"].reached
     assert "plain: 300 streams × 1 point" in figures
 
@@ -158,7 +158,7 @@ def test_growth_is_measured_in_all_directions(monkeypatch):
     monkeypatch.setattr(runtime, "autopilot", plain)
     assert len(runtime.with_streams(1)) == 8
     assert len(runtime.with_points(1)) == 6
-    assert set(runtime.ways(plain(), 50)) == {"fleet", "process", "update(x)"}
+    assert set(runtime.jobs_of_kind(plain(), 50)) == {"fleet", "process", "update(x)"}
 
 
 # The picture

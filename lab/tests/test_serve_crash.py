@@ -24,7 +24,7 @@ def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(t
 
 def is_seen(fault, store, clients, path):
     """Whether a fault that is put into a copy of the store is seen; or else the test above says nothing."""
-    client = max(clients, key=lambda one: len(one.alarms) + (one.width == 1))
+    client = max(clients, key=lambda candidate: len(candidate.alarms) + (candidate.width == 1))
     with sqlite3.connect(store) as whole, sqlite3.connect(path) as copy:
         whole.backup(copy)
     kept = client.kept
@@ -33,12 +33,12 @@ def is_seen(fault, store, clients, path):
     with sqlite3.connect(path) as copy:
         number = copy.execute("select id from streams where key = ?", [client.key]).fetchone()[0]
         row, body = copy.execute("select row, body from points where stream = ? limit 1", [number]).fetchone()
-        told = json.loads(body)
+        record = json.loads(body)
         if fault == "doubled":
-            told["x"] = [[column[0], column[0], *column[2:]] for column in told["x"]]
+            record["x"] = [[column[0], column[0], *column[2:]] for column in record["x"]]
         if fault == "scores":
-            told["score"][-1] = (told["score"][-1] or 0.0) + 1e-9
-        changed = json.dumps(told)
+            record["score"][-1] = (record["score"][-1] or 0.0) + 1e-9
+        changed = json.dumps(record)
         copy.execute("update points set body = ? where stream = ? and row = ?", [changed, number, row])
         if fault == "alarms":
             copy.execute("update alarms set onset = onset + 1 where stream = ?", [number])

@@ -8,7 +8,7 @@ import pytest
 from harness import spark_job
 from harness.spark_job import WITHIN, Job
 from limpet_lab.bench import spark as bench
-from limpet_lab.bench.spark_crash import Leftover, same_bits, told, write
+from limpet_lab.bench.spark_crash import Leftover, figures, same_bits, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
@@ -21,10 +21,10 @@ def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_pat
     killed.run_with_kills(1, random.Random(0))
     assert killed.kills == [WITHIN]
     spark_job.run(spark, *map(str, (killed.source, killed.out, killed.checkpoint)))
-    left = Leftover.of(spark, whole)
+    left = Leftover.from_job(spark, whole)
     assert len(left.ids) == 4000
-    figures = told("kill -9", killed, 1, Leftover.of(spark, killed), left)
-    assert all(figure.reached for figure in figures), [figure for figure in figures if not figure.reached]
+    measured = figures("kill -9", killed, 1, Leftover.from_job(spark, killed), left)
+    assert all(figure.reached for figure in measured), [figure for figure in measured if not figure.reached]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_what_differs_in_a_bit_is_not_equal(one, other, equal) -> None:
 
 def test_a_pass_through_keeps_as_much_as_a_learner(spark, tmp_path) -> None:
     sizes = bench.Sizes(2000, (100,), (4,), (100, 4), (), 10, 1, "2g")
-    found = bench.Bench(spark, tmp_path, sizes).times(bench.PLAIN, 100, 4)
-    assert all(0 < value < float("inf") for value in found.values())
-    assert found["passed on"] == pytest.approx(found["held"], rel=0.01)
+    times = bench.Bench(spark, tmp_path, sizes).times(bench.PLAIN, 100, 4)
+    assert all(0 < value < float("inf") for value in times.values())
+    assert times["passed on"] == pytest.approx(times["held"], rel=0.01)

@@ -11,7 +11,7 @@ from rich.console import Console
 from helpers.commands import here, limpet
 from helpers.scripts import ROOT
 from limpet import __version__
-from limpet_lab.bench import NAMES, USUAL, speed
+from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS, speed
 from limpet_lab.bench._measurement import Figure, lines
 from limpet_lab.bench.runner import run_benchmarks
 
@@ -82,8 +82,8 @@ def test_all_usual_benchmarks_run_quickly(tmp_path):
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
     figures = json.loads((tmp_path / "bench.json").read_text())
-    assert set(USUAL) <= set(figures)
-    for name in USUAL:
+    assert set(DEFAULT_BENCHMARKS) <= set(figures)
+    for name in DEFAULT_BENCHMARKS:
         assert len(figures[name]) > 3
         assert all(figure["value"] == figure["value"] for figure in figures[name])
 
@@ -110,8 +110,8 @@ def test_a_figure_knows_whether_its_goal_is_reached():
     ],
 )
 def test_whole_numbers_are_shown_as_such(value, shown):
-    assert Figure("state", value, "bytes").shown == f"{shown} bytes"
-    assert Figure("state", 1.0, "", 1e6, 0.25).goal_shown == "≥ 0.25, ≤ 1000000"
+    assert Figure("state", value, "bytes").text == f"{shown} bytes"
+    assert Figure("state", 1.0, "", 1e6, 0.25).goal_text == "≥ 0.25, ≤ 1000000"
 
 
 # What benchmarks there are
@@ -119,14 +119,14 @@ def test_whole_numbers_are_shown_as_such(value, shown):
 
 def test_help_lists_every_benchmark_with_a_line():
     told = [line.strip() for line in limpet("bench", "--help").stdout.splitlines()]
-    for name, line in NAMES.items():
+    for name, line in BENCHMARKS.items():
         assert any(re.fullmatch(rf"{name} +{re.escape(line)}", one) for one in told), name
         assert find_spec(f"limpet_lab.bench.{name}")
 
 
 def test_the_readme_of_benchmarks_lists_them_too():
     text = (ROOT / "lab" / "pages" / "README.md").read_text(encoding="utf-8")
-    assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == NAMES
+    assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == BENCHMARKS
 
 
 # What they print
@@ -159,7 +159,7 @@ def test_a_taste_has_no_goals_and_says_that_it_is_one(monkeypatch, tmp_path):
 @pytest.mark.parametrize("goals", [True, False])
 def test_no_line_is_broken_on_a_narrow_screen(run, goals):
     results = json.loads((ROOT / "lab" / "pages" / f"{run}.json").read_text(encoding="utf-8"))
-    for name in NAMES.keys() & results.keys():
+    for name in BENCHMARKS.keys() & results.keys():
         fields = ("name", "value", "unit", "at_most", "at_least")
         figures = [Figure(*(one.get(field) for field in fields)) for one in results[name]]
         printed = list(lines(figures if goals else [figure.without_goal() for figure in figures], 80))
@@ -167,5 +167,5 @@ def test_no_line_is_broken_on_a_narrow_screen(run, goals):
         told = "\n".join(printed)
         for figure in figures:
             head, _, rest = figure.name.partition(": ")
-            assert figure.shown in told
+            assert figure.text in told
             assert figure.name in told or (head in told and f"\n  {rest}" in told)

@@ -26,6 +26,6 @@ def test_the_software(told):
 def test_the_paper(told):
     paper = told["preferred-citation"]
     assert paper["title"] == "Online Robust and Adaptive Learning from Data Streams"
-    assert [one["family-names"] for one in paper["authors"]] == ["Fukushima", "Nitanda", "Yamanishi"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Fukushima", "Nitanda", "Yamanishi"]
     assert paper["year"] == 2020
     assert paper["identifiers"][0]["value"] == "arXiv:2007.12160"

@@ -116,12 +116,14 @@ def test_guide_and_reference_mirror_each_other():
     guide, reference = ({page.stem for page in folder.glob("*.md")} for folder in (GUIDE, REFERENCE))
     assert guide - WITHOUT_CODE == reference - {"index"}
     for name in guide - WITHOUT_CODE:
-        one, other = (folder / f"{name}.md" for folder in (GUIDE, REFERENCE))
-        assert other.resolve() in linked_from(one), f"the guide's {name} does not link to its reference"
-        assert one.resolve() in linked_from(other), f"the reference of {name} does not link to its guide"
+        guide_page, reference_page = (folder / f"{name}.md" for folder in (GUIDE, REFERENCE))
+        assert reference_page.resolve() in linked_from(guide_page), f"the guide's {name} does not link to its reference"
+        assert guide_page.resolve() in linked_from(reference_page), (
+            f"the reference of {name} does not link to its guide"
+        )
 
 
-ROOMS = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] + [
+MODULES = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] + [
     "fleet",
     "learners",
     "engines.spark",
@@ -133,11 +135,11 @@ ROOMS = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] + [
 
 def exported():
     """Every public name, with the module it is reached by: those of limpet and of its rooms."""
-    yield from (("limpet", name) for name in lp.__all__ if name not in ROOMS)
-    for room in ROOMS:
-        path = ROOT / "src" / "limpet" / room.replace(".", "/") / "__init__.py"
+    yield from (("limpet", name) for name in lp.__all__ if name not in MODULES)
+    for module in MODULES:
+        path = ROOT / "src" / "limpet" / module.replace(".", "/") / "__init__.py"
         names = re.search(r"__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.DOTALL)[1]
-        yield from ((f"limpet.{room}", name) for name in ast.literal_eval(names))
+        yield from ((f"limpet.{module}", name) for name in ast.literal_eval(names))
 
 
 @pytest.mark.parametrize(("room", "name"), list(exported()))
@@ -164,9 +166,9 @@ def test_every_name_of_the_contract_can_be_reached(name):
 
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_name_of_the_contract_is_in_the_docs(name):
-    room, _, last = name.rpartition(".")
-    used = rf"\b(?:hf|limpet)\.{re.escape(name)}\b" + (rf"|\b{room}\.{last}\b" if room else "")
-    imported = rf"^>>> from limpet{rf'.{room}' if room else ''} import .*\b{last}\b"
+    module, _, last = name.rpartition(".")
+    used = rf"\b(?:hf|limpet)\.{re.escape(name)}\b" + (rf"|\b{module}\.{last}\b" if module else "")
+    imported = rf"^>>> from limpet{rf'.{module}' if module else ''} import .*\b{last}\b"
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
 

@@ -26,7 +26,7 @@ SHOWN = {"docs/how-to/add-a-model.md": ("exponential.py", "laws.py")}
 RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def test_languages_are_those_that_are_looked_at():
+def test_languages_are_known():
     assert {block.language for page in PAGES for block in fenced(page)} <= KNOWN
 
 

@@ -96,10 +96,10 @@ class Watch:
         return header["tally"], header["position"], bytes(body)
 
 
-def same(one: Watch, other: Watch) -> dict[str, bool]:
+def same(first: Watch, second: Watch) -> dict[str, bool]:
     """What is equal, to the last bit."""
-    ours, theirs = one.newest(), other.newest()
-    mine, yours = one.rows(), other.rows()
+    ours, theirs = first.newest(), second.newest()
+    mine, yours = first.rows(), second.rows()
     return {
         "points": mine["points"] == yours["points"],
         "alarms": mine["alarms"] == yours["alarms"],

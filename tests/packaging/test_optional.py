@@ -13,15 +13,15 @@ def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho", None)
     with pytest.raises(MissingExtraError) as raised, optional_import("MQTT", "mqtt"):
         import paho.mqtt.client  # noqa: F401
-    told = "MQTT needs paho-mqtt, which is not installed: pip install 'limpet[mqtt]'"
-    assert (str(raised.value), raised.value.__suppress_context__) == (told, True)
+    message = "MQTT needs paho-mqtt, which is not installed: pip install 'limpet[mqtt]'"
+    assert (str(raised.value), raised.value.__suppress_context__) == (message, True)
 
 
 def test_a_package_that_is_there_and_lacks_something(monkeypatch):
     """What it says is passed on: to install it once more would not help."""
     monkeypatch.setitem(sys.modules, "nats", ModuleType("nats"))
-    told = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
-    with pytest.raises(MissingExtraError, match=told), optional_import("NATS", "nats"):
+    message = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
+    with pytest.raises(MissingExtraError, match=message), optional_import("NATS", "nats"):
         from nats import connect  # noqa: F401
 
 

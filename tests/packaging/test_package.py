@@ -70,15 +70,19 @@ def test_the_tests_can_be_run_from_the_sdist(unpacked):
 
 
 def test_what_the_wheel_says_of_itself(wheel):
-    told = metadata_of(wheel)
-    assert (told["Name"], told["Version"]) == ("limpet", limpet.__version__)
-    assert told["License-Expression"] == "BSD-3-Clause"
-    assert told["Requires-Python"] == ">=3.11"
-    pythons = {one.rpartition(" ")[2] for one in told.get_all("Classifier") if re.search(r"Python :: 3\.\d", one)}
+    metadata = metadata_of(wheel)
+    assert (metadata["Name"], metadata["Version"]) == ("limpet", limpet.__version__)
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert metadata["Requires-Python"] == ">=3.11"
+    pythons = {
+        entry.rpartition(" ")[2] for entry in metadata.get_all("Classifier") if re.search(r"Python :: 3\.\d", entry)
+    }
     assert pythons == {"3.11", "3.12", "3.13"}
-    assert told["Description-Content-Type"] == "text/markdown"
-    assert told.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
-    core = {re.split(r"[<>=; ]", one)[0] for one in told.get_all("Requires-Dist") if "extra ==" not in one}
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert (
+        metadata.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+    )
+    core = {re.split(r"[<>=; ]", entry)[0] for entry in metadata.get_all("Requires-Dist") if "extra ==" not in entry}
     assert core == {"numpy", "numba", "typer", "rich"}
 
 
@@ -90,6 +94,6 @@ def test_the_readme_lists_the_extras(wheel):
 
 def test_nothing_names_the_machine_it_was_built_on(wheel):
     with ZipFile(wheel) as archive:
-        texts = [archive.read(name) for name in archive.namelist()]
+        contents = [archive.read(name) for name in archive.namelist()]
     for folder in (ROOT, Path.home() / ".cache", Path(sys.prefix)):
-        assert not any(str(folder).encode() in text for text in texts), folder
+        assert not any(str(folder).encode() in text for text in contents), folder

@@ -46,15 +46,15 @@ def some_csv(tmp_path):
 
 
 def test_only_what_the_core_needs_is_installed(core):
-    found = core.installed()
-    needed, asked = {"limpet"}, ["numpy", "numba", "typer", "rich"]
-    while asked:
-        name = asked.pop()
+    distributions = core.installed()
+    needed, pending = {"limpet"}, ["numpy", "numba", "typer", "rich"]
+    while pending:
+        name = pending.pop()
         needed.add(name)
-        wanted = [Requirement(one) for one in found[name].requires or []]
-        now = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
-        asked += [short for one in now if (short := one.name.lower().replace("_", "-")) not in needed]
-    assert set(found) == needed
+        wanted = map(Requirement, distributions[name].requires or [])
+        now = [each for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+        pending += [short for each in now if (short := each.name.lower().replace("_", "-")) not in needed]
+    assert set(distributions) == needed
     assert not needed & {"river", "scipy", "pandas", "matplotlib", "narwhals", "scikit-learn", "pip"}
     assert "No broken requirements" in core.pip("check")
 

@@ -148,8 +148,8 @@ def test_data(python, tmp_path):
         SOURCES["thyroid/thyroid.mat"] = Source(url, digest)
         print(load_thyroid())
     """
-    told = python(script, XDG_CACHE_HOME=str(tmp_path / "cache"), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1")
-    assert told == "Stream('THYROID', 2100 rows x 6, 21 anomalies, test from row 2000)"
+    output = python(script, XDG_CACHE_HOME=str(tmp_path / "cache"), NO_PROXY="127.0.0.1", no_proxy="127.0.0.1")
+    assert output == "Stream('THYROID', 2100 rows x 6, 21 anomalies, test from row 2000)"
     assert list((tmp_path / "cache").rglob("thyroid.mat"))
 
 
@@ -217,52 +217,52 @@ def test_files(python, limpet, tmp_path):
     """
     python(script)
     for name in ("some.parquet", "some.csv"):
-        code, said = limpet("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
-        assert code == 0, said
+        code, output = limpet("detect", name, "--key", "sensor", *PLAIN, "--points", f"{name}.points.parquet")
+        assert code == 0, output
         read = f"import pyarrow.parquet as p; print(len(p.read_table('{name}.points.parquet')))"
         assert python(read) == "1000"
 
 
-def nobody_answers(limpet, scheme):
+def check_unreachable(limpet, scheme):
     """The client is there, and says that it cannot connect."""
-    code, said = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--once")
-    assert (code, "cannot connect" in said.splitlines()[-1]) == (2, True), said
+    code, output = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--once")
+    assert (code, "cannot connect" in output.splitlines()[-1]) == (2, True), output
 
 
 @of("nats")
 def test_nats(limpet):
-    nobody_answers(limpet, "nats")
+    check_unreachable(limpet, "nats")
 
 
 @of("mqtt")
 def test_mqtt(limpet):
-    nobody_answers(limpet, "mqtt")
+    check_unreachable(limpet, "mqtt")
 
 
 @of("kafka")
 def test_kafka(limpet):
-    nobody_answers(limpet, "kafka")
+    check_unreachable(limpet, "kafka")
 
 
 @of("brokers")
 def test_brokers(limpet):
     for scheme in ("nats", "mqtt", "kafka"):
-        nobody_answers(limpet, scheme)
+        check_unreachable(limpet, scheme)
 
 
 def serves(environment, cwd, *options):
     """The server starts, answers, and stops when it is told to."""
     words = ["limpet", "serve", "--no-open", "--port", "0", *options]
     with environment.start(words, cwd, LIMPET_QUIET="1") as running:
-        said = ""
+        output = ""
         try:
-            while (found := re.search(r"serving at (http://\S+:\d+)", said)) is None:
+            while (match := re.search(r"serving at (http://\S+:\d+)", output)) is None:
                 line = running.stderr.readline()
-                assert line, said
-                said += line
+                assert line, output
+                output += line
             for path, expected in (("/", b"<html"), ("/static/common.js", b"export"), ("/streams", b"{")):
-                with urllib.request.urlopen(found[1] + path, timeout=60) as answer:
-                    assert expected in answer.read()
+                with urllib.request.urlopen(match[1] + path, timeout=60) as response:
+                    assert expected in response.read()
             running.send_signal(signal.SIGTERM)
             assert running.wait(60) == 0
         finally:
@@ -272,29 +272,29 @@ def serves(environment, cwd, *options):
 @of("server")
 def test_server(environment, limpet, tmp_path):
     serves(environment, tmp_path, "--demo", "--store", str(tmp_path / "store.db"))
-    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
-    assert (code, said.count("\n")) == (2, 1)
-    assert "pip install 'limpet[postgres]'" in said
+    code, output = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    assert (code, output.count("\n")) == (2, 1)
+    assert "pip install 'limpet[postgres]'" in output
 
 
 @of("postgres")
 def test_postgres(environment, limpet, tmp_path, request):
     from harness.postgres import available, new_database
 
-    code, said = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
-    assert (code, said.count("\n"), "cannot be opened" in said) == (2, 1, True), said
+    code, output = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    assert (code, output.count("\n"), "cannot be opened" in output) == (2, 1, True), output
     if available():
         serves(environment, tmp_path, "--store", new_database(request.getfixturevalue("postgres")))
 
 
 @of("bench")
 def test_bench(python, limpet):
-    code, said = limpet("bench", "--quick", "speed")
-    assert (code, "ADWIN" in said) == (0, True), said
-    told = python(
+    code, output = limpet("bench", "--quick", "speed")
+    assert (code, "ADWIN" in output) == (0, True), output
+    output = python(
         "from limpet_lab.baselines.rivals import all_rivals; print(*(one.name for one in all_rivals()), sep='|')"
     )
-    assert "LODA" in told
+    assert "LODA" in output
 
 
 @of("rivals")
@@ -310,8 +310,8 @@ def test_rivals(python):
 
 @of("reproduce")
 def test_reproduce(limpet, tmp_path):
-    code, said = limpet("reproduce", "--quick", "sample_streams", "--out", "out")
-    assert code == 0, said
+    code, output = limpet("reproduce", "--quick", "sample_streams", "--out", "out")
+    assert code == 0, output
     assert (tmp_path / "out" / "report.html").is_file()
 
 

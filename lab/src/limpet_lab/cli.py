@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from limpet_lab.bench import LONG, USUAL, listed
+from limpet_lab.bench import DEFAULT_BENCHMARKS, SLOW_BENCHMARKS, list_benchmarks
 from limpet_lab.paper import runner
 from limpet_lab.paper.config import QUICK_TRIALS, TRIALS, Plan
 
@@ -89,10 +89,10 @@ def _reproduce(
 BENCH_HELP = f"""Measure every figure that limpet claims, against the peer named, in one run on this machine.
 
 \bIf none is named:
-{listed(USUAL)}
+{list_benchmarks(DEFAULT_BENCHMARKS)}
 
 \bOnly if it is named, since it takes minutes:
-{listed(LONG)}
+{list_benchmarks(SLOW_BENCHMARKS)}
 """
 
 

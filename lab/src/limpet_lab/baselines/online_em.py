@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-LEAST = 1e-6  # of the variance of the first points: the least that a component may have
+MIN_VARIANCE_SHARE = 1e-6  # of the variance of the first points: the least that a component may have
 TINY = 1e-100  # of a component that has had no points for ages
 
 
@@ -37,7 +37,7 @@ class OnlineEM:
         parts = np.array_split(np.sort(first, axis=0) - self.centre, n_components)
         means = np.stack([part.mean(axis=0) for part in parts], axis=-1)
         spread = first.var(axis=0)[..., None] + np.finfo(float).tiny
-        self._least = LEAST * spread
+        self._least = MIN_VARIANCE_SHARE * spread
         self._weights = np.full(means.shape, 1.0 / n_components)
         self._first = self._weights * means
         self._second = self._weights * (means**2 + spread / n_components**2)

@@ -12,7 +12,7 @@ from limpet._optional import optional_import
 from limpet_lab.baselines.online_em import OnlineEM
 from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job
-from limpet_lab.bench._workloads import SHIFT, SPARE, in_turn, plain, points_of
+from limpet_lab.bench._workloads import SHIFT, SPARE, cycling_job, plain, points_of
 
 Learn = Callable[[Any], object]
 IN_A_DICT = 1000
@@ -35,7 +35,7 @@ class Rival:
     points: int = 5000
     in_a_dict: int = IN_A_DICT
 
-    def one(self, short: int = 1) -> tuple[Job, int]:
+    def one_stream(self, short: int = 1) -> tuple[Job, int]:
         """The job of one stream, and its points; short: how many times fewer than usual."""
         n = max(self.points // short, 20)
         points, learn = self.form(points_of(self.warmup + n, 2, self.dim)), self.make()
@@ -62,14 +62,14 @@ class Rival:
             for key, x in zip(learners, points, strict=True):
                 learners[key](x)
 
-        return in_turn(learn_each, self.form(points_of(n + 10 * SHIFT, 2, self.dim)), n, worth)
+        return cycling_job(learn_each, self.form(points_of(n + 10 * SHIFT, 2, self.dim)), n, worth)
 
 
 def numpy_ticks(n_streams: int) -> tuple[Job, int]:
     """The job of online EM in numpy over all streams at once, and its points."""
     rows = points_of(n_streams + SPARE, 2, 1)[:, 0]
     first = np.stack([rows[SHIFT * i : SHIFT * i + n_streams] for i in range(10)])
-    return in_turn(OnlineEM(first).update, rows, n_streams)
+    return cycling_job(OnlineEM(first).update, rows, n_streams)
 
 
 def loop(learn: Learn, points: Sequence[Any]) -> None:

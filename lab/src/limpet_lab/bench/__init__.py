@@ -12,14 +12,14 @@ _TESTS = Path(__file__).parents[4] / "tests"
 if (_TESTS / "harness").is_dir() and str(_TESTS) not in sys.path:
     sys.path.append(str(_TESTS))  # benchmarks of the server, brokers and Spark start them by the launchers of the tests
 
-USUAL = {
+DEFAULT_BENCHMARKS = {
     "speed": "time a point against river's ADWIN",
     "scaling": "cost and memory from 10^4 to 10^7 points",
     "startup": "imports, --help, the first call ever, a second process",
     "accuracy": "mean squared errors on the paper's synthetic streams",
 }
 # Only where they are named: minutes each.
-LONG = {
+SLOW_BENCHMARKS = {
     "auto_latency": "the autopilot's time a point against river's ADWIN",
     "robustness": "never deaf, never fooled: changes and bursts among outliers",
     "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
@@ -38,15 +38,15 @@ LONG = {
     "regression": "regressions on spoilt streams that drift, against rivals",
     "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
 }
-NAMES = USUAL | LONG
+BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 
 
-def listed(names: dict[str, str]) -> str:
+def list_benchmarks(names: dict[str, str]) -> str:
     """A line for each benchmark.
 
     >>> print(listed({"speed": "time a point", "scaling": "memory"}))
     speed         time a point
     scaling       memory
     """
-    width = max(map(len, NAMES)) + 2
-    return "\n".join(f"{name:{width}}{told}" for name, told in names.items())
+    width = max(map(len, BENCHMARKS)) + 2
+    return "\n".join(f"{name:{width}}{summary}" for name, summary in names.items())

@@ -28,7 +28,7 @@ class Figure:
         return (high is None or self.value <= high) and (low is None or self.value >= low)
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """Value and unit.
 
         >>> Figure("step", 0.2781, "× ADWIN", 0.3).shown
@@ -40,19 +40,19 @@ class Figure:
         return f"{self.value:{form}} {self.unit}".rstrip()
 
     @property
-    def goal_shown(self) -> str:
+    def goal_text(self) -> str:
         """The goal, if there is one.
 
         >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_shown
         '≥ 0.8, ≤ 1'
         """
         bounds = (("≥", self.at_least), ("≤", self.at_most))
-        return ", ".join(f"{sign} {_in_full(bound)}" for sign, bound in bounds if bound is not None)
+        return ", ".join(f"{sign} {_format_bound(bound)}" for sign, bound in bounds if bound is not None)
 
     @property
     def verdict(self) -> str:
         """A tick or a cross where there is a goal."""
-        return "" if not self.goal_shown else "✓" if self.reached else "✗"
+        return "" if not self.goal_text else "✓" if self.reached else "✗"
 
     def without_goal(self) -> Figure:
         """The same number, of which nothing is claimed.
@@ -62,12 +62,12 @@ class Figure:
         """
         return replace(self, at_most=None, at_least=None)
 
-    def as_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For JSON."""
         return {**asdict(self), "reached": self.reached}
 
 
-def _in_full(bound: float) -> str:
+def _format_bound(bound: float) -> str:
     """Whole numbers with all their digits."""
     return f"{bound:.0f}" if abs(bound) <= LARGEST_IN_FULL and bound == round(bound) else f"{bound:g}"
 
@@ -97,7 +97,7 @@ def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
     state          128 bytes
     """
     labelled = list(_labels(figures))
-    columns = [[figure.shown for figure in figures], [figure.goal_shown for figure in figures]]
+    columns = [[figure.text for figure in figures], [figure.goal_text for figure in figures]]
     measured, goal = (max(map(len, column), default=0) for column in columns)
     right = measured + (len(GAP) + goal + len(GAP) + 1 if goal else 0)
     left = min(max((len(label) for label, _ in labelled), default=0), width - right - len(GAP))
@@ -108,7 +108,7 @@ def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
         if len(label) > left:  # a line of its own, the numbers below
             yield label
             label = ""
-        numbers = f"{figure.shown:>{measured}}{GAP}{figure.goal_shown:>{goal}}{GAP}{figure.verdict}"
+        numbers = f"{figure.text:>{measured}}{GAP}{figure.goal_text:>{goal}}{GAP}{figure.verdict}"
         yield f"{label:{left}}{GAP}{numbers}".rstrip()
 
 

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 CALM = 1000  # rows before the change
 AFTER = 300  # rows from the change, or from the end of the ramp, to the reading
-APART = 6.0  # between two components
+COMPONENT_DISTANCE = 6.0  # between two components
 REACH = 20.0  # of scattered outliers
 FAR, NARROW, ALOOF = 15.0, 0.1, 5.0  # clustered ones: how far from the level, how wide, how far from any component
 OUTLIER = -1  # the source of an outlier
@@ -104,7 +104,7 @@ def settings(
 def level_shift(setting: Setting, size: float, components: int = 1, alone: bool = False) -> Scenario:
     """All components move at once by `size` σ; or, alone, only the one of two that moves away from the other."""
     rng = setting.generator(0, components, alone, size)
-    before = places(components, setting.dim)
+    before = component_means(components, setting.dim)
     path = np.tile(before, (CALM + AFTER, 1, 1))
     moved = moving(setting, components, alone)
     path[CALM:, moved] += size * direction(setting, rng)
@@ -136,10 +136,10 @@ def burst(rng: np.random.Generator, length: int, dim: int) -> FloatArray:
     return rng.uniform(-REACH, REACH, (length, dim))
 
 
-def places(components: int, dim: int) -> FloatArray:
+def component_means(components: int, dim: int) -> FloatArray:
     """The component means before the change: (K, d)."""
     means = np.zeros((components, dim))
-    means[:, 0] = APART * np.arange(components)
+    means[:, 0] = COMPONENT_DISTANCE * np.arange(components)
     return means
 
 
@@ -155,9 +155,9 @@ def direction(setting: Setting, rng: np.random.Generator) -> FloatArray:
     sign = 1.0 if setting.moves_up else -1.0
     if setting.seed % 2 == 0:
         return np.full(setting.dim, sign)
-    one = np.zeros(setting.dim)
-    one[rng.integers(setting.dim)] = sign
-    return one
+    direction = np.zeros(setting.dim)
+    direction[rng.integers(setting.dim)] = sign
+    return direction
 
 
 def draw(
@@ -185,9 +185,9 @@ def draw(
 
 def far_place(rng: np.random.Generator, path: FloatArray) -> FloatArray:
     """A place 15σ from the first level and apart from all components on the whole of their way."""
-    taken = np.concatenate((*path[::20], path[-1]))
+    occupied = np.concatenate((*path[::20], path[-1]))
     while True:
         away = rng.standard_normal(path.shape[2])
-        place: FloatArray = path[0].mean(axis=0) + FAR * away / np.linalg.norm(away)
-        if np.linalg.norm(taken - place, axis=1).min() >= ALOOF:
-            return place
+        position: FloatArray = path[0].mean(axis=0) + FAR * away / np.linalg.norm(away)
+        if np.linalg.norm(occupied - position, axis=1).min() >= ALOOF:
+            return position

@@ -34,10 +34,10 @@ class Cost:
 def cost_of(command: Sequence[str], cwd: str | None = None) -> Cost:
     """Runs a command to its end."""
     starter = [sys.executable, "-c", STARTER, *command]
-    found = subprocess.run(starter, cwd=cwd, capture_output=True, text=True, check=True)
-    seconds, memory, code = found.stdout.split()
+    completed = subprocess.run(starter, cwd=cwd, capture_output=True, text=True, check=True)
+    seconds, memory, code = completed.stdout.split()
     if code != "0":
-        raise RuntimeError(f"{' '.join(command)} ended with {code}: {found.stderr[-1000:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with {code}: {completed.stderr[-1000:]}")
     scale = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
     return Cost(float(seconds), int(memory) / scale)
 

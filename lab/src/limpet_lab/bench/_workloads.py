@@ -14,11 +14,11 @@ from limpet.exceptions import LimpetWarning
 from limpet.fleet import Fleet
 from limpet.fleet._membership import StreamSnapshot
 from limpet.learners import SRA, StochasticApproximation
-from limpet_lab.bench._scenarios import APART, FloatArray
+from limpet_lab.bench._scenarios import COMPONENT_DISTANCE, FloatArray
 from limpet_lab.bench._timing import Job
 
 IN_TRUTH = 64  # streams that learn; a million starts would take minutes
-LEARNT = 300  # points of each, and of a single learner
+N_WARMUP_POINTS = 300  # points of each, and of a single learner
 SPARE = 40_000  # rows more than a call takes, so that a stream does not see the same few again and again
 SHIFT = 997  # rows from the points of a call to those of the next one, at most
 WORTH_TIMING = 5000  # points
@@ -27,7 +27,7 @@ WORTH_TIMING = 5000  # points
 def points_of(n: int, components: int, dim: int, outliers: float = 0.0) -> FloatArray:
     """Rows of components of equal weight, σ = 1, 6σ apart in every coordinate, and a share of outliers: (n, d)."""
     rng = np.random.default_rng([components, dim])
-    means = APART * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
+    means = COMPONENT_DISTANCE * np.arange(components, dtype=np.float64)[:, None] + np.zeros(dim)
     rows: FloatArray = means[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
     out = rng.random(n) < outliers
     rows[out] = rng.uniform(means.min() - 20.0, means.max() + 20.0, (int(out.sum()), dim))
@@ -52,55 +52,55 @@ class Kind:
 
     def learner(self) -> StochasticApproximation:
         """A learner that has started, both of its ways compiled."""
-        learner, rows = self.model(), self.points(LEARNT + 1)
+        learner, rows = self.model(), self.points(N_WARMUP_POINTS + 1)
         learner.process(rows[:-1])
         learner.update(rows[-1])
         return learner
 
     @cached_property
-    def learnt(self) -> StreamSnapshot:
+    def snapshot(self) -> StreamSnapshot:
         """Streams that have started, each from points of its own."""
-        rng, rows = np.random.default_rng(0), self.points(50 * LEARNT)
+        rng, rows = np.random.default_rng(0), self.points(50 * N_WARMUP_POINTS)
         fleet = Fleet(self.model())
-        for _ in range(LEARNT):
+        for _ in range(N_WARMUP_POINTS):
             fleet.update(np.arange(IN_TRUTH), rows[rng.integers(len(rows), size=IN_TRUTH)])
         return fleet._membership.all_streams()
 
     @property
     def bytes(self) -> int:
         """What a stream that has started takes in the matrix of states."""
-        return int(self.learnt.states[0].nbytes)
+        return int(self.snapshot.states[0].nbytes)
 
     def fleet(self, keys: Sequence[Any]) -> Fleet:
         """A fleet with these keys, its states copied from `learnt`."""
-        learnt = self.learnt
-        states = np.empty((len(keys), learnt.states.shape[1]))
+        snapshot = self.snapshot
+        states = np.empty((len(keys), snapshot.states.shape[1]))
         for first in range(0, len(keys), IN_TRUTH):
-            own = states[first : first + IN_TRUTH]
-            own[:] = learnt.states[: len(own)]
+            part = states[first : first + IN_TRUTH]
+            part[:] = snapshot.states[: len(part)]
         fleet = Fleet(self.model())
         fleet._executor.set_width(self.dim, None)
-        fleet._membership.restore(StreamSnapshot(list(keys), states, learnt.start_buffers, learnt.last_seen))
+        fleet._membership.restore(StreamSnapshot(list(keys), states, snapshot.start_buffers, snapshot.last_seen))
         return fleet
 
     def ticks(self, n_streams: int) -> tuple[Job, int]:
         """A job, and its points: `update` on a fleet, with the same keys at each call and one point a stream."""
         keys = np.arange(n_streams)
         fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE)
-        return in_turn(partial(fleet.update, keys), rows, n_streams)
+        return cycling_job(partial(fleet.update, keys), rows, n_streams)
 
 
-def in_turn(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
+def cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
     """A job, and its points: calls with n rows each, other ones than the call before; more calls if n is small."""
-    n_calls, turn = min(max(worth // n, 1), 1000), 0
+    n_calls, i_call = min(max(worth // n, 1), 1000), 0
     starts = range(0, len(rows) - n + 1, min(n, SHIFT))
 
     def job() -> None:
-        nonlocal turn
+        nonlocal i_call
         for _ in range(n_calls):
-            first = starts[turn % len(starts)]
+            first = starts[i_call % len(starts)]
             learn(rows[first : first + n])
-            turn += 1
+            i_call += 1
 
     job()  # compiled
     return job, n * n_calls
@@ -113,12 +113,12 @@ def plain(components: int = 2, dim: int = 1, outliers: float = 0.0) -> Kind:
 
 
 @cache
-def autopilot(components: int = 1, **settings: Any) -> Kind:
+def detector_kind(components: int = 1, **settings: Any) -> Kind:
     """The learner that is told no more than its components."""
     return Kind(components, 1, **settings)
 
 
-def autopilots() -> dict[str, Kind]:
+def detector_kinds() -> dict[str, Kind]:
     """The autopilot for one and two components, and the lean one."""
-    kinds = {f"autopilot, K={K}, d=1": autopilot(K) for K in (1, 2)}
-    return kinds | {"lean autopilot, K=1, d=1": autopilot(memory="compact")}
+    kinds = {f"autopilot, K={K}, d=1": detector_kind(K) for K in (1, 2)}
+    return kinds | {"lean autopilot, K=1, d=1": detector_kind(memory="compact")}

@@ -77,7 +77,7 @@ def measure(quick: bool) -> list[Figure]:
     """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds a point."""
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
-    pairs = {**of_river(rows), **of_sklearn(rows), **of_sktime(rows[:, 0])}
+    pairs = {**river_pairs(rows), **sklearn_pairs(rows), **sktime_pairs(rows[:, 0])}
     jobs = {
         f"{kind} {name}": job for name, pair in pairs.items() for kind, job in zip(("ours", "core"), pair, strict=True)
     }
@@ -93,7 +93,7 @@ def measure(quick: bool) -> list[Figure]:
     return [*figures, speed, *drifts_of_errors(quick)]
 
 
-def of_river(rows: Any) -> dict[str, Pair]:
+def river_pairs(rows: Any) -> dict[str, Pair]:
     """One dict after another, and one number after another."""
     with optional_import("this benchmark", "river"):
         from limpet.adapters.river import AnomalyDetector, DriftDetector
@@ -118,7 +118,7 @@ def of_river(rows: Any) -> dict[str, Pair]:
     }
 
 
-def of_sklearn(rows: Any) -> dict[str, Pair]:
+def sklearn_pairs(rows: Any) -> dict[str, Pair]:
     """One batch after another."""
     with optional_import("this benchmark", "sklearn"):
         from limpet.adapters.sklearn import (
@@ -168,7 +168,7 @@ def of_sklearn(rows: Any) -> dict[str, Pair]:
     }
 
 
-def of_sktime(values: Any) -> dict[str, Pair]:
+def sktime_pairs(values: Any) -> dict[str, Pair]:
     """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
     with optional_import("this benchmark", "sktime"):
         import pandas as pd

@@ -12,14 +12,14 @@ from limpet._optional import optional_import
 from limpet.exceptions import LimpetWarning
 from limpet.learners import SRA, StochasticApproximation
 from limpet_lab.bench._measurement import Figure
-from limpet_lab.bench._scenarios import FloatArray, places
+from limpet_lab.bench._scenarios import FloatArray, component_means
 from limpet_lab.bench._timing import best_times
 
 TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's ADWIN.update in the same run"
 CASES = ((1, 1), (2, 1), (1, 3), (2, 3), (1, 8), (2, 8))  # components, coordinates
 GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns a point, of process
 SCORERS_GOAL = 200.0  # ns a point, of score, for the first of the cases
-LEARNT = 2000  # rows learnt before the clock starts
+N_WARMUP_ROWS = 2000  # rows learnt before the clock starts
 
 
 def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> list[Figure]:
@@ -48,7 +48,9 @@ def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> 
 def calm(n: int, components: int, dim: int) -> FloatArray:
     """Rows of components of equal weight, σ = 1, 6σ apart along the first coordinate: (n, d)."""
     rng = np.random.default_rng([components, dim])
-    rows: FloatArray = places(components, dim)[rng.integers(components, size=n)] + rng.standard_normal((n, dim))
+    rows: FloatArray = component_means(components, dim)[rng.integers(components, size=n)] + rng.standard_normal(
+        (n, dim)
+    )
     return rows
 
 
@@ -57,7 +59,7 @@ def started(
 ) -> StochasticApproximation:
     """A learner that is past its start, with both of its ways compiled."""
     learner = make() if components == 1 else make(components)
-    learner.process(rows[:LEARNT])
+    learner.process(rows[:N_WARMUP_ROWS])
     loop(learner.update, points[:10])
     return learner
 

@@ -14,7 +14,7 @@ from limpet.core.state import HEADER_SIZE, n_float64_slots
 from limpet.learners import SRA
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._timing import best_times
-from limpet_lab.bench.auto_latency import LEARNT, calm
+from limpet_lab.bench.auto_latency import N_WARMUP_ROWS, calm
 from limpet_lab.bench.detection_delay import BEFORE, FAR, Kind, changed
 from limpet_lab.bench.false_alarm_rate import alarms_of, observed
 
@@ -63,12 +63,12 @@ def delays(quick: bool) -> Iterator[Figure]:
     runs = 40 if quick else 400
     for share in (0.0, 0.05):
         for kind in KINDS:
-            found = {memory: noticed(kind, share, runs, memory=memory) for memory in MEMORIES}
+            delays = {memory: noticed(kind, share, runs, memory=memory) for memory in MEMORIES}
             label = f"{kind.name}, {share:.0%} outliers"
-            for memory, each in found.items():
+            for memory, each in delays.items():
                 yield Figure(f"{label}: {memory}", each.delay, "points")
                 yield Figure(f"{label}: {memory}, noticed", 100.0 * each.share, "%")
-            yield Figure(f"{label}: lean over full", found["compact"].delay / found["full"].delay, "×")
+            yield Figure(f"{label}: lean over full", delays["compact"].delay / delays["full"].delay, "×")
 
 
 def promise(quick: bool) -> Iterator[Figure]:
@@ -91,7 +91,7 @@ def times(quick: bool) -> Iterator[Figure]:
         for K in (1, 2):
             rows = calm(n, K, 1)
             learner = SRA(K, memory=memory)
-            learner.process(rows[:LEARNT])
+            learner.process(rows[:N_WARMUP_ROWS])
             learners[memory, K] = lambda learner=learner, rows=rows: learner.process(rows)
     jobs = {f"process, {memory}, K={K}": job for (memory, K), job in learners.items()}
     for name, seconds in best_times(jobs, rounds).items():

@@ -12,7 +12,7 @@ from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import Cost, cost_of
 
 TITLE = "whole commands, from start to end, in processes of their own; best of several rounds"
-ROWS, TASTE = 10_000_000, 200_000
+ROWS, QUICK_ROWS = 10_000_000, 200_000
 READ_ALONE = "import sys; from limpet.cli.detect import read_alone; read_alone(sys.argv[1])"
 HEADINGS = {
     "3 columns together": "a,b,c",
@@ -45,28 +45,28 @@ def _column(name: str, first: int, n: int, rng: np.random.Generator) -> list[str
 
 def measure(quick: bool) -> list[Figure]:
     """Each kind of file."""
-    rows, rounds = (TASTE, 1) if quick else (ROWS, 3)
+    rows, rounds = (QUICK_ROWS, 1) if quick else (ROWS, 3)
     figures = []
     for kind in HEADINGS:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "x.csv"
             write_rows(path, kind, rows)
-            figures += _of_file(kind, path, rows, rounds)
+            figures += _measure_file(kind, path, rows, rounds)
     return figures
 
 
-def _of_file(kind: str, path: Path, rows: int, rounds: int) -> list[Figure]:
+def _measure_file(kind: str, path: Path, rows: int, rounds: int) -> list[Figure]:
     reading, detecting = list[Cost](), list[Cost]()
     for _ in range(rounds):
         reading.append(cost_of([sys.executable, "-c", READ_ALONE, str(path)]))
         command = [sys.executable, "-m", "limpet", "detect", str(path)]
         detecting.append(cost_of(command, cwd=str(path.parent)))
-    alone, whole = min(one.seconds for one in reading), min(one.seconds for one in detecting)
+    alone, whole = min(run.seconds for run in reading), min(run.seconds for run in detecting)
     name = f"{kind}, {power_of_ten(rows)} rows"
     strictly = kind == "3 columns together"
     return [
         Figure(f"{name}: detect", rows / whole / 1e6, "million rows/s", at_least=1.0 if strictly else None),
         Figure(f"{name}: reading alone", rows / alone / 1e6, "million rows/s"),
         Figure(f"{name}: detect over reading alone", alone / whole, "of its speed"),
-        Figure(f"{name}: memory", max(one.megabytes for one in detecting), "MB", at_most=500.0 if strictly else None),
+        Figure(f"{name}: memory", max(run.megabytes for run in detecting), "MB", at_most=500.0 if strictly else None),
     ]

@@ -57,17 +57,17 @@ Scores = Callable[[FloatArray], FloatArray]
 
 def stable(rng: np.random.Generator, n: int, share: float) -> FloatArray:
     """Normal points with outliers."""
-    return spoilt(rng, rng.standard_normal(n), share)
+    return with_outliers(rng, rng.standard_normal(n), share)
 
 
 def changed(rng: np.random.Generator, kind: Kind, share: float) -> FloatArray:
     """A stream that changes after BEFORE points."""
     y = rng.standard_normal(BEFORE + AFTER)
     y[BEFORE:] = y[BEFORE:] * kind.scale + kind.shift
-    return spoilt(rng, y, share)
+    return with_outliers(rng, y, share)
 
 
-def spoilt(rng: np.random.Generator, y: FloatArray, share: float) -> FloatArray:
+def with_outliers(rng: np.random.Generator, y: FloatArray, share: float) -> FloatArray:
     """Puts a uniform outlier in place of a share of the points."""
     out = rng.random(len(y)) < share
     y[out] = rng.uniform(-REACH, REACH, int(out.sum()))
@@ -205,15 +205,15 @@ def delay_figures(share: float, quick: bool) -> list[Figure]:
         label = f"{kind.name}, {share:.0%} outliers"
         best = optimal(kind, share)
         least = median_delay(best, threshold_at(best, share, FAR, 40 if quick else 400), kind, share, runs)
-        own = median_delay(ours(FAR), 0.5, kind, share, runs)
+        our_delay = median_delay(ours(FAR), 0.5, kind, share, runs)
         figures.append(Figure(f"{label}: optimal CUSUM", least, "points"))
         at_most = kind.goal * least if kind.goal else MOST_POINTS.get(kind.name)
-        figures.append(Figure(f"{label}: ours", own, "points", at_most))
+        figures.append(Figure(f"{label}: ours", our_delay, "points", at_most))
         theirs = {name: median_delay(*rival[:2], kind, share, rival[2]) for name, rival in others.items()}
         figures += [Figure(f"{label}: {name}", delay, "points") for name, delay in theirs.items()]
         quickest = min(delay for name, delay in theirs.items() if "true" not in name)
-        asked = "the quickest rival" if "FOCuS" in theirs else "the quickest rival at hand (FOCuS is not installed)"
-        figures.append(Figure(f"{label}: ours over {asked}", own / quickest, "×", 1.0 if share else None))
+        rival = "the quickest rival" if "FOCuS" in theirs else "the quickest rival at hand (FOCuS is not installed)"
+        figures.append(Figure(f"{label}: ours over {rival}", our_delay / quickest, "×", 1.0 if share else None))
     return figures
 
 

@@ -146,7 +146,7 @@ UNPROMISED: dict[str, Sampler] = {
 }
 
 # What would have to be told for the promise to hold.
-UNPROMISED_TOLD: dict[str, dict[str, int]] = {
+UNPROMISED_SETTINGS: dict[str, dict[str, int]] = {
     "AR(1) .8": {},
     "AR(1) .95": {"lags": 2},
     "AR(2) .5 .3": {"lags": 2},
@@ -192,7 +192,7 @@ def observed(
         )
     )
 
-    def one(seed: int) -> FloatArray:
+    def rates_for_seed(seed: int) -> FloatArray:
         rows, out = stream(name, share, length, d, seed)
         pieces, first = (range(0, length, LENGTH), EARLY) if early else (range(0, length, length), 0)
         size = LENGTH if early else length
@@ -204,7 +204,7 @@ def observed(
         return counts
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        points_seen, changes, clean_points, anomalies = sum(pool.map(one, seeds), np.zeros(4))
+        points_seen, changes, clean_points, anomalies = sum(pool.map(rates_for_seed, seeds), np.zeros(4))
     return Observed(float(changes / points_seen / far), float(anomalies / clean_points / far))
 
 
@@ -220,15 +220,17 @@ def cells(quick: bool) -> Iterator[Figure]:
                     if far > 1e-5 and not quick:
                         early = observed(name, share, d, far, points // 5, early=True)
                         yield from figures(f"{label}, rows {EARLY}–{LENGTH}", name, share, early)
-    for name, told in UNPROMISED_TOLD.items() if not quick else []:
+    for name, settings in UNPROMISED_SETTINGS.items() if not quick else []:
         for far in RATES[:2]:
-            ways = {"": ours, ", without the second lock": without_lock}
-            if told:
-                ways[", told " + ", ".join(f"{key}={value}" for key, value in told.items())] = alarms_of(**told)
-            for way, alarms in ways.items():
+            variants = {"": ours, ", without the second lock": without_lock}
+            if settings:
+                variants[", told " + ", ".join(f"{key}={value}" for key, value in settings.items())] = alarms_of(
+                    **settings
+                )
+            for variant, alarms in variants.items():
                 rates = observed(name, 0.0, 1, far, points // 5, alarms)
-                yield Figure(f"not promised: change, {name}, far {far:g}{way}", rates.change, "× promised")
-                if not way:
+                yield Figure(f"not promised: change, {name}, far {far:g}{variant}", rates.change, "× promised")
+                if not variant:
                     yield Figure(f"not promised: anomaly, {name}, far {far:g}", rates.anomaly, "× promised")
 
 

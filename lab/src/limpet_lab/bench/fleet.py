@@ -20,7 +20,7 @@ from limpet.fleet._backends import ResultBuffer, SRABackend
 from limpet.fleet._schedule import PointSchedule
 from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import Job, best_times
-from limpet_lab.bench._workloads import SPARE, Kind, autopilots, in_turn, plain
+from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kinds, plain
 
 TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
 OUTLIERS = 0.01
@@ -33,9 +33,9 @@ def measure(quick: bool) -> list[Figure]:
     n, rounds = (10_000, 3) if quick else (1_000_000, 10)
     n_rows, n_keys = (100_000, 1000) if quick else (10_000_000, 100_000)
     figures = ticks(n, rounds)
-    for name, kind in autopilots().items():
+    for name, kind in detector_kinds().items():
         if "K=1" in name:
-            figures += on_autopilot(name.partition(",")[0], kind, 2000 if quick else n, 3)
+            figures += detector_ticks(name.partition(",")[0], kind, 2000 if quick else n, 3)
     return figures + starts(200 if quick else 5000) + frames(n_rows, n_keys, 2) + files(n, 3)
 
 
@@ -49,7 +49,7 @@ def ticks(n: int, rounds: int) -> list[Figure]:
     rows = kind.points(n + SPARE)
     before = resident()
     fleet = kind.fleet(keys.tolist())
-    job, points = in_turn(partial(fleet.update, keys), rows, n)
+    job, points = cycling_job(partial(fleet.update, keys), rows, n)
     growth = max(resident() - before, 0)
     times = best_times({"fleet": job} | kernels(fleet, rows), rounds)
     speeds = {name: (points if name == "fleet" else n) / seconds / 1e6 for name, seconds in times.items()}
@@ -72,19 +72,21 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
     And what no code can be quicker than: the states come from memory and go there.
     """
-    crew, states, n = fleet._executor.backend, fleet._membership.state_matrix.states, len(fleet)
-    assert isinstance(crew, SRABackend)
-    assert crew.kernels.run_lanes is not None
-    turns, answers = PointSchedule.from_rows(np.arange(n), n), ResultBuffer.allocate(n, crew.n_results)
+    backend, states, n = fleet._executor.backend, fleet._membership.state_matrix.states, len(fleet)
+    assert isinstance(backend, SRABackend)
+    assert backend.kernels.run_lanes is not None
+    schedule, results = PointSchedule.from_rows(np.arange(n), n), ResultBuffer.allocate(n, backend.n_results)
     points = np.ascontiguousarray(rows[:n])
-    given = (states, turns.streams, turns.starts, turns.counts, turns.order, points, crew.settings)
-    room, told = np.empty(crew.kernels.block_size), (answers.values[:, 0], answers.outcomes)
-    on_lanes = (*given, room, np.empty(LANES, np.int64), turns.is_in_order, *told)
+    given = (states, schedule.streams, schedule.starts, schedule.counts, schedule.order, points, backend.settings)
+    workspace, outputs = np.empty(backend.kernels.block_size), (results.values[:, 0], results.outcomes)
+    on_lanes = (*given, workspace, np.empty(LANES, np.int64), schedule.is_in_order, *outputs)
     jobs: dict[str, Job] = {
-        "lanes, one core": partial(crew.kernels.run_lanes, *on_lanes),
-        "lanes, all cores": partial(crew.run_in_lanes, states, turns, points, answers),
-        "scalar, one core": partial(crew.kernels.run_sequential, *given, np.empty(crew.kernels.work_size), *told),
-        "scalar, all cores": partial(crew.run_sequential, states, turns, points, answers),
+        "lanes, one core": partial(backend.kernels.run_lanes, *on_lanes),
+        "lanes, all cores": partial(backend.run_in_lanes, states, schedule, points, results),
+        "scalar, one core": partial(
+            backend.kernels.run_sequential, *given, np.empty(backend.kernels.work_size), *outputs
+        ),
+        "scalar, all cores": partial(backend.run_sequential, states, schedule, points, results),
         "memory": partial(
             parallel_for, lambda part: np.multiply(part, 1.0, out=part), np.array_split(states, n_threads())
         ),
@@ -94,7 +96,7 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
     return jobs
 
 
-def on_autopilot(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
+def detector_ticks(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
     """Bytes a stream, and updates a second of as many streams as may be held."""
     n = min(n, int(MEMORY / kind.bytes) // 10_000 * 10_000 or n)
     job, points = kind.ticks(n)
@@ -127,34 +129,34 @@ def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
     rng, kind = np.random.default_rng(0), plain(outliers=OUTLIERS)
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
     values = kind.points(n_rows)[:, 0]
-    whole, texts = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
-    fleets = {"whole numbers": kind.fleet(whole), "texts": kind.fleet(texts)}
+    whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
+    fleets = {"whole numbers": kind.fleet(whole), "texts": kind.fleet(names)}
     goals = {"polars, whole numbers": 8.0, "polars, texts": 8.0}
     title = f"process, {power_of_ten(n_rows)} rows, {power_of_ten(n_keys)} keys, shuffled"
     figures = []
     for library in LIBRARIES:
         if find_spec(library) is None:
             continue
-        for keys, column in LIBRARIES[library](np.array(whole)[codes], texts, codes).items():
+        for keys, column in LIBRARIES[library](np.array(whole)[codes], names, codes).items():
             fleet = fleets["whole numbers" if keys == "whole numbers" else "texts"]
-            name, frame = f"{library}, {keys}", framed(library, {"sensor": column, "a": values})
+            name, frame = f"{library}, {keys}", make_frame(library, {"sensor": column, "a": values})
             job = partial(fleet.process, frame, key="sensor", values=["a"])
             speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
             figures.append(Figure(f"{title}: {name}", speed, "million rows/s", at_least=goals.get(name)))
     return figures
 
 
-def framed(library: str, columns: Mapping[str, Any]) -> Any:
+def make_frame(library: str, columns: Mapping[str, Any]) -> Any:
     """A dataframe of this library."""
     module: Any = __import__(library)
     return module.table(dict(columns)) if library == "pyarrow" else module.DataFrame(dict(columns))
 
 
-def polars_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+def polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of polars."""
     import polars
 
-    column = polars.Series(texts).gather(codes)
+    column = polars.Series(names).gather(codes)
     return {
         "whole numbers": polars.Series(numbers),
         "texts": column,
@@ -162,24 +164,24 @@ def polars_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
     }
 
 
-def pandas_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+def pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of pandas."""
     import pandas
 
-    categories = pandas.Categorical.from_codes(codes, texts)
+    categories = pandas.Categorical.from_codes(codes, names)
     return {
         "whole numbers": pandas.Series(numbers),
-        "texts": pandas.Series(np.array(texts, object)[codes]),
+        "texts": pandas.Series(np.array(names, object)[codes]),
         "texts as categories": pandas.Series(categories),
     }
 
 
-def pyarrow_keys(numbers: Any, texts: list[str], codes: Any) -> dict[str, Any]:
+def pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     """The keys as columns of pyarrow."""
     import pyarrow
 
-    column = pyarrow.array(texts).take(pyarrow.array(codes))
-    coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), pyarrow.array(texts))
+    column = pyarrow.array(names).take(pyarrow.array(codes))
+    coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), pyarrow.array(names))
     return {"whole numbers": pyarrow.array(numbers), "texts": column, "texts as categories": coded}
 
 

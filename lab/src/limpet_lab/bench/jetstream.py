@@ -39,14 +39,16 @@ def backlog(together: int, messages: int) -> list[Figure]:
         began: list[float] = []
         stop = threading.Event()
 
-        def told(results: object) -> None:
+        def record_alarms(results: object) -> None:
             began.append(time.perf_counter())
 
         import limpet as lp
         from limpet.streams import open_source
 
         source = open_source(f"{url}/{SUBJECT}", follow=False)
-        outcome = lp.run(source, lp.SRA(), [told, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop)
+        outcome = lp.run(
+            source, lp.SRA(), [record_alarms, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop
+        )
         rate = (outcome.stats.points - together) / (began[-1] - began[0])
     goal = 20_000.0 if together > 1 else None
     return [Figure(f"backlog, {together} a message: points", rate, "a second", at_least=goal)]
@@ -71,14 +73,14 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
                 flow.join()
                 after = _megabytes(watch.pid)
                 time.sleep(1.5)  # until the next status
-                told = json.loads((state / "status.json").read_text())
+                status = json.loads((state / "status.json").read_text())
             finally:
                 watch.terminate()
     what = f"steady {points_a_second:,.0f} a second, {together} a message, {seconds:.0f} s"
     return [
-        Figure(f"{what}: points", told["points"] / seconds, "a second", at_least=20_000.0),
+        Figure(f"{what}: points", status["points"] / seconds, "a second", at_least=20_000.0),
         Figure(
-            f"{what}: behind at the end", float(told["behind"][0] if told["behind"] else 0), "messages", at_most=100
+            f"{what}: behind at the end", float(status["behind"][0] if status["behind"] else 0), "messages", at_most=100
         ),
         Figure(f"{what}: memory", after, "MB"),
         Figure(f"{what}: memory over that after 10 s", after / before, "×", at_most=1.1),
@@ -94,7 +96,7 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
     delays: list[float] = []
     stop = threading.Event()
 
-    def told(results: BatchResult) -> None:
+    def record_alarms(results: BatchResult) -> None:
         now = time.time()
         assert results.batch.times is not None
         delays.extend((now - results.batch.times).tolist())
@@ -102,7 +104,9 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
         flow = _start(publish_in_pace, url, a_second, seconds, _stamped)
         watch = threading.Thread(
-            target=lambda: lp.run(open_source(f"{url}/{SUBJECT}"), lp.SRA(), told, Path(name) / "state", stop=stop)
+            target=lambda: lp.run(
+                open_source(f"{url}/{SUBJECT}"), lp.SRA(), record_alarms, Path(name) / "state", stop=stop
+            )
         )
         watch.start()
         flow.join()

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from limpet._parallel import n_threads
 from limpet.exceptions import InvalidInputError
-from limpet_lab.bench import NAMES, USUAL
+from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS
 from limpet_lab.bench._measurement import Figure, lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-TASTE = "A taste (--quick): fewer points and rounds, so the figures are rough, and no goals are held against them."
-PLAINLY: dict[str, Any] = {"markup": False, "highlight": False}
+QUICK_NOTE = "A taste (--quick): fewer points and rounds, so the figures are rough, and no goals are held against them."
+PLAIN_STYLE: dict[str, Any] = {"markup": False, "highlight": False}
 
 
 def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console: Console) -> bool:
@@ -27,32 +27,32 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
 
     quick: a taste, which has no goals: they are for the sizes of a whole run.
     """
-    unknown = [name for name in names if name not in NAMES]
+    unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        raise InvalidInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
+        raise InvalidInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     if path is not None and not path.absolute().parent.is_dir():
         raise InvalidInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
     figures: dict[str, list[Figure]] = {}
-    for name in names or USUAL:
+    for name in names or DEFAULT_BENCHMARKS:
         module = import_module(f"limpet_lab.bench.{name}")
         measure: Callable[[bool], list[Figure]] = module.measure
         with console.status(f"{name} …"):
             measured = measure(quick)
         figures[name] = [figure.without_goal() for figure in measured] if quick else measured
-        console.print(f"{name}{', a taste' if quick else ''}: {module.TITLE}", style="italic", **PLAINLY)
+        console.print(f"{name}{', a taste' if quick else ''}: {module.TITLE}", style="italic", **PLAIN_STYLE)
         for line in lines(figures[name], console.width):
-            console.print(line, soft_wrap=True, **PLAINLY)
+            console.print(line, soft_wrap=True, **PLAIN_STYLE)
         console.print()
     if quick:
-        console.print(TASTE, **PLAINLY)
+        console.print(QUICK_NOTE, **PLAIN_STYLE)
     if path is not None:
-        path.write_text(json.dumps({"machine": machine(), "quick": quick, **plain(figures)}, indent=1) + "\n")
+        path.write_text(json.dumps({"machine": machine(), "quick": quick, **to_json(figures)}, indent=1) + "\n")
     return all(figure.reached for group in figures.values() for figure in group)
 
 
-def plain(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object]]]:
+def to_json(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object]]]:
     """The figures as JSON can hold them."""
-    return {name: [figure.as_dict() for figure in group] for name, group in figures.items()}
+    return {name: [figure.to_dict() for figure in group] for name, group in figures.items()}
 
 
 def machine() -> dict[str, str]:

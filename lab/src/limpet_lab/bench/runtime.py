@@ -14,7 +14,7 @@ from limpet_lab.baselines.rivals import Rival, all_rivals, loop, numpy_ticks
 from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job, times_a_point
-from limpet_lab.bench._workloads import SPARE, Kind, autopilot, autopilots, in_turn, plain
+from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kind, detector_kinds, plain
 
 # How the time a point grows with the streams, the points of a call, the components and the variables.
 
@@ -30,9 +30,9 @@ def growth(quick: bool) -> list[Figure]:
     n = 10 ** min(largest, 5)
     jobs: Jobs = {}
     for K in components:
-        jobs |= {f"components K: {name}: {K}": job for name, job in ways(plain(K, 1), n).items()}
+        jobs |= {f"components K: {name}: {K}": job for name, job in jobs_of_kind(plain(K, 1), n).items()}
     for d in dims:
-        jobs |= {f"variables d: {name}: {d}": job for name, job in ways(plain(2, d), n).items()}
+        jobs |= {f"variables d: {name}: {d}": job for name, job in jobs_of_kind(plain(2, d), n).items()}
     return figures + times_a_point(jobs, rounds)
 
 
@@ -45,7 +45,7 @@ def with_streams(largest: int) -> Jobs:
         jobs[f"streams: fleet, K=2: {n}"] = plain().ticks(n)
         jobs[f"streams: EM in numpy: {n}"] = numpy_ticks(n)
         if n <= 100_000:
-            jobs[f"streams: fleet, autopilot: {n}"] = autopilot().ticks(n)
+            jobs[f"streams: fleet, autopilot: {n}"] = detector_kind().ticks(n)
         if n <= 10_000:
             jobs[f"streams: dict of ADWIN: {n}"] = adwin.dict_of(n)
     return jobs
@@ -58,25 +58,25 @@ def with_points(largest: int) -> Jobs:
     keys = np.random.default_rng(0).integers(n_keys, size=10**largest + SPARE)
     rows = np.column_stack([kind.points(len(keys))[:, 0], keys])
 
-    def learn(own: FloatArray) -> None:
-        fleet.update(own[:, 1].astype(np.int64), own[:, 0])
+    def learn(state: FloatArray) -> None:
+        fleet.update(state[:, 1].astype(np.int64), state[:, 0])
 
-    calm = autopilot().points(len(keys))
+    calm = detector_kind().points(len(keys))
     jobs: Jobs = {}
     for n in (10**power for power in range(largest + 1)):
-        jobs[f"points a call: fleet, K=2: {n}"] = in_turn(learn, rows, n)
-        jobs[f"points a call: one stream, K=2: {n}"] = in_turn(kind.learner().process, rows[:, :1], n)
-        jobs[f"points a call: one stream, autopilot: {n}"] = in_turn(autopilot().learner().process, calm, n)
+        jobs[f"points a call: fleet, K=2: {n}"] = cycling_job(learn, rows, n)
+        jobs[f"points a call: one stream, K=2: {n}"] = cycling_job(kind.learner().process, rows[:, :1], n)
+        jobs[f"points a call: one stream, autopilot: {n}"] = cycling_job(detector_kind().learner().process, calm, n)
     return jobs
 
 
-def ways(kind: Kind, n_streams: int) -> Jobs:
+def jobs_of_kind(kind: Kind, n_streams: int) -> Jobs:
     """`update(x)`, `process` and a fleet."""
     rows = kind.points(20_000)
     points = rows[:2000, 0].tolist() if kind.dim == 1 else list(rows[:2000])
     return {
         "fleet": kind.ticks(n_streams),
-        "process": in_turn(kind.learner().process, rows, len(rows)),
+        "process": cycling_job(kind.learner().process, rows, len(rows)),
         "update(x)": (partial(loop, kind.learner().update, points), len(points)),
     }
 
@@ -87,14 +87,14 @@ TITLE = (
 CASES = ((1, 1), (2, 1), (5, 1), (2, 3), (2, 8), (5, 8))  # components, coordinates
 SIZES = (1_000, 100_000, 1_000_000)
 MEMORY = 4e9  # bytes, the most that the states of one fleet take here
-TOGETHER = 100_000  # streams, up to which the fleets of all kinds are there at once and timed in turn
+MAX_STREAMS_TIMED_TOGETHER = 100_000  # streams, up to which the fleets of all kinds are there at once and timed in turn
 NUMPY = "online EM in numpy, K=2, all streams at once"
 
 
 def measure(quick: bool) -> list[Figure]:
     """The table, then how cost grows."""
     short, rounds = (20, 3) if quick else (1, 5)
-    kinds = {f"K={K}, d={d}": plain(K, d) for K, d in (CASES[:2] if quick else CASES)} | autopilots()
+    kinds = {f"K={K}, d={d}": plain(K, d) for K, d in (CASES[:2] if quick else CASES)} | detector_kinds()
     rivals, sizes = all_rivals(), [n // short for n in SIZES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # of a thousand learners one may lose a component
@@ -113,7 +113,7 @@ def one_stream(kinds: Mapping[str, Kind], rivals: Sequence[Rival], short: int, r
         points = some[:, 0].tolist() if kind.dim == 1 else list(some)
         jobs[f"{name}: update(x)"] = partial(loop, kind.learner().update, points), len(points)
         jobs[f"{name}: process"] = partial(kind.learner().process, rows), len(rows)
-    jobs |= {f"{rival.name}: one stream": rival.one(short) for rival in rivals}
+    jobs |= {f"{rival.name}: one stream": rival.one_stream(short) for rival in rivals}
     return times_a_point(jobs, rounds)
 
 
@@ -127,7 +127,7 @@ def fleets(
         ticks = {name: kind.ticks for name, kind in kinds.items() if n * kind.bytes <= MEMORY} | {NUMPY: numpy_ticks}
         for name, make in ticks.items():
             job = {f"{name}: fleet of {power_of_ten(n)}": make(n)}
-            if n <= TOGETHER:
+            if n <= MAX_STREAMS_TIMED_TOGETHER:
                 jobs |= job
             else:
                 figures += times_a_point(job, rounds)

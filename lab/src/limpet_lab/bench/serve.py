@@ -18,19 +18,19 @@ from harness.server_process import Served, serving
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post is answered once it is on disk"
-SECONDS, TASTE = 20.0, 1.5
+SECONDS, QUICK_SECONDS = 20.0, 1.5
 CONNECTIONS = 4
-MANY = 10_000  # streams
+N_STREAMS = 10_000  # streams
 
 
 def measure(quick: bool) -> list[Figure]:
     """With SQLite, and with PostgreSQL where it is installed."""
-    seconds = TASTE if quick else SECONDS
+    seconds = QUICK_SECONDS if quick else SECONDS
     with _client() as client:
         figures = batches("SQLite", client, seconds, timed=False, at_least=50_000.0)
         figures += batches("SQLite", client, seconds, timed=True)
         figures += singles("SQLite", client, seconds, at_most=50.0)
-        figures += many_streams(client, MANY // 10 if quick else MANY)
+        figures += many_streams(client, N_STREAMS // 10 if quick else N_STREAMS)
         if postgres.available():
             with postgres.running() as url:
                 figures += batches("PostgreSQL", client, seconds, timed=False, url=url)
@@ -48,13 +48,13 @@ def batches(
         posted = client.submit(flood, server.port, seconds, CONNECTIONS, timed, posted_before)
         time.sleep(min(5.0, seconds / 2))
         early = server.megabytes()
-        told = posted.result()
+        response = posted.result()
         late, worked = server.megabytes(), server.processor_seconds() - before
         server.stop()
     what = f"{name}, 1,000 {'points with times' if timed else 'numbers'} a post"
     return [
-        Figure(f"{what}: points", told.points / told.seconds, "a second", at_least=at_least),
-        Figure(f"{what}: processor time of the server", worked / told.points * 1e6, "µs a point"),
+        Figure(f"{what}: points", response.points / response.seconds, "a second", at_least=at_least),
+        Figure(f"{what}: processor time of the server", worked / response.points * 1e6, "µs a point"),
         Figure(f"{what}: memory after 5 s", early, "MB"),
         Figure(f"{what}: memory after {seconds:.0f} s", late, "MB"),
     ]

@@ -26,12 +26,14 @@ def measure(quick: bool) -> list[Figure]:
     """With SQLite, with SQLite that keeps little in full, and with PostgreSQL where it is installed."""
     with tempfile.TemporaryDirectory() as name:
         store = f"{name}/a.db"
-        figures = _told("SQLite", *crash(store, Path(name), 3 if quick else 20))
+        figures = _figures("SQLite", *crash(store, Path(name), 3 if quick else 20))
         little = f"{name}/b.db"
-        figures += _told("SQLite, old points in buckets", *crash(little, Path(name), 2 if quick else 10, keep=LITTLE))
+        figures += _figures(
+            "SQLite, old points in buckets", *crash(little, Path(name), 2 if quick else 10, keep=LITTLE)
+        )
         if postgres.available():
             with postgres.running() as url:
-                figures += _told("PostgreSQL", *crash(url, Path(name), 1 if quick else 8))
+                figures += _figures("PostgreSQL", *crash(url, Path(name), 1 if quick else 8))
     return figures
 
 
@@ -85,7 +87,7 @@ def _kill(server: Served, kills: int, rng: random.Random) -> None:
     server.wait()
 
 
-def _told(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
+def _figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
     wrong = [one for client in clients for one in client.wrong]
     if wrong:
         raise RuntimeError("; ".join(wrong))

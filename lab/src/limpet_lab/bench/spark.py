@@ -68,27 +68,27 @@ class Flow:
     query: Any
 
     @classmethod
-    def begun(cls, spark: SparkSession, folder: Path, answers: Callable[[DataFrame, str], DataFrame]) -> Flow:
+    def start(cls, spark: SparkSession, folder: Path, score: Callable[[DataFrame, str], DataFrame]) -> Flow:
         """answers: makes of the rows and the address of the checkpoint what is to be computed."""
         (folder / "in").mkdir(parents=True)
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
         checkpoint = str(folder / "checkpoint")
-        writer = answers(rows, checkpoint).writeStream.format("noop").option("checkpointLocation", checkpoint)
+        writer = score(rows, checkpoint).writeStream.format("noop").option("checkpointLocation", checkpoint)
         return cls(folder, writer.trigger(processingTime=IDLE).start())
 
-    def feed(self, path: Path) -> float:
+    def add_file(self, path: Path) -> float:
         """A micro-batch of one file; the seconds that it takes, from the look for files to the commit."""
-        before = len(self._told)
+        before = len(self._progress)
         os.link(path, self.folder / "in" / path.name)
         self.query.processAllAvailable()
-        while len(self._told) == before:  # it is told a moment later
+        while len(self._progress) == before:  # it is told a moment later
             time.sleep(0.01)
-        return float(self._told[-1]["durationMs"]["triggerExecution"]) / 1e3
+        return float(self._progress[-1]["durationMs"]["triggerExecution"]) / 1e3
 
     @property
-    def _told(self) -> list[Any]:
+    def _progress(self) -> list[Any]:
         """What Spark tells of the batches so far."""
-        return [one for one in self.query.recentProgress if one["numInputRows"]]
+        return [progress for progress in self.query.recentProgress if progress["numInputRows"]]
 
     def written(self) -> int:
         """Bytes of states that the last batch has added to the checkpoint."""
@@ -98,7 +98,7 @@ class Flow:
 
     def held(self) -> int:
         """Bytes of one version of the states in Java's memory."""
-        (operator,) = self._told[-1]["stateOperators"]
+        (operator,) = self._progress[-1]["stateOperators"]
         return int(operator["customMetrics"]["stateOnCurrentVersionSizeBytes"])
 
     def shuffled(self) -> int:
@@ -114,20 +114,20 @@ def _shuffled(node: Any) -> int:
     children = node.children()
     below = sum(_shuffled(children.apply(nth)) for nth in range(children.size()))
     metrics = node.metrics()
-    own = metrics.apply("shuffleBytesWritten").value() if metrics.contains("shuffleBytesWritten") else 0
-    return int(own) + below
+    n_bytes = metrics.apply("shuffleBytesWritten").value() if metrics.contains("shuffleBytesWritten") else 0
+    return int(n_bytes) + below
 
 
 # What stands beside the learning in Spark's plan, to be timed: nothing at all, and one learner for each key.
 
-ANSWERED = "sensor bigint, ts timestamp, value double, score double, dropped boolean"
+SCORED_SCHEMA = "sensor bigint, ts timestamp, value double, score double, dropped boolean"
 ONE_STATE = "learner binary"
 
 
 class PassThrough(StatefulTask):
     """Learns nothing: the same rows come and go, and the same states are read and written."""
 
-    def learnt(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
+    def learn_batch(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
         """The rows of a bucket with constants beside them, and its state as it was."""
         plan = self.load_spec()
         kept: StateValue = (
@@ -173,15 +173,15 @@ class OneByOne:
 
 CORES = 2
 TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
-PLAIN, LEAN, AUTOPILOT = "SRA(gamma=4, rho=0.01)", 'SRA(memory="compact")', "SRA()"
-KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), LEAN: Kind(1, 1, memory="compact"), AUTOPILOT: Kind(1, 1)}
+PLAIN, COMPACT, DETECTOR = "SRA(gamma=4, rho=0.01)", 'SRA(memory="compact")', "SRA()"
+KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), COMPACT: Kind(1, 1, memory="compact"), DETECTOR: Kind(1, 1)}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
 ROWS = 1_000_000  # of a micro-batch
 KEYS, ALL_BUCKETS = (10_000, 100_000, 1_000_000), (16, 64, 256)
-ASKED = 100_000  # keys of which something is claimed
+GOAL_KEYS = 100_000  # keys of which something is claimed
 PLANS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassThrough}
 SPEED, RATIO = "rows", "over a pass-through"
-LONG, SHORT = "a micro-batch", "a micro-batch of a tenth of the rows"
+FULL_BATCH, TENTH_BATCH = "a micro-batch", "a micro-batch of a tenth of the rows"
 WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
 WARM, TIMED = 1, 3  # micro-batches of each, taken in turn
 ALONE = 10_000  # keys with a group for each
@@ -201,13 +201,13 @@ class Sizes:
     memory: str
 
 
-WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (ASKED, DEFAULT_BUCKETS), (LEAN, AUTOPILOT), ALONE, TIMED, "6g")
-TASTE = Sizes(20_000, (1000,), (4,), (1000, 4), (LEAN,), 100, 1, "2g")
+WHOLE = Sizes(ROWS, KEYS, ALL_BUCKETS, (GOAL_KEYS, DEFAULT_BUCKETS), (COMPACT, DETECTOR), ALONE, TIMED, "6g")
+QUICK_SIZES = Sizes(20_000, (1000,), (4,), (1000, 4), (COMPACT,), 100, 1, "2g")
 
 
 def measure(quick: bool) -> list[Figure]:
     """All of it in one session."""
-    sizes = TASTE if quick else WHOLE
+    sizes = QUICK_SIZES if quick else WHOLE
     with tempfile.TemporaryDirectory() as name, spark_session(CORES, sizes.memory) as spark:
         bench = Bench(spark, Path(name), sizes)
         if not quick:
@@ -230,8 +230,8 @@ def called(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
 class Bench:
     """A session, and a folder with room."""
 
-    def __init__(self, spark: SparkSession, room: Path, sizes: Sizes) -> None:
-        self.spark, self.room, self.sizes = spark, room, sizes
+    def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes) -> None:
+        self.spark, self.folder, self.sizes = spark, folder, sizes
         self._files: dict[tuple[int, int], list[Path]] = {}
 
     def files(self, keys: int, rows: int) -> list[Path]:
@@ -239,7 +239,7 @@ class Bench:
         if (keys, rows) not in self._files:
             timed = self.sizes.timed
             sizes = [rows] * (WARM + timed) + [rows // 10] * timed
-            self._files[keys, rows] = write_files(self.room / f"{keys}-{rows}", sizes, keys)
+            self._files[keys, rows] = write_files(self.folder / f"{keys}-{rows}", sizes, keys)
         return self._files[keys, rows]
 
     def whole_files(self, keys: int, rows: int) -> list[Path]:
@@ -252,18 +252,20 @@ class Bench:
 
     def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
         """Rows a second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
-        found, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
+        times, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
         figures = [
-            Figure(f"{name}: {SPEED}", rows / found["learns"], "a second"),
-            Figure(f"{name}: {RATIO}", found["passes"] / found["learns"], "×", at_least=0.5 if keys == ASKED else None),
-            Figure(f"{name}: {WRITTEN}", found["written"] / keys, "bytes a key"),
+            Figure(f"{name}: {SPEED}", rows / times["learns"], "a second"),
+            Figure(
+                f"{name}: {RATIO}", times["passes"] / times["learns"], "×", at_least=0.5 if keys == GOAL_KEYS else None
+            ),
+            Figure(f"{name}: {WRITTEN}", times["written"] / keys, "bytes a key"),
         ]
         if (keys, buckets) == self.sizes.usual:
             figures += [
-                Figure(f"{name}: {LONG}", found["learns"], "s"),
-                Figure(f"{name}: {SHORT}", found["short"], "s"),
-                Figure(f"{name}: {HELD}", found["held"] / keys, "bytes a key"),
-                Figure(f"{name}: {SHUFFLED}", found["shuffled"] / rows, "bytes a row"),
+                Figure(f"{name}: {FULL_BATCH}", times["learns"], "s"),
+                Figure(f"{name}: {TENTH_BATCH}", times["short"], "s"),
+                Figure(f"{name}: {HELD}", times["held"] / keys, "bytes a key"),
+                Figure(f"{name}: {SHUFFLED}", times["shuffled"] / rows, "bytes a row"),
             ]
         return figures
 
@@ -272,23 +274,23 @@ class Bench:
 
         passed on: what the pass-through holds, which is as much.
         """
-        fleet, folder = KINDS[model].fleet(range(keys)), self.room / "flows"
+        fleet, folder = KINDS[model].fleet(range(keys)), self.folder / "flows"
         flows = {
-            name: Flow.begun(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
+            name: Flow.start(self.spark, folder / name, partial(_streamed, fleet, buckets, learn))
             for name, learn in PLANS.items()
         }
         best = dict.fromkeys((*flows, "short"), float("inf"))
         try:
             for nth, path in enumerate(self.whole_files(keys, self.sizes.rows)):
                 for name, flow in flows.items():
-                    seconds = flow.feed(path)
+                    seconds = flow.add_file(path)
                     best[name] = min(best[name], seconds) if nth >= WARM else best[name]
             learns = flows["learns"]
             sizes = {"written": learns.written(), "held": learns.held(), "shuffled": learns.shuffled()}
             sizes["passed on"] = flows["passes"].held()
             if (keys, buckets) == self.sizes.usual:
                 short = self.files(keys, self.sizes.rows)[WARM + self.sizes.timed :]
-                best["short"] = min(map(learns.feed, short))
+                best["short"] = min(map(learns.add_file, short))
             return best | sizes
         finally:
             for flow in flows.values():
@@ -299,9 +301,9 @@ class Bench:
         """A group and a state for each key, ten rows of each in a batch."""
         keys = self.sizes.alone
         first = KINDS[PLAIN].learner().to_bytes()
-        flow = Flow.begun(self.spark, self.room / "one by one", partial(_one_by_one, first))
+        flow = Flow.start(self.spark, self.folder / "one by one", partial(_one_by_one, first))
         try:
-            best = min([flow.feed(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
+            best = min([flow.add_file(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
         finally:
             flow.stop()
         return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "a second")]
@@ -325,7 +327,7 @@ def _streamed(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataF
 
 def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:
     groups = rows.groupBy("sensor")
-    return groups.applyInPandasWithState(OneByOne(first), ANSWERED, ONE_STATE, "append", "NoTimeout")
+    return groups.applyInPandasWithState(OneByOne(first), SCORED_SCHEMA, ONE_STATE, "append", "NoTimeout")
 
 
 def memory(name: str) -> list[Figure]:

@@ -36,7 +36,9 @@ def measure(quick: bool) -> list[Figure]:
         write(folder / "in", *((6, ROWS // 10, KEYS // 10) if quick else (BATCHES, ROWS, KEYS)))
         whole = Job(folder / "in", folder / "whole")
         whole.run()
-        killed, moved = (Job(folder / "in", folder / one, whole.starts_in, whole.takes) for one in ("killed", "moved"))
+        killed, moved = (
+            Job(folder / "in", folder / name, whole.starts_in, whole.takes) for name in ("killed", "moved")
+        )
         killed.run_with_kills(1 if quick else KILLS, rng)
         killed.run()
         jobs = [("kill -9", killed, KILLS)]
@@ -48,8 +50,10 @@ def measure(quick: bool) -> list[Figure]:
             moved.run()
             jobs += [("kill -9, rebucket, kill -9", moved, 2 * KILLS_EACH_SIDE)]
         with spark_session(CORES, "2g") as spark:
-            left = Leftover.of(spark, whole)
-            return [figure for what, job, n in jobs for figure in told(what, job, n, Leftover.of(spark, job), left)]
+            left = Leftover.from_job(spark, whole)
+            return [
+                figure for what, job, n in jobs for figure in figures(what, job, n, Leftover.from_job(spark, job), left)
+            ]
 
 
 def rebucketed(job: Job) -> bool:
@@ -68,7 +72,7 @@ def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> No
     import pyarrow.parquet
 
     folder.mkdir(parents=True)
-    rng, texts = np.random.default_rng(seed), np.array([f"sensor-{i:04}" for i in range(keys)])
+    rng, names = np.random.default_rng(seed), np.array([f"sensor-{i:04}" for i in range(keys)])
     for batch in range(batches):
         ids = rng.permutation(batch * rows + np.arange(rows))
         of = rng.integers(keys, size=rows)
@@ -77,7 +81,7 @@ def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> No
         values[rng.random(rows) < 0.005] += 30.0
         values[rng.random((rows, 2)) < 0.01] = np.nan
         moments = np.datetime64("2026-01-01", "us") + (ids * 1_000_003).astype("timedelta64[us]")
-        columns = {"id": ids, "sensor": texts[of], "ts": moments, "a": values[:, 0], "b": values[:, 1]}
+        columns = {"id": ids, "sensor": names[of], "ts": moments, "a": values[:, 0], "b": values[:, 1]}
         pyarrow.parquet.write_table(pyarrow.table(columns), folder / f"{batch:04}.parquet")
 
 
@@ -86,11 +90,11 @@ class Leftover:
     """What a job has left: its answers, as Spark reads them, in the order of the input; and the state of each key."""
 
     ids: Any
-    answers: Any
+    results: Any
     states: dict[Any, bytes]
 
     @classmethod
-    def of(cls, spark: SparkSession, job: Job) -> Leftover:
+    def from_job(cls, spark: SparkSession, job: Job) -> Leftover:
         """Reads it."""
         table = spark.read.parquet(str(job.out)).toArrow().sort_by("id").combine_chunks()
         fleet = engine.export_fleet(spark, job.checkpoint)
@@ -98,43 +102,43 @@ class Leftover:
 
     def n_alarms(self) -> int:
         """How many alarms were told."""
-        return len(self.answers["alarms"].combine_chunks().flatten())
+        return len(self.results["alarms"].combine_chunks().flatten())
 
 
-def told(name: str, job: Job, kills: int, found: Leftover, whole: Leftover) -> list[Figure]:
+def figures(name: str, job: Job, kills: int, leftover: Leftover, whole: Leftover) -> list[Figure]:
     """What came of a job that was killed, beside the one that nobody killed."""
     what = f"{name}, {len(whole.ids):,} rows"
     return [
         Figure(f"{what}: kills", len(job.kills), "", at_least=kills),
         *(Figure(f"{what}: of these {moment}", job.kills.count(moment)) for moment in (STARTING, WITHIN, BETWEEN)),
-        Figure(f"{what}: alarms", found.n_alarms(), "", at_least=1),
-        Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, found.ids)), "", at_most=0),
-        Figure(f"{what}: rows doubled", len(found.ids) - len(np.unique(found.ids)), "", at_most=0),
-        Figure(f"{what}: equal answers", float(same_table(found.answers, whole.answers)), "", 1.0, 1.0),
-        Figure(f"{what}: equal states", float(found.states == whole.states), "", 1.0, 1.0),
+        Figure(f"{what}: alarms", leftover.n_alarms(), "", at_least=1),
+        Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, leftover.ids)), "", at_most=0),
+        Figure(f"{what}: rows doubled", len(leftover.ids) - len(np.unique(leftover.ids)), "", at_most=0),
+        Figure(f"{what}: equal answers", float(same_table(leftover.results, whole.results)), "", 1.0, 1.0),
+        Figure(f"{what}: equal states", float(leftover.states == whole.states), "", 1.0, 1.0),
     ]
 
 
-def same_table(one: Any, other: Any) -> bool:
+def same_table(left: Any, other: Any) -> bool:
     """Whether two tables are equal, to the last bit."""
     names: Sequence[str] = other.column_names
-    return one.column_names == names and all(
-        same_bits(one[name].combine_chunks(), other[name].combine_chunks()) for name in names
+    return left.column_names == names and all(
+        same_bits(left[name].combine_chunks(), other[name].combine_chunks()) for name in names
     )
 
 
-def same_bits(one: Any, other: Any) -> bool:
+def same_bits(left: Any, other: Any) -> bool:
     """Whether two columns are equal, NaN for NaN and bit for bit, also within lists and structures."""
     from pyarrow import types
 
-    if one.type != other.type or len(one) != len(other) or not one.is_null().equals(other.is_null()):
+    if left.type != other.type or len(left) != len(other) or not left.is_null().equals(other.is_null()):
         return False
-    if types.is_list(one.type):
-        same_lengths: bool = one.value_lengths().equals(other.value_lengths())
-        return same_lengths and same_bits(one.flatten(), other.flatten())
-    if types.is_struct(one.type):
-        return all(same_bits(mine, yours) for mine, yours in zip(one.flatten(), other.flatten(), strict=True))
-    if types.is_floating(one.type):
-        mine, yours = (np.asarray(column.fill_null(0.0)).tobytes() for column in (one, other))
+    if types.is_list(left.type):
+        same_lengths: bool = left.value_lengths().equals(other.value_lengths())
+        return same_lengths and same_bits(left.flatten(), other.flatten())
+    if types.is_struct(left.type):
+        return all(same_bits(mine, yours) for mine, yours in zip(left.flatten(), other.flatten(), strict=True))
+    if types.is_floating(left.type):
+        mine, yours = (np.asarray(column.fill_null(0.0)).tobytes() for column in (left, other))
         return bool(mine == yours)
-    return bool(one.equals(other))
+    return bool(left.equals(other))

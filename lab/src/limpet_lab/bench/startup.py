@@ -34,15 +34,15 @@ def run(*command: str) -> Callable[[], object]:
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-PLAIN, AUTOPILOT = "2, gamma=6.0", ""
+PLAIN, DETECTOR = "2, gamma=6.0", ""
 
 
 def first_call(settings: str, environment: dict[str, str]) -> tuple[float, int, str]:
     """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
     command = [sys.executable, "-c", FIRST_CALL.replace("SETTINGS", settings)]
     result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
-    taken, compilations = result.stdout.split()
-    return float(taken), int(compilations), result.stderr
+    seconds, compilations = result.stdout.split()
+    return float(seconds), int(compilations), result.stderr
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -57,7 +57,7 @@ def measure(quick: bool) -> list[Figure]:
     }
     times = best_times(jobs, 3 if quick else 15)
     with tempfile.TemporaryDirectory() as cache:
-        first, compiled, said = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache, "LIMPET_QUIET": ""})
+        first, compiled, output = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache, "LIMPET_QUIET": ""})
         second, compiled_again, _ = first_call(PLAIN, {"NUMBA_CACHE_DIR": cache})
     figures = [
         Figure("import numpy, numba", 1e3 * times["bare"], "ms"),
@@ -66,14 +66,14 @@ def measure(quick: bool) -> list[Figure]:
         Figure("limpet --help", times["help"], "s", 0.3),
         Figure("very first call on a new machine", first, "s", 20),
         Figure("compilations then", compiled),
-        Figure("compiles without a word (0: it says so)", float("compiling" not in said), "", 0),
+        Figure("compiles without a word (0: it says so)", float("compiling" not in output), "", 0),
         Figure("first call of a second process", second, "s"),
         Figure("compilations of a second process", compiled_again, "", 0),
     ]
     if not quick:  # it takes a while
         with tempfile.TemporaryDirectory() as cache:
-            first, _, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
-            second, compiled_again, _ = first_call(AUTOPILOT, {"NUMBA_CACHE_DIR": cache})
+            first, _, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
+            second, compiled_again, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
         figures += [
             Figure("autopilot: very first call on a new machine", first, "s"),
             Figure("autopilot: first call of a second process", second, "s"),

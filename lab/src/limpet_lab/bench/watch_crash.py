@@ -13,8 +13,8 @@ from limpet_lab.bench._measurement import Figure, power_of_ten
 
 TITLE = "into SQLite, with a checkpoint every 0.05 s; 1 is equal to the last bit"
 POINTS, KILLS = 1_000_000, 50
-TASTE, FEW = 60_000, 2
-TOGETHER = 20  # points in a message
+QUICK_POINTS, QUICK_KILLS = 60_000, 2
+POINTS_PER_MESSAGE = 20  # points in a message
 
 
 def stream(n: int) -> list[float]:
@@ -28,7 +28,7 @@ def stream(n: int) -> list[float]:
 def measure(quick: bool) -> list[Figure]:
     """From a file, and from JetStream."""
     require_client()
-    points, kills = (TASTE, FEW) if quick else (POINTS, KILLS)
+    points, kills = (QUICK_POINTS, QUICK_KILLS) if quick else (POINTS, KILLS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         values = stream(points)
@@ -38,7 +38,7 @@ def measure(quick: bool) -> list[Figure]:
         path.write_text("time,level\n" + "".join(f"{moment},{value}\n" for moment, value in rows))
         figures = _compared("file", str(path), folder / "file", points, kills)
         with running(folder / "nats") as url:
-            publish(url, (message(values[i : i + TOGETHER], i) for i in range(0, points, TOGETHER)))
+            publish(url, (message(values[i : i + POINTS_PER_MESSAGE], i) for i in range(0, points, POINTS_PER_MESSAGE)))
             figures += _compared("JetStream", f"{url}/{SUBJECT}", folder / "jetstream", points, kills)
     return figures
 
@@ -55,5 +55,5 @@ def _compared(name: str, source: str, folder: Path, points: int, kills: int) -> 
         Figure(f"{what}: alarms told", len(rows["alarms"]), "", at_least=1),
     ]
     return figures + [
-        Figure(f"{what}: equal {one}", float(is_so), "", 1.0, 1.0) for one, is_so in same(whole, killed).items()
+        Figure(f"{what}: equal {name}", float(is_so), "", 1.0, 1.0) for name, is_so in same(whole, killed).items()
     ]

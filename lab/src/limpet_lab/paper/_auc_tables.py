@@ -7,9 +7,16 @@ import numpy as np
 from limpet.metrics import benefit_auc
 from limpet.tuning import Setting
 from limpet_lab.paper import grids
-from limpet_lab.paper._compare import auto_verdicts, rivals_ahead, side_by_side, told, told_auto, verdicts
+from limpet_lab.paper._compare import (
+    auto_verdicts,
+    compare_cells,
+    describe_auto,
+    describe_comparison,
+    rivals_ahead,
+    verdicts,
+)
 from limpet_lab.paper._results import Cell, Result, cell
-from limpet_lab.paper._select import choose_setting, reasons, told_what_cannot_run, written
+from limpet_lab.paper._select import choose_setting, describe_failures, reasons, written
 from limpet_lab.paper.context import AUC, KINDS, TOLERANCE, Lab, change_of, synthetic_methods
 from limpet_lab.paper.methods import AUTO, Learner, Method, sra_full_norm
 from limpet_lab.paper.oracle import truth_auc, truth_with_memory_auc
@@ -32,7 +39,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             sweep = lab.synthetic(method, kind, dim, variant)
             areas = sweep.values[:, :, 0, :, AUC]
             best = choose_setting(method, sweep, areas)
-            rows[method.name].append(cell(areas[best.place, :, best.variable]))
+            rows[method.name].append(cell(areas[best.index, :, best.variable]))
             chosen[kind][method.name] = best.written
             if method is ours:
                 best_of_ours[kind] = best.setting
@@ -44,7 +51,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         unseen = lab.synthetic(ours, kind, dim, variant, held_out=True)
         held_out = choose_setting(ours, unseen, unseen.values[:, :, 0, :, AUC])
         printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
-        rows["SRA-heldout"].append(cell(scored[held_out.place]))
+        rows["SRA-heldout"].append(cell(scored[held_out.index]))
         rows["SRA-printed"].append(cell(scored[ours.settings.index(printed)]))
         streams = lab.streams(kind, dim, variant)
         rows["truth"].append(cell([truth_auc(stream) for stream in streams]))
@@ -61,18 +68,18 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
     result.auto_verdicts += untuned
     result.parts = [
         *result.parts,
-        side_by_side(KINDS, rows, paper, caption),
-        told(records),
-        told_auto(KINDS, rows, untuned),
+        compare_cells(KINDS, rows, paper, caption),
+        describe_comparison(records),
+        describe_auto(KINDS, rows, untuned),
         rivals_ahead(KINDS, rows),
-        *(told_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
-        *(told_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS if auto),
-        *([told_fresh(lab, auto, dim, variant)] if auto else []),
-        *told_what_cannot_run(result.cannot_run.get(key, {})),
+        *(describe_sides(lab, ours, best_of_ours[kind], kind, dim, variant) for kind in KINDS),
+        *(describe_sides(lab, auto, auto.settings[0], kind, dim, variant) for kind in KINDS if auto),
+        *([describe_fresh(lab, auto, dim, variant)] if auto else []),
+        *describe_failures(result.cannot_run.get(key, {})),
     ]
 
 
-def told_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
+def describe_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: int, variant: str) -> str:
     """In words, how much of a learner's AUC is against rows before the change and how much against rows after it, and
     what the latter may come from: rows without a score, or a score that is not as high in calm as it was."""
     sides, unscored, levels = [], [], []
@@ -95,8 +102,8 @@ def told_sides(lab: Lab, method: Method, setting: Setting, kind: str, dim: int, 
     )
 
 
-def told_fresh(lab: Lab, auto: Method, dim: int, variant: str) -> str:
+def describe_fresh(lab: Lab, auto: Method, dim: int, variant: str) -> str:
     """In words, what SRA-auto has on the streams that SRA-heldout is tuned on, and that are scored nowhere."""
     areas = [lab.synthetic(auto, kind, dim, variant, held_out=True).values[0, :, 0, 0, AUC] for kind in KINDS]
-    found = " and ".join(f"{np.mean(each):.3f} on {kind}" for kind, each in zip(KINDS, areas, strict=True))
-    return f"On as many other streams, those that SRA-heldout is tuned on, {AUTO} has {found} changes."
+    means = " and ".join(f"{np.mean(each):.3f} on {kind}" for kind, each in zip(KINDS, areas, strict=True))
+    return f"On as many other streams, those that SRA-heldout is tuned on, {AUTO} has {means} changes."

@@ -15,7 +15,7 @@ RIVALS = ("SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH", "PH-river", "IsolationFo
 DIGITS = 3  # of the paper's numbers
 
 
-def side_by_side(
+def compare_cells(
     metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], paper: Mapping[str, Sequence[Cell]], caption: str = ""
 ) -> Table:
     """A row for each method and, where the paper has it too, the paper's numbers and the differences below.
@@ -25,7 +25,7 @@ def side_by_side(
     """
     rows, aside = [], []
     for method, cells in ours.items():
-        rows.append([method, *map(shown, cells)])
+        rows.append([method, *map(format_cell, cells)])
         if method in paper:
             aside += [len(rows), len(rows) + 1]
             rows.append(["paper", *(f"{mean:.{DIGITS}f} ± {std:.{DIGITS}f}" for mean, std in paper[method])])
@@ -34,7 +34,7 @@ def side_by_side(
     return Table(["", *metrics], rows, caption, aside)
 
 
-def shown(value: Cell) -> str:
+def format_cell(value: Cell) -> str:
     """Mean ± standard deviation; small numbers with the digits they need, large ones with fewer.
 
     >>> shown([0.71234, 0.02]), shown([0.00031, 0.00002]), shown([128.24, 44.57])
@@ -64,13 +64,13 @@ def _digits(value: float) -> int:
     return 3 if value == 0.0 or abs(value) >= 0.0015 else 5
 
 
-def is_ahead(one: float, other: float, largest: bool = True) -> bool:
+def is_ahead(value: float, other: float, largest: bool = True) -> bool:
     """Whether one is better than the other by more than the digits shown hide.
 
     >>> is_ahead(0.5006, 0.5), is_ahead(0.5004, 0.5), is_ahead(0.4, 0.5, largest=False)
     (True, False, True)
     """
-    return (one - other if largest else other - one) > 0.5 * 10.0 ** -_digits(other)
+    return (value - other if largest else other - value) > 0.5 * 10.0 ** -_digits(other)
 
 
 def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], largest: bool = True) -> str:
@@ -79,14 +79,14 @@ def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], lar
     >>> rivals_ahead(["a"], {"SRA": [[0.7, 0.0]], "sEM": [[0.8, 0.0]]})
     'Ahead of SRA: sEM in a (0.800 against 0.700).'
     """
-    found = [
-        f"{method} in {metric} ({figure(ours[method][place][0])} against {figure(ours['SRA'][place][0])})"
+    pairs = [
+        f"{method} in {metric} ({figure(ours[method][i][0])} against {figure(ours['SRA'][i][0])})"
         for method in RIVALS
         if method in ours
-        for place, metric in enumerate(metrics)
-        if is_ahead(ours[method][place][0], ours["SRA"][place][0], largest)
+        for i, metric in enumerate(metrics)
+        if is_ahead(ours[method][i][0], ours["SRA"][i][0], largest)
     ]
-    return f"Ahead of SRA: {', '.join(found)}." if found else "No rival is ahead of SRA."
+    return f"Ahead of SRA: {', '.join(pairs)}." if pairs else "No rival is ahead of SRA."
 
 
 # How SRA's cells compare with the paper's: a record for each, and what is said of them.
@@ -123,9 +123,9 @@ def verdicts(
 ) -> list[dict[str, Any]]:
     """One record for each cell of SRA, or of another way to set it, with SRA-heldout and SRA-printed beside it."""
     records = []
-    for place, metric in enumerate(metrics):
-        mine, theirs = rows[method][place][0], paper["SRA"][place]
-        beside = {name: rows[f"SRA-{name}"][place][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
+    for i, metric in enumerate(metrics):
+        mine, theirs = rows[method][i][0], paper["SRA"][i]
+        beside = {name: rows[f"SRA-{name}"][i][0] for name in ("heldout", "printed") if f"SRA-{name}" in rows}
         records.append(
             {
                 "table": table,
@@ -141,7 +141,7 @@ def verdicts(
     return records
 
 
-def told(records: Sequence[Record], who: str = "SRA") -> str:
+def describe_comparison(records: Sequence[Record], who: str = "SRA") -> str:
     """In a sentence, how SRA's cells compare with the paper's.
 
     >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
@@ -212,7 +212,7 @@ def auto_verdicts(
     return [{**record, "tuned": tuned[0]} for record, tuned in zip(records, rows["SRA"], strict=True)]
 
 
-def told_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record], largest: bool = True) -> str:
+def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record], largest: bool = True) -> str:
     """In words, where SRA-auto stands: against the paper's SRA, if there are records of that, and against ours.
 
     >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "SRA-auto": [[0.8, 0.0], [0.6, 0.0]]}
@@ -229,7 +229,7 @@ def told_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record], lar
     beside = "; ".join(f"{where} in {', '.join(cells)}" for where, cells in phrases.items() if cells)
     if not records:
         return f"{AUTO}, untuned, beside our tuned SRA: {beside}."
-    return f"{told(records, f'{AUTO}, untuned,')} Beside our tuned SRA it is {beside}."
+    return f"{describe_comparison(records, f'{AUTO}, untuned,')} Beside our tuned SRA it is {beside}."
 
 
 def auto_tally(records: Sequence[Record]) -> str:

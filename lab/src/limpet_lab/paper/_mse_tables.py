@@ -7,7 +7,14 @@ import numpy as np
 from limpet.datasets import Stream
 from limpet.metrics import segment_mse
 from limpet_lab.paper import grids
-from limpet_lab.paper._compare import auto_verdicts, rivals_ahead, side_by_side, told, told_auto, verdicts
+from limpet_lab.paper._compare import (
+    auto_verdicts,
+    compare_cells,
+    describe_auto,
+    describe_comparison,
+    rivals_ahead,
+    verdicts,
+)
 from limpet_lab.paper._results import Cell, Result, cell
 from limpet_lab.paper._select import choose_setting, written
 from limpet_lab.paper.context import KINDS, S_AC, S_BC, S_EVAL, S_TOT, Lab, change_of, synthetic_learners
@@ -31,7 +38,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             sweep = lab.synthetic(method, kind, dim, variant)
             errors = sweep.values[:, :, 0, 0, :]
             best = choose_setting(method, sweep, errors[:, :, [S_EVAL]], largest=False)
-            rows[method.name] = cells(errors[best.place])
+            rows[method.name] = cells(errors[best.index])
             chosen[kind][method.name] = best.written
             if method.name == "SRA":
                 printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
@@ -42,7 +49,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         paper = paper_cells(key, kind)
         result.parts = [
             *result.parts,
-            side_by_side(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
+            compare_cells(METRICS, rows, paper, f"{kind.capitalize()} change, {variant} data."),
         ]
         untuned = []
         if compared:
@@ -50,10 +57,10 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             untuned = auto_verdicts(f"{key}, {kind}", METRICS, rows, paper, largest=False)
             result.verdicts += records
             result.auto_verdicts += untuned
-            result.parts = [*result.parts, told(records)]
+            result.parts = [*result.parts, describe_comparison(records)]
         result.parts = [
             *result.parts,
-            told_auto(METRICS, rows, untuned, largest=False),
+            describe_auto(METRICS, rows, untuned, largest=False),
             rivals_ahead(METRICS, rows, largest=False),
         ]
     result.tables[key] = table

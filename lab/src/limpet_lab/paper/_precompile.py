@@ -61,8 +61,8 @@ def compile_methods(names: Sequence[str], quick: bool) -> None:
     seldom compile the same.
     """
     needed = [(m, width) for name in names for methods, width in NEEDED[name](quick) for m in methods]
-    others, autopilots = ([each for each in needed if (each[0].name == AUTO) is on] for on in (False, True))
-    for method, width in [*others, *reversed(autopilots)]:
+    others, automatic = ([each for each in needed if (each[0].name == AUTO) is on] for on in (False, True))
+    for method, width in [*others, *reversed(automatic)]:
         stream = Stream(np.random.default_rng(0).normal(size=(100, width)))
         for setting in {s.get("n_components"): s for s in method.settings}.values():
             method.run(setting, stream, 0)

@@ -26,13 +26,13 @@ def versions() -> dict[str, str]:
     """Of limpet, Python and the packages that compute."""
     from limpet import __version__
 
-    found = {"limpet": __version__, "python": platform.python_version()}
+    versions = {"limpet": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def stamp() -> dict[str, Any]:

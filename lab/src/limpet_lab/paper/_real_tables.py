@@ -9,9 +9,16 @@ import numpy as np
 from limpet.report.html import Part, Picture
 from limpet.tuning import Setting, SweepResult
 from limpet_lab.paper import grids
-from limpet_lab.paper._compare import auto_verdicts, rivals_ahead, side_by_side, told, told_auto, verdicts
+from limpet_lab.paper._compare import (
+    auto_verdicts,
+    compare_cells,
+    describe_auto,
+    describe_comparison,
+    rivals_ahead,
+    verdicts,
+)
 from limpet_lab.paper._results import Cell, Result, cell
-from limpet_lab.paper._select import Choice, choose_setting, reasons, told_what_cannot_run, written
+from limpet_lab.paper._select import Choice, choose_setting, describe_failures, reasons, written
 from limpet_lab.paper.methods import FloatArray, Method
 from limpet_lab.paper.published import paper_cells
 from limpet_lab.plots.train_test import draw_train_against_test
@@ -30,7 +37,7 @@ class RealTable:
         """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
         values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
         best = choose_setting(method, sweep, training)
-        best.written["training_auc"] = float(training[best.place, ..., best.variable].mean())
+        best.written["training_auc"] = float(training[best.index, ..., best.variable].mean())
         self.fill(method.name, column, best, testing)
         if sweep.cannot_run:
             self.cannot_run[method.name] = reasons(sweep)
@@ -51,7 +58,7 @@ class RealTable:
 
     def fill(self, name: str, column: str, choice: Choice, testing: FloatArray) -> None:
         """Mean and standard deviation of the test values of a choice."""
-        self.rows.setdefault(name, []).append(cell(testing[choice.place, :, choice.variable]))
+        self.rows.setdefault(name, []).append(cell(testing[choice.index, :, choice.variable]))
         self.choices[column][name] = choice
 
     def result(self, title: str, caption: str) -> Result:
@@ -62,12 +69,12 @@ class RealTable:
         untuned = auto_verdicts(self.key, self.columns, rows, paper)
         named = verdicts(self.key, self.columns, rows, paper, method="SRA-printed")
         parts: list[Part] = [
-            side_by_side(self.columns, rows, paper, caption),
-            told(records),
-            told(named, "SRA with the setting the paper names (SRA-printed)"),
-            told_auto(self.columns, rows, untuned),
+            compare_cells(self.columns, rows, paper, caption),
+            describe_comparison(records),
+            describe_comparison(named, "SRA with the setting the paper names (SRA-printed)"),
+            describe_auto(self.columns, rows, untuned),
             rivals_ahead(self.columns, rows),
-            *told_what_cannot_run(self.cannot_run),
+            *describe_failures(self.cannot_run),
         ]
         return Result(
             title,

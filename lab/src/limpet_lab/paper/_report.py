@@ -77,7 +77,7 @@ def how_it_compares(finished: Finished, plan: Plan) -> list[str]:
     records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     if not records:
         return ["None of these has cells to be held against the paper’s SRA."]
-    if plan.is_taste:
+    if plan.is_quick_run:
         return ["A taste: too few streams and restarts to be held against the paper. limpet reproduce runs them all."]
     return [tally(records), *([auto_tally(untuned)] if untuned else [])]
 
@@ -86,7 +86,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     seconds = sum(elapsed for _, elapsed in finished.values())
     parts: list[Part] = []
-    if records and not plan.is_taste:
+    if records and not plan.is_quick_run:
         counted = [record["verdict"] for record in records]
         as_good = [record["verdict"] for record in untuned].count(REACHED)
         parts.append(
@@ -108,7 +108,7 @@ def _overview(finished: Finished, plan: Plan) -> Section:
         "SRA-auto is SRA on autopilot, with nothing tuned; its cells are not counted as SRA’s.",
         *how_it_compares(finished, plan),
     ]
-    judged = [] if plan.is_taste else ["verdict"]
+    judged = [] if plan.is_quick_run else ["verdict"]
     if records:
         heading = ["SRA’s cells", *judged, *CELL_HEADING]
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *cell_row(r)] for r in records]

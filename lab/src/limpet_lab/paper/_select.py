@@ -15,7 +15,7 @@ from limpet_lab.paper.methods import Drift, FloatArray, Method
 class Choice(NamedTuple):
     """Places of a setting and a variable in a sweep, the setting itself, and as it is written down."""
 
-    place: int
+    index: int
     variable: int
     setting: Setting
     written: Setting
@@ -26,9 +26,9 @@ def choose_setting(method: Method, sweep: SweepResult, training: FloatArray, lar
     by_variable = np.moveaxis(training, -1, 1)
     n_variables = by_variable.shape[1]
     best = select_best(by_variable.reshape(len(training) * n_variables, -1), largest)
-    place, variable = divmod(best, n_variables)
-    setting = sweep.settings[place]
-    return Choice(place, variable, setting, written(method, setting, variable, n_variables))
+    index, variable = divmod(best, n_variables)
+    setting = sweep.settings[index]
+    return Choice(index, variable, setting, written(method, setting, variable, n_variables))
 
 
 def written(method: Method, setting: Setting, variable: int = 0, n_variables: int = 1) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def written(method: Method, setting: Setting, variable: int = 0, n_variables: in
     return record
 
 
-def told_what_cannot_run(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
+def describe_failures(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each method that has settings which cannot run.
 
     >>> told_what_cannot_run({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
@@ -60,6 +60,6 @@ def told_what_cannot_run(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
 def reasons(sweep: SweepResult) -> list[str]:
     """The settings that cannot run, in words."""
     return [
-        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[place].items()) + f": {why}"
-        for place, why in sweep.cannot_run.items()
+        ", ".join(f"{name}={value:g}" for name, value in sweep.settings[index].items()) + f": {why}"
+        for index, why in sweep.cannot_run.items()
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from limpet._validation import check_int
 
 TRIALS, QUICK_TRIALS = 10, 1
-FEW = 5  # with fewer trials no cell is held against the paper's
+MIN_TRIALS_FOR_VERDICT = 5  # with fewer trials no cell is held against the paper's
 HELD_OUT = 1000  # the first of the seeds that only choose a setting and are never scored
 
 
@@ -47,9 +47,9 @@ class Plan:
         return (self.trials + 1) // 2
 
     @property
-    def is_taste(self) -> bool:
+    def is_quick_run(self) -> bool:
         """Too little to say how we compare with the paper."""
-        return self.quick or self.trials < FEW
+        return self.quick or self.trials < MIN_TRIALS_FOR_VERDICT
 
     @property
     def name(self) -> str:

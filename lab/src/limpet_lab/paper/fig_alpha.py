@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from limpet.report.html import Part, Picture, Table
-from limpet_lab.paper._compare import figure, shown
+from limpet_lab.paper._compare import figure, format_cell
 from limpet_lab.paper._results import Result, cell
 from limpet_lab.paper.context import KINDS, S_EVAL, Lab, measure, synthetic_stream
 from limpet_lab.paper.methods import AUTO, Learner, sra, sra_auto
@@ -39,7 +39,7 @@ def run(lab: Lab) -> Result:
             sweep = lab.sweep(auto, streams, lambda s, stream, _: measure(auto, s, stream))
             untuned[kind][f"{alpha:g}"] = [cell(column) for column in sweep.values[0, :, 0, 0, S_EVAL:].T]
     rows = [
-        [f"{name}, {kind}, α = {alpha}", *map(shown, cells)]
+        [f"{name}, {kind}, α = {alpha}", *map(format_cell, cells)]
         for name, each in (("SRA", table), (AUTO, untuned))
         for kind in KINDS
         for alpha, cells in each[kind].items()
@@ -62,12 +62,12 @@ def run(lab: Lab) -> Result:
         Table(["", *METRICS], rows),
         f"{finding} The paper notes that S_bc is much smaller for gradual changes; before the change both streams are "
         "the same in law, here drawn with the same numbers, and so is S_bc.",
-        _told_auto(table, untuned),
+        _describe_auto(table, untuned),
     ]
     return Result(TITLE, {"alpha": {"metrics": METRICS, **table, AUTO: untuned}}, parts=parts)
 
 
-def _told_auto(table: dict[str, Cells], untuned: dict[str, Cells]) -> str:
+def _describe_auto(table: dict[str, Cells], untuned: dict[str, Cells]) -> str:
     """In words, where SRA-auto stands: its S_tot for each α, and SRA's, whose β is made of α."""
     s_tot = METRICS.index("S_tot")
     pairs = [

@@ -26,10 +26,10 @@ def run(lab: Lab) -> Result:
         errors = lab.synthetic(method, kind, 1, "printed").values[:, :, 0, 0, S_EVAL:]
         table[kind] = []
         for gamma in gammas:
-            places = [i for i, setting in enumerate(method.settings) if setting["gamma"] == gamma]
-            place = places[select_best(errors[places, :, 0], largest=False)]
-            averages = errors[place].mean(axis=0)
-            record = {**written(method, method.settings[place]), **dict(zip(METRICS, averages.tolist(), strict=True))}
+            indices = [i for i, setting in enumerate(method.settings) if setting["gamma"] == gamma]
+            chosen = indices[select_best(errors[indices, :, 0], largest=False)]
+            averages = errors[chosen].mean(axis=0)
+            record = {**written(method, method.settings[chosen]), **dict(zip(METRICS, averages.tolist(), strict=True))}
             table[kind].append(record)
             panels["ρ"][kind].append(record["rho"])
             for metric in METRICS:

@@ -25,7 +25,7 @@ def paper_cells(table: str, *part: str) -> dict[str, list[list[float]]]:
     >>> paper_cells("mse_multivariate_notebook", "abrupt")["SRA"][0]
     [0.026, 0.002]
     """
-    found: dict[str, Any] = paper_tables()[table.removesuffix("_notebook")]
+    node: dict[str, Any] = paper_tables()[table.removesuffix("_notebook")]
     for key in part:
-        found = found[key]
-    return {method: cells for method, cells in found.items() if method != "metrics" and isinstance(cells, list)}
+        node = node[key]
+    return {method: cells for method, cells in node.items() if method != "metrics" and isinstance(cells, list)}

@@ -108,13 +108,13 @@ def _resolve(names: Sequence[str]) -> list[str]:
     >>> _resolve(["auc_multivariate_notebook", "alpha"])
     ['alpha', 'auc_multivariate']
     """
-    asked = {name.removesuffix("_notebook") for name in names}
-    unknown = sorted(asked - set(NAMES))
+    requested = {name.removesuffix("_notebook") for name in names}
+    unknown = sorted(requested - set(NAMES))
     if unknown:
         near = get_close_matches(unknown[0], NAMES, n=3)
         advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(NAMES)}"
         raise InvalidInputError(f"no result is called {', '.join(unknown)}; {advice}")
-    return [name for name in NAMES if not asked or name in asked]
+    return [name for name in NAMES if not requested or name in requested]
 
 
 def _folders(out: Path, plan: Plan) -> Path:

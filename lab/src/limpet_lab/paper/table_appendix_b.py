@@ -12,7 +12,7 @@ from limpet.report.html import Part, Table
 from limpet.tuning import BenefitAUC, tune
 from limpet.tuning._batched import process_all
 from limpet_lab.paper import grids
-from limpet_lab.paper._compare import difference, shown
+from limpet_lab.paper._compare import difference, format_cell
 from limpet_lab.paper._results import Result, cell
 from limpet_lab.paper.context import KINDS, TOLERANCE, Lab
 from limpet_lab.paper.methods import FIRST_POINTS, sra
@@ -40,16 +40,14 @@ def run(lab: Lab) -> Result:
         how: dict[str, Any] = {"workers": lab.plan.workers, "progress": lab.progress}
         areas[kind] = tune(learner_of, settings, streams, BenefitAUC(TOLERANCE), **how).sweep.values[:, :, 0]
         seconds[kind] = time.perf_counter() - began
-    ours = [
-        [*setting.values(), *(cell(areas[kind][place]) for kind in KINDS)] for place, setting in enumerate(settings)
-    ]
+    ours = [[*setting.values(), *(cell(areas[kind][i]) for kind in KINDS)] for i, setting in enumerate(settings)]
     printed = {tuple(row[:3]): row[3:] for row in paper_tables()[KEY]["rows"]}
     rows = []
     for row in ours:
         theirs = printed[tuple(row[:3])]
         shown_row = [",\N{NO-BREAK SPACE}".join(f"{value:g}" for value in row[:3])]
         for mine, paper in zip(row[3:], theirs, strict=True):
-            shown_row += [shown(mine), shown(paper), difference(mine[0], paper[0])]
+            shown_row += [format_cell(mine), format_cell(paper), difference(mine[0], paper[0])]
         rows.append(shown_row)
     differences = np.array([[row[3 + k][0] - printed[tuple(row[:3])][k][0] for k in (0, 1)] for row in ours])
     counts = f"{len(settings)} settings × {len(lab.plan.seeds)} streams × 20,000 points"

@@ -80,7 +80,7 @@ def run(lab: Lab) -> Result:
             if method.name == "SRA":
                 named = table.choices[column]["SRA-printed"]
                 test_scores["SRA-printed"] = scores_on_test(method, named, stream, restarts)
-                ours[column] = values[[best.place, named.place], :, 0]
+                ours[column] = values[[best.index, named.index], :, 0]
         labels = labels_on_test(stream)
         forest = test_scores["IsolationForest"] = isolation_forest(stream, lab.plan.restarts)
         table.rows.setdefault("IsolationForest", []).append(cell([roc_auc(scores, labels) for scores in forest]))

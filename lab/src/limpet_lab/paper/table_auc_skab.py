@@ -44,8 +44,8 @@ def run(lab: Lab) -> Result:
     restarts = lab.plan.restarts_on_skab
     for method in skab_methods(lab.plan.quick):
         sweep = lab.sweep(method, streams, partial(measure, method), restarts)
-        for place, column in enumerate(COLUMNS):
-            values = sweep.values[..., place]  # settings, streams, restarts, variables
+        for i, column in enumerate(COLUMNS):
+            values = sweep.values[..., i]  # settings, streams, restarts, variables
             table.add(column, method, sweep, values[:, TRAIN], values[:, TEST].mean(axis=2))
     result = table.result(
         TITLE,
@@ -56,7 +56,7 @@ def run(lab: Lab) -> Result:
     result.parts = [
         *result.parts,
         "How to read it. With eight test streams and two changes in each, the standard deviations are as large as all "
-        f"differences between the learners. The changes lie late, {_places(streams)} through each stream, so that the "
+        f"differences between the learners. The changes lie late, {_describe_change_points(streams)} through each stream, so that the "
         "row number itself, the dummy “time”, ranks rows near a change above most others. The paper’s Page–Hinkley, "
         "whose sum mostly grows, is close to that clock.",
         "With one component SDEM’s smoothing does nothing, so that SDEM is sEM here.",
@@ -98,10 +98,10 @@ def _why(table: RealTable, streams: list[Stream]) -> str:
     )
 
 
-def _places(streams: list[Stream]) -> str:
+def _describe_change_points(streams: list[Stream]) -> str:
     """Where in the streams the changes lie, in words."""
-    places = []
+    fractions = []
     for stream in streams:
         assert isinstance(stream.change_points, list)
-        places += [row / len(stream) for row in stream.change_points]
-    return f"between {min(places):.0%} and {max(places):.0%} of the way"
+        fractions += [row / len(stream) for row in stream.change_points]
+    return f"between {min(fractions):.0%} and {max(fractions):.0%} of the way"

@@ -49,16 +49,16 @@ def run(lab: Lab) -> Result:
     for method in methods:
         sweep = sweeps[method.name] = lab.sweep(method, [stream], partial(measure, method), lab.plan.restarts)
         values = sweep.values[:, 0]  # settings, restarts, variables, annotations, train or test
-        for place, column in enumerate(COLUMNS):
-            testing = values[..., place, TEST]
-            best = table.add(column, method, sweep, values[..., place, TRAIN], testing)
+        for i, column in enumerate(COLUMNS):
+            testing = values[..., i, TEST]
+            best = table.add(column, method, sweep, values[..., i, TRAIN], testing)
             if method.name == "SRA":
                 table.add_named("SRA-figure", column, method, grids.SRA_WELL_LOG_FIGURE, testing)
                 joint = choose_setting(method, sweep, values[..., TRAIN].mean(axis=-1))
                 table.fill("SRA-joint", column, joint, testing)
             if not isinstance(method, Dummy) and method.name != "SRA-small-gamma":
                 scores = method.run(best.setting, stream, 0).scores[:, best.variable]
-                curve = benefit_roc(scores, changes(stream)[place], TOLERANCE, stream.split)
+                curve = benefit_roc(scores, changes(stream)[i], TOLERANCE, stream.split)
                 curves[column][method.name] = (curve.false_alarm_rate, curve.recall)
     caption = (
         f"Mean ± standard deviation over {lab.plan.restarts} restarts, T_b = {TOLERANCE}; rows from 1550 on. SRA-auto "
@@ -124,10 +124,10 @@ def _picture_of_tuning(sweeps: dict[str, SweepResult], methods: list[Method]) ->
     """Training AUC against test AUC for every setting of the learners."""
     panels = {
         column: {
-            method.name: sweeps[method.name].values[:, 0, :, 0, place].mean(axis=1)
+            method.name: sweeps[method.name].values[:, 0, :, 0, i].mean(axis=1)
             for method in methods
             if isinstance(method, Learner) and method.name != "SRA-small-gamma"
         }
-        for place, column in enumerate(COLUMNS)
+        for i, column in enumerate(COLUMNS)
     }
     return picture_of_tuning(KEY, panels)

@@ -56,8 +56,8 @@ def legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE) -> Any
     entries = _entries(panels)
     if not entries:
         return None
-    place = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries], width)}
-    return figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=LETTERS, **place)
+    legend = {"loc": "outside upper left", "ncols": _columns([len(name) for name in entries], width)}
+    return figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=LETTERS, **legend)
 
 
 def _columns(lengths: list[int], width: float = PAGE) -> int:
@@ -66,10 +66,12 @@ def _columns(lengths: list[int], width: float = PAGE) -> int:
     >>> _columns([3, 4, 3]), _columns([15] * 9)
     (3, 5)
     """
-    room = 72.0 * width / LETTERS  # in letters' heights: a letter is 0.6 wide, a mark and the gaps around it 5
+    width_in_letters = (
+        72.0 * width / LETTERS
+    )  # in letters' heights: a letter is 0.6 wide, a mark and the gaps around it 5
     for n_lines in range(1, len(lengths)):
         columns = [lengths[first : first + n_lines] for first in range(0, len(lengths), n_lines)]
-        if sum(0.6 * max(column) + 5.0 for column in columns) <= room:
+        if sum(0.6 * max(column) + 5.0 for column in columns) <= width_in_letters:
             return len(columns)
     return 1
 

@@ -55,8 +55,8 @@ def styles_of(names: Iterable[str]) -> dict[str, Style]:
         elif family in METHODS:
             nth = n_variants[family] = n_variants.get(family, -1) + 1
             thinner = 0.75 * METHODS[family]["linewidth"]
-            own = {"linewidth": max(thinner, 1.2), "markerfacecolor": "white", "markeredgewidth": 1.3}
-            styles[name] = METHODS[family] | VARIANTS[nth % len(VARIANTS)] | own
+            marker = {"linewidth": max(thinner, 1.2), "markerfacecolor": "white", "markeredgewidth": 1.3}
+            styles[name] = METHODS[family] | VARIANTS[nth % len(VARIANTS)] | marker
         else:
             styles[name] = OTHERS[n_others % len(OTHERS)]
             n_others += 1

@@ -26,7 +26,9 @@ OTHER_SPANS: list[Style] = [
 ]
 LINE = "#39424a"
 THIN: Style = {"color": RED, "linewidth": 0.8, "alpha": 0.55}
-MANY = 12  # lines; more than so many are thin, for they are points in time that happen to matter, not regimes
+MANY_LINES_THRESHOLD = (
+    12  # lines; more than so many are thin, for they are points in time that happen to matter, not regimes
+)
 FINE = 1600  # columns of pixels, at most, that a panel can show
 
 
@@ -75,7 +77,7 @@ def draw_channels(
         for first, last, kind in spans:
             axes.axvspan(first, last, label=kind, linewidth=0, zorder=0, **shades[kind])
         for row in marked:
-            few = len(marked) <= MANY
+            few = len(marked) <= MANY_LINES_THRESHOLD
             axes.axvline(row, label="change" if few else "anomaly", zorder=3 if few else 1, **CHANGE if few else THIN)
         axes.plot(*envelope(values[:, channel], FINE), color=LINE, linewidth=0.7, zorder=2)
         at = np.array(circled.get(channel, []), dtype=np.int64)

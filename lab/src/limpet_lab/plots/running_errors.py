@@ -59,7 +59,7 @@ class Column:
     title: str
     y_label: str
     given: ArrayLike
-    spoilt: ArrayLike
+    corrupted: ArrayLike
     errors: Mapping[str, ArrayLike]
 
 
@@ -80,8 +80,8 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
     grid = figure.subplots(2, len(columns), sharex=True, squeeze=False, height_ratios=[1.0, 2.6])
     for above, below, column in zip(*grid, columns, strict=True):
         given = as_column(f"{column.title}: given", column.given)
-        spoilt = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
-        _draw_given(above, given, spoilt)
+        corrupted = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
+        _draw_given(above, given, corrupted)
         above.set_title(column.title, loc="left", fontsize=TITLE)
         _draw_errors(below, column, window)
         below.set_ylabel(column.y_label)
@@ -92,21 +92,21 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
             small_panel(axes)
             rows_below(axes, len(given), 5)
         above.legend(loc="upper left", frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL, ncols=3)
-        place = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0}
-        below.legend(frameon=False, fontsize=LETTERS, ncols=2, **place)
+        legend = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0}
+        below.legend(frameon=False, fontsize=LETTERS, ncols=2, **legend)
     grid[0, 0].set_ylabel("given − truth")
     return as_png(figure)
 
 
-def _draw_given(axes: Any, given: FloatArray, spoilt: Any) -> None:
+def _draw_given(axes: Any, given: FloatArray, corrupted: Any) -> None:
     """Some of the points, enough to see how they lie."""
     rows = np.arange(0, len(given), max(len(given) // DRAWN, 1))
-    good, bad = rows[~spoilt[rows]], rows[spoilt[rows]]
+    good, bad = rows[~corrupted[rows]], rows[corrupted[rows]]
     axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINTS)
     axes.plot([], [], label="target", markersize=7, **POINTS)
     axes.plot(bad, given[bad], label="spoilt", **CIRCLED | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
-    room = 0.5 * float(np.ptp(given[rows]))  # for the legend
-    axes.set_ylim(float(given[rows].min()) - 0.1 * room, float(given[rows].max()) + room)
+    margin = 0.5 * float(np.ptp(given[rows]))  # for the legend
+    axes.set_ylim(float(given[rows].min()) - 0.1 * margin, float(given[rows].max()) + margin)
     axes.locator_params(axis="y", nbins=4)
 
 

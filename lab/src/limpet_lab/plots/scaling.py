@@ -23,7 +23,7 @@ STYLES: list[Style] = [
     {"color": BLACK, "linestyle": (0, (2, 1.5)), "linewidth": 1.4, "marker": "X"},
     {"color": ORANGE, "linestyle": (0, (1, 1)), "linewidth": 2.0, "marker": "^"},
 ]
-APART = 0.062  # of a panel's height: the least distance of two names
+MIN_LABEL_DISTANCE = 0.062  # of a panel's height: the least distance of two names
 
 
 def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_label: str = "a point") -> bytes:
@@ -61,9 +61,9 @@ def _set_scales(axes: Any, lines: Mapping[str, Mapping[float, float]], shortest:
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     sizes = np.array(sorted({size for line in lines.values() for size in line}))
-    room = (sizes[-1] / sizes[0]) ** 0.04 if len(sizes) > 1 else 2.0
+    margin = (sizes[-1] / sizes[0]) ** 0.04 if len(sizes) > 1 else 2.0
     wide = (sizes[-1] / sizes[0]) ** 0.6 if len(sizes) > 1 else 10.0  # where the names stand
-    make_logarithmic(axes.xaxis, sizes[0] / room, sizes[-1] * wide)
+    make_logarithmic(axes.xaxis, sizes[0] / margin, sizes[-1] * wide)
     axes.xaxis.set_major_locator(FixedLocator(sizes.tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _size(value)))
     make_logarithmic(axes.yaxis, shortest / 1.6, longest * 1.6)
@@ -90,7 +90,7 @@ def _name_lines(axes: Any, lines: Mapping[str, Mapping[float, float]], styles: M
     low, high = np.log(axes.get_ylim())
     ends = [(max(line), line[max(line)]) for line in lines.values()]
     heights = np.array([(np.log(seconds) - low) / (high - low) for _, seconds in ends])
-    for name, end, height in zip(lines, ends, spread(heights, APART), strict=True):
+    for name, end, height in zip(lines, ends, spread(heights, MIN_LABEL_DISTANCE), strict=True):
         beside = (9, float(np.exp(low + height * (high - low))))
         how = {"textcoords": ("offset points", "data"), "va": "center", "fontsize": SMALL, "zorder": 6}
         axes.annotate(
@@ -112,10 +112,10 @@ def spread(heights: FloatArray, least: float) -> FloatArray:
     order = np.argsort(heights, kind="stable")
     moved = heights[order].astype(float)
     for _ in range(200):
-        gaps = least - np.diff(moved)
-        if (gaps <= 1e-9).all():
+        overlaps = least - np.diff(moved)
+        if (overlaps <= 1e-9).all():
             break
-        for i in np.flatnonzero(gaps > 0.0):
+        for i in np.flatnonzero(overlaps > 0.0):
             push = max(least - (moved[i + 1] - moved[i]), 0.0) / 2.0
             moved[i] -= push
             moved[i + 1] += push

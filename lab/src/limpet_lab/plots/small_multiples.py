@@ -55,11 +55,11 @@ def draw_panels(
     for axes, (title, series) in zip(grid.panels, panels.items(), strict=True):
         axes.set_title(title, loc="left", fontsize=TITLE)
         if mark is not None:
-            place = float(np.flatnonzero(settings == mark)[0])
-            axes.axvspan(place - 0.32, place + 0.32, color=YELLOW, alpha=0.35, linewidth=0, zorder=0)
+            position = float(np.flatnonzero(settings == mark)[0])
+            axes.axvspan(position - 0.32, position + 0.32, color=YELLOW, alpha=0.35, linewidth=0, zorder=0)
         bars = (spread or {}).get(title, {})
         reached = [
-            _draw_series(axes, _place(names, name, len(settings)), values, bars.get(name), styles[name], name, log)
+            _draw_series(axes, _offsets(names, name, len(settings)), values, bars.get(name), styles[name], name, log)
             for name, values in series.items()
         ]
         _set_scale(axes, np.concatenate([*reached, np.empty(0)]), log)
@@ -70,7 +70,7 @@ def draw_panels(
     return as_png(grid.figure)
 
 
-def _place(names: Sequence[str], name: str, n_values: int) -> FloatArray:
+def _offsets(names: Sequence[str], name: str, n_values: int) -> FloatArray:
     """Return where a series stands: a little beside the others, so that error bars do not hide each other."""
     step = min(0.08, 0.4 / len(names))
     return np.arange(n_values, dtype=np.float64) + step * (names.index(name) - (len(names) - 1) / 2.0)
@@ -78,7 +78,7 @@ def _place(names: Sequence[str], name: str, n_values: int) -> FloatArray:
 
 def _draw_series(
     axes: Any,
-    places: FloatArray,
+    offsets: FloatArray,
     values: Sequence[float],
     bars: Sequence[float] | None,
     style: Style,
@@ -86,10 +86,10 @@ def _draw_series(
     log: bool,
 ) -> FloatArray:
     """Draw one series and return the heights that must be seen."""
-    heights = as_column(name, values, len(places))
-    lengths = np.zeros(len(heights)) if bars is None else np.nan_to_num(as_column(name, bars, len(places)))
+    heights = as_column(name, values, len(offsets))
+    lengths = np.zeros(len(heights)) if bars is None else np.nan_to_num(as_column(name, bars, len(offsets)))
     seen = np.isfinite(heights) & ((heights > 0.0) | (not log))
-    at, mid, half = places[seen], heights[seen], lengths[seen]
+    at, mid, half = offsets[seen], heights[seen], lengths[seen]
     axes.plot(at, mid, label=name, markersize=5.5, **style)
     if half.any():
         line = {"color": style["color"], "linestyle": "none", "elinewidth": 1.1, "capsize": 2.5, "zorder": 2}
@@ -105,8 +105,8 @@ def _set_scale(axes: Any, reached: FloatArray, log: bool) -> None:
         return
     low, high = float(reached.min()), float(reached.max())
     if log:
-        room = max((high / low) ** 0.08, 1.05)
-        make_logarithmic(axes.yaxis, low / room, high * room)
+        margin = max((high / low) ** 0.08, 1.05)
+        make_logarithmic(axes.yaxis, low / margin, high * margin)
         return
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     axes.set_ylim(low - margin, high + margin)

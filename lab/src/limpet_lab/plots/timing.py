@@ -38,25 +38,25 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
     figure = new_page(1.0 + 0.36 * len(names))
     left, right = figure.subplots(1, 2, sharey=True)
     styles = styles_of(names)
-    for place, name in enumerate(names):
+    for row, name in enumerate(names):
         style = styles[name]
         for seconds in totals.get(name, np.empty(0)):
-            left.barh(place, seconds, height=0.62, color=style["color"], zorder=2)
+            left.barh(row, seconds, height=0.62, color=style["color"], zorder=2)
             left.annotate(
-                in_units(seconds), (seconds, place), (4, 0), textcoords="offset points", va="center", fontsize=SMALL
+                in_units(seconds), (seconds, row), (4, 0), textcoords="offset points", va="center", fontsize=SMALL
             )
         settings = np.sort(singles.get(name, np.empty(0)))
         if len(settings):
-            heights = place + 0.26 * np.sin(2.4 * np.arange(len(settings)))  # scattered, the same way each time
+            heights = row + 0.26 * np.sin(2.4 * np.arange(len(settings)))  # scattered, the same way each time
             right.plot(settings, heights, **dots_of(style) | {"markersize": 4, "alpha": 0.45, "zorder": 2})
             middle = float(np.median(settings))
-            right.plot([middle] * 2, [place - 0.38, place + 0.38], color="black", linewidth=2.2, zorder=5)
+            right.plot([middle] * 2, [row - 0.38, row + 0.38], color="black", linewidth=2.2, zorder=5)
     left.set_yticks(range(len(names)), names)
     left.set_ylim(len(names) - 0.45, -0.55)
     small_panel(left, "Time to tune")
     small_panel(right, "Time for one setting (stroke: median)")
-    _set_scale(left, np.concatenate([*totals.values(), np.empty(0)]), room=5.0)
-    _set_scale(right, np.concatenate([*singles.values(), np.empty(0)]), room=1.0)
+    _set_scale(left, np.concatenate([*totals.values(), np.empty(0)]), margin=5.0)
+    _set_scale(right, np.concatenate([*singles.values(), np.empty(0)]), margin=1.0)
     for axes in (left, right):
         axes.tick_params(axis="y", length=0, labelsize=LETTERS)
     return as_png(figure)
@@ -80,7 +80,7 @@ def _seconds(name: str, values: Sequence[float]) -> FloatArray:
     return seconds[np.isfinite(seconds) & (seconds > 0.0)]
 
 
-def _set_scale(axes: Any, seconds: FloatArray, room: float) -> None:
+def _set_scale(axes: Any, seconds: FloatArray, margin: float) -> None:
     """Show all times, with the room for words that stand at their right, and ticks in units."""
     from matplotlib.ticker import FuncFormatter
 
@@ -88,7 +88,7 @@ def _set_scale(axes: Any, seconds: FloatArray, room: float) -> None:
         axes.set_xticks([])
         return
     low, high = float(seconds.min()), float(seconds.max())
-    first, last = low / 2.0, high * 2.0 * room
+    first, last = low / 2.0, high * 2.0 * margin
     make_logarithmic(axes.xaxis, first, last)
     round_times = [time for time in ROUND if first <= time <= last]
     if len(round_times) > 2:

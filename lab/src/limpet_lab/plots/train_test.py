@@ -53,10 +53,10 @@ def draw_train_against_test(
             axes.plot([], [], label=name, **marks | {"markersize": 6.5})  # in the legend, one that can be seen
             reached += [train, test]
             if ringed is not None:
-                place = as_pair(where, ([ringed[0]], [ringed[1]]))
-                axes.plot(*place, **marks | {"markersize": 6.5, "zorder": 7} | white_edge)
-                axes.plot(*place, color=BLACK, **RING)
-                reached += list(place)
+                xy = as_pair(where, ([ringed[0]], [ringed[1]]))
+                axes.plot(*xy, **marks | {"markersize": 6.5, "zorder": 7} | white_edge)
+                axes.plot(*xy, color=BLACK, **RING)
+                reached += list(xy)
         if title in printed:
             axes.axhline(printed[title], color=BLUE, linestyle=":", linewidth=1.8, label="SRA in the paper", zorder=1)
         axes.axline((0.5, 0.5), slope=1.0, color=GREY, linewidth=0.8, zorder=1)
@@ -76,5 +76,5 @@ def _limits(reached: FloatArray) -> tuple[float, float]:
     """Return limits for both axes of all panels, so that the panels can be compared."""
     finite = reached[np.isfinite(reached)]
     low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
-    room = 0.04 * (high - low) or 0.1
-    return float(low - room), float(high + room)
+    margin = 0.04 * (high - low) or 0.1
+    return float(low - margin), float(high + margin)

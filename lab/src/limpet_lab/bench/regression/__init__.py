@@ -58,7 +58,7 @@ def measure(quick: bool) -> list[Figure]:
     tuned: dict[str, dict[str, Setting]] = {}
     for family, kinds in KINDS.items():
         tuned[family] = choose(family, rows, TUNING[:1] if quick else TUNING, quick)
-        figures += settings_told(family, tuned[family])
+        figures += setting_figures(family, tuned[family])
         for kind in kinds:
             figures += rows_of(family, kind, tuned[family], rows, seeds, quick)
     figures += jumps(tuned[LINEAR], rows, seeds, quick)
@@ -70,8 +70,8 @@ def measure(quick: bool) -> list[Figure]:
 def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[str, Setting]:
     """The setting of each method with the least mean error on the tuning streams; in a taste of a few of its grid."""
     kind = KINDS[family][0]
-    own = {name: method.grid for name, method in methods(family).items() if not method.tuned_as}
-    grids = {name: grid[5::8] if quick else grid for name, grid in own.items()}
+    grids = {name: method.grid for name, method in methods(family).items() if not method.tuned_as}
+    grids = {name: grid[5::8] if quick else grid for name, grid in grids.items()}
     tried = [(name, setting) for name, grid in grids.items() for setting in grid]
     runs = [Run(family, kind, *entry, seed, rows) for entry in tried for seed in seeds]
     overall = iter([result.overall for result in outcomes(runs, several=not quick)])
@@ -82,7 +82,7 @@ def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[st
     return chosen
 
 
-def settings_told(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
+def setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
     """What was chosen."""
     for name, (step, other) in tuned.items():
         yield Figure(f"{family}, {name}, tuned: step", step)
@@ -93,21 +93,21 @@ def rows_of(
     family: str, kind: Kind, tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool
 ) -> Iterator[Figure]:
     """The figures of one kind of stream; where targets are spoilt, also how far ours is ahead of what is not robust."""
-    found = results(family, kind, columns(tuned, family), rows, seeds, quick)
-    for name, each in found.items():
-        yield from told(f"{family}, {kind.name}, {name}", each, family)
+    outcomes_by_column = results(family, kind, columns(tuned, family), rows, seeds, quick)
+    for name, each in outcomes_by_column.items():
+        yield from summarize(f"{family}, {kind.name}, {name}", each, family)
     for end in ("", ", defaults"):
-        pairs = zip(found[OURS + end], found[PATIENT + end], strict=True)
+        pairs = zip(outcomes_by_column[OURS + end], outcomes_by_column[PATIENT + end], strict=True)
         title = f"{family}, {kind.name}, {PATIENT}{end}: not as without"
         yield Figure(title, float(sum(not np.array_equal(*pair, equal_nan=True) for pair in pairs)), "streams")
     if kind.name in ("abrupt", "sure labels"):
-        ours, theirs = (np.mean(np.array(found[name]), axis=0) for name in (OURS, SQUARED[family]))
+        ours, theirs = (np.mean(np.array(outcomes_by_column[name]), axis=0) for name in (OURS, SQUARED[family]))
         for column, when in ((1, "before"), (3, "settled")):
             title = f"{family}, {kind.name}, {SQUARED[family]} over SRA: {when}"
             yield Figure(title, float(theirs[column] / ours[column]), "×", at_least=WIDE[family])
 
 
-def told(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figure]:
+def summarize(title: str, each: Sequence[Outcome], family: str) -> Iterator[Figure]:
     """Means with standard deviations over the seeds, and the median of the rows until the truth is found again."""
     table = np.array(each)
     for column in ("before", "after", "settled", *(("right", "right_after") if family == LOGISTIC else ())):
@@ -144,7 +144,7 @@ def job_of(family: str, name: str, setting: Setting, pairs: Pairs) -> Job:
 
 def written_out(rows: int) -> Figure:
     """How far what stands for scikit-learn is from scikit-learn, at the most, in what either predicts."""
-    gaps = []
+    differences = []
     for family, kinds in KINDS.items():
         pairs = pairs_of(Run(family, kinds[0], OURS, None, TUNING[0], rows))
         Z, y = so_far_standardised(pairs.X), (pairs.y - pairs.y.mean()) / pairs.y.std()
@@ -152,5 +152,5 @@ def written_out(rows: int) -> Figure:
             if (loss == "huber") == (family == LINEAR):
                 model = sgd(cls, loss, learning_rate="constant", eta0=0.03, alpha=1e-3)
                 target = y if family == LINEAR else pairs.y
-                gaps.append(np.abs(decisions(model, Z, target) - follow_sklearn(model, Z, target)).max())
-    return Figure("scikit-learn written out, off by", float(np.max(gaps)), "", at_most=1e-9)
+                differences.append(np.abs(decisions(model, Z, target) - follow_sklearn(model, Z, target)).max())
+    return Figure("scikit-learn written out, off by", float(np.max(differences)), "", at_most=1e-9)

@@ -18,7 +18,7 @@ OFFSETS = np.array([0.0, 3.0, -2.0, 200.0, 5000.0])
 SIGNAL = 5.0  # standard deviations of the noise: how far a linear truth swings
 SURE = 3.0  # standard deviation of a true logit
 LEVEL = 10.0
-SPOILT = 0.05
+CORRUPTED_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Kind:
     """
 
     name: str
-    share: float = SPOILT
-    turn: float = 5.0
+    share: float = CORRUPTED_SHARE
+    drift: float = 5.0
     jump: float = 0.0
     gradual: bool = False
     at_random: bool = False
@@ -54,7 +54,7 @@ class Pairs:
     y: FloatArray
     truth: FloatArray
     clean: FloatArray
-    spoilt: npt.NDArray[np.bool_]
+    corrupted: npt.NDArray[np.bool_]
     change: int
     ramp: int
 
@@ -68,16 +68,16 @@ def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
     """
     features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
     Z, progress = _features(features, n), _progress(kind, n)
-    before, turn = _coefficients(seed, SIGNAL), _coefficients(seed + 10**6, kind.turn)
-    truth = LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * turn).sum(axis=1))
+    before, drift = _coefficients(seed, SIGNAL), _coefficients(seed + 10**6, kind.drift)
+    truth = LEVEL + (Z * before).sum(axis=1) + progress * (kind.jump + (Z * drift).sum(axis=1))
     clean = truth + noise.standard_normal(n)
-    spoilt = whether.random(n) < kind.share
+    corrupted = whether.random(n) < kind.share
     far = how_far.random(n)
     error = np.where(which.random(n) < 0.5, 10.0 + 20.0 * far, 200.0 * far - 100.0)
     burst = slice(n // 2, n // 2 + kind.burst)
-    spoilt[burst], error[burst] = True, kind.by
+    corrupted[burst], error[burst] = True, kind.by
     return Pairs(
-        OFFSETS + UNITS * Z, np.where(spoilt, truth + error, clean), truth, clean, spoilt, n // 2, _ramp(kind, n)
+        OFFSETS + UNITS * Z, np.where(corrupted, truth + error, clean), truth, clean, corrupted, n // 2, _ramp(kind, n)
     )
 
 
@@ -97,9 +97,9 @@ def logistic_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
     truth = 1.0 / (1.0 + np.exp(-logit))
     clean = (draw.random(n) < truth).astype(np.float64)
     share = kind.share if kind.at_random else 2.0 * kind.share * (np.abs(logit) > np.median(np.abs(logit)))
-    spoilt = whether.random(n) < share
+    corrupted = whether.random(n) < share
     return Pairs(
-        OFFSETS + UNITS * Z, np.where(spoilt, 1.0 - clean, clean), truth, clean, spoilt, n // 2, _ramp(kind, n)
+        OFFSETS + UNITS * Z, np.where(corrupted, 1.0 - clean, clean), truth, clean, corrupted, n // 2, _ramp(kind, n)
     )
 
 

@@ -22,8 +22,8 @@ from limpet.models._standardization import fit_location_scale
 from limpet_lab.baselines.sklearn_sgd import decisions, probabilities
 
 FIRST = 50  # rows that a frame is made of
-PATIENCE = 20  # rows dropped in a row, after which the threshold is lifted
-PATIENT = f"SRA, patience {PATIENCE}"
+PATIENCE_ROWS = 20  # rows dropped in a row, after which the threshold is lifted
+PATIENT = f"SRA, patience {PATIENCE_ROWS}"
 STEPS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1)
 BOLDER = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # for labels, whose gradients are never above 1
 PENALTIES = (0.0, 1e-3, 1e-2, 1e-1)
@@ -87,12 +87,12 @@ def follow_river(model: Any, X: FloatArray, y: FloatArray, labels: bool = False)
     return predicted
 
 
-def of_sklearn(name: str, loss: str, **settings: Any) -> Follow:
+def sklearn_follower(name: str, loss: str, **settings: Any) -> Follow:
     """SGDRegressor or SGDClassifier, written out; labels as probabilities of 1."""
 
     def follow(X: FloatArray, y: FloatArray) -> FloatArray:
-        said = decisions(sgd(name, loss, **settings), so_far_standardised(X), y)
-        return said if loss == "huber" else probabilities(said, loss)
+        predictions = decisions(sgd(name, loss, **settings), so_far_standardised(X), y)
+        return predictions if loss == "huber" else probabilities(predictions, loss)
 
     return in_units(follow) if loss == "huber" else follow
 
@@ -138,7 +138,7 @@ def linear_methods() -> list[Method]:
         settings: dict[str, Any] = {"rho": rho, "gamma": gamma, "n_init": FIRST, "patience": patience}
         return lambda X, y: follow_ours(SRA(model=LinearRegression(l2=l2), **settings), X, y)
 
-    def of_river(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
+    def river_follower(loss: Callable[[float], Any], penalised: bool = False) -> Callable[[float, float], Follow]:
         def make(step: float, other: float) -> Follow:
             settings = {"loss": loss(other), "intercept_lr": step, "l2": other if penalised else 0.0}
             return in_units(lambda X, y: follow_river(river("LinearRegression", step, **settings), X, y))
@@ -147,7 +147,7 @@ def linear_methods() -> list[Method]:
 
     def huber_of_sklearn(step: float, epsilon: float) -> Follow:
         settings = {"learning_rate": "constant", "eta0": step, "epsilon": epsilon, "alpha": 0.0}
-        return of_sklearn("SGDRegressor", "huber", **settings)
+        return sklearn_follower("SGDRegressor", "huber", **settings)
 
     def with_defaults(loss: Callable[[], Any]) -> Follow:
         return in_units(lambda X, y: follow_river(river("LinearRegression", None, loss=loss()), X, y))
@@ -158,31 +158,31 @@ def linear_methods() -> list[Method]:
         Method("SRA", ours, STEPS, "γ", gammas, with_nothing_set(LinearRegression())),
         Method(
             PATIENT,
-            lambda rho, gamma: ours(rho, gamma, patience=PATIENCE),
+            lambda rho, gamma: ours(rho, gamma, patience=PATIENCE_ROWS),
             STEPS,
             "γ",
             gammas,
-            with_nothing_set(LinearRegression(), PATIENCE),
+            with_nothing_set(LinearRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
         Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), STEPS, "l2", PENALTIES),
         Method(
             "river, squared loss",
-            of_river(lambda _: losses.Squared(), penalised=True),
+            river_follower(lambda _: losses.Squared(), penalised=True),
             STEPS,
             "l2",
             PENALTIES,
             with_defaults(losses.Squared),
         ),
-        Method("river, Huber", of_river(huber), STEPS, "ε", epsilons, with_defaults(huber)),
-        Method("river, Cauchy", of_river(cauchy), STEPS, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
+        Method("river, Huber", river_follower(huber), STEPS, "ε", epsilons, with_defaults(huber)),
+        Method("river, Cauchy", river_follower(cauchy), STEPS, "C", (0.1, 0.3, 1.0, 3.0), with_defaults(cauchy)),
         Method(
             "scikit-learn, Huber",
             huber_of_sklearn,
             STEPS,
             "ε",
             epsilons,
-            of_sklearn("SGDRegressor", "huber"),
+            sklearn_follower("SGDRegressor", "huber"),
         ),
     ]
 
@@ -198,12 +198,12 @@ def logistic_methods() -> list[Method]:
     def disbelieving(rho: float, least: float, patience: int = 0) -> Follow:
         return ours(rho, math.sqrt(1.0 / least - 1.0), patience=patience)
 
-    def of_river(step: float, l2: float) -> Follow:
+    def river_follower(step: float, l2: float) -> Follow:
         return lambda X, y: follow_river(river("LogisticRegression", step, intercept_lr=step, l2=l2), X, y, True)
 
     def labels_of_sklearn(loss: str) -> Callable[[float, float], Follow]:
         settings = {"learning_rate": "constant"}
-        return lambda step, alpha: of_sklearn("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
+        return lambda step, alpha: sklearn_follower("SGDClassifier", loss, eta0=step, alpha=alpha, **settings)
 
     return [
         Method(
@@ -216,24 +216,24 @@ def logistic_methods() -> list[Method]:
         ),
         Method(
             PATIENT,
-            lambda rho, least: disbelieving(rho, least, PATIENCE),
+            lambda rho, least: disbelieving(rho, least, PATIENCE_ROWS),
             BOLDER,
             "least probability",
             DISBELIEVED,
-            with_nothing_set(LogisticRegression(), PATIENCE),
+            with_nothing_set(LogisticRegression(), PATIENCE_ROWS),
             tuned_as="SRA",
         ),
         Method("SRA, no threshold", lambda rho, l2: ours(rho, math.inf, l2), BOLDER, "l2", PENALTIES),
         Method(
             "river, log loss",
-            of_river,
+            river_follower,
             BOLDER,
             "l2",
             PENALTIES,
             lambda X, y: follow_river(river("LogisticRegression", None), X, y, True),
         ),
         *(
-            Method(name, labels_of_sklearn(loss), BOLDER, "l2", PENALTIES, of_sklearn(classifier, loss))
+            Method(name, labels_of_sklearn(loss), BOLDER, "l2", PENALTIES, sklearn_follower(classifier, loss))
             for name, (classifier, loss) in SKLEARN.items()
             if loss != "huber"
         ),

@@ -29,7 +29,7 @@ Setting = tuple[float, float]
 Entries = dict[str, tuple[str, Setting | None]]
 
 LINEAR, LOGISTIC = "linear", "logistic"
-LEAST = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
+MIN_PROBABILITY = 1e-4  # a probability is held to lie so far from 0 and 1, lest one row decide
 RUNNING = 100  # rows of a running error
 NEAR = {LINEAR: 0.25, LOGISTIC: 0.05}  # a running error below which a method has found the truth again
 
@@ -90,7 +90,7 @@ def errors(family: str, pairs: Pairs, predicted: FloatArray) -> FloatArray:
     """
     if family == LINEAR:
         return np.asarray((predicted - pairs.truth) ** 2)
-    p, q = np.clip(pairs.truth, 1e-12, 1.0 - 1e-12), np.clip(predicted, LEAST, 1.0 - LEAST)
+    p, q = np.clip(pairs.truth, 1e-12, 1.0 - 1e-12), np.clip(predicted, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return np.asarray(p * np.log(p / q) + (1.0 - p) * np.log((1.0 - p) / (1.0 - q)))
 
 
@@ -154,13 +154,13 @@ def results(
 ) -> dict[str, list[Outcome]]:
     """The outcomes of each, seed after seed."""
     runs = [Run(family, kind, *entry, seed, rows) for entry in entries.values() for seed in seeds]
-    found = iter(outcomes(runs, several=not quick))
-    return {name: [next(found) for _ in seeds] for name in entries}
+    recovered = iter(outcomes(runs, several=not quick))
+    return {name: [next(recovered) for _ in seeds] for name in entries}
 
 
 JUMPS = (
-    *(Kind(f"coefficients by {size:g}σ", turn=size) for size in (20.0, 100.0)),
-    *(Kind(f"level by {size:g}σ", turn=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
+    *(Kind(f"coefficients by {size:g}σ", drift=size) for size in (20.0, 100.0)),
+    *(Kind(f"level by {size:g}σ", drift=0.0, jump=size) for size in (5.0, 10.0, 20.0, 50.0)),
 )
 JUMPERS = (
     "SRA",
@@ -172,9 +172,9 @@ JUMPERS = (
     "river, Cauchy",
 )
 BURSTS = (
-    Kind("no burst", turn=0.0),
+    Kind("no burst", drift=0.0),
     *(
-        Kind(f"{rows} rows, {size:g}σ too high", turn=0.0, burst=rows, by=size)
+        Kind(f"{rows} rows, {size:g}σ too high", drift=0.0, burst=rows, by=size)
         for size in (20.0, 100.0)
         for rows in (10, 20, 40)
     ),
@@ -188,10 +188,10 @@ def jumps(tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: boo
     entries = {name: entry for name, entry in columns(tuned, LINEAR).items() if name in JUMPERS}
     for kind in JUMPS[::5] if quick else JUMPS:
         for name, each in results(LINEAR, kind, entries, rows, seeds, quick).items():
-            taken = np.array([one.rows for one in each])
-            found = np.array([one.rows < rows - rows // 2 for one in each])
-            yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(found.mean()), "%")
-            yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(taken)), "rows")
+            n_rows = np.array([outcome.rows for outcome in each])
+            recovered = np.array([outcome.rows < rows - rows // 2 for outcome in each])
+            yield Figure(f"jump, {kind.name}, {name}: found again", 100.0 * float(recovered.mean()), "%")
+            yield Figure(f"jump, {kind.name}, {name}: rows", float(np.median(n_rows)), "rows")
 
 
 def bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
@@ -200,6 +200,6 @@ def bursts(tuned: dict[str, Setting], quick: bool) -> Iterator[Figure]:
     seeds = BURST_SEEDS[:1] if quick else BURST_SEEDS
     for kind in BURSTS[::5] if quick else BURSTS:
         for name, each in results(LINEAR, kind, entries, BURST_ROWS, seeds, quick).items():
-            after = np.array([one.after for one in each])
+            after = np.array([outcome.after for outcome in each])
             yield Figure(f"burst, {kind.name}, {name}: error", float(after.mean()), "σ²")
             yield Figure(f"burst, {kind.name}, {name}: error, std", float(after.std()), "σ²")
