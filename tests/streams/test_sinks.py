@@ -20,7 +20,7 @@ from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.learners.results import Trace
 from limpet.streams.batch import Batch
 from limpet.streams.results import ALARM_COLUMNS, ALARMS_TABLE, POINTS_TABLE, BatchResult, dedupe_names
-from limpet.streams.sinks.base import CallbackSink, MultiSink, Sink
+from limpet.streams.sinks.base import CallbackSink, MultiSink, BaseSink
 from limpet.streams.sinks.files import CsvFile, JsonLinesFile
 from limpet.streams.sinks.sqlite import SqliteSink
 from limpet.streams.sinks.stdout import StdoutSink
@@ -200,7 +200,7 @@ def content(path: Path) -> Any:
         lambda path: SqliteSink(path / "x.db"),
     ],
 )
-def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], Sink]) -> None:
+def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], BaseSink]) -> None:
     all_results = [results(N * i) for i in range(5)]
     whole = make(tmp_path)
     path: Path = whole.path  # type: ignore[attr-defined]
@@ -417,7 +417,7 @@ def test_both_tables_of_one_database(tmp_path: Path) -> None:
 
 def test_marks_of_other_sinks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text("mine\n" * 999)
-    made: list[Callable[[], Sink]] = [
+    made: list[Callable[[], BaseSink]] = [
         lambda: JsonLinesFile(tmp_path / "x.jsonl"),
         lambda: JsonLinesFile(tmp_path / "x.jsonl", POINTS_TABLE),
         lambda: JsonLinesFile(tmp_path / "other.jsonl"),

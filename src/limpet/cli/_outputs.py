@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from limpet.exceptions import InvalidInputError
 from limpet.report.html import GENERATOR
 from limpet.streams.sinks._ownership import OwnerLockFile
-from limpet.streams.sinks.base import Sink
+from limpet.streams.sinks.base import BaseSink
 from limpet.streams.uri import DATABASE_SUFFIXES, PARQUET_SUFFIXES, local_path, open_sink
 
 if TYPE_CHECKING:
@@ -72,6 +72,6 @@ def check_not_input(source: str, *uris: str) -> None:
             raise InvalidInputError(f"{uri} is in the folder that is read: give the results another one")
 
 
-def open_sinks(uris_by_table: Mapping[str, Any], overwrite: bool) -> list[Sink]:
+def open_sinks(uris_by_table: Mapping[str, Any], overwrite: bool) -> list[BaseSink]:
     """The sinks of these names."""
     return [open_sink(uri, table, overwrite=overwrite) for table, uris in uris_by_table.items() for uri in uris or ()]

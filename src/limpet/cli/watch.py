@@ -14,7 +14,7 @@ from limpet.streams.metrics import collect_metrics, format_metrics, serve_metric
 from limpet.streams.monitor_plan import MonitorPlan, make_learner
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
 from limpet.streams.schema_probe import ProbedSource
-from limpet.streams.sinks.base import MultiSink, Sink
+from limpet.streams.sinks.base import MultiSink, BaseSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.status_file import StatusFile
 from limpet.streams.uri import local_path, open_source, redact
@@ -87,7 +87,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
     runner.raise_if_undelivered()
 
 
-def _open_sinks(uris_by_table: dict[str, Any], form: str) -> list[Sink]:
+def _open_sinks(uris_by_table: dict[str, Any], form: str) -> list[BaseSink]:
     """Those that are named, and standard output where alarms would go nowhere."""
     sinks = open_sinks(uris_by_table, overwrite=False)
     if not uris_by_table["alarms"] and not (uris_by_table["points"] and "-" in uris_by_table["points"]):

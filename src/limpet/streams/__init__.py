@@ -3,9 +3,9 @@
 from limpet.streams._run import RunResult, run
 from limpet.streams.batch import Batch
 from limpet.streams.results import BatchResult
-from limpet.streams.sinks.base import Sink
+from limpet.streams.sinks.base import BaseSink
 from limpet.streams.sources.base import Source
 from limpet.streams.split_columns import SplitColumns
 from limpet.streams.uri import open_sink, open_source
 
-__all__ = ["Batch", "BatchResult", "RunResult", "Sink", "Source", "SplitColumns", "open_sink", "open_source", "run"]
+__all__ = ["BaseSink", "Batch", "BatchResult", "RunResult", "Source", "SplitColumns", "open_sink", "open_source", "run"]

@@ -15,7 +15,7 @@ from limpet.streams.checkpoint_store import CheckpointStore, Model
 from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
-from limpet.streams.sinks.base import CallbackSink, MultiSink, Sink
+from limpet.streams.sinks.base import BaseSink, CallbackSink, MultiSink
 from limpet.streams.sources.base import Source
 from limpet.streams.uri import open_sink, open_source, redact
 
@@ -31,7 +31,7 @@ class RunResult:
 def run(
     source: str | os.PathLike[str] | Source,
     learner: StochasticApproximation | Fleet,
-    sink: str | Sink | Callable[[BatchResult], object] | Sequence[Any] = (),
+    sink: str | BaseSink | Callable[[BatchResult], object] | Sequence[Any] = (),
     checkpoint: str | os.PathLike[str] | None = None,
     *,
     checkpoint_interval: float = CHECKPOINT_INTERVAL_S,
@@ -43,7 +43,7 @@ def run(
     source: a Source, or the name of one: a file, a folder, a URL of a broker; see `limpet.streams.source_at`.
     model: a learner, or a fleet where points have keys. It learns; where a run is resumed, the model of the checkpoint
         takes its place, and is in the outcome.
-    sink: a Sink, the name of one, a function that is called with the `Results` of each batch, or a list of these.
+    sink: a BaseSink, the name of one, a function that is called with the `Results` of each batch, or a list of these.
     checkpoint: a folder. State, position of the source and position of the sink are written there every `every`
         seconds, together; after a crash the same call goes on, and nothing is lost. Nothing is told twice if the
         sink can take back what it was told after the last checkpoint: files, SQLite and JetStream can. With 0 there is
@@ -91,14 +91,16 @@ def run(
     return RunResult(runner.model, stats)
 
 
-def coerce_sink(sink: Any) -> Sink:
-    """A sink of whatever was given as one."""
+def coerce_sink(sink: Any) -> BaseSink:
+    """Return the sink that a URI, a path, a function or a list of sinks stands for."""
+    if isinstance(sink, BaseSink):
+        return sink
     if isinstance(sink, str | os.PathLike):
         return open_sink(os.fspath(sink))
     if isinstance(sink, list | tuple):
         return MultiSink([coerce_sink(item) for item in sink])
-    if callable(getattr(sink, "write", None)):
-        return sink if isinstance(sink, Sink) else CallbackSink(sink.write, sink)
     if callable(sink):
         return CallbackSink(sink)
-    raise InvalidInputError(f"sink: expected a name, a function, or something with write(results), got {sink!r}")
+    raise InvalidInputError(
+        f"sink: must be a path, a URI, a function, a limpet.streams.BaseSink or a list of these, got {sink!r}"
+    )

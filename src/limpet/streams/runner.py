@@ -29,7 +29,7 @@ from limpet.streams.checkpoint_store import (
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
-from limpet.streams.sinks.base import Sink, close_all
+from limpet.streams.sinks.base import BaseSink, close_all
 from limpet.streams.sources.base import Source
 from limpet.streams.split_columns import composite_keys
 
@@ -57,7 +57,7 @@ class Runner:
         self,
         source: Source,
         model: Model,
-        sink: Sink,
+        sink: BaseSink,
         checkpoints: CheckpointStore | None = None,
         *,
         checkpoint_interval: float = CHECKPOINT_INTERVAL_S,

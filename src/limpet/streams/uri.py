@@ -11,7 +11,7 @@ from limpet.streams.brokers.url import redact_url
 from limpet.streams.formats.lines import READ_BLOCK_BYTES
 from limpet.streams.results import ALARMS_TABLE
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import Sink
+from limpet.streams.sinks.base import BaseSink
 from limpet.streams.sinks.files import CsvFile, JsonLinesFile
 from limpet.streams.sinks.sqlite import SqliteSink
 from limpet.streams.sinks.stdout import StdoutSink
@@ -80,7 +80,7 @@ def open_file_source(
     return FileSource(path, spec, form=form, follow=follow, block_bytes=block_bytes)
 
 
-def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -> Sink:
+def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -> BaseSink:
     """The sink of this name, for "alarms" or "points".
 
     place: a file .jsonl, .csv or .parquet (a folder of parts, if the name ends in /), a database .db or .sqlite,
@@ -91,7 +91,7 @@ def open_sink(uri: str, table: str = ALARMS_TABLE, *, overwrite: bool = False) -
         return StdoutSink(table)
     scheme = _get_scheme(uri)
     if scheme in BROKER_MODULES:
-        sink: Sink = _import_broker(scheme).sink_of(uri, table)
+        sink: BaseSink = _import_broker(scheme).sink_of(uri, table)
         return sink
     if scheme in ("http", "https"):
         if table != ALARMS_TABLE:
@@ -135,7 +135,7 @@ def redact(uri: str) -> str:
     return plain
 
 
-def _open_file_sink(path: Path, table: str, overwrite: bool, database: bool, folder: bool) -> Sink:
+def _open_file_sink(path: Path, table: str, overwrite: bool, database: bool, folder: bool) -> BaseSink:
     suffix = path.suffix.lower()
     if database or suffix in DATABASE_SUFFIXES:
         return SqliteSink(path, table, overwrite=overwrite)

@@ -23,7 +23,7 @@ from limpet.streams.brokers._kafka_offsets import PartitionOffsets
 from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import Source
 
 DEFAULT_PORTS = {"kafka": 9092}
@@ -121,7 +121,7 @@ class KafkaSource:
             self._consumer = None
 
 
-class KafkaSink(Sink):
+class KafkaSink(BaseSink):
     """Tells alarms or points to a topic, each at least once: after a crash some are told again.
 
     Within a run the producer is idempotent: what it sends again itself is stored once. For exactly once over a crash,
@@ -221,7 +221,7 @@ def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -
     return KafkaSource(servers, topic, spec, group=group, follow=follow, options=options)
 
 
-def make_sink(url: str, table: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> BaseSink:
     """The sink that an address names."""
     servers, topic, options = _parse_url(url)
     return KafkaSink(servers, topic, table, options=options)

@@ -19,7 +19,7 @@ from limpet.streams.brokers._mqtt_client import DEFAULT_PORTS, RECEIVE_MAXIMUM_M
 from limpet.streams.brokers.url import BrokerURL, parse_broker_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import Source
 
 MAX_IN_FLIGHT_MESSAGES = 1000  # messages that a sink has not seen confirmed, at most
@@ -89,7 +89,7 @@ class MqttSource:
             self._session.close()
 
 
-class MqttSink(Sink):
+class MqttSink(BaseSink):
     """Tells alarms or points to a topic, each at least once: after a crash some are told again.
 
     MQTT keeps no messages that could be looked at, so that what was told before a crash cannot be found out; those who
@@ -168,7 +168,7 @@ def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -
     return MqttSource(address, address.subject, spec, client_id=address.options.get("client_id"), follow=follow)
 
 
-def make_sink(url: str, table: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> BaseSink:
     """The sink that an address names."""
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("ca",))
     return MqttSink(address, address.subject, table)

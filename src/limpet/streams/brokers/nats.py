@@ -14,7 +14,7 @@ from limpet.streams.brokers._nats_publisher import MAX_IN_FLIGHT_MESSAGES, Publi
 from limpet.streams.brokers.url import format_host_port, parse_broker_url, redact_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import Source
 
 DEFAULT_PORTS = {"nats": 4222}
@@ -84,7 +84,7 @@ class NatsSource:
             self._consumer.close()
 
 
-class NatsSink(Sink):
+class NatsSink(BaseSink):
     """Tells alarms or points to a subject of a JetStream stream, each once.
 
     Each message has the id {run}-{what}-{number}. What is told again after a crash is left out if it is in the stream
@@ -166,7 +166,7 @@ def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -
     )
 
 
-def make_sink(url: str, table: str = "alarms") -> Sink:
+def make_sink(url: str, table: str = "alarms") -> BaseSink:
     """The sink that an address names."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("creds",))
     return NatsSink(

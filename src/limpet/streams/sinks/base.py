@@ -1,8 +1,9 @@
-"""Sinks made of others: several at once, or a function."""
+"""The base class of sinks, and sinks that consist of others."""
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,78 +11,86 @@ from typing import Any
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.streams.results import BatchResult
 
-# What a sink is.
+log = logging.getLogger("limpet.streams")
 
 
-class Sink:
-    """Where results go. A sink of your own needs `write`; with `flush` and `rewind` nothing is told twice.
+class BaseSink(ABC):
+    """A destination of results.
 
-    write(results): the results of a batch, in the order in which they came.
-    flush(): makes sure that all that was written will be there after a crash, and says how far it has come: a mark,
-        which is anything that JSON can hold.
-    rewind(mark): called once before the first `write`. Takes back all that was written after this mark, so that it
-        can be written again; None: nothing has been written yet. A sink that cannot take anything back will tell some
-        results twice after a crash.
-    claim(): called after `rewind(None)` by a run with checkpoints: what is written from now on may have to be taken
-        back, so that no other run must add to it.
-    drain(): nothing more will be written. A sink that still has something to deliver may wait a little, before the last
-        `flush`. hurry(): somebody wants to stop, so `write` must not wait any more; may be called at any moment.
-    close(): at the end. undelivered: how many results it could not deliver, which without a checkpoint are lost.
+    A sink needs `write`. A sink with `flush` and `truncate_to` is exactly-once: a resumed run truncates it to the
+    offset in the checkpoint and writes the same results again. Other sinks are at-least-once.
 
-    name: what it is and where, as it may be shown, which its marks hold. alone: whether two of one name would be in
-    each other's way.
+    Attributes
+    ----------
+    name : str
+        Kind and location, without secrets; part of its offsets.
+    is_exclusive : bool
+        Whether a second sink of the same name would conflict.
+    undelivered : int
+        Results that could not be delivered; without a checkpoint they are lost.
+
+    Examples
+    --------
+    >>> class Count(BaseSink):
+    ...     n = 0
+    ...     def write(self, results):
+    ...         self.n += len(results.alarms)
     """
 
     name: str = ""
     is_exclusive: bool = False
     undelivered: int = 0
 
+    @abstractmethod
     def write(self, results: BatchResult) -> None:
-        """The results of a batch."""
-        raise NotImplementedError
+        """Write the results of a batch. Batches arrive in order."""
 
     def flush(self) -> Any:
-        """How far it has come."""
+        """Make everything written durable and return the offset, which JSON can hold."""
         return None
 
     def truncate_to(self, offset: Any) -> None:
-        """Goes back to a mark."""
+        """Remove everything written after an offset; None is the offset of a new run.
+
+        Called once before the first `write`.
+        """
 
     def acquire(self) -> None:
-        """What is written from now on is this run's alone."""
+        """Mark the sink as owned by this run, so that no other run writes to it.
+
+        Called after `truncate_to(None)` by a run with checkpoints.
+        """
 
     def drain(self) -> None:
-        """Delivers what can be delivered soon."""
+        """Deliver pending results; may block briefly. Called once after the last `write`, before the last `flush`."""
 
     def stop_waiting(self) -> None:
-        """Waits for nobody from now on."""
+        """Stop blocking in `write`. Called from another thread, at any time, when the run has to stop."""
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Release files and connections."""
 
 
-def make_offset(sink: Sink, **parts: Any) -> dict[str, Any]:
-    """A mark that says of which sink it is."""
+def make_offset(sink: BaseSink, **parts: Any) -> dict[str, Any]:
+    """Return an offset with the name of its sink."""
     return {"sink": sink.name, **parts}
 
 
-def check_offset(sink: Sink, offset: Any) -> dict[str, Any]:
-    """What a mark holds, if it is one of this sink."""
+def check_offset(sink: BaseSink, offset: Any) -> dict[str, Any]:
+    """Return an offset after checking that it belongs to this sink."""
     if not isinstance(offset, dict) or "sink" not in offset:
-        raise CheckpointError(f"the checkpoint says nothing of {sink.name}: give another --checkpoint folder")
+        raise CheckpointError(f"checkpoint: has no offset of {sink.name}. Give another --checkpoint folder")
     if offset["sink"] != sink.name:
         raise CheckpointError(
-            f"the checkpoint is of {offset['sink']}, now it is {sink.name}: give the same, or another --checkpoint folder"
+            f"checkpoint: belongs to the sink {offset['sink']}, got {sink.name}. Give the same sink, or another "
+            "--checkpoint folder"
         )
     return offset
 
 
-log = logging.getLogger("limpet.streams")
-
-
 @contextmanager
 def close_all(parts: Sequence[Any]) -> Iterator[None]:
-    """Closes all of these at the end. The first thing to go wrong is raised, what goes wrong after it is logged."""
+    """Close all parts at the end; raise the first error, log the later ones."""
     first_error: BaseException | None = None
     try:
         yield
@@ -92,106 +101,93 @@ def close_all(parts: Sequence[Any]) -> Iterator[None]:
             getattr(part, "close", lambda: None)()
         except Exception as error:
             if first_error is not None:
-                log.error("%s could not be closed: %s", type(part).__name__, error)
+                log.error("cannot close %s: %s", type(part).__name__, error)
             first_error = first_error or error
     if first_error is not None:
         raise first_error
 
 
-class MultiSink(Sink):
-    """All of these."""
+class MultiSink(BaseSink):
+    """Several sinks, each with its own offset."""
 
-    def __init__(self, sinks: Sequence[Sink]) -> None:
+    def __init__(self, sinks: Sequence[BaseSink]) -> None:
         self.sinks = list(sinks)
 
     def write(self, results: BatchResult) -> None:
-        """Tells each of them."""
+        """Write to each sink."""
         for sink in self.sinks:
             sink.write(results)
 
     def flush(self) -> list[Any]:
-        """The marks of all."""
+        """Return the offsets of all sinks."""
         return [sink.flush() for sink in self.sinks]
 
     def truncate_to(self, offset: Any) -> None:
-        """Each to its own mark."""
+        """Truncate each sink to its offset; check all offsets before any sink changes."""
         names = [sink.name for sink in self.sinks if sink.is_exclusive]
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
-            raise InvalidInputError(f"{duplicates[0]}: this is given twice")
+            raise InvalidInputError(f"sink: must be given once, got {duplicates[0]} twice")
         offsets = offset if offset is not None else [None] * len(self.sinks)
-        if not isinstance(offsets, list):
-            raise CheckpointError("the checkpoint is of one sink, now there is a list of them: give the same")
-        if len(offsets) != len(self.sinks):
-            raise CheckpointError(f"the checkpoint knows of {len(offsets)} sinks, now there are {len(self.sinks)}")
+        if not isinstance(offsets, list) or len(offsets) != len(self.sinks):
+            n_known = len(offsets) if isinstance(offsets, list) else 1
+            raise CheckpointError(
+                f"checkpoint: belongs to {n_known} sinks, got {len(self.sinks)}. Give the same sinks, or another "
+                "--checkpoint folder"
+            )
         for sink, sink_offset in zip(self.sinks, offsets, strict=True):
             if sink_offset is not None and sink.name:
-                check_offset(sink, sink_offset)  # before anything is taken back anywhere
+                check_offset(sink, sink_offset)
         try:
             for sink, sink_offset in zip(self.sinks, offsets, strict=True):
                 sink.truncate_to(sink_offset)
         except BaseException:
-            self.close()  # none keeps what it holds
+            self.close()  # releases the locks of all
             raise
 
     def acquire(self) -> None:
-        """Claims all."""
+        """Acquire each sink."""
         for sink in self.sinks:
             sink.acquire()
 
     def drain(self) -> None:
-        """Drains all."""
+        """Drain each sink."""
         for sink in self.sinks:
             sink.drain()
 
     def stop_waiting(self) -> None:
-        """Hurries all."""
+        """Stop blocking in each sink."""
         for sink in self.sinks:
             sink.stop_waiting()
 
     @property
     def undelivered(self) -> int:  # type: ignore[override]
-        """Those of all."""
+        """The results that no sink could deliver."""
         return sum(sink.undelivered for sink in self.sinks)
 
     def close(self) -> None:
-        """Closes all, although one of them may fail."""
+        """Close each sink, even if one of them fails."""
         with close_all(self.sinks):
             pass
 
 
-class CallbackSink(Sink):
-    """A function that takes results; whatever else a sink can do is asked of `owner`, if it can do it."""
+class CallbackSink(BaseSink):
+    """A function that is called with the results of each batch: at-least-once."""
 
-    def __init__(self, function: Callable[[BatchResult], object], owner: Any = None) -> None:
-        self._function, self._owner = function, owner
-        self.name = "a function" if owner is None else f"an object {type(owner).__name__}"
+    name = "a function"
+
+    def __init__(self, function: Callable[[BatchResult], object]) -> None:
+        self._function = function
 
     def write(self, results: BatchResult) -> None:
-        """Calls it."""
+        """Call the function."""
         self._function(results)
 
     def flush(self) -> Any:
-        """How far it has come."""
-        return make_offset(self, mark=getattr(self._owner, "flush", lambda: None)())
+        """Return an offset that identifies the kind of sink only."""
+        return make_offset(self)
 
     def truncate_to(self, offset: Any) -> None:
-        """Goes back to a mark."""
-        owner_offset = None if offset is None else check_offset(self, offset)["mark"]
-        getattr(self._owner, "truncate_to", lambda _: None)(owner_offset)
-
-    def acquire(self) -> None:
-        """What is written from now on is this run's alone."""
-        getattr(self._owner, "acquire", lambda: None)()
-
-    def drain(self) -> None:
-        """Delivers what can be delivered soon."""
-        getattr(self._owner, "drain", lambda: None)()
-
-    def stop_waiting(self) -> None:
-        """Waits for nobody from now on."""
-        getattr(self._owner, "stop_waiting", lambda: None)()
-
-    def close(self) -> None:
-        """Nothing more will come."""
-        getattr(self._owner, "close", lambda: None)()
+        """Check the offset; calls cannot be undone."""
+        if offset is not None:
+            check_offset(self, offset)

@@ -22,13 +22,13 @@ from limpet.streams.results import (
     to_rows,
 )
 from limpet.streams.sinks._ownership import OwnerLockFile, SinkOwner, check_owner, check_unowned, make_owner, try_lock
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 log = logging.getLogger("limpet.streams")
 TAIL_CHECKSUM_BYTES = 256  # bytes before a mark, by which it is known again
 
 
-class LinesFile(Sink):
+class LinesFile(BaseSink):
     """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over.
 
     One run has it at a time, by a lock, from `rewind` to `close`. A run that can be resumed has it for good: see

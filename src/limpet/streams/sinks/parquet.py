@@ -23,14 +23,14 @@ from limpet.streams.sinks._ownership import (
     make_owner,
     try_lock,
 )
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 PART_NAME_PATTERN = re.compile(r"part-([0-9]{6,})\.parquet")
 TEMPORARY_SUFFIX = ".writing"  # at the end of the name of a file that is not whole
 ROW_GROUP_ROWS = 1 << 16  # rows that are written together
 
 
-class ParquetFile(Sink):
+class ParquetFile(BaseSink):
     """Writes one file, which is there and whole once this is drained and closed. what: "points" or "alarms".
 
     A run that ends by an error leaves no file. It cannot be gone on with after a crash: `ParquetParts` can.
@@ -86,7 +86,7 @@ class ParquetFile(Sink):
         self._file.finish()
 
 
-class ParquetParts(Sink):
+class ParquetParts(BaseSink):
     """Writes a folder of files part-000000.parquet, …, each whole when it appears. what: "points" or "alarms".
 
     There is one for each flush that has something to write, and the mark is how many there are: after a crash nothing

@@ -21,12 +21,12 @@ from limpet.streams.results import (
     to_rows,
 )
 from limpet.streams.sinks._ownership import SinkOwner, check_owner, check_unowned, make_owner
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 ROW_NUMBER_COLUMN = "n"  # the column that has the number of a row
 
 
-class SqliteSink(Sink):
+class SqliteSink(BaseSink):
     """Rows of tables, numbered in the order in which they were told.
 
     path: of the database, made if it is not there. what: "alarms", "points", or both. anew: whether rows that are there

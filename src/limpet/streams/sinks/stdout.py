@@ -8,10 +8,10 @@ from typing import Any
 
 from limpet.detection.alarm import format_alarm
 from limpet.streams.results import ALARMS_TABLE, BatchResult, check_table, to_json_line, to_records
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 
-class StdoutSink(Sink):
+class StdoutSink(BaseSink):
     """Lines as they come. What has been printed cannot be taken back: after a crash some lines may come again.
 
     what: "alarms" or "points". form: "text", a sentence an alarm, or "json", an object a line.

@@ -24,7 +24,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_o
 
 from limpet.exceptions import InvalidInputError
 from limpet.streams.results import BatchResult
-from limpet.streams.sinks.base import Sink, check_offset, make_offset
+from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 # One POST, and what came of it: delivered, to be tried again, or refused for good.
 
@@ -151,7 +151,7 @@ WEBHOOK_BATCH_ALARMS = 100  # alarms in a POST
 log = logging.getLogger("limpet.streams")
 
 
-class WebhookSink(Sink):
+class WebhookSink(BaseSink):
     """POSTs alarms to an http or https address as `{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}`.
 
     Each arrives at least once and in their order: what has not been delivered is kept in the checkpoint, and after a
