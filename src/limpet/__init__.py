@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from limpet import core, datasets, detection, drift, metrics, models, streams, tradeoff, tuning
     from limpet.detection import Alarm
     from limpet.fleet import Fleet, from_bytes, load
-    from limpet.learners import IEM, SDEM, SEM, SRA, Step, StochasticApproximation, Trace
+    from limpet.learners import IEM, SDEM, SEM, SRA, Detector, Step, StochasticApproximation, Trace
     from limpet.streams import run
 
 
@@ -22,6 +22,7 @@ __all__ = [
     "SEM",
     "SRA",
     "Alarm",
+    "Detector",
     "Fleet",
     "Step",
     "StochasticApproximation",

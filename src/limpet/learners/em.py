@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limpet.core.step_sizes import Constant, InverseTime
-from limpet.learners.base import StochasticApproximation
+from limpet.learners.stochastic_approximation import StochasticApproximation
 from limpet.models.mixture import GaussianMixture
 from limpet.models.priors import ConjugatePrior
 
