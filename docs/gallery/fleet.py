@@ -11,7 +11,7 @@ values = rng.normal(size=(rows, sensors)) + rng.uniform(-50.0, 50.0, sensors)
 values[800:, 5:20] += 3.0  # something happened to fifteen of them
 values[400:, 30] -= 4.0
 
-fleet = lp.Fleet(lp.SRA(far=1e-5))
+fleet = lp.Fleet(lp.Detector(far=1e-5))
 fleet.update(np.tile(np.arange(sensors), rows), values.ravel())
 changes = [alarm for alarm in fleet.alarms if alarm.kind == "change"]
 

@@ -11,7 +11,7 @@ stream[900:] += 1.5
 outliers = rng.random(1500) < 0.03
 stream[outliers] = rng.uniform(14.0, 28.0, outliers.sum())
 
-trace = lp.SRA().process(stream, record="means")
+trace = lp.Detector().process(stream, record="means")
 
 figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
 rows = np.arange(1500)

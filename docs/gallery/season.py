@@ -13,7 +13,7 @@ stream[3100:] += 1.5
 
 figure, both = plt.subplots(2, 1, figsize=(9, 5), sharex=True, layout="constrained")
 for axes, season in zip(both, (0, 288), strict=True):
-    trace = lp.SRA(season=season).process(stream)
+    trace = lp.Detector(season=season).process(stream)
     axes.plot(stream, color="0.6", linewidth=0.8)
     for alarm in trace.alarms:
         colour = "crimson" if alarm.kind == "change" else "tab:purple"

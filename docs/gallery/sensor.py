@@ -12,7 +12,7 @@ flow = 60.0 + 8.0 * (load - 5.0) + rng.normal(0.0, 0.6, n)
 flow[1700:] -= 4.0  # the valve
 flow[rng.random(n) < 0.01] = 0.0  # spikes
 load[rng.random(n) < 0.05] = np.nan  # gaps
-trace = lp.SRA().process(np.column_stack([load, flow]))
+trace = lp.Detector().process(np.column_stack([load, flow]))
 
 figure, panels = plt.subplots(3, 1, figsize=(9, 6), sharex=True, layout="constrained")
 for axes, name, values in zip(panels, ("load", "flow", "surprise"), (load, flow, trace.score), strict=True):

@@ -89,7 +89,7 @@ def test_no_stream_breaks_a_learner(K, d, name):
     [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)],
 )
 def test_no_stream_breaks_the_autopilot(K, d, covariance, name):
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     trace = learner.process(STREAMS[name](d))
     for told in (trace.score, trace.change_score, trace.p_value):
         assert np.isfinite(told[learner.n_init :]).all()
@@ -149,7 +149,7 @@ def test_fewer_points_than_components(K, n):
 
 
 def test_numbers_whose_squares_overflow_are_as_good_as_infinite():
-    learner = lp.SRA()
+    learner = lp.Detector()
     y = normal(1)
     y[100], y[200] = 1e200, -1e308
     with pytest.warns(LimpetWarning, match="2 of 1500 rows could not be used"):
@@ -200,7 +200,7 @@ def test_a_lock_out_is_told_of():
 @pytest.mark.parametrize("level", [0.0, 5.0])
 def test_a_flat_beginning_does_not_make_the_model_deaf(level):
     y = np.concatenate([np.full(60, level), level + normal(1, 2000).ravel() * max(level, 1.0) / 5.0])
-    learner = lp.SRA()
+    learner = lp.Detector()
     trace = learner.process(y)
     assert trace.rejected.mean() < 0.04  # it takes a while to believe that it is not flat
     np.testing.assert_allclose(learner.means, level, atol=0.5)
@@ -208,7 +208,7 @@ def test_a_flat_beginning_does_not_make_the_model_deaf(level):
 
 def test_rare_events_are_no_outliers():
     for rate in (0.01, 0.05, 0.1):
-        learner = lp.SRA(model=PoissonMixture())
+        learner = lp.SRA(rho=0.01, model=PoissonMixture())
         learner.process(np.random.default_rng(0).poisson(rate, 20_000))
         np.testing.assert_allclose(learner.means.item(), rate, atol=0.1)
         assert learner.n_rejected < 5
@@ -222,7 +222,7 @@ def test_gaps_among_the_first_points_do_not_narrow_the_start():
         gaps = rng.random(y.shape) < 0.6
         gaps[np.arange(60), rng.integers(3, size=60)] = False
         y[gaps] = np.nan
-        learner = lp.SRA(n_init=60)
+        learner = lp.Detector(n_init=60)
         learner.process(y)
         variances.append(np.diag(learner.covariances[0]))
     assert 0.5 < np.median(variances) < 1.5
@@ -264,7 +264,7 @@ def test_an_outlier_among_the_first_points_does_not_become_a_component():
 def test_a_variable_that_is_silent_at_first_holds_the_start_up():
     y = normal(3, 200)
     y[:50, 1] = np.nan
-    learner = lp.SRA()
+    learner = lp.Detector()
     trace = learner.process(y)
     assert np.isnan(trace.score[:53]).all()
     assert np.isfinite(trace.score[53:]).all()
@@ -274,7 +274,7 @@ def test_a_variable_that_is_silent_at_first_holds_the_start_up():
 def test_a_variable_that_stays_silent_is_told_of():
     y = normal(2, 600)
     y[:, 1] = np.nan
-    learner = lp.SRA()
+    learner = lp.Detector()
     with pytest.warns(LimpetWarning, match="variable 1 has not shown a value yet"):
         learner.process(y)
     assert not learner.started

@@ -37,7 +37,7 @@ if __name__ == "__main__":
 import limpet as lp
 from contract.cases import CASES, Case, gaussian, shifting, with_gaps
 from limpet import metrics, tradeoff
-from limpet.drift import ADWIN, KSWIN, Detector, PageHinkley
+from limpet.drift import ADWIN, KSWIN, DriftDetector, PageHinkley
 from limpet.exceptions import LimpetWarning
 from limpet.tradeoff import Constants, Optimum
 
@@ -128,10 +128,10 @@ LEARNERS: dict[str, Case] = {case.name: case for case in CASES}
 # Fleets
 
 FLEETS: dict[str, tuple[Callable[[], lp.StochasticApproximation], Stream, bool]] = {
-    "autopilot, integer keys": (lambda: lp.SRA(), shifting(1), False),
-    "autopilot, text keys": (lambda: lp.SRA(), shifting(1), True),
-    "autopilot, lean": (lambda: lp.SRA(memory="compact"), shifting(1), False),
-    "autopilot, K=2": (lambda: lp.SRA(2), shifting(1, groups=2), True),
+    "autopilot, integer keys": (lambda: lp.Detector(), shifting(1), False),
+    "autopilot, text keys": (lambda: lp.Detector(), shifting(1), True),
+    "autopilot, lean": (lambda: lp.Detector(memory="compact"), shifting(1), False),
+    "autopilot, K=2": (lambda: lp.Detector(2), shifting(1, groups=2), True),
     "plain, K=2, d=3, gaps, integer keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
     "plain, K=2, d=3, gaps, text keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
     "without threshold, K=2": (lambda: lp.SEM(2, rho=0.02), gaussian(1), False),
@@ -184,7 +184,7 @@ def digests_of_table() -> Digests:
     given = digest_of_floats(owners, points, times)
     names = [f"sensor {owner:02}" for owner in owners.tolist()]
     table = pd.DataFrame({"sensor": names, "a": points[:, 0], "b": points[:, 1], "when": times})
-    fleet = lp.Fleet(lp.SRA(far=1e-2))
+    fleet = lp.Fleet(lp.Detector(far=1e-2))
     result = fleet.process(table, key="sensor", values=["a", "b"], time="when")
     answers = ["when", "score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"]
     told = [digest_of_floats(result[answer].to_numpy()) for answer in answers]
@@ -234,7 +234,7 @@ def level_shifts() -> npt.NDArray[np.float64]:
     return points
 
 
-def digests_of_detector(detector: Detector) -> Digests:
+def digests_of_detector(detector: DriftDetector) -> Digests:
     points = level_shifts()
     return {"input": digest_of_floats(points), "result": digest_of_floats(detector.process(points))}
 
@@ -261,7 +261,7 @@ OTHERS: dict[str, Callable[[], Digests]] = {
 # Spark
 
 SPARK: dict[str, Callable[[], lp.StochasticApproximation]] = {
-    "autopilot, lean": lambda: lp.SRA(memory="compact"),
+    "autopilot, lean": lambda: lp.Detector(memory="compact"),
     "plain": lambda: lp.SRA(gamma=4.0, rho=0.01),
 }
 

@@ -178,7 +178,7 @@ def test_an_edited_helper_of_a_user_s_model_is_compiled_anew(tmp_path):
         "import limpet as lp", "import limpet as lp\nfrom helper import bonus"
     )
     (tmp_path / "exponential.py").write_text(source)
-    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\nm = lp.SRA(model=Exponential())\n"
+    code = "import limpet as lp, numpy as np\nfrom exponential import Exponential\nm = lp.SRA(rho=0.01, model=Exponential())\n"
     code += "m.process(np.ones(20))\nprint(m.score(1.0))"
     scores = []
     for bonus in ("1.0", "1000.0"):

@@ -16,7 +16,7 @@ from limpet_lab.bench.detection_delay import Kind
 
 
 def lean(**settings):
-    return lp.SRA(memory="compact", **settings)
+    return lp.Detector(memory="compact", **settings)
 
 
 def normal(seed, *shape):
@@ -34,11 +34,11 @@ def test_it_is_small():
 def test_it_is_a_setting_like_others():
     learner = lean(far=1e-3)
     assert learner.get_params()["memory"] == "compact"
-    assert repr(learner) == "SRA(far=0.001, memory='compact')"
+    assert repr(learner) == "Detector(far=0.001, memory='compact')"
     assert learner.clone().memory == "compact"
     assert lp.from_bytes(learner.to_bytes()).memory == "compact"
     with pytest.raises(InvalidInputError, match="memory must be one of full, lean"):
-        lp.SRA(memory="leaner")
+        lp.Detector(memory="leaner")
     with pytest.raises(InvalidInputError, match="runs without rho"):
         lean(rho=0.01)
     for told in ({"lags": 2}, {"season": 24}):

@@ -1,4 +1,4 @@
-"""What a user of `lp.SRA()` relies on: nothing to set, never deaf, never fooled, alarms that say what happened."""
+"""What a user of `lp.Detector()` relies on: nothing to set, never deaf, never fooled, alarms that say what happened."""
 
 import math
 import warnings
@@ -52,7 +52,7 @@ def anomalies_in(alarms):
 def test_nothing_has_to_be_set(K, d, covariance):
     y = 20.0 + 0.5 * calm(2000, d, K)
     y[700] = 90.0
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     trace = learner.process(y)
     assert trace.rejected[700]
     assert trace.rejected.sum() <= 2
@@ -69,7 +69,7 @@ def test_nothing_has_to_be_set(K, d, covariance):
 def test_units_do_not_matter(K, d, covariance, offset, scale):
     """To the bit, where the change of units is by a power of two and rounds nothing away."""
     y = np.round(eventful(600, d, K) * 2.0**16) / 2.0**16
-    plain, other = lp.SRA(K, covariance=covariance), lp.SRA(K, covariance=covariance)
+    plain, other = lp.Detector(K, covariance=covariance), lp.Detector(K, covariance=covariance)
     trace, same = plain.process(y), other.process(offset + scale * y)
     assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
     for name in ("rejected", "p_value", "change_score", "anomaly", "change"):
@@ -82,7 +82,7 @@ def test_units_do_not_matter(K, d, covariance, offset, scale):
 def test_the_order_of_the_variables_does_not_matter():
     y = eventful(600, 3)
     y[::7, 1] = np.nan
-    a, b = lp.SRA(), lp.SRA()
+    a, b = lp.Detector(), lp.Detector()
     y = y[:440]  # before the jump: the detector breaks ties at random
     trace, same = a.process(y), b.process(y[:, [2, 0, 1]])
     np.testing.assert_allclose(same.score, trace.score, rtol=1e-9)
@@ -97,7 +97,7 @@ def test_a_fifth_of_the_first_points_may_be_outliers(K, d, covariance):
         y = calm(400, d, K, seed)
         spoilt = rng.choice(50, 10, replace=False)
         y[spoilt] = rng.uniform(20.0, 80.0, (10, d)) * (1.0 if seed % 2 else rng.choice([-1.0, 1.0], (10, 1)))
-        learner = lp.SRA(K, covariance=covariance)
+        learner = lp.Detector(K, covariance=covariance)
         learner.process(y[:50])
         assert off(learner, K, d) < (0.8 if K == 1 else 1.2), seed
         trace = learner.process(y[50:])
@@ -112,7 +112,7 @@ def test_it_is_never_deaf(K, d, covariance, jump):
     for seed in range(3):
         y = calm(1300, d, K, seed)
         y[1000:] += jump * GAP ** (K - 1)
-        learner = lp.SRA(K, covariance=covariance)
+        learner = lp.Detector(K, covariance=covariance)
         learner.process(y[:1000])
         trace = learner.process(y[1000:])
         assert off(learner, K, d, jump * GAP ** (K - 1)) < 0.3 * math.sqrt(K) + 0.1, seed
@@ -124,7 +124,7 @@ def test_it_is_never_deaf(K, d, covariance, jump):
 def test_a_burst_of_outliers_moves_nothing(K, d, covariance):
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        learner = lp.SRA(K, covariance=covariance)
+        learner = lp.Detector(K, covariance=covariance)
         learner.process(calm(1000, d, K, seed))
         before, weights = learner.means, learner.weights
         burst = rng.uniform(15.0, 60.0, (8, d)) * rng.choice([-1.0, 1.0], (8, 1)) + 4.0 * (K - 1)
@@ -141,7 +141,7 @@ def test_a_burst_of_outliers_moves_nothing(K, d, covariance):
 
 @every_kind
 def test_p_values_are_what_they_say(K, d, covariance):
-    p = lp.SRA(K, covariance=covariance).process(calm(10_000, d, K)).p_value[1000:]
+    p = lp.Detector(K, covariance=covariance).process(calm(10_000, d, K)).p_value[1000:]
     distances = np.abs(np.sort(p) - np.arange(1, len(p) + 1) / len(p))  # Kolmogorov and Smirnov's
     assert distances[: int(0.6 * len(p))].max() < 0.025
     assert distances.max() < 0.12  # what is hardly surprising at all lies in one bin or two
@@ -153,7 +153,7 @@ def test_a_calm_stream_raises_no_more_than_was_promised():
     streams, n, far = 40, 2000, 1e-3
     counts = {"change": 0, "anomaly": 0}
     for seed in range(streams):
-        for alarm in lp.SRA(far=far).process(calm(n, seed=100 + seed)).alarms:
+        for alarm in lp.Detector(far=far).process(calm(n, seed=100 + seed)).alarms:
             counts[alarm.kind] += 1
     expected = streams * n * far
     assert counts["change"] < 1.5 * expected
@@ -166,7 +166,7 @@ def test_a_calm_stream_raises_no_more_than_was_promised():
 def test_an_anomaly_says_where_it_lies(variable, sign, direction):
     y = calm(1000, 3, seed=1)
     y[800, variable] += sign * 15.0
-    trace = lp.SRA().process(y)
+    trace = lp.Detector().process(y)
     (alarm,) = (alarm for alarm in trace.alarms if alarm.row == 800)
     assert (alarm.kind, alarm.row, alarm.onset) == ("anomaly", 800, 800)
     assert (alarm.direction, alarm.variables) == (direction, (variable,))
@@ -179,7 +179,7 @@ def test_an_anomaly_says_where_it_lies(variable, sign, direction):
 def test_an_anomaly_is_judged_by_what_is_known_of_it():
     y = calm(1000, 3, seed=1)
     y[800] = (math.nan, -15.0, math.nan)
-    (alarm,) = (alarm for alarm in lp.SRA().process(y).alarms if alarm.row == 800)
+    (alarm,) = (alarm for alarm in lp.Detector().process(y).alarms if alarm.row == 800)
     assert (alarm.row, alarm.direction, alarm.variables) == (800, "down", (1,))
 
 
@@ -190,7 +190,7 @@ def test_a_shift_of_the_level_is_one_alarm(K, d, covariance, sign):
     for seed in range(10):
         y = calm(1200, d, K, seed + 20)
         y[1000:, d - 1] += sign * (4.0 if K == 1 else 3.0 * GAP)
-        alarms = changes_in(lp.SRA(K, covariance=covariance).process(y).alarms)
+        alarms = changes_in(lp.Detector(K, covariance=covariance).process(y).alarms)
         late = [alarm for alarm in alarms if alarm.row >= 1000]
         assert late[0].row <= 1020, seed
         further += len(late) - 1
@@ -206,11 +206,11 @@ def test_a_shift_of_the_level_is_one_alarm(K, d, covariance, sign):
 def test_a_change_of_spread_is_told_as_one():
     y = calm(2000, seed=3)
     y[1000:] *= 5.0
-    wider = changes_in(lp.SRA().process(y).alarms)
+    wider = changes_in(lp.Detector().process(y).alarms)
     assert [alarm.direction for alarm in wider] == ["wider"]
     assert 2.5 < wider[0].size < 10.0
     y[1000:] /= 25.0
-    narrower = changes_in(lp.SRA().process(y).alarms)
+    narrower = changes_in(lp.Detector().process(y).alarms)
     assert [alarm.direction for alarm in narrower] == ["narrower"]
     assert 0.1 < narrower[0].size < 0.4
 
@@ -220,7 +220,7 @@ def test_the_change_score_rises_after_a_change_and_not_for_an_outlier(K, d, cova
     y = calm(2000, d, K, seed=5)
     y[700] += 40.0
     y[1000:] += 2.0 * GAP
-    score = lp.SRA(K, covariance=covariance).process(y).change_score
+    score = lp.Detector(K, covariance=covariance).process(y).change_score
     usual = np.quantile(score[300:700], 0.95)
     assert score[700:720].max() < usual + 0.05
     assert score[1010:1100].min() > usual + 0.03
@@ -230,7 +230,7 @@ def test_the_change_score_rises_after_a_change_and_not_for_an_outlier(K, d, cova
 @every_kind
 def test_alarms_are_the_same_by_update_and_by_process(K, d, covariance):
     y = eventful(500, d, K)
-    batch, loop = lp.SRA(K, covariance=covariance), lp.SRA(K, covariance=covariance)
+    batch, loop = lp.Detector(K, covariance=covariance), lp.Detector(K, covariance=covariance)
     trace = batch.process(y)
     steps = [loop.update(row if d > 1 else float(row[0])) for row in y]
     told = [alarm for step in steps for alarm in step.alarms]
@@ -247,15 +247,15 @@ def test_alarms_have_the_names_of_the_data():
     y[500, 1] -= 20.0
     y[1000:, 2] += 6.0
     frame = pd.DataFrame(y, columns=["oil", "water", "air"])
-    learner = lp.SRA()
+    learner = lp.Detector()
     learner.process(frame[:600])
     again = lp.from_bytes(learner.to_bytes())
     one, other = learner.process(frame[600:]), again.process(frame[600:])
     assert one.alarms == other.alarms
     assert changes_in(one.alarms)[0].variables[0] == "air"
-    whole = lp.SRA().process(frame)
+    whole = lp.Detector().process(frame)
     assert anomalies_in(whole.alarms)[0].variables == ("water",)
-    loop = lp.SRA()
+    loop = lp.Detector()
     steps = [loop.update(dict(zip(frame.columns, row, strict=True))) for row in y]
     assert steps[500].alarms[0].variables == ("water",)
     assert "water down by" in str(steps[500].alarms[0])
@@ -263,7 +263,7 @@ def test_alarms_have_the_names_of_the_data():
 
 @every_kind
 def test_score_learns_nothing_and_is_the_next_one(K, d, covariance):
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     learner.process(calm(300, d, K))
     before = learner.to_bytes()
     point = np.full(d, 30.0)
@@ -276,12 +276,12 @@ def test_score_learns_nothing_and_is_the_next_one(K, d, covariance):
 
 @every_kind
 def test_before_the_start_there_are_estimates_and_no_scores(K, d, covariance):
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     with pytest.raises(NotFittedError):
         _ = learner.means
     y = calm(60, d, K)
     for n in (1, 2, 3, 10, 49):
-        learner = lp.SRA(K, covariance=covariance)
+        learner = lp.Detector(K, covariance=covariance)
         trace = learner.process(y[:n])
         assert np.isnan(trace.score).all()
         assert np.isnan(trace.p_value).all()
@@ -303,7 +303,7 @@ def test_before_the_start_there_are_estimates_and_no_scores(K, d, covariance):
 def test_a_short_start_is_a_start(K, d, covariance, n_init):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
-        learner = lp.SRA(K, covariance=covariance, n_init=n_init)
+        learner = lp.Detector(K, covariance=covariance, n_init=n_init)
         trace = learner.process(calm(800, d))
     assert np.isfinite(trace.score[n_init:]).all()
     assert_sound(learner)
@@ -313,7 +313,7 @@ def test_a_short_start_is_a_start(K, d, covariance, n_init):
 @every_kind
 @pytest.mark.parametrize("level", [0.0, 5.0, -1e140])
 def test_a_constant_stream_raises_nothing(K, d, covariance, level):
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     trace = learner.process(np.full((600, d), level))
     assert trace.alarms == []
     assert not trace.rejected.any()
@@ -325,7 +325,7 @@ def test_a_constant_stream_that_moves_is_seen():
     y = np.full(1000, 5.0)
     y[500] = 6.0
     y[700:] = 7.0
-    learner = lp.SRA()
+    learner = lp.Detector()
     trace = learner.process(y)
     first, second = changes_in(trace.alarms), anomalies_in(trace.alarms)
     assert second[0].row == 500
@@ -340,7 +340,7 @@ def test_a_nearly_constant_stream_is_followed():
     rng = np.random.default_rng(0)
     y = np.full(3000, 5.0)
     y[rng.random(3000) < 0.05] = 5.1
-    learner = lp.SRA()
+    learner = lp.Detector()
     trace = learner.process(y)
     assert_sound(learner)
     assert np.isfinite(trace.score[50:]).all()
@@ -353,7 +353,7 @@ def test_a_nearly_constant_stream_is_followed():
 @pytest.mark.parametrize("scale", [1e140, 1e-140])
 def test_huge_and_tiny_numbers(K, d, covariance, scale):
     y = eventful(600, d, K) * scale
-    learner = lp.SRA(K, covariance=covariance)
+    learner = lp.Detector(K, covariance=covariance)
     trace = learner.process(y)
     assert np.isfinite(trace.score[50:]).all()
     assert_sound(learner)
@@ -368,7 +368,7 @@ def off_in(learner, K, d, scale):
 def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
     y = eventful(400, d, K)
     broken = np.insert(y, [10, 120, 310], [[math.nan], [math.inf], [1e200]], axis=0)
-    clean, dirty = lp.SRA(K, covariance=covariance), lp.SRA(K, covariance=covariance)
+    clean, dirty = lp.Detector(K, covariance=covariance), lp.Detector(K, covariance=covariance)
     expected = clean.process(y)
     with pytest.warns(LimpetWarning, match="3 of 403 rows could not be used"):
         trace = dirty.process(broken)
@@ -382,7 +382,7 @@ def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
     step = dirty.update(np.full(d, math.nan) if d > 1 else math.nan)
     assert step.invalid
     assert step.alarms == ()
-    strict = lp.SRA(K, covariance=covariance, on_invalid="raise")
+    strict = lp.Detector(K, covariance=covariance, on_invalid="raise")
     strict.process(y)
     before = strict.to_bytes()
     with pytest.raises(InvalidInputError, match="row 10"):
@@ -394,7 +394,7 @@ def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
 
 def test_a_million_streams_fit_in_three_gigabytes():
     for K in (1, 2):
-        learner = lp.SRA(K)
+        learner = lp.Detector(K)
         learner.process(calm(60, 1, K))
         assert 8 * (len(learner.state) - 50) <= 3000  # but for the 50 first points, of no use after the start
 
@@ -402,11 +402,11 @@ def test_a_million_streams_fit_in_three_gigabytes():
 def test_settings_by_hand_switch_the_autopilot_off():
     y = calm(300)
     for settings in ({"rho": 0.01}, {"gamma": 4.0}, {"half_life": 50}, {"gamma": 4.0, "beta": 0.1, "M": 5.0}):
-        trace = lp.SRA(**settings).process(y)
+        trace = lp.Detector(**settings).process(y)
         assert np.isnan(trace.p_value).all()
         assert trace.alarms == []
     with pytest.raises(InvalidInputError, match="far"):
-        lp.SRA(far=0.2)
+        lp.Detector(far=0.2)
     assert lp.SRA(rho=0.01, far=0.2)
 
 
@@ -415,7 +415,7 @@ def test_settings_by_hand_switch_the_autopilot_off():
 def test_p_values_of_many_variables_are_shares(d):
     y = np.random.default_rng(0).normal(size=(6000, d))
     y[5900] += 6.0
-    trace = lp.SRA().process(y)
+    trace = lp.Detector().process(y)
     for share in (0.01, 0.1, 0.5):
         assert (trace.p_value[3000:] <= share).mean() == pytest.approx(share, rel=0.5)
     assert np.flatnonzero(trace.anomaly).tolist() == [5900]

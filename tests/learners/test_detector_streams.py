@@ -24,7 +24,7 @@ DISCRETE = {
 def test_discrete_values_raise_a_handful_of_anomalies_at_most(name):
     """The first few times that a value comes which never came before; then the level knows it."""
     for seed in range(6):
-        trace = lp.SRA().process(DISCRETE[name](np.random.default_rng(seed)))
+        trace = lp.Detector().process(DISCRETE[name](np.random.default_rng(seed)))
         assert trace.anomaly.sum() <= 6, seed
         assert not trace.anomaly[ROWS // 2 :].sum() > 2, seed
         assert trace.change.sum() <= 3, seed
@@ -34,7 +34,7 @@ def test_discrete_values_raise_a_handful_of_anomalies_at_most(name):
 def test_a_blip_of_a_constant_is_an_anomaly(level):
     y = np.full(2000, level)
     y[1500] += 0.005 * (level or 1000.0)
-    trace = lp.SRA().process(y)
+    trace = lp.Detector().process(y)
     assert np.flatnonzero(trace.anomaly).tolist() == [1500]
 
 
@@ -42,7 +42,7 @@ def test_a_dead_sensor_does_not_deafen_the_other():
     y = np.random.default_rng(0).normal(size=(3000, 3))
     y[1000:, 1] = np.nan
     y[1500:, 0] += 20.0
-    learner = lp.SRA()
+    learner = lp.Detector()
     trace = learner.process(y)
     assert abs(learner.means[0, 0] - 20.0) < 0.3
     assert abs(learner.means[0, 1]) < 0.5
@@ -54,7 +54,7 @@ def test_many_components_are_rescued_too():
     rng = np.random.default_rng(1)
     y = rng.normal(size=3000) + 10.0 * rng.integers(6, size=3000)
     y[1500:] += 500.0
-    learner = lp.SRA(6, n_init=200)
+    learner = lp.Detector(6, n_init=200)
     trace = learner.process(y)
     assert learner.means.min() > 490.0
     assert not trace.rejected[2000:].mean() > 0.2  # one of six may be lost in seventy points
@@ -68,7 +68,7 @@ def test_a_season_stays_in_step_through_a_start_with_gaps():
     period, amplitude = 24, 8.0
     y = seasonal(60 * period, period, amplitude)
     y[[3, 4, 9, 20, 21, 30, 31, 40]] = np.nan
-    learner = lp.SRA(season=period)
+    learner = lp.Detector(season=period)
     with pytest.warns(LimpetWarning, match="8 of 1440 rows"):
         trace = learner.process(y)
     assert trace.invalid.sum() == 8
@@ -89,7 +89,7 @@ def test_with_its_season_told_a_stream_is_judged_without_it(shape):
         y = np.random.default_rng(seed).normal(size=days * period) + 20.0 * wave
         spike = 60 * period + period // 4
         y[spike] -= 15.0  # which still lies well within the season's range
-        trace = lp.SRA(season=period).process(y)
+        trace = lp.Detector(season=period).process(y)
         found += trace.anomaly[spike] and trace.rejected[spike]
         assert not trace.rejected.mean() > 0.01
     assert found == 5
@@ -100,7 +100,7 @@ def test_an_onset_is_a_row_also_where_rows_are_missing():
     y[4500:] += 2.0
     y[np.arange(6000) % 3 > 0] = np.nan
     with pytest.warns(LimpetWarning, match="4000 of 6000 rows"):
-        trace = lp.SRA().process(y)
+        trace = lp.Detector().process(y)
     alarm = next(alarm for alarm in trace.alarms if alarm.kind == "change")
     assert abs(alarm.onset - 4500) <= 9
     assert abs(alarm.size - 2.0) < 1.0
@@ -110,7 +110,7 @@ def test_sizes_are_never_negative():
     y = np.random.default_rng(3).normal(size=3000)
     y[700] = -12.0
     y[1500:] -= 3.0
-    glitch, change = lp.SRA().process(y).alarms[:2]
+    glitch, change = lp.Detector().process(y).alarms[:2]
     assert (glitch.direction, change.direction) == ("down", "down")
     assert 8.0 < glitch.size < 16.0
     assert 2.0 < change.size < 5.0
@@ -119,7 +119,7 @@ def test_sizes_are_never_negative():
 def test_a_step_of_a_trace_has_its_alarms():
     y = np.random.default_rng(4).normal(size=1000)
     y[700] = 20.0
-    learner, loop = lp.SRA(), lp.SRA()
+    learner, loop = lp.Detector(), lp.Detector()
     learner.process(y[:500])
     trace = learner.process(y[500:])
     steps = [loop.update(x) for x in y][500:]
@@ -130,7 +130,7 @@ def test_a_step_of_a_trace_has_its_alarms():
 
 
 def test_a_high_rate_leaves_the_second_lock_sound():
-    learner = lp.SRA(far=0.05)
+    learner = lp.Detector(far=0.05)
     learner.process(np.random.default_rng(5).normal(size=20_000))
     assert np.abs(learner.state).max() < 1e6
 
@@ -139,7 +139,7 @@ def test_a_high_rate_leaves_the_second_lock_sound():
 def test_what_was_chosen_is_kept_and_told(at):
     rng = np.random.default_rng(6)
     y = rng.normal(size=300) + 8.0 * rng.integers(2, size=300)
-    whole, loop, first = (lp.SRA(n_components="auto") for _ in range(3))
+    whole, loop, first = (lp.Detector(n_components="auto") for _ in range(3))
     whole.process(y)
     for x in y:
         loop.update(x)
@@ -154,7 +154,7 @@ def test_what_was_chosen_is_kept_and_told(at):
 
 def test_the_summary_does_not_call_a_restless_stream_white():
     walk = np.cumsum(np.random.default_rng(7).normal(size=8000))
-    learner = lp.SRA()
+    learner = lp.Detector()
     assert learner.process(walk).change.sum() > 8
     assert "white" not in learner.summary()
     assert "change alarms" in learner.summary()
@@ -177,4 +177,4 @@ def test_the_summary_does_not_call_a_restless_stream_white():
 )
 def test_settings_that_make_no_sense_are_refused(settings, words):
     with pytest.raises(InvalidInputError, match=words):
-        lp.SRA(**settings)
+        lp.Detector(**settings)

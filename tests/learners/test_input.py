@@ -62,7 +62,7 @@ def test_two_variables_in_any_dress(same):
 
 @pytest.mark.parametrize("point", [1, 1.0, True, np.float32(1.0), np.int64(1), [1], (1.0,), np.array([1.0]), {"x": 1}])
 def test_a_number_in_any_dress(point):
-    plain, other = lp.SRA(), lp.SRA()
+    plain, other = lp.Detector(), lp.Detector()
     plain.process(LINE)
     other.process(LINE)
     assert other.update(point) == plain.update(1.0)
@@ -140,7 +140,7 @@ def test_without_narwhals_a_dataframe_says_what_to_install(monkeypatch):
 
 def test_pairs():
     X, y = Y, Y @ (1.0, 2.0)
-    a, b = lp.SRA(model=LinearRegression()), lp.SRA(model=LinearRegression())
+    a, b = lp.SRA(rho=0.01, model=LinearRegression()), lp.SRA(rho=0.01, model=LinearRegression())
     a.process(pd.DataFrame(X, columns=["p", "q"]), pd.Series(y))
     for row, target in zip(X, y, strict=True):
         b.update({"p": row[0], "q": row[1]}, target)

@@ -23,7 +23,7 @@ def test_the_paper_s_settings_give_the_paper_s_step():
     learner = lp.SRA(n_components=2, gamma=3.0, beta=0.1, M=5.0, norm="mean")
     assert round(learner.step_size.rho, 5) == 0.01163
     assert lp.SRA(half_life=69).step_size == Constant.from_half_life(69)
-    assert lp.SRA().step_size == Constant(0.01)
+    assert lp.Detector().step_size == Constant(0.01)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_settings_that_make_no_sense_are_refused(settings):
     "make",
     [
         lambda: lp.StochasticApproximation(step_size=0.1),
-        lambda: lp.StochasticApproximation(model=lp.SRA()),
+        lambda: lp.StochasticApproximation(model=lp.Detector()),
         lambda: lp.StochasticApproximation(norm="huge").process(Y),
         lambda: lp.StochasticApproximation(LinearRegression(), norm="mean").update(1.0, 2.0),
         lambda: LinearRegression(l2=-1.0),
         lambda: ConjugatePrior(weight=-1.0),
         lambda: ConjugatePrior(scale=0.0),
         lambda: PoissonMixture(penalty=ConjugatePrior(mean=0.1)),
-        lambda: lp.SRA(penalty=ConjugatePrior(center=(1.0, 2.0))).process(Y),
+        lambda: lp.SRA(rho=0.01, penalty=ConjugatePrior(center=(1.0, 2.0))).process(Y),
         lambda: lp.SDEM(2, alpha=-1.0),
     ],
 )
@@ -184,18 +184,18 @@ def test_steps_and_traces_show_themselves():
     assert dict(zip(RESULT_FIELDS, step, strict=True)) == step.to_dict()
     assert step.to_dict()["score"] == step.score
     assert learner.update(0.1) != step
-    assert lp.SRA().update(1.0).score != lp.SRA().update(1.0).score  # NaN before the start
+    assert lp.Detector().update(1.0).score != lp.Detector().update(1.0).score  # NaN before the start
 
 
 def test_settings_are_given_once():
-    learner = lp.SRA()
+    learner = lp.Detector()
     for name in ("gamma", "rho", "n_components", "far", "norm", "seed"):
         with pytest.raises(InvalidInputError, match=f"{name} is fixed"):
             setattr(learner, name, 0.5)
     learner.on_invalid = "raise"
-    assert learner.threshold is None
+    assert learner.gamma_ is None
     learner.process(Y)
-    assert round(learner.threshold, 2) == 3.89
+    assert round(learner.gamma_, 2) == 3.89
 
 
 class Small(lp.SRA):
@@ -217,14 +217,14 @@ def test_a_subclass_is_kept_and_restored():
 
 
 def test_nobody_takes_the_place_of_our_classes():
-    class SRA(lp.SRA):
+    class Detector(lp.SRA):
         pass
 
-    assert type(lp.from_bytes(lp.SRA().to_bytes())) is lp.SRA
+    assert type(lp.from_bytes(lp.Detector().to_bytes())) is lp.SRA
 
 
 def test_steps_can_be_sent_elsewhere():
-    learner = lp.SRA()
+    learner = lp.Detector()
     learner.process(Y)
     for step in (learner.update(0.1), learner.update(100.0), learner.update(math.nan)):
         again = pickle.loads(pickle.dumps(step))
@@ -234,7 +234,7 @@ def test_steps_can_be_sent_elsewhere():
 
 
 def test_a_trace_goes_into_a_dataframe():
-    trace = lp.SRA().process(Y)
+    trace = lp.Detector().process(Y)
     frame = pd.DataFrame(trace.to_dict())
     assert tuple(frame.columns) == AUTO_RESULT_FIELDS
     assert tuple(lp.SRA(rho=0.01).process(Y).to_dict()) == RESULT_FIELDS

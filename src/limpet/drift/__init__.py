@@ -1,8 +1,8 @@
 """Change detectors as score streams: for each point a number that is large where the stream has changed."""
 
 from limpet.drift.adwin import ADWIN
-from limpet.drift.base import Detector
+from limpet.drift.base import DriftDetector
 from limpet.drift.kswin import KSWIN
 from limpet.drift.page_hinkley import PageHinkley, RiverPageHinkley
 
-__all__ = ["ADWIN", "KSWIN", "Detector", "PageHinkley", "RiverPageHinkley"]
+__all__ = ["ADWIN", "KSWIN", "DriftDetector", "PageHinkley", "RiverPageHinkley"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from limpet._optional import optional_import
 from limpet._validation import FloatArray, check_positive
-from limpet.drift.base import MAX_ABS_VALUE, Detector
+from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 
 
-class ADWIN(Detector):
+class ADWIN(DriftDetector):
     """Adaptive windowing [1]_: keeps the longest window within which no two parts differ in mean; river computes it.
 
     The score is w_{t−1} − w_t with w the width of the window: how many points were thrown away because the mean had

@@ -13,12 +13,12 @@ from limpet._validation import FloatArray
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.learners.input import Names, read_point, read_rows
 
-DetectorT = TypeVar("DetectorT", bound="Detector")
+DetectorT = TypeVar("DetectorT", bound="DriftDetector")
 
-__all__ = ["MAX_ABS_VALUE", "Detector"]
+__all__ = ["MAX_ABS_VALUE", "DriftDetector"]
 
 
-class Detector(ABC):
+class DriftDetector(ABC):
     """Base of every detector: reads points, and scores each variable on its own.
 
     A subclass hands its settings to `__init__`, makes room for `width` variables in `_start`, and in `_advance` writes

@@ -13,7 +13,7 @@ from limpet._jit.compile import jit_entry_point, source_fingerprint
 from limpet._validation import FloatArray, check_int, check_positive
 from limpet.drift._python_random import IntArray, make_generator, sample, uses_pool
 from limpet.drift._sorted_window import COUNT_INDEX, clear_window, insert_point, make_windows, max_cdf_gap
-from limpet.drift.base import MAX_ABS_VALUE, Detector
+from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 from limpet.exceptions import InvalidInputError
 
 # The exact test of Kolmogorov and Smirnov for two samples of equal size, as a table.
@@ -92,7 +92,7 @@ def make_kswin_kernel() -> Callable[..., Any]:
     return jit_entry_point(write_kswin_scores, releases_gil=True)
 
 
-class KSWIN(Detector):
+class KSWIN(DriftDetector):
     """The Kolmogorov–Smirnov test on a sliding window [1]_: have the newest points the distribution of those before?
 
     Of the last `window` points the newest `stat` are held against as many drawn at random from the older ones. The

@@ -8,7 +8,7 @@ import numpy as np
 
 from limpet._jit.compile import jit_entry_point
 from limpet._validation import FloatArray, check_floats, check_int, check_positive
-from limpet.drift.base import MAX_ABS_VALUE, Detector
+from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 from limpet.exceptions import InvalidInputError
 
 CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and how many numbers that is
@@ -34,7 +34,7 @@ def write_page_hinkley_scores(
 compiled_page_hinkley = jit_entry_point(write_page_hinkley_scores, releases_gil=True)
 
 
-class PageHinkley(Detector):
+class PageHinkley(DriftDetector):
     """The Page–Hinkley statistic [1]_ as [2]_ writes it: how far a drifting sum stands above its lowest point.
 
     g_t = g_{t−1} + y_t − δ and G_t = min(g_t, G_{t−1}), from g_0 = G_0 = 0; the score is g_t − G_t. It grows while the
@@ -128,7 +128,7 @@ def write_river_page_hinkley_scores(
 compiled_river_page_hinkley = jit_entry_point(write_river_page_hinkley_scores, releases_gil=True)
 
 
-class RiverPageHinkley(Detector):
+class RiverPageHinkley(DriftDetector):
     """The Page–Hinkley test [1]_ with river's statistic: the mean is subtracted, the past forgotten, falls count too.
 
     With ȳ_t the mean of the points so far, u_t = α·u_{t−1} + (y_t − ȳ_t) − δ and v_t = α·v_{t−1} + (y_t − ȳ_t) + δ. A
