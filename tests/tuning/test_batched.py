@@ -36,23 +36,23 @@ def mixed(n: int) -> list[lp.StochasticApproximation]:
     ]
 
 
-@pytest.mark.parametrize("spoilt", [None, np.nan, np.inf, 1e200], ids=str)
+@pytest.mark.parametrize("invalid", [None, np.nan, np.inf, 1e200], ids=str)
 @pytest.mark.parametrize("n", [1, 3, 70])
-def test_each_as_if_alone(n: int, spoilt: float | None) -> None:
+def test_each_as_if_alone(n: int, invalid: float | None) -> None:
     y = make_abrupt(n=400, seed=n).y.copy()
-    if spoilt is not None:
-        y[250] = spoilt
+    if invalid is not None:
+        y[250] = invalid
     learners = mixed(n)
     alone = [learner.clone() for learner in learners]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         traces = process_all(learners, y)
         assert share_kernels(learners)
-        for learner, other, trace in zip(learners, alone, traces, strict=True):
-            expected = other.process(y)
+        for learner, second, trace in zip(learners, alone, traces, strict=True):
+            expected = second.process(y)
             np.testing.assert_array_equal(trace.score, expected.score)
             np.testing.assert_array_equal(trace.outcomes, expected.outcomes)
-            np.testing.assert_array_equal(learner.state, other.state)
+            np.testing.assert_array_equal(learner.state, second.state)
 
 
 def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
@@ -73,40 +73,40 @@ def test_what_differs_in_more_than_numbers_is_run_one_by_one() -> None:
 
 STREAMS = [make_abrupt(n=1500, seed=seed) for seed in range(2)]
 GRID = grid(gamma=[1.0, 3.0, 6.0], rho=[0.003, 0.01, 0.03, 0.1] * 6)  # more than are run at once
-FEW = grid(gamma=[2.0, 3.0, 4.0], rho=[0.01])
+SHORT_GRID = grid(gamma=[2.0, 3.0, 4.0], rho=[0.01])
 LABELLED = [Stream(stream.y, labels=stream.outliers, change_points=stream.change_points) for stream in STREAMS]
 
 
 def both_ways(
     monkeypatch: pytest.MonkeyPatch, learner: Any, settings: Any, streams: Any, objective: Any, **how: Any
 ) -> dict[str, Any]:
-    """What `tune` gives or raises one after another and side by side, and what it tells of its progress."""
-    found = {}
-    for way, worth in (("one by one", 10**9), ("side by side", 0)):
-        monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", worth)
+    """Return results or errors and the calls of `progress`, sequentially and batched."""
+    outcomes = {}
+    for path, worth in (("one by one", 10**9), ("batched", 0)):
+        monkeypatch.setattr(import_module("limpet.tuning.tune"), "BATCH_THRESHOLD_POINTS", worth)
         calls: list[tuple[int, int]] = []
         try:
-            answer: Any = tune(
+            outcome: Any = tune(
                 learner, settings, streams, objective, progress=lambda *call, to=calls: to.append(call), **how
             )
         except BaseException as error:
-            answer = error
-        found[way] = answer, calls
-    return found
+            outcome = error
+        outcomes[path] = outcome, calls
+    return outcomes
 
 
-def assert_same(found: dict[str, Any]) -> TuningResult:
-    """Both ways have an answer, and it is the same in everything; returns it."""
-    (one, calls), (other, other_calls) = found.values()
-    assert isinstance(one, TuningResult), one
-    assert isinstance(other, TuningResult), other
-    assert (other.setting, other.value) == (one.setting, one.value)
-    assert other.sweep.settings == one.sweep.settings
-    np.testing.assert_array_equal(other.sweep.values, one.sweep.values)
-    assert list(other.sweep.cannot_run.items()) == list(one.sweep.cannot_run.items())
-    total = math.prod(one.sweep.values.shape[:3])
-    assert other_calls == calls == [(done, total) for done in range(1, total + 1)]
-    return one
+def assert_same(outcomes: dict[str, Any]) -> TuningResult:
+    """Check that both results are equal in everything, and return the first."""
+    (first, calls), (second, second_calls) = outcomes.values()
+    assert isinstance(first, TuningResult), first
+    assert isinstance(second, TuningResult), second
+    assert (second.setting, second.value) == (first.setting, first.value)
+    assert second.sweep.settings == first.sweep.settings
+    np.testing.assert_array_equal(second.sweep.values, first.sweep.values)
+    assert list(second.sweep.cannot_run.items()) == list(first.sweep.cannot_run.items())
+    total = math.prod(first.sweep.values.shape[:3])
+    assert second_calls == calls == [(done, total) for done in range(1, total + 1)]
+    return first
 
 
 def no_three(gamma: float = 3.0, **setting: Any) -> lp.SRA:
@@ -117,13 +117,13 @@ def no_three(gamma: float = 3.0, **setting: Any) -> lp.SRA:
 
 
 class Patient(lp.SRA):
-    """Has a `process` of its own: without the first rows."""
+    """Overrides `process`."""
 
     def process(self, X: Any, y: Any = None, *, record: str | None = None) -> Any:
         return super().process(np.concatenate([X[:20] + 100.0, X[20:]]), y, record=record)
 
 
-class Own:
+class Wrapper:
     """A learner that is none of ours."""
 
     def __init__(self, **setting: Any) -> None:
@@ -143,29 +143,29 @@ class Worse(BenefitAUC):
 class Dropped(TraceObjective):
     """One of the user's own: the share of points that were dropped."""
 
-    largest = True
+    maximize = True
     stop = 700
 
-    def judge(self, trace: lp.Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: lp.Trace, stream: Stream) -> float:
         return float(trace.rejected.mean())
 
 
 class Duck:
-    """Has `judge` and `stop`, but is called in its own way."""
+    """Has `evaluate_trace` and `stop`, but is called in its own way."""
 
-    largest, stop = True, None
+    maximize, stop = True, None
 
-    def judge(self, trace: lp.Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: lp.Trace, stream: Stream) -> float:
         return 0.0
 
     def __call__(self, learner: Any, stream: Stream) -> float:
-        return float(learner.process(stream.y).dropped.mean())
+        return float(learner.process(stream.y).rejected.mean())
 
 
 class Pair(LabelAUC):
-    """Two numbers for each learner; of a learner that drops little, it cannot tell."""
+    """Two numbers for each learner; raises an error for a learner that rejects little."""
 
-    def judge(self, trace: lp.Trace, stream: Stream) -> Any:
+    def evaluate_trace(self, trace: lp.Trace, stream: Stream) -> Any:
         if trace.rejected.mean() < 0.05:
             raise CannotRunError("drops little")
         return [super().evaluate_trace(trace, stream), 1.0]
@@ -177,32 +177,32 @@ class Pair(LabelAUC):
         (lp.SRA, GRID, BenefitAUC(100), {"restarts": 2}),
         (lp.SRA, GRID, LabelAUC(stop=8), {"workers": 1}),
         (lp.SRA, GRID, LabelAUC(start=20, stop=900), {"workers": 3}),
-        (no_three, FEW, BenefitAUC(100), {}),
+        (no_three, SHORT_GRID, BenefitAUC(100), {}),
         (no_three, GRID, BenefitAUC(100), {"restarts": 2}),
         (lp.SRA, GRID, Pair(), {}),
-        (lp.SRA, FEW, Worse(100), {}),
-        (lp.SRA, FEW, Dropped(), {}),
-        (lp.SRA, FEW, Duck(), {}),
-        (Patient, FEW, BenefitAUC(100), {}),
-        (Own, FEW, BenefitAUC(100), {}),
+        (lp.SRA, SHORT_GRID, Worse(100), {}),
+        (lp.SRA, SHORT_GRID, Dropped(), {}),
+        (lp.SRA, SHORT_GRID, Duck(), {}),
+        (Patient, SHORT_GRID, BenefitAUC(100), {}),
+        (Wrapper, SHORT_GRID, BenefitAUC(100), {}),
         (lp.SRA, grid(n_components=[1, 2], gamma=3.0, rho=[0.01, 0.1]), BenefitAUC(100), {}),
-        (lp.SRA, [*FEW, {"gamma": 3.0, "rho": 0.01, "on_invalid": "raise"}], BenefitAUC(100), {}),
+        (lp.SRA, [*SHORT_GRID, {"gamma": 3.0, "rho": 0.01, "on_invalid": "raise"}], BenefitAUC(100), {}),
     ],
     ids=lambda given: getattr(given, "__name__", type(given).__name__),
 )
 def test_tune_finds_the_same_both_ways(
     learner: Any, settings: Any, objective: Any, how: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = both_ways(monkeypatch, learner, settings, LABELLED, objective, **how)
-    if isinstance(objective, LabelAUC) and objective.stop == 8:  # nothing has started by then: NaN, and that is told
-        (one, calls), (other, other_calls) = found.values()
-        assert isinstance(one, InvalidInputError)
-        assert (type(other), str(other), other_calls) == (type(one), str(one), calls)
+    outcomes = both_ways(monkeypatch, learner, settings, LABELLED, objective, **how)
+    if isinstance(objective, LabelAUC) and objective.stop == 8:  # nothing has started by then: NaN, which is an error
+        (first, calls), (second, second_calls) = outcomes.values()
+        assert isinstance(first, InvalidInputError)
+        assert (type(second), str(second), second_calls) == (type(first), str(first), calls)
         return
-    best = assert_same(found)
+    best = assert_same(outcomes)
     assert best.sweep.values.shape[:3] == (len(settings), 2, how.get("restarts", 1))
     if learner is no_three:
-        three = [place for place, setting in enumerate(settings) if setting["gamma"] == 3.0]
+        three = [index for index, setting in enumerate(settings) if setting["gamma"] == 3.0]
         assert best.sweep.cannot_run == dict.fromkeys(three, "no")
         assert np.flatnonzero(np.isnan(best.sweep.values).all(axis=(1, 2))).tolist() == three
 
@@ -210,7 +210,7 @@ def test_tune_finds_the_same_both_ways(
 class Fussy(BenefitAUC):
     """Fails on the second stream with one kind of learner, on the first one with another."""
 
-    def judge(self, trace: lp.Trace, stream: Stream) -> float:
+    def evaluate_trace(self, trace: lp.Trace, stream: Stream) -> float:
         little = trace.rejected.mean() < 0.05
         if little and stream is LABELLED[1]:
             raise ZeroDivisionError("little")
@@ -237,28 +237,28 @@ SETTING = {"gamma": 3.0, "rho": 0.01}
         (lp.SRA, [*GRID, {"gama": 1.0}], STREAMS, BenefitAUC(100), {"restarts": 2}),
         (lp.SRA, grid(gamma=[6.0, 1.0], rho=[0.01]), LABELLED, Fussy(100), {}),
         (lp.SRA, grid(gamma=[1.0, 6.0], rho=[0.01]), LABELLED, Fussy(100), {}),
-        (lp.SRA, FEW, STREAMS, LabelAUC(), {}),
-        (lp.SRA, FEW, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
+        (lp.SRA, SHORT_GRID, STREAMS, LabelAUC(), {}),
+        (lp.SRA, SHORT_GRID, Stream(STREAMS[0].y, change_points={"a": [9]}), BenefitAUC(100, stop=9000), {}),
         (lp.SRA, [SETTING, SETTING | {"on_invalid": "raise"}], HOLED, BenefitAUC(100), {}),
         (lp.SRA, [SETTING, {"model": LinearRegression()}], STREAMS, BenefitAUC(100), {}),
-        (interrupted, FEW, STREAMS, BenefitAUC(100), {}),
+        (interrupted, SHORT_GRID, STREAMS, BenefitAUC(100), {}),
         (no_three, [{}, {"rho": 0.1}], STREAMS, BenefitAUC(100), {}),
-        (lp.SRA, FEW, STREAMS, BenefitAUC(100), {"workers": 0}),
-        (lp.SRA, FEW, STREAMS, BenefitAUC(100), {"restarts": 0}),
+        (lp.SRA, SHORT_GRID, STREAMS, BenefitAUC(100), {"workers": 0}),
+        (lp.SRA, SHORT_GRID, STREAMS, BenefitAUC(100), {"restarts": 0}),
     ],
 )
 def test_tune_fails_the_same_both_ways(
     learner: Any, settings: Any, streams: Any, objective: Any, how: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one, _), (other, _) = both_ways(monkeypatch, learner, settings, streams, objective, **how).values()
-    assert isinstance(one, BaseException)
-    assert (type(other), str(other)) == (type(one), str(one))
-    assert getattr(other, "__notes__", []) == getattr(one, "__notes__", [])
+    (first, _), (second, _) = both_ways(monkeypatch, learner, settings, streams, objective, **how).values()
+    assert isinstance(first, BaseException)
+    assert (type(second), str(second)) == (type(first), str(first))
+    assert getattr(second, "__notes__", []) == getattr(first, "__notes__", [])
 
 
 @pytest.mark.parametrize("worth", [0, 10**9])
 def test_an_error_of_progress_ends_it(worth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", worth)
+    monkeypatch.setattr(import_module("limpet.tuning.tune"), "BATCH_THRESHOLD_POINTS", worth)
     calls = []
 
     def stop(done: int, total: int) -> None:
@@ -267,13 +267,13 @@ def test_an_error_of_progress_ends_it(worth: int, monkeypatch: pytest.MonkeyPatc
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as caught:
-        tune(lp.SRA, FEW, STREAMS, BenefitAUC(100), progress=stop)
+        tune(lp.SRA, SHORT_GRID, STREAMS, BenefitAUC(100), progress=stop)
     assert calls == [1, 2]
     assert not hasattr(caught.value, "__notes__")
 
 
 def test_what_comes_after_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("limpet.tuning.tune"), "WORTH_COMPILING", 0)
+    monkeypatch.setattr(import_module("limpet.tuning.tune"), "BATCH_THRESHOLD_POINTS", 0)
     made = []
 
     def make(gamma: float) -> lp.SRA:
@@ -282,5 +282,5 @@ def test_what_comes_after_an_error_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(InvalidInputError):
         tune(make, grid(gamma=[3.0, -1.0, *range(4, 23)]), STREAMS * 10, BenefitAUC(100), workers=1)
-    assert made.count(3.0) == 20  # an error of the first setting would go before the one that is there
+    assert made.count(3.0) == 20  # an error of the first setting would be raised instead
     assert made.count(22) < 20

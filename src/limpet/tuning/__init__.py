@@ -1,4 +1,4 @@
-"""Settings × streams × restarts, on all cores, and the best setting by the paper's two criteria."""
+"""Evaluate settings × streams × restarts on all cores and select the best setting."""
 
 from limpet.tuning.grid import Setting, grid
 from limpet.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, TraceObjective

@@ -1,4 +1,4 @@
-"""Learners that differ in their settings only, on the same points: rows of one matrix, in the lanes of a register."""
+"""Run learners that differ only in their settings on the same points, as rows of one matrix."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.batched_algorithm import make_grid_kernels, padded_row_size
 from limpet.core.state import HEADER_SIZE, Vector
 from limpet.datasets import Stream
-from limpet.learners import StochasticApproximation, Trace
+from limpet.learners import Learner, StochasticApproximation, Trace
 from limpet.learners._engine import PlainEngine
 from limpet.learners.results import concatenate
 from limpet.tuning.grid import Setting
 from limpet.tuning.objectives import TraceObjective
 from limpet.tuning.sweep import FailedRun, run_safely, unwrap
 
-BATCH_THRESHOLD_POINTS = (
-    1_000_000  # points in all; with fewer, one learner after another is done before that is compiled
-)
-GRID_CHUNK_LEARNERS = 8 * LANES  # learners whose traces are kept at the same time
+BATCH_THRESHOLD_POINTS = 1_000_000  # total; below, single learners finish before the kernel has been compiled
+GRID_CHUNK_LEARNERS = 8 * LANES  # learners whose traces are held in memory at the same time
 
 
 def evaluate_all(
-    make: Callable[[Setting, int], StochasticApproximation],
+    make: Callable[[Setting, int], Learner],
     objective: TraceObjective,
     settings: Sequence[Setting],
     stream: Stream,
     restart: int,
 ) -> list[float | FailedRun]:
-    """What `objective(make(setting, restart), stream)` gives or raises for each setting."""
+    """Return for each setting the result of `objective(make(setting, restart), stream)`, or its error."""
     learners = [run_safely(make, setting, restart) for setting in settings]
     batchable = {index: learner for index, learner in enumerate(learners) if can_batch(learner)}
     traces = dict(zip(batchable, run_batched(list(batchable.values()), stream.y[: objective.stop]), strict=True))
@@ -52,7 +50,7 @@ def evaluate_all(
 
 
 def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
-    """Whether it learns as ours do, with no `process` of its own, and refuses no row of a whole call."""
+    """Return whether a learner has the standard `process` and skips invalid rows."""
     return (
         isinstance(learner, StochasticApproximation)
         and getattr(learner.process, "__func__", None) is StochasticApproximation.process
@@ -61,17 +59,17 @@ def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
 
 
 def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """What `process` of each of these new learners gives, to the bit; side by side where they are of one kind."""
+    """Return what `process` of each of these new learners returns, to the bit; batched if they share their kernels."""
     return [unwrap(trace) for trace in run_batched(learners, points)]
 
 
 def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace | FailedRun]:
-    """What `process` of each gives or raises."""
+    """Return the trace or the error of each learner."""
     n_first = max((learner.n_init for learner in learners), default=0)
     first = [run_safely(learner.process, points[:n_first]) for learner in learners]
     rest = points[n_first:]
     runnable = [learner for learner, trace in zip(learners, first, strict=True) if not isinstance(trace, FailedRun)]
-    is_complete = bool((np.abs(rest) <= MAX_ABS_VALUE).all())  # nothing missing, nothing that cannot be used
+    is_complete = bool((np.abs(rest) <= MAX_ABS_VALUE).all())  # no value is missing or invalid
     if is_complete and len(rest) and share_kernels(runnable):
         second: Iterator[Trace | FailedRun] = iter(_run_in_lanes(runnable, np.ascontiguousarray(rest, np.float64)))
     else:
@@ -80,7 +78,7 @@ def run_batched(learners: Sequence[StochasticApproximation], points: Vector) -> 
 
 
 def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
-    """Whether they have started, and differ in nothing but numbers."""
+    """Return whether the learners are initialized and differ only in numbers."""
     engines = [learner._engine for learner in learners]
     if not all(isinstance(engine, PlainEngine) and engine.started for engine in engines):
         return False
@@ -91,7 +89,7 @@ def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
 
 
 def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """The rest of the points, and the learners as they are afterwards."""
+    """Process the remaining points in lanes, and write the states back to the learners."""
     engines = [learner._require_engine for learner in learners]
     first = engines[0]
     assert isinstance(first, PlainEngine)
@@ -113,5 +111,5 @@ def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -
 
 
 def _concatenate(first: Trace, second: Trace | FailedRun) -> Trace | FailedRun:
-    """One trace after another."""
+    """Concatenate two traces, unless the second is an error."""
     return second if isinstance(second, FailedRun) else concatenate([first, second])

@@ -1,4 +1,4 @@
-"""Every combination of some choices."""
+"""Grids: every combination of some choices."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ Setting = dict[str, Any]
 
 
 def grid(**choices: Any) -> list[Setting]:
-    """Returns every combination, the last choice varying fastest.
+    """Return every combination of some choices, the last one varying fastest.
 
-    A choice is a list of values, or anything else to go through; a number, a string or whatever else has no members is
-    one value.
+    Parameters
+    ----------
+    **choices
+        Each a list or another iterable of values. A string, a mapping or an object that is not iterable is one value.
 
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
     >>> grid(gamma=[1.0, 3.0], M=[5.0, 10.0])
     [{'gamma': 1.0, 'M': 5.0}, {'gamma': 1.0, 'M': 10.0}, {'gamma': 3.0, 'M': 5.0}, {'gamma': 3.0, 'M': 10.0}]
     >>> grid(norm="mean", gamma=(1.0, 3.0))
@@ -35,5 +43,5 @@ def _choice_values(name: str, choice: Any) -> list[Any]:
         return [choice]
     values = list(members)
     if not values:
-        raise InvalidInputError(f"{name}: expected at least one value, got {choice!r}; leave it out for the default")
+        raise InvalidInputError(f"{name}: must be at least one value, got {choice!r}. Leave it out for the default.")
     return values

@@ -1,4 +1,4 @@
-"""What a setting is chosen by: the paper's two criteria, and the ranking of labelled anomalies."""
+"""Objectives of tuning: the paper's two criteria, and the ranking of labelled anomalies."""
 
 from __future__ import annotations
 
@@ -7,54 +7,68 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeGuard
 
-from limpet._validation import check_int, check_positive
+from limpet._format import join_names
+from limpet._validation import check_int, check_positive, invalid_param_error
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError
-from limpet.learners import StochasticApproximation, Trace
+from limpet.learners import Learner, Trace
 from limpet.metrics import SegmentMSE, benefit_auc, roc_auc, segment_mse
 from limpet.metrics._validation import check_change_points
 
-TAU = 1000  # the paper's τ: the rows before it are for choosing settings
+TAU = 1000  # the paper's τ: settings are selected on the rows before it
 
 
 class Objective(Protocol):
-    """A learner that has seen nothing, and a stream → how well it does; `largest` says whether more is better."""
+    """Protocol of objectives: evaluate a new learner on a stream.
+
+    Attributes
+    ----------
+    maximize : bool
+        Whether larger values are better.
+    """
 
     maximize: ClassVar[bool]
 
-    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
-        """Runs the learner over the stream and measures it."""
+    def __call__(self, learner: Learner, stream: Stream) -> float:
+        """Run the learner over the stream and return its value."""
 
 
 class TraceObjective(ABC):
-    """An objective that needs no more than the trace of the rows up to `stop`: learners can be run side by side.
+    """Base class of objectives that need only the trace of the rows before `stop`.
 
-    One of your own has `largest`, `judge` and, if it is not for the whole stream, `stop`; `tune` may then run many
-    learners at once. A subclass with another `__call__` is called, learner by learner.
+    A subclass defines `maximize`, `evaluate_trace` and, optionally, `stop`; `tune` may then run many learners at
+    once. If it overrides `__call__`, learners are evaluated one after the other.
     """
 
     maximize: ClassVar[bool]
     stop: int | None = None
 
-    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
-        """Runs the learner over the rows of the stream up to `stop` and measures it by its trace."""
+    def __call__(self, learner: Learner, stream: Stream) -> float:
+        """Run the learner over the rows before `stop` and evaluate its trace."""
         return self.evaluate_trace(learner.process(stream.y[: self.stop]), stream)
 
     @abstractmethod
     def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
-        """Measures a learner by its trace."""
+        """Return the value of a learner with this trace."""
 
 
 def is_trace_objective(objective: Objective) -> TypeGuard[TraceObjective]:
-    """Whether calling it is to process the rows up to `stop` and to judge the trace, and nothing else."""
+    """Return whether an objective is determined by `stop` and `evaluate_trace`."""
     return isinstance(objective, TraceObjective) and type(objective).__call__ is TraceObjective.__call__
 
 
 @dataclass(frozen=True)
 class BenefitAUC(TraceObjective):
-    """The area under benefit against false alarms on rows [start, stop); see `limpet.metrics.benefit_auc`.
+    """Area under benefit against false alarms; see `limpet.metrics.benefit_auc`.
 
-    change_points: those of the stream, unless given.
+    Parameters
+    ----------
+    tolerance : float
+        Rows after a change point in which an alarm has a benefit.
+    start, stop : int, optional
+        The rows [start, stop) to evaluate. Default: all.
+    change_points : sequence of int, optional
+        Default: those of the stream.
     """
 
     tolerance: float
@@ -71,24 +85,29 @@ class BenefitAUC(TraceObjective):
             check_change_points(self.change_points)
 
     def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
-        """Scores the change score of a learner that has had the rows up to `stop`."""
+        """Return the area for the change scores of a trace."""
         _check_rows(stream, self.start, self.stop)
         changes = stream.change_points if self.change_points is None else self.change_points
         if isinstance(changes, dict):
             raise InvalidInputError(
-                f"{stream.name} has changes by several annotators: BenefitAUC(change_points=…) says which"
+                f"{stream.name}: change_points by several annotators. Select those of one with "
+                "BenefitAUC(change_points=…)."
             )
         if isinstance(changes, list) and not changes:
-            raise InvalidInputError(f"{stream.name} tells no changes: Stream(y, change_points=[…]) says where they are")
+            raise InvalidInputError(f"{stream.name}: no change points. Use Stream(y, change_points=[…]).")
         return benefit_auc(trace.change_score, changes, self.tolerance, self.start, self.stop)
 
 
 @dataclass(frozen=True)
 class MeanError:
-    """One of the paper's mean squared errors, by default S_eval, of the time before the stream is really used.
+    """One of the paper's mean squared errors of the means.
 
-    segment: S_eval, S_bc, S_ac or S_tot; see `limpet.metrics.segment_mse`. The stream must tell its true means, and
-    its first change must come after row 1000.
+    The stream must have its true means, and its first change point after row 1000.
+
+    Parameters
+    ----------
+    segment : {"S_eval", "S_bc", "S_ac", "S_tot"}
+        See `limpet.metrics.segment_mse`.
     """
 
     segment: str = "S_eval"
@@ -97,26 +116,26 @@ class MeanError:
 
     def __post_init__(self) -> None:
         if self.segment not in SegmentMSE._fields:
-            raise InvalidInputError(f"segment: expected one of {', '.join(SegmentMSE._fields)}, got {self.segment!r}")
+            raise invalid_param_error("segment", f"must be {join_names(SegmentMSE._fields, 'or')}", self.segment)
 
-    def __call__(self, learner: StochasticApproximation, stream: Stream) -> float:
-        """Runs the learner over the stream and compares its means with the true ones."""
+    def __call__(self, learner: Learner, stream: Stream) -> float:
+        """Run the learner over the stream and return the error of its means."""
         changes = stream.change_points
         if stream.means is None:
             raise InvalidInputError(
-                f"{stream.name} does not tell its true means, which MeanError needs; "
-                "BenefitAUC needs change points, LabelAUC labels"
+                f"{stream.name}: MeanError requires the true means, which are missing. "
+                "BenefitAUC requires change points, LabelAUC labels."
             )
         if not isinstance(changes, list) or not changes or not TAU < changes[0] < len(stream) - 1:
             raise InvalidInputError(
-                f"{stream.name}: MeanError expected a change after row {TAU} and at least two rows from it on, "
-                f"got change_points {changes} in {len(stream)} rows"
+                f"{stream.name}: MeanError requires a change point after row {TAU} and at least two rows from it on, "
+                f"got change_points {changes} in {len(stream)} rows."
             )
         means = learner.process(stream.y, record="means").means
         if means.shape[1] != stream.means.shape[1]:
             raise InvalidInputError(
-                f"{stream.name} has {stream.means.shape[1]} components, the learner {means.shape[1]}: "
-                f"MeanError needs as many, n_components={stream.means.shape[1]}"
+                f"n_components: must be {stream.means.shape[1]}, as {stream.name} has for MeanError, "
+                f"got {means.shape[1]}."
             )
         error: float = getattr(segment_mse(means, stream.means, changes[0], TAU), self.segment)
         return error
@@ -124,7 +143,13 @@ class MeanError:
 
 @dataclass(frozen=True)
 class LabelAUC(TraceObjective):
-    """The area under the ROC curve of the score against the stream's labels, on rows [start, stop)."""
+    """Area under the ROC curve of the scores against the stream's labels.
+
+    Parameters
+    ----------
+    start, stop : int, optional
+        The rows [start, stop) to evaluate. Default: all.
+    """
 
     start: int | None = None
     stop: int | None = None
@@ -135,24 +160,24 @@ class LabelAUC(TraceObjective):
         _check_span(self.start, self.stop)
 
     def evaluate_trace(self, trace: Trace, stream: Stream) -> float:
-        """Ranks the labelled rows by the score of a learner that has had the rows up to `stop`."""
+        """Return the area for the scores of a trace."""
         if stream.labels is None:
-            raise InvalidInputError(f"{stream.name} has no labels: Stream(y, labels=…) marks the anomalies with 1")
+            raise InvalidInputError(f"{stream.name}: no labels. Mark the anomalies with 1 in Stream(y, labels=…).")
         _check_rows(stream, self.start, None)
         span = slice(self.start, self.stop)
         return roc_auc(trace.score[span], stream.labels[span])
 
 
 def _check_span(start: int | None, stop: int | None) -> None:
-    """Refuses what are no rows [start, stop)."""
+    """Raise an error unless start < stop."""
     first = 0 if start is None else check_int("start", start, 0)
     if stop is not None and check_int("stop", stop, 0) <= first:
-        raise InvalidInputError(f"start, stop: expected start < stop, got {start!r}, {stop!r}")
+        raise InvalidInputError(f"start, stop: must be start < stop, got {start!r}, {stop!r}.")
 
 
 def _check_rows(stream: Stream, start: int | None, stop: int | None) -> None:
-    """Refuses a stream that has not all the rows [start, stop)."""
+    """Raise an error unless a stream has all rows [start, stop)."""
     if (start or 0) >= len(stream) or (stop or 0) > len(stream):
         raise InvalidInputError(
-            f"{stream.name}: expected rows from start to stop within its {len(stream)}, got start={start}, stop={stop}"
+            f"start, stop: must be within the {len(stream)} rows of {stream.name}, got start={start}, stop={stop}."
         )

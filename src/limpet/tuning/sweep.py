@@ -1,4 +1,4 @@
-"""One function on every setting, stream and restart, on all cores."""
+"""Evaluate a function on every setting, stream and restart, on all cores."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, LimpetError, LimpetWarning
 from limpet.tuning._validation import check_function, short_repr, to_list, to_value
 
-# An error as an answer: what one of many computations ended with, while the others go on.
-
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
+Item = TypeVar("Item")
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class FailedRun:
-    """What was raised in place of an answer."""
+    """The error of one of many runs; the others continue."""
 
     error: BaseException
 
 
 def run_safely(function: Callable[Params, Result], *args: Params.args, **kwargs: Params.kwargs) -> Result | FailedRun:
-    """The answer, or the error.
+    """Call a function and return its result, or its error.
 
-    >>> attempt(int, "3"), attempt(int, "three").error
+    >>> run_safely(int, "3"), run_safely(int, "three").error
     (3, ValueError("invalid literal for int() with base 10: 'three'"))
     """
     try:
         return function(*args, **kwargs)
-    except BaseException as error:  # it is raised where its turn comes
+    except BaseException as error:  # raised later, in the order of the runs
         return FailedRun(error)
 
 
 def unwrap(result: Result | FailedRun) -> Result:
-    """The answer; raises the error.
+    """Return a result, or raise its error.
 
-    >>> answer_of(attempt(int, "3"))
+    >>> unwrap(run_safely(int, "3"))
     3
     """
     if isinstance(result, FailedRun):
@@ -54,17 +54,22 @@ def unwrap(result: Result | FailedRun) -> Result:
     return result
 
 
-Item = TypeVar("Item")
-FloatArray = npt.NDArray[np.float64]
-
-
 class CannotRunError(LimpetError):
-    """Raised by what a sweep evaluates, to say that a setting cannot be run at all."""
+    """Raised by an evaluation to exclude a setting from a sweep."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepResult:
-    """What came of it: values (settings, streams, restarts, …), NaN for settings that cannot run, and why not."""
+    """Results of a sweep.
+
+    Attributes
+    ----------
+    settings : sequence
+    values : array of shape (settings, streams, restarts, …)
+        NaN for settings that cannot run.
+    cannot_run : dict of int to str
+        By the index of a setting, the reason why it cannot run.
+    """
 
     settings: Sequence[Any]
     values: FloatArray
@@ -72,7 +77,7 @@ class SweepResult:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, self.values.shape))
-        return f"Sweep({shape} values, {len(self.cannot_run)} settings cannot run)"
+        return f"SweepResult({shape} values, {len(self.cannot_run)} settings cannot run)"
 
 
 def sweep(
@@ -84,27 +89,28 @@ def sweep(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepResult:
-    """Evaluates every setting on every stream, `restarts` times.
+    """Evaluate every setting on every stream, `restarts` times.
 
-    The work is shared by threads, which learners and detectors let run side by side: nothing is copied or pickled, and
-    it works as well in a notebook. Each evaluation stands alone and lands in its own place, so that the result is the
-    same, to the last bit, for any number of workers. Warnings about the data (`LimpetWarning`) are silent
-    meanwhile: a grid is there to try settings that do not fit.
+    Threads share the work; kernels release the interpreter lock. Results do not depend on the number of workers, to
+    the last bit. Warnings about the data (`LimpetWarning`) are ignored meanwhile.
 
     Parameters
     ----------
-    settings, streams : lists, or anything to go through once
-        Of anything that `evaluate` understands.
+    settings, streams : iterables
+        Objects that `evaluate` accepts.
     evaluate : function (setting, stream, restart) → number or array
-        The restart, 0, 1, …, may serve as a seed. All arrays must have one shape. To raise `CannotRunError` rules the
-        setting out; any other error ends the sweep, with a note of the setting and the stream it came from.
+        The restart, 0, 1, …, may serve as a seed. All arrays must have one shape. `CannotRunError` excludes the
+        setting; any other error ends the sweep, with a note that names setting, stream and restart.
     restarts : int
-        How often each is evaluated.
+        How often each setting is evaluated on each stream.
     workers : int, optional
-        Threads; by default as many as there are cores for this process.
+        Number of threads. Default: the cores that this process may use.
     progress : function (done, total), optional
-        Called after each evaluation, from this thread, with how many there have been and how many there will be:
-        settings × streams × restarts.
+        Called from this thread after each evaluation. total: settings × streams × restarts.
+
+    Returns
+    -------
+    SweepResult
 
     Examples
     --------
@@ -130,10 +136,10 @@ def sweep_in_groups(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepResult:
-    """A sweep whose `evaluate` takes `size` settings at once and has an answer, or an error, for each of them.
+    """Run a sweep whose `evaluate` takes `size` settings at once and returns a value or an error for each.
 
-    All else is as if each were evaluated alone: of several errors the one that a sweep of single settings would meet
-    first is raised, and `progress` is called once for each setting, stream and restart.
+    Otherwise like `sweep`: of several errors, the one that a sweep of single settings would meet first is raised, and
+    `progress` is called once for each setting, stream and restart.
     """
     settings, streams = to_list("settings", settings), to_list("streams", streams)
     if progress is not None:
@@ -141,7 +147,7 @@ def sweep_in_groups(
     restarts = check_int("restarts", restarts, 1)
     threads = n_threads() if workers is None else check_int("workers", workers, 1)
     groups = [settings[first : first + size] for first in range(0, len(settings), size)]
-    n_wanted = [len(group) for group in groups]  # of each group, the first so many: those before an error
+    n_wanted = [len(group) for group in groups]  # number of settings of each group before an error
     jobs = list(product(range(len(groups)), range(len(streams)), range(restarts)))
     total = len(settings) * len(streams) * restarts
     results: dict[tuple[int, int, int], FloatArray | None] = {}
@@ -172,7 +178,7 @@ def sweep_in_groups(
                     if progress is not None:
                         progress(len(results), total)
                 is_last = (i, r) == (len(streams) - 1, restarts - 1)
-                if first_error is not None and (is_last or not n_wanted[g]):  # no setting before it can fail any more
+                if first_error is not None and (is_last or not n_wanted[g]):  # no earlier setting can fail any more
                     raise first_error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -186,9 +192,9 @@ def sweep_in_groups(
 
 
 def describe_stream(stream: object, index: int) -> str:
-    """A stream by its place and, if it has one, its name.
+    """Return the index of a stream and, if it has one, its name.
 
-    >>> named(Stream([1.0, 2.0], name="flow"), 3)
+    >>> describe_stream(Stream([1.0, 2.0], name="flow"), 3)
     "streams[3] 'flow'"
     """
     return f"streams[{index}] {stream.name!r}" if isinstance(stream, Stream) else f"streams[{index}]"
@@ -197,5 +203,5 @@ def describe_stream(stream: object, index: int) -> str:
 def _common_shape(results: Sequence[FloatArray | None]) -> tuple[int, ...]:
     shapes = {value.shape for value in results if value is not None}
     if len(shapes) > 1:
-        raise InvalidInputError(f"expected one shape from every evaluation, got {sorted(shapes)}")
+        raise InvalidInputError(f"evaluate: must always return the same shape, got {sorted(shapes)}.")
     return shapes.pop() if shapes else ()

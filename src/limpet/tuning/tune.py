@@ -1,4 +1,4 @@
-"""The best setting of a learner for some streams."""
+"""Select the best setting of a learner for some streams."""
 
 from __future__ import annotations
 
@@ -12,24 +12,31 @@ import numpy.typing as npt
 from limpet._validation import check_int
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError
-from limpet.learners import StochasticApproximation
+from limpet.learners import Learner
 from limpet.tuning._batched import BATCH_THRESHOLD_POINTS, GRID_CHUNK_LEARNERS, evaluate_all
 from limpet.tuning._validation import check_learner, check_objective, check_seeds, short_repr, to_settings, to_streams
 from limpet.tuning.grid import Setting
 from limpet.tuning.objectives import Objective, is_trace_objective
 from limpet.tuning.sweep import SweepResult, describe_stream, sweep, sweep_in_groups
 
-# The best of many settings.
 
+def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
+    """Return the index of the setting with the best average over streams and restarts.
 
-def select_best(values: npt.ArrayLike, largest: bool = True) -> int:
-    """Returns the index of the setting with the best average over all the rest: streams, restarts.
+    Settings with a NaN are excluded; of equal settings the first is selected.
 
-    A setting with a NaN anywhere, one that left some stream without a value, is not chosen; of equal ones the first is.
+    Parameters
+    ----------
+    values : array-like of shape (settings, …)
+        As in `SweepResult.values`.
+    maximize : bool
+        Whether larger values are better.
 
-    >>> choose([[0.7, 0.9], [0.9, 0.8], [1.0, float("nan")]])
+    Examples
+    --------
+    >>> select_best([[0.7, 0.9], [0.9, 0.8], [1.0, float("nan")]])
     1
-    >>> choose([[0.2, 0.1], [0.5, 0.1]], largest=False)
+    >>> select_best([[0.2, 0.1], [0.5, 0.1]], maximize=False)
     0
     """
     try:
@@ -37,21 +44,21 @@ def select_best(values: npt.ArrayLike, largest: bool = True) -> int:
     except (TypeError, ValueError) as error:
         received = type(values).__name__
         raise InvalidInputError(
-            f"values: expected an array of numbers, as sweep(…).values is, got {received}"
+            f"values: must be an array of numbers, as in sweep(…).values, got {received}."
         ) from error
-    if not isinstance(largest, bool | np.bool_):
-        raise InvalidInputError(f"largest: expected True or False, got {largest!r}")
+    if not isinstance(maximize, bool | np.bool_):
+        raise InvalidInputError(f"maximize: must be True or False, got {maximize!r}.")
     if table.ndim == 0 or not table.size:
-        raise InvalidInputError(f"values: expected one or more for each setting, got shape {table.shape}")
+        raise InvalidInputError(f"values: must have one or more for each setting, got shape {table.shape}.")
     averages = table.reshape(len(table), -1).mean(axis=1)
     if np.isnan(averages).all():
         received = f"NaN in each of {len(table)} settings, in {np.isnan(table).sum()} of {table.size} values"
-        raise InvalidInputError(f"values: expected at least one setting with a value for every stream, got {received}")
-    return int(np.nanargmax(averages) if largest else np.nanargmin(averages))
+        raise InvalidInputError(f"values: must have a setting with a value for every stream, got {received}.")
+    return int(np.nanargmax(averages) if maximize else np.nanargmin(averages))
 
 
 class TuningResult(NamedTuple):
-    """The best setting, what it reached on average, and all that was tried."""
+    """The best setting, its average value, and the whole sweep."""
 
     setting: Setting
     value: float
@@ -59,7 +66,7 @@ class TuningResult(NamedTuple):
 
 
 def tune(
-    learner: Callable[..., StochasticApproximation],
+    learner: Callable[..., Learner],
     settings: Iterable[Setting],
     streams: Iterable[Stream] | Stream,
     objective: Objective,
@@ -68,21 +75,25 @@ def tune(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> TuningResult:
-    """Tries every setting on every stream and returns the best on average.
+    """Evaluate every setting on every stream and return the best on average.
 
     Parameters
     ----------
     learner : class or function
-        Makes a learner from a setting: `learner(**setting)`. With several restarts it is also given `seed`.
+        Makes a learner from a setting: `learner(**setting)`; with several restarts also with `seed`.
     settings : list of dict
-        As `grid` makes them.
-    streams : list of Stream, or one
-        Of data of your own, `Stream(y, change_points=[…])` or `Stream(y, labels=…)`.
+        As `grid` returns.
+    streams : list of Stream, or Stream
+        Your data as `Stream(y, change_points=[…])` or `Stream(y, labels=…)`, or a stream of `limpet.datasets`.
     objective : Objective
-        `BenefitAUC(tolerance)`, `MeanError()`, `LabelAUC()`, or your own: an object with `largest`, True if more is
-        better, that is called with a learner and a stream.
+        `BenefitAUC(tolerance)`, `MeanError()`, `LabelAUC()`, or a callable (learner, stream) → number with an
+        attribute `maximize`, True if larger values are better.
     restarts, workers, progress
         As in `sweep`.
+
+    Returns
+    -------
+    TuningResult
 
     Examples
     --------
@@ -101,7 +112,7 @@ def tune(
     if has_restarts:
         check_seeds(learner, settings)
 
-    def make(setting: Setting, restart: int) -> StochasticApproximation:
+    def make(setting: Setting, restart: int) -> Learner:
         return learner(**setting, **({"seed": restart} if has_restarts else {}))
 
     options: dict[str, Any] = {"restarts": restarts, "workers": workers, "progress": progress}
@@ -115,20 +126,20 @@ def tune(
     try:
         best = select_best(result.values, objective.maximize)
     except InvalidInputError as error:
-        raise InvalidInputError(f"{error}; {_explain_no_best(result, streams)}") from None
+        raise InvalidInputError(f"{error} {_explain_no_best(result, streams)}") from None
     return TuningResult(settings[best], float(result.values[best].mean()), result)
 
 
 def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
-    """What keeps every setting from being chosen: it cannot run, or there is a stream on which none has a value."""
+    """Return why no setting can be selected: none can run, or none has a value on some stream."""
     if result.cannot_run:
         index, reason = next(iter(result.cannot_run.items()))
         return f"{len(result.cannot_run)} cannot run, such as {short_repr(result.settings[index])}: {reason}"
     missing = np.isnan(result.values).reshape(*result.values.shape[:2], -1).any(axis=2).all(axis=0)
     if not missing.any():
-        return "each of them lacks a value on another stream"
+        return "Each setting lacks a value on another stream."
     first = int(missing.argmax())
     return (
-        f"none has a value on {missing.sum()} of {len(streams)} streams, such as {describe_stream(streams[first], first)}: "
-        "are there changes, or anomalies, in the rows that the objective scores?"
+        f"No setting has a value on {missing.sum()} of {len(streams)} streams, such as "
+        f"{describe_stream(streams[first], first)}. The rows that the objective scores need changes or anomalies."
     )

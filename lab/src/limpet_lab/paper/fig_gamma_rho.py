@@ -27,7 +27,7 @@ def run(lab: Lab) -> Result:
         table[kind] = []
         for gamma in gammas:
             indices = [i for i, setting in enumerate(method.settings) if setting["gamma"] == gamma]
-            chosen = indices[select_best(errors[indices, :, 0], largest=False)]
+            chosen = indices[select_best(errors[indices, :, 0], maximize=False)]
             averages = errors[chosen].mean(axis=0)
             record = {**written(method, method.settings[chosen]), **dict(zip(METRICS, averages.tolist(), strict=True))}
             table[kind].append(record)
