@@ -69,7 +69,7 @@ def test_bad_input():
         sweep([], [1], lambda *_: 0.0)
     with pytest.raises(InvalidInputError, match="evaluate: must always return the same shape"):
         sweep([1, 2], [1], lambda setting, *_: np.zeros(setting))
-    with pytest.raises(InvalidInputError, match="at least one setting with a value"):
+    with pytest.raises(InvalidInputError, match="values: must have a setting"):
         select_best([[np.nan], [np.nan]])
     with pytest.raises(TypeError, match="learner: must accept seed="):
         tune(lambda rho: lp.SRA(rho=rho), [{"rho": 0.1}], [make_abrupt(n=2000)], MeanError(), restarts=2)
