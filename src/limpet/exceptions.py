@@ -30,4 +30,24 @@ class MissingExtraError(LimpetError, ImportError):
 
 
 class LimpetWarning(UserWarning):
-    """Something the user should know about, although the work goes on."""
+    """A condition the user should know about; the work continues.
+
+    Parameters
+    ----------
+    message : str
+        The condition, in one sentence.
+    code : str
+        A stable name of the kind of condition, such as "invalid" or "locked_out".
+    **fields : object
+        The values in the message by name.
+
+    Examples
+    --------
+    >>> warning = LimpetWarning("3 of 100 rows could not be used", code="invalid", n_invalid=3)
+    >>> warning.code, warning.fields
+    ('invalid', {'n_invalid': 3})
+    """
+
+    def __init__(self, message: str = "", code: str = "", **fields: object) -> None:
+        super().__init__(message)
+        self.code, self.fields = code, fields

@@ -1,4 +1,4 @@
-"""What a learner tells its user unasked, each thing once."""
+"""Warnings of learners, each issued once per learner."""
 
 from __future__ import annotations
 
@@ -12,51 +12,73 @@ from limpet.exceptions import LimpetWarning
 from limpet.learners._engine import Engine
 from limpet.learners.results import Trace
 
-LOCK_OUT_POINTS = 200  # points dropped in a row after which the model is taken to be locked out
-MANY_REJECTED_SHARE = 0.2  # share of a batch
+LOCK_OUT_POINTS = 200  # successive rejections after which a model is considered locked out
+MANY_REJECTED_SHARE = 0.2  # of a batch
 
 
 class WarningOnce:
-    """Remembers what has been told."""
+    """Issues each warning once."""
 
     def __init__(self) -> None:
         self.issued_topics: set[str] = set()
 
-    def warn_once(self, topic: str, message: str, depth: int = 4) -> None:
-        """A warning, unless one on this topic has been given; placed at the line that called the learner."""
+    def warn_once(self, topic: str, message: str, depth: int = 4, code: str = "", **fields: object) -> None:
+        """Issue a warning at the line that called the learner, unless one on this topic was issued.
+
+        Parameters
+        ----------
+        topic : str
+            Identifies the warning.
+        message : str
+            The text.
+        depth : int
+            Number of frames up to the caller of the learner.
+        code : str
+            The code of the warning; by default the topic.
+        **fields : object
+            The values in the message by name.
+        """
         if topic not in self.issued_topics:
             self.issued_topics.add(topic)
-            warnings.warn(message, LimpetWarning, stacklevel=depth)
+            self.emit(LimpetWarning(message, code or topic, **fields), depth + 1)
+
+    def emit(self, warning: LimpetWarning, depth: int) -> None:
+        """Issue a warning `depth` frames up; subclasses may collect it instead."""
+        warnings.warn(warning, stacklevel=depth)
 
     def check_state(self, engine: Engine, depth: int = 4) -> None:
-        """What there is to say about the state."""
+        """Warn of a degenerate model, a lock-out, and variables without values."""
         problem = engine.health_message()
         if problem:
-            self.warn_once(problem, problem, depth)
+            self.warn_once(problem, problem, depth, "degenerate_model")
         self.check_lock_out(engine, depth + 1)
         self.check_unobserved(engine, depth + 1)
 
     def check_lock_out(self, engine: Engine, depth: int = 4) -> None:
-        """Whether points have been dropped in a row for long."""
+        """Warn of many successive rejections."""
         if engine.buffer.header[CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS and not engine.self_recovering:
             self.warn_once(
-                "locked out",
-                f"the last {LOCK_OUT_POINTS} points were all dropped: the stream has moved beyond the threshold, and the "
-                "model no longer learns. patience=20 lets it follow, a larger gamma may, gamma=math.inf always does.",
+                "locked_out",
+                f"the last {LOCK_OUT_POINTS} points were all rejected: the stream has moved beyond the threshold, and "
+                "the model no longer learns. Set patience=20 to let it follow; gamma=math.inf rejects nothing.",
                 depth,
+                n_points=LOCK_OUT_POINTS,
             )
 
     def check_unobserved(self, engine: Engine, depth: int = 4) -> None:
-        """Whether the start has been waiting for a variable for long."""
+        """Warn of variables whose first value the initialization has been waiting for."""
         n_usable = engine.buffer.header[N_SEEN] - engine.buffer.header[N_INVALID]
         if not engine.started and n_usable >= MAX_WAIT_FACTOR * engine.n_init:
-            unobserved = ", ".join(map(str, engine.unobserved_variables()))
+            unobserved = engine.unobserved_variables()
             self.warn_once(
-                "silent", f"variable {unobserved} has not shown a value yet; the model starts once it has", depth
+                "unobserved",
+                f"variable {', '.join(map(str, unobserved))} has not shown a value yet; the model starts once it has",
+                depth,
+                variables=tuple(unobserved),
             )
 
     def check_batch(self, engine: Engine, trace: Trace) -> None:
-        """What there is to say after a batch."""
+        """Warn of invalid rows, of many rejected rows, and of the state after a batch."""
         n_invalid, n_rejected = int(np.count_nonzero(trace.invalid)), int(np.count_nonzero(trace.rejected))
         if n_invalid:
             first = int(np.flatnonzero(trace.invalid)[0])
@@ -64,6 +86,9 @@ class WarningOnce:
                 "invalid",
                 f"{n_invalid} of {len(trace)} rows could not be used and were skipped, the first of them row {first} "
                 f"({engine.model.support_description}); further ones are only counted, in n_invalid",
+                n_invalid=n_invalid,
+                n_rows=len(trace),
+                first_row=first,
             )
         self.check_state(engine, depth=5)
         if (
@@ -72,7 +97,9 @@ class WarningOnce:
             and not engine.self_recovering
         ):
             self.warn_once(
-                "many dropped",
-                f"{100 * n_rejected // len(trace)} % of {len(trace)} rows were dropped: that many are no outliers. "
+                "many_rejected",
+                f"{100 * n_rejected // len(trace)} % of {len(trace)} rows were rejected: outliers are fewer. "
                 "A larger gamma or more components may fit the stream better.",
+                n_rejected=n_rejected,
+                n_rows=len(trace),
             )
