@@ -138,7 +138,7 @@ def test_infinite_and_wrong_input_is_told_and_loses_nothing(estimator, data):
 
 def test_outliers_are_the_learners_anomalies():
     X = rows(2000)
-    detector, alone = OutlierDetector(far=1e-3).fit(X), lp.SRA()
+    detector, alone = OutlierDetector(far=1e-3).fit(X), lp.Detector()
     alone.process(X)
     fresh = rows(500, seed=1)
     fresh[::50] += (0.0, 900.0, 0.0)
@@ -263,11 +263,11 @@ def test_corrupted_targets_are_dropped():
     assert 0.04 < model.learner_.n_rejected / model.learner_.n_seen < 0.06
 
 
-@pytest.mark.filterwarnings("ignore:.*rows were dropped")
+@pytest.mark.filterwarnings("ignore:.*rows were rejected")
 def test_no_change_is_too_large_for_the_regressor():
     X, y, clean = regression()
     deaf, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
-    with pytest.warns(LimpetWarning, match="were all dropped"):
+    with pytest.warns(LimpetWarning, match="were all rejected"):
         deaf.partial_fit(X, y + 1000.0)
     patient.partial_fit(X, y + 1000.0)
     assert patient.patience == 50
@@ -338,7 +338,7 @@ def test_rows_that_depend_on_each_other_are_judged_by_themselves():
     X = rows[:, None]
     detector = OutlierDetector(far=0.05).fit(X[:3000])
     assert 0.02 < (detector.predict(X[3000:]) == -1).mean() < 0.08
-    learner = lp.SRA(lags=2)
+    learner = lp.Detector(lags=2)
     learner.process(X)
     with pytest.raises(InvalidInputError, match="without those before it"):
         learner.score_only(X[:5], independent=True)

@@ -187,13 +187,13 @@ def test_a_lock_out_is_told_of():
     again = lp.from_bytes(learner.to_bytes())
     with pytest.warns(LimpetWarning) as told:
         learner.process(50.0 + normal(1, 300))
-    assert "the last 200 points were all dropped" in messages(told)
-    assert "100 % of 300 rows were dropped" in messages(told)
+    assert "the last 200 points were all rejected" in messages(told)
+    assert "100 % of 300 rows were rejected" in messages(told)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for x in (50.0 + normal(1, 300)).ravel().tolist():
             again.update(x)
-    assert "the last 200 points were all dropped" in messages(told)
+    assert "the last 200 points were all rejected" in messages(told)
     assert len(told) == 1
 
 

@@ -17,7 +17,7 @@ from limpet.learners.results import AUTO_RESULT_FIELDS
 # Whether a component has a copy or many rows are dropped depends on the stream drawn: it may be told.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:component . of . has:limpet.exceptions.LimpetWarning",
-    "ignore:.*rows were dropped:limpet.exceptions.LimpetWarning",
+    "ignore:.*rows were rejected:limpet.exceptions.LimpetWarning",
 )
 
 ROWS = 160
