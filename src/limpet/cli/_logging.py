@@ -1,4 +1,4 @@
-"""Ending in order."""
+"""Log on standard error, for people or for machines, and stop in order on signals."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from typing import Any
 
 from limpet.exceptions import LimpetWarning
 
-# Log lines on standard error, for people or for machines.
-
 
 class JsonFormatter(logging.Formatter):
-    """An object a line: time, level, message, and the fields that the line was logged with."""
+    """One JSON object per line: time, level, message, and the extra fields of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         timestamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry = {"time": f"{timestamp}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
         return json.dumps(entry | {"message": record.getMessage()} | getattr(record, "fields", {}), default=str)
 
 
-def configure_logging(form: str) -> None:
-    """From now on what is logged goes to standard error, warnings of ours as well."""
+def configure_logging(log_format: str) -> None:
+    """Write the log, and warnings of limpet, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     text_formatter = logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%d %H:%M:%S")
-    handler.setFormatter(JsonFormatter() if form == "json" else text_formatter)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else text_formatter)
     log = logging.getLogger("limpet")
     log.handlers[:] = [handler]
     log.setLevel(logging.INFO)
@@ -47,7 +45,7 @@ def configure_logging(form: str) -> None:
 
 
 def stop_on_signals(stop: threading.Event) -> None:
-    """SIGTERM and Ctrl-C end it in order; who is in a hurry says it twice."""
+    """Set `stop` at the first SIGTERM or Ctrl-C; exit at once at the second."""
 
     def on_signal(number: int, frame: object) -> None:
         if stop.is_set():

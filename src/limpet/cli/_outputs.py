@@ -1,4 +1,4 @@
-"""Where results are written: what may be written over, and what may not."""
+"""Open the destinations of results; refuse to overwrite files that limpet did not write."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 DEFAULT_ALARMS_PATH = Path("alarms.csv")
-PROBE_BYTES = 1 << 16  # bytes at the beginning and at the end of a file
+PROBE_BYTES = 1 << 16  # at the beginning and at the end of a file
 
 
 def get_default_alarm_uris(console: Console) -> list[str]:
-    """The file for alarms if none is named; none, if there is one of that name that is somebody else's."""
+    """Return the default file for alarms; none if a file of that name was not written by limpet."""
     if not is_overwritable(DEFAULT_ALARMS_PATH):
-        message = f"{DEFAULT_ALARMS_PATH} is there and was not written by limpet: it is left alone; --alarms names another file"
+        message = f"{DEFAULT_ALARMS_PATH} was not written by limpet and is kept. --alarms names another file."
         console.print(message, style="yellow", markup=False)
         return []
     return [str(DEFAULT_ALARMS_PATH)]
 
 
 def is_overwritable(path: Path) -> bool:
-    """Whether a file may be written over: it is not there, is empty, or looks like results or a page of ours."""
+    """Return whether a file may be overwritten: it is missing or empty, or looks like results or a page of limpet."""
     if not path.is_file() or not path.stat().st_size:
         return True
     with path.open("rb") as file:
@@ -44,21 +44,20 @@ def is_overwritable(path: Path) -> bool:
 
 
 def check_outputs(*uris: str) -> None:
-    """Refuses to write over a file that limpet has not written or that a watch goes on with, and two results to one
-    place."""
+    """Refuse to overwrite a file that limpet did not write or a watch owns, and two tables in one file."""
     resolved = [(uri, path.resolve()) for uri in uris if (path := local_path(uri)) is not None]
     for uri, path in resolved:
         same = [other_path for _, other_path in resolved if other_path == path]
         if len(same) > 1 and path.suffix.lower() not in DATABASE_SUFFIXES:
-            raise InvalidInputError(f"{uri} cannot hold two kinds of results: give each a place of its own")
+            raise InvalidInputError(f"{uri}: cannot hold both alarms and points. Name a file for each.")
         if OwnerLockFile(path).read() is not None:
-            raise InvalidInputError(f"{uri} belongs to a watch, which may go on with it: give another name")
+            raise InvalidInputError(f"{uri}: belongs to a watch, which may resume. Give another name.")
         if not is_overwritable(path):
-            raise InvalidInputError(f"{uri} is there and was not written by limpet: give another name, or remove it")
+            raise InvalidInputError(f"{uri}: exists and was not written by limpet. Give another name, or remove it.")
 
 
 def check_not_input(source: str, *uris: str) -> None:
-    """Refuses to write over what is read, and into a folder that is watched."""
+    """Refuse to overwrite the input, and to write into a directory that is watched."""
     input_path = local_path(source)
     if input_path is None or not input_path.exists():
         return
@@ -67,11 +66,11 @@ def check_not_input(source: str, *uris: str) -> None:
         if path is None:
             continue
         if path.exists() and path.samefile(input_path):
-            raise InvalidInputError(f"{uri} is the file that is read: give another name for the results")
+            raise InvalidInputError(f"{uri}: is the input file. Give another name for the results.")
         if input_path.is_dir() and path.resolve().parent == input_path.resolve():
-            raise InvalidInputError(f"{uri} is in the folder that is read: give the results another one")
+            raise InvalidInputError(f"{uri}: is in the input directory. Give another directory for the results.")
 
 
 def open_sinks(uris_by_table: Mapping[str, Any], overwrite: bool) -> list[BaseSink]:
-    """The sinks of these names."""
+    """Open the sinks of each table."""
     return [open_sink(uri, table, overwrite=overwrite) for table, uris in uris_by_table.items() for uri in uris or ()]

@@ -22,12 +22,12 @@ from limpet.cli._spark_io import (
     write_table,
 )
 from limpet.cli._spark_run import cancel_jobs_on, read_local_spec, run_query
+from limpet.cli.options import make_learner
 from limpet.exceptions import InvalidInputError, InvalidTypeError
-from limpet.learners import SRA
+from limpet.learners import Learner
 from limpet.spark._errors import friendly_spark_errors
 from limpet.spark.filesystem import to_absolute_uri, to_local_path
 from limpet.spark.session import make_spark_conf, parse_pairs, session_for
-from limpet.streams.monitor_plan import make_learner
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -91,7 +91,7 @@ def run_score(source_name: str, values: dict[str, Any]) -> None:
 
 
 def _score_table(
-    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner, stop: threading.Event
 ) -> RowCounts:
     """A table; whoever says stop gets none."""
     try:
@@ -109,22 +109,18 @@ def _score_table(
 
 def check_settings(values: dict[str, Any]) -> None:
     """Refuses settings that do not go together; names that mean nothing become None."""
-    if values["key"] in (None, "none"):
+    if not values["key"]:
         raise InvalidInputError("--key is missing: the column that names the stream of each row")
-    values["time"] = None if values["time"] == "none" else values["time"]
     if not values["out"]:
         raise InvalidInputError("--out is missing: the folder for the scored rows")
-    modes = [f"--{name}" for name in ("once", "every", "batch") if values[name]]
+    modes = {"--no-follow": not values["follow"], "--checkpoint-interval": values["checkpoint_interval"] is not None}
+    modes = [flag for flag, is_given in {**modes, "--batch": values["batch"]}.items() if is_given]
     if len(modes) > 1:
         raise InvalidInputError(f"{' and '.join(modes)} do not go together")
     if values["batch"]:
         for name in ("checkpoint", "buckets", "watermark", "initial", "files_per_batch"):
             if values[name] is not None:
                 raise InvalidInputError(f"--{name.replace('_', '-')} is for a stream: it does not go with --batch")
-    if values["every"] is not None:
-        from limpet.spark.schema import parse_duration
-
-        parse_duration("--every", values["every"], "us")
     if values["initial"] is not None and not values["initial"].is_file():
         raise InvalidInputError(f"--initial: there is no file {values['initial']}")
 
@@ -151,11 +147,11 @@ def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
 
 
 def _score(
-    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: SRA, stop: threading.Event
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner, stop: threading.Event
 ) -> RowCounts:
     """Does it, and counts."""
     key, time = values["key"], values["time"]
-    if values["to"] == "delta":
+    if values["output_format"] == "delta":
         check_source_available(spark, "delta")
     frame = read_frame(spark, source, values, (key, time))
     if values["checkpoint"]:
@@ -168,7 +164,7 @@ def _score(
     return write_table(scored, values) if values["batch"] else run_query(scored, values, stop)
 
 
-def _score_frame(frame: DataFrame, values: Mapping[str, Any], learner: SRA, is_inferred: bool) -> DataFrame:
+def _score_frame(frame: DataFrame, values: Mapping[str, Any], learner: Learner, is_inferred: bool) -> DataFrame:
     """The frame with what each row comes to. guessed: whether the types of columns were found out from texts."""
     from limpet.spark.score import score
 
@@ -195,7 +191,7 @@ def _score_frame(frame: DataFrame, values: Mapping[str, Any], learner: SRA, is_i
 
 
 def describe_job(
-    source: SparkSource, frame: DataFrame, values: Mapping[str, Any], learner: SRA
+    source: SparkSource, frame: DataFrame, values: Mapping[str, Any], learner: Learner
 ) -> list[tuple[str, str]]:
     """What was understood, in pairs of words."""
     from limpet.spark.schema import resolve_value_columns

@@ -103,9 +103,9 @@ def write_table(scored: DataFrame, values: Mapping[str, Any]) -> RowCounts:
     observation, counts = Observation("limpet"), RowCounts()
     counted = observe_counts(scored, values["prefix"], observation)
     writer = (
-        prepare_for_format(counted, values["to"])
-        .write.format(values["to"])
-        .options(**make_writer_options(values["to"]))
+        prepare_for_format(counted, values["output_format"])
+        .write.format(values["output_format"])
+        .options(**make_writer_options(values["output_format"]))
     )
     with convert_job_errors(values["spark_log"]):
         writer.save(values["out"])
@@ -162,7 +162,7 @@ def parse_source(source_name: str, values: Mapping[str, Any], options: Mapping[s
         for name in ("files_per_batch", "input_format"):
             if values[name] is not None:
                 raise InvalidInputError(f"--{name.replace('_', '-')} is for files")
-        if scheme == "socket" and (values["batch"] or values["once"]):
+        if scheme == "socket" and (values["batch"] or not values["follow"]):
             raise InvalidInputError("a socket has no end: --once and --batch are for files and Kafka")
         if scheme == "socket" and values["checkpoint"]:
             raise InvalidInputError(

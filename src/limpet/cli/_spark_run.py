@@ -36,8 +36,12 @@ POLL_INTERVAL_S = 0.25  # seconds
 def run_query(scored: DataFrame, values: Mapping[str, Any], stop: threading.Event) -> RowCounts:
     """Runs a query to its end, and counts."""
     counted = observe_counts(scored, values["prefix"], "limpet")
-    writer = prepare_for_format(counted, values["to"]).writeStream.outputMode("append").format(values["to"])
-    writer = _set_trigger(writer.options(**make_writer_options(values["to"])), values)
+    writer = (
+        prepare_for_format(counted, values["output_format"])
+        .writeStream.outputMode("append")
+        .format(values["output_format"])
+    )
+    writer = _set_trigger(writer.options(**make_writer_options(values["output_format"])), values)
     with tempfile.TemporaryDirectory(prefix="limpet-") as temp_dir:  # for a socket: files cannot do without
         query = writer.option("checkpointLocation", values["checkpoint"] or temp_dir).start(values["out"])
         with convert_job_errors(values["spark_log"]):
@@ -65,14 +69,12 @@ def cancel_jobs_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]
 
 
 def _set_trigger(writer: DataStreamWriter, values: Mapping[str, Any]) -> DataStreamWriter:
-    """With how often it looks for more."""
-    from limpet.spark.schema import parse_duration
-
-    if values["once"]:
+    """Set how often Spark looks for more rows."""
+    if not values["follow"]:
         return writer.trigger(availableNow=True)
-    if values["every"] is None:
+    if values["checkpoint_interval"] is None:
         return writer
-    milliseconds = max((parse_duration("--every", values["every"], "us") or 0) // 1000, 1)
+    milliseconds = max(round(1000 * values["checkpoint_interval"]), 1)
     return writer.trigger(processingTime=f"{milliseconds} milliseconds")
 
 

@@ -10,14 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from limpet.cli.config import options_command
-from limpet.cli.options import DETECT_COMMAND, SERVE_COMMAND, WATCH_COMMAND
+from limpet.cli import options as opt
+from limpet.cli.config import configurable, make_config_template
 from limpet.cli.spark import app as spark
 
-BROKEN_PIPE_EXIT_CODE = 141  # as shells have it
+BROKEN_PIPE_EXIT_CODE = 141  # as in shells
+CLICK_ERROR = typer.BadParameter.mro()[2]  # ClickException, which typer does not export
 
 app = typer.Typer(
-    help="Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.",
+    help="Learn from data streams in one pass: ignore outliers, follow changes, raise alarms.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,9 +26,9 @@ app = typer.Typer(
 )
 
 
-def version(wanted: bool) -> None:
-    """Prints the version and leaves."""
-    if wanted:
+def version(is_requested: bool) -> None:
+    """Print the version and exit."""
+    if is_requested:
         from limpet import __version__
 
         typer.echo(f"limpet {__version__}")
@@ -40,14 +41,14 @@ def options(
         bool, typer.Option("--version", callback=version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """Options before a command."""
 
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 DETECT_HELP = """Find outliers, anomalies and changes in a file: a table of alarms, alarms.csv and report.html.
 
 FILE holds separated values (.csv, .tsv), JSON lines (.jsonl) or Parquet, and may be larger than memory. \
-Columns of numbers are found by themselves, and so are the columns of time and key, if they are called so.
+Numeric columns are detected automatically; time and key columns are detected by name.
 
 \b
 Examples:
@@ -55,14 +56,44 @@ Examples:
   limpet detect pump.csv --columns pressure,flow --far 1e-5
   limpet detect fleet.parquet --key sensor --points scored.parquet
 
-Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 something is wrong with input or settings, 130 interrupted.
+Exit codes: 0 done, 1 alarms with --fail-on-alarm, 2 invalid input or options, 130 interrupted.
 """
 
 
-@app.command(help=DETECT_HELP)
-@options_command(DETECT_COMMAND, "The file to look at.", "FILE")
-def detect(source: str, values: dict[str, Any]) -> None:
+@configurable(app, "detect", DETECT_HELP)
+def detect(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="File to read.", show_default=False)],
+    columns: opt.Columns = None,
+    key: opt.Key = None,
+    no_key: opt.NoKey = False,
+    time: opt.Time = None,
+    no_time: opt.NoTime = False,
+    input_format: opt.InputFormat = None,
+    late: opt.Late = "skip",
+    joint: opt.Joint = None,
+    learner: opt.Learner = "detector",
+    n_components: opt.NComponents = None,
+    far: opt.Far = None,
+    season: opt.Season = None,
+    lags: opt.Lags = None,
+    memory: opt.Memory = None,
+    gamma: opt.Gamma = None,
+    rho: opt.Rho = None,
+    beta: opt.Beta = None,
+    M: opt.M = None,
+    norm: opt.Norm = None,
+    max_keys: opt.MaxKeys = None,
+    report: opt.Report = Path("report.html"),
+    no_report: opt.NoReport = False,
+    alarms: opt.Alarms = None,
+    points: opt.Points = None,
+    output_format: opt.OutputFormat = "text",
+    max_alarms: opt.MaxAlarms = 20,
+    fail_on_alarm: opt.FailOnAlarm = False,
+    config: opt.Config = None,
+) -> None:
     """See DETECT_HELP."""
+    values = locals()
     from rich.console import Console
 
     from limpet.cli.detect import run_detect
@@ -70,13 +101,13 @@ def detect(source: str, values: dict[str, Any]) -> None:
     run_detect(source, values, Console())
 
 
-WATCH_HELP = """Watch a live source, for days and through crashes: alarms as they come.
+WATCH_HELP = """Watch a live source and raise alarms as they happen; resume after a crash.
 
-SOURCE is a file that grows, a folder that files are dropped into, - for standard input, nats://host:4222/subject \
+SOURCE is a file that grows, a directory that receives files, - for standard input, nats://host:4222/subject \
 (JetStream), mqtt://host/topic or kafka://host:9092/topic. Records are separated values or JSON.
 
-With --checkpoint nothing is lost when the process, the machine or the network dies: the same command goes on where it \
-was. Nothing is told twice in files, SQLite and JetStream; other sinks may get the last alarms again.
+With --checkpoint, the same command resumes after a failure of the process, the machine or the network. Files, SQLite \
+and JetStream are exactly-once; other sinks are at-least-once.
 
 \b
 Examples:
@@ -84,40 +115,104 @@ Examples:
   limpet watch nats://127.0.0.1:4222/sensors --key sensor --checkpoint state
   limpet watch --config limpet.toml
 
-SIGTERM and Ctrl-C end it in order. Exit codes: 0 ended or stopped, 2 something is wrong with source or settings.
+SIGTERM and Ctrl-C stop it in order. Exit codes: 0 ended or stopped, 2 invalid source or options.
 """
 
 
-@app.command(help=WATCH_HELP)
-@options_command(WATCH_COMMAND, "What to watch.", "SOURCE")
-def watch(source: str, values: dict[str, Any]) -> None:
+@configurable(app, "watch", WATCH_HELP)
+def watch(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read.", show_default=False)],
+    columns: opt.Columns = None,
+    key: opt.Key = None,
+    no_key: opt.NoKey = False,
+    time: opt.Time = None,
+    no_time: opt.NoTime = False,
+    input_format: opt.InputFormat = None,
+    late: opt.Late = "skip",
+    joint: opt.Joint = None,
+    learner: opt.Learner = "detector",
+    n_components: opt.NComponents = None,
+    far: opt.Far = None,
+    season: opt.Season = None,
+    lags: opt.Lags = None,
+    memory: opt.Memory = None,
+    gamma: opt.Gamma = None,
+    rho: opt.Rho = None,
+    beta: opt.Beta = None,
+    M: opt.M = None,
+    norm: opt.Norm = None,
+    max_keys: opt.MaxKeys = None,
+    alarms: opt.Alarms = None,
+    points: opt.Points = None,
+    output_format: opt.OutputFormat = "text",
+    checkpoint: opt.Checkpoint = None,
+    checkpoint_interval: opt.CheckpointInterval = None,
+    follow: opt.Follow = True,
+    metrics: opt.Metrics = None,
+    log_format: opt.LogFormat = "text",
+    config: opt.Config = None,
+) -> None:
     """See WATCH_HELP."""
+    values = locals()
     from limpet.cli.watch import run_watch
 
     run_watch(source, values)
 
 
-SERVE_HELP = """Serve a page to look at: an explorer of one stream, a live monitor of many, and the API behind it.
+SERVE_HELP = """Serve a web page: an explorer of one stream, a live monitor of many, and their API.
 
-Points come by HTTP (POST /streams/KEY/points), and from SOURCE, if one is named: whatever `limpet watch` reads. \
-Everything is kept in one SQLite file, or in PostgreSQL; after a crash it goes on where it was.
+Points arrive by HTTP (POST /streams/KEY/points) and from SOURCE, which may be any source of `limpet watch`. \
+All data are stored in one SQLite file, or in PostgreSQL; the server resumes after a crash.
 
 \b
 Examples:
   limpet serve --demo
   curl --json 1.5 http://127.0.0.1:8420/streams/pump/points
   limpet serve nats://127.0.0.1:4222/sensors --key sensor
-  limpet serve --store postgresql://me@localhost/plant
+  limpet serve --database postgresql://me@localhost/plant
   LIMPET_TOKEN=… limpet serve --host 0.0.0.0
 
-SIGTERM and Ctrl-C end it in order. Exit codes: 0 stopped, 2 something is wrong with source or settings.
+SIGTERM and Ctrl-C stop it in order. Exit codes: 0 stopped, 2 invalid source or options.
 """
 
 
-@app.command(help=SERVE_HELP)
-@options_command(SERVE_COMMAND, "What to watch besides.", "SOURCE", is_required=False)
-def serve(source: str, values: dict[str, Any]) -> None:
+@configurable(app, "serve", SERVE_HELP)
+def serve(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read as well.", show_default=False)] = "",
+    columns: opt.Columns = None,
+    key: opt.Key = None,
+    no_key: opt.NoKey = False,
+    time: opt.Time = None,
+    no_time: opt.NoTime = False,
+    input_format: opt.InputFormat = None,
+    joint: opt.Joint = None,
+    learner: opt.Learner = "detector",
+    n_components: opt.NComponents = None,
+    far: opt.Far = None,
+    season: opt.Season = None,
+    lags: opt.Lags = None,
+    memory: opt.Memory = None,
+    gamma: opt.Gamma = None,
+    rho: opt.Rho = None,
+    beta: opt.Beta = None,
+    M: opt.M = None,
+    norm: opt.Norm = None,
+    checkpoint_interval: opt.CheckpointInterval = None,
+    log_format: opt.LogFormat = "text",
+    config: opt.Config = None,
+    host: opt.Host = "127.0.0.1",
+    port: opt.Port = 8420,
+    database: opt.Database = "limpet.db",
+    token_file: opt.TokenFile = None,
+    retain_points: opt.RetainPoints = 10_000,
+    max_streams: opt.MaxStreams = 100_000,
+    rate: opt.Rate = 1000.0,
+    max_body: opt.MaxBody = 8.0,
+    demo: opt.Demo = False,
+    open: opt.Open = None,
+) -> None:
     """See SERVE_HELP."""
+    values = locals()
     from limpet.cli.serve import run_serve
 
     run_serve(source, values)
@@ -125,36 +220,35 @@ def serve(source: str, values: dict[str, Any]) -> None:
 
 @app.command()
 def status(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder given to --checkpoint.")],
-    form: Annotated[str, typer.Option("--format", help="text, or json for machines.")] = "text",
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory given to --checkpoint.")],
+    output_format: opt.OutputFormat = "text",
 ) -> None:
-    """How a `limpet watch` is doing: rate, lag, what was dropped, the latest alarms."""
+    """Print the state of a `limpet watch`: rate, lag, skipped points, latest alarms."""
     from rich.console import Console
 
     from limpet.cli.status import run_status
 
-    run_status(folder, form, Console())
+    run_status(folder, output_format, Console())
 
 
-app.add_typer(spark, name="spark", short_help="Run past one machine, on Spark: score streams, move states.")
+app.add_typer(spark, name="spark", short_help="Run on Spark: score streams, inspect and move states.")
 
 
 @app.command()
 def init(
-    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = Path("limpet.toml"),
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = Path("limpet.toml"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a configuration file with every setting of `detect`, `watch`, `serve` and `spark score`, in comments."""
-    from limpet.cli.options import make_config_template
+    """Write a configuration file with every option of `detect`, `watch`, `serve` and `spark score`, in comments."""
     from limpet.exceptions import InvalidInputError
 
     if path.exists() and not force:
-        raise InvalidInputError(f"{path} is there already: give another name, or --force")
+        raise InvalidInputError(f"{path}: exists. Give another name, or --force.")
     try:
         path.write_text(make_config_template(), encoding="utf-8")
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
-    typer.echo(f"Written: {path}. Then: limpet watch --config {path}")
+        raise InvalidInputError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}.") from None
+    typer.echo(f"Written: {path}. Next: limpet watch --config {path}")
 
 
 @app.command()
@@ -211,7 +305,7 @@ def _run_lab_command(context: typer.Context, name: str) -> None:
             f"limpet {name}: requires the package limpet-lab, which is not installed. "
             "In a clone of the repository: pip install -e './lab[all]'"
         )
-    found[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False)
+    raise typer.Exit(found[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False) or 0)
 
 
 LAB_COMMAND: dict[str, Any] = {
@@ -233,18 +327,21 @@ def bench(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """The command `limpet`. What is wrong is told in one line, not a traceback; exit code 2, or the error's own."""
+    """Run `limpet`. An error is one line on standard error and exit code 2, or the error's own."""
     from limpet.exceptions import LimpetError
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a letter is no reason to stop
+            stream.reconfigure(errors="replace")  # for terminals that lack a character
     try:
-        app()
+        code = app(prog_name="limpet", standalone_mode=False)
         sys.stdout.flush()
+        sys.exit(code)
+    except CLICK_ERROR as error:
+        _exit_with_message(_format_usage_error(error))
     except LimpetError as error:
         _exit_with_message(f"limpet: {error}", getattr(error, "exit_code", 2))
-    except BrokenPipeError:  # of those who read: `limpet … | head`
+    except BrokenPipeError:  # the reader of the output is gone: `limpet … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(BROKEN_PIPE_EXIT_CODE)
     except OSError as error:
@@ -252,9 +349,20 @@ def main() -> None:
         _exit_with_message(f"limpet: {(error.strerror or str(error)).lower()}{name}")
 
 
+def _format_usage_error(error: Any) -> str:
+    """Format an error of the command line in one line; help that was shown instead is no error."""
+    context, param = getattr(error, "ctx", None), getattr(error, "param", None)
+    message = error.message.strip() or error.format_message().strip()
+    if param is not None:
+        name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name
+        message = f"{name}: {error.message or 'is missing'}"
+    hint = f" See {context.command_path} --help." if context is not None else ""
+    return f"limpet: {message.rstrip('.')}.{hint}" if message else ""
+
+
 def _exit_with_message(message: str, code: int = 2) -> None:
-    """Ends with an exit code, although standard output may be full."""
-    sys.stderr.write(" ".join(message.splitlines()) + "\n")
+    """Write a line to standard error and exit, even if standard output cannot be written."""
+    sys.stderr.write(" ".join(message.splitlines()) + "\n" * bool(message))
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,256 +1,296 @@
-"""The settings of the commands, told once: flags, keys of a file, and the file `init` writes."""
+"""The options of the commands, each declared once: flag, type, help, and the values it may have."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-DETECT_COMMAND, WATCH_COMMAND, SERVE_COMMAND, SPARK_COMMAND = "detect", "watch", "serve", "spark"
-DETECT_AND_WATCH_COMMANDS, LIVE_COMMANDS, LOCAL_COMMANDS = (
-    (DETECT_COMMAND, WATCH_COMMAND),
-    (WATCH_COMMAND, SERVE_COMMAND),
-    (DETECT_COMMAND, WATCH_COMMAND, SERVE_COMMAND),
-)
-ALL_COMMANDS = (*LOCAL_COMMANDS, SPARK_COMMAND)
-SPARK_GROUP = "Spark"  # the group of settings that Spark is begun with
+import typer
+
+from limpet._validation import Constraint, Interval, Options, check_param, invalid_param_error
+from limpet.cli.config import get_origin_name, load_config
+from limpet.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from limpet.learners import SRA, Detector
+
+DURATION_PATTERN = re.compile(r"(\d+\.?\d*|\.\d+) *(ms|s|min|h|d|)")
+SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+DETECTOR_PARAMS = ("far", "season", "lags", "memory")
+SRA_PARAMS = ("gamma", "rho", "beta", "M", "norm")
 
 
-@dataclass(frozen=True)
-class Option:
-    """One setting.
+def make_learner(values: dict[str, Any]) -> Detector | SRA:
+    """Create the learner of one stream from the options; its class checks them and has the defaults."""
+    from limpet.learners import SRA, Detector
 
-    name: of the flag, with - for _, and of the key in a file. kind: its type. told: in the help and in the file.
-    example: what the file shows in a comment. metavar: what the help calls it. flags: where they are not the name.
+    is_sra = values["learner"] == "sra"
+    for name in DETECTOR_PARAMS if is_sra else SRA_PARAMS:
+        if values[name] is not None:
+            raise InvalidInputError(f"--{name}: requires --learner {'detector' if is_sra else 'sra'}.")
+    names = ("n_components", *(SRA_PARAMS if is_sra else DETECTOR_PARAMS))
+    params = {name: values[name] for name in names if values[name] is not None}
+    return SRA(**params) if is_sra else Detector(**params)
+
+
+def get_column_names(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the names of the columns of values, key and time as sources take them."""
+    from limpet.streams.schema import NO_COLUMN
+
+    names = {name: NO_COLUMN if values[f"no_{name}"] else values[name] for name in ("key", "time")}
+    return {"columns": tuple(values["columns"]) or None, **names}
+
+
+def parse_duration(value: str) -> float:
+    """Return the seconds of a duration.
+
+    >>> parse_duration("10"), parse_duration("10s"), parse_duration("1.5 min")
+    (10.0, 10.0, 90.0)
     """
-
-    name: str
-    kind: Any
-    default: Any
-    help: str
-    example: Any
-    metavar: str = ""
-    commands: Sequence[str] = ALL_COMMANDS
-    flags: Sequence[str] = ()
-    group: str = ""
+    match = DURATION_PATTERN.fullmatch(value.strip())
+    if match is None:
+        raise ValueError
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
-INPUT_OPTIONS = [
-    Option("columns", list[str], None, "Columns to watch, with commas; all that hold numbers.", ["flow"], "NAMES"),
-    Option("key", str, None, "The column that names the stream of each row, or 'none'.", "sensor", "NAME"),
-    Option("time", str, None, "The column with the times, or 'none'.", "time", "NAME"),
-    Option(
-        "form", str, None, "csv or json, where the name of the source does not tell.", "csv", "csv|json", LOCAL_COMMANDS
-    ),
-    Option(
-        "late",
-        str,
-        "skip",
-        "Points older than the last of their stream, or equal to it.",
-        "learn",
-        "skip|learn",
-        DETECT_AND_WATCH_COMMANDS,
-    ),
-]
-JOINT_HELP = "Watch the columns together, or each by itself; by default together up to 8."
-SEASON_HELP = "Rows after which things repeat themselves: 288 for a day in steps of 5 minutes."
-MANUAL_MODE_HELP = "By hand: the paper's algorithm, which raises no alarms."
-LEARNING_OPTIONS = [
-    Option("joint", bool, None, JOINT_HELP, True, "", LOCAL_COMMANDS, flags=("--joint/--separate",)),
-    Option("far", float, 1e-4, "False alarms: at most one in 1/far points of a stable stream.", 1e-5, "RATE"),
-    Option("components", str, "1", "Gaussians of the mixture, or 'auto' for 1 to 3.", "auto", "K"),
-    Option("season", int, 0, SEASON_HELP, 288, "ROWS"),
-    Option("lags", int, 0, "How many rows back a point depends on.", 2, "ROWS"),
-    Option(
-        "memory", str, "full", "Kept of a stream: full (3 KB a variable) or compact (0.5 KB).", "compact", "full|lean"
-    ),
-    Option("gamma", float, None, f"The threshold, or inf. {MANUAL_MODE_HELP}", 6.0, "NUMBER"),
-    Option("rho", float, None, f"The step size. {MANUAL_MODE_HELP}", 0.01, "NUMBER"),
-    Option("beta", float, None, "With --gamma and --M: the step size by Corollary 1 of the paper.", 0.1, "NUMBER"),
-    Option("M", float, None, "With --gamma and --beta: how sharp the data are.", 5.0, "NUMBER"),
-    Option("norm", str, "whitened", "What --gamma counts: deviations, or the paper's.", "mean", "whitened|mean|full"),
-    Option(
-        "max_keys",
-        int,
-        None,
-        "Streams kept at most; those not seen for longest leave.",
-        100_000,
-        "N",
-        DETECT_AND_WATCH_COMMANDS,
-    ),
-]
-ALARMS_HELP = "Where alarms go; may be said several times. .jsonl .csv .parquet .db - nats:// mqtt:// kafka:// http://"
-POINTS_HELP = "Where each point goes with its score: the same but http://."
-REPORT_HELP = "The page to write; 'none' for no page."
-OUTPUT_OPTIONS = [
-    Option("report", Path, Path("report.html"), REPORT_HELP, "report.html", "FILE", (DETECT_COMMAND,)),
-    Option("alarms", list[str], None, ALARMS_HELP, ["alarms.jsonl"], "PLACE", DETECT_AND_WATCH_COMMANDS),
-    Option("points", list[str], None, POINTS_HELP, ["points.db"], "PLACE", DETECT_AND_WATCH_COMMANDS),
-    Option(
-        "format", str, "text", "What is printed: json is for machines.", "json", "text|json", DETECT_AND_WATCH_COMMANDS
-    ),
-    Option("show", int, 20, "Alarms to print, at most.", 50, "N", (DETECT_COMMAND,)),
-    Option(
-        "fail_on_alarm",
-        bool,
-        False,
-        "Leave with exit code 1 if there were alarms.",
-        True,
-        "",
-        (DETECT_COMMAND,),
-        ("--fail-on-alarm",),
-    ),
-]
-ONCE_HELP = "Stop at the end of what is there, instead of waiting for more."
-METRICS_HELP = "Serve metrics for Prometheus here, such as 127.0.0.1:9464."
-CHECKPOINT_INTERVAL_HELP = "Seconds between checkpoints; if it is not said, 5 for watch and 30 for serve."
-RUNTIME_OPTIONS = [
-    Option(
-        "checkpoint", Path, None, "A folder to go on from after a crash or a restart.", "state", "DIR", (WATCH_COMMAND,)
-    ),
-    Option("every", float, None, CHECKPOINT_INTERVAL_HELP, 10.0, "SECONDS", LIVE_COMMANDS),
-    Option("once", bool, False, ONCE_HELP, True, "", (WATCH_COMMAND,), ("--once",)),
-    Option("metrics", str, None, METRICS_HELP, "127.0.0.1:9464", "ADDRESS", (WATCH_COMMAND,)),
-    Option(
-        "log_format", str, "text", "Log lines, on standard error.", "json", "text|json", (*LIVE_COMMANDS, SPARK_COMMAND)
-    ),
-]
-STORE_HELP = "Where all is kept: an SQLite file, or postgresql://user@host/database."
-TOKEN_HELP = (
-    "A file with the token that is asked for; or set LIMPET_TOKEN. Needed for any other host than this machine."
+# Callbacks of options: they convert and check what the command line, the environment or a file gives.
+
+
+def _read_duration(context: typer.Context, param: typer.CallbackParam, value: str | None) -> Any:
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError:
+        name, constraint = get_origin_name(context, param), "must be seconds, or a duration such as 10s, 5min or 1h"
+        raise invalid_param_error(name, constraint, value) from None
+
+
+def _split_names(value: list[str] | None) -> list[str]:
+    return [name.strip() for names in value or () for name in names.split(",") if name.strip()]
+
+
+def _read_learner_param(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+    """Check a value by the table of the class, which is imported only if there is a value."""
+    if isinstance(value, str) and value.isdigit():
+        value = int(value)
+    if value is not None:
+        from limpet.learners import SRA, Detector
+
+        constraints = {**SRA.constraints, **Detector.constraints}
+        check_param(get_origin_name(context, param), value, constraints[str(param.name)])
+    return value
+
+
+def _option(
+    panel: str,
+    help: str,
+    *flags: str,
+    constraint: Constraint | None = None,
+    choices: tuple[str, ...] = (),
+    **settings: Any,
+) -> Any:
+    """Declare an option in a panel of the help."""
+    if choices:
+        constraint, settings["metavar"] = Options(*choices), "|".join(choices)
+
+    def check(context: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
+        if value is not None and constraint is not None:
+            check_param(get_origin_name(context, param), value, constraint)
+        return value
+
+    settings = {"callback": None if constraint is None else check, "show_envvar": False} | settings
+    return typer.Option(*flags, help=help, rich_help_panel=panel, **settings)
+
+
+_input, _learning, _output, _running, _serving, _spark = (
+    partial(_option, panel) for panel in ("Input", "Learning", "Output", "Running", "Serving", "Spark")
 )
-KEEP_HELP = "Points of a stream that are kept in full; older ones are kept in buckets."
-SERVER_OPTIONS = [
-    Option("host", str, "127.0.0.1", "Where to listen.", "0.0.0.0", "ADDRESS", (SERVE_COMMAND,)),
-    Option("port", int, 8420, "Where to listen; 0 for any that is free.", 8000, "PORT", (SERVE_COMMAND,)),
-    Option("store", str, "limpet.db", STORE_HELP, "postgresql://limpet@localhost/limpet", "PLACE", (SERVE_COMMAND,)),
-    Option("token_file", Path, None, TOKEN_HELP, "token.txt", "FILE", (SERVE_COMMAND,)),
-    Option("keep", int, 10_000, KEEP_HELP, 50_000, "POINTS", (SERVE_COMMAND,)),
-    Option("max_streams", int, 100_000, "Streams, at most.", 1000, "N", (SERVE_COMMAND,)),
-    Option("rate", float, 1000.0, "Requests a second that one address may make.", 50.0, "N", (SERVE_COMMAND,)),
-    Option("max_body", float, 8.0, "Megabytes that may be posted at once.", 1.0, "MB", (SERVE_COMMAND,)),
-    Option(
-        "demo",
-        bool,
-        False,
-        "Also watch streams that are made up, to have a look.",
-        True,
-        "",
-        (SERVE_COMMAND,),
-        ("--demo",),
-    ),
-    Option("open", bool, None, "Open the page in the browser.", False, "", (SERVE_COMMAND,), ("--open/--no-open",)),
+_learner = partial(_learning, callback=_read_learner_param)
+
+
+# Input
+
+_COLUMNS_HELP = "Columns to learn, separated by commas (repeatable). Default: all numeric columns."
+Columns = Annotated[list[str] | None, _input(_COLUMNS_HELP, metavar="NAMES", callback=_split_names)]
+Key = Annotated[str | None, _input("Column with the key of the stream. Default: by name.", metavar="NAME")]
+NoKey = Annotated[bool, _input("Read all records as one stream, even if a column looks like a key.", "--no-key")]
+Time = Annotated[str | None, _input("Column with the times. Default: by name.", metavar="NAME")]
+NoTime = Annotated[bool, _input("Ignore times, even if a column looks like them.", "--no-time")]
+InputFormat = Annotated[
+    str | None, _input("Format of the records. Default: by the name of the source.", choices=("csv", "json"))
 ]
-OPTION_GROUPS = {
-    "Input": INPUT_OPTIONS,
-    "Learning": LEARNING_OPTIONS,
-    "Output": OUTPUT_OPTIONS,
-    "Running": RUNTIME_OPTIONS,
-    "Serving": SERVER_OPTIONS,
-}
-OPTIONS = tuple(replace(option, group=group) for group, settings in OPTION_GROUPS.items() for option in settings)
+Late = Annotated[str, _input("What to do with late and duplicate points.", choices=("skip", "learn"))]
 
-INPUT_FORMAT_HELP = "Of the files, where their names do not tell."
-SCHEMA_HELP = "Columns and their types; else files that are there are looked at."
-SOURCE_OPTION_HELP = "An option of the source, as Spark calls it; may be said several times."
-WATERMARK_HELP = "How much later than others a row may come; older ones are not learnt from."
-IDLE_HELP = "A stream that is silent for so long is forgotten; needs --watermark."
-BUCKETS_HELP = "Groups that keys are dealt to; if it is not said, 64, or what the checkpoint has."
-TRIGGER_HELP = "How often to look for more; if it is not said, as soon as the last batch is done."
-FILES_PER_BATCH_HELP = "Files that a batch takes, at most; if it is not said, 256 MB of them."
-PACKAGES_HELP = "Packages of Maven that Spark needs, with commas; of the version that goes with your Spark."
-SPARK_LOG_HELP = "Where Spark's own log goes; if it is not said, nowhere."
-BATCH_HELP = "Read all files once, sort them by time and write the table: no checkpoint."
-SPARK_OPTION_GROUPS = {
-    "Input": [
-        Option("input_format", str, None, INPUT_FORMAT_HELP, "csv", "parquet|csv|json"),
-        Option("schema", str, None, SCHEMA_HELP, "sensor string, ts timestamp, flow double", "COLUMNS"),
-        Option("option", list[str], None, SOURCE_OPTION_HELP, ["startingOffsets=latest"], "NAME=VALUE"),
-        Option("watermark", str, None, WATERMARK_HELP, "10 minutes", "TIME"),
-    ],
-    "Learning": [
-        Option("idle", str, None, IDLE_HELP, "7 days", "TIME"),
-        Option("initial", Path, None, "The file of a fleet, with which streams begin.", "fleet.limpet", "FILE"),
-    ],
-    "Output": [
-        Option("out", str, None, "The folder for the scored rows.", "scored", "DIR"),
-        Option("to", str, "parquet", "What to write.", "json", "parquet|delta|csv|json"),
-        Option("prefix", str, "", "Before the names of the new columns.", "hf_", "TEXT"),
-    ],
-    "Running": [
-        Option("checkpoint", str, None, "The folder that it goes on from.", "state", "DIR"),
-        Option("buckets", int, None, BUCKETS_HELP, 256, "N"),
-        Option("once", bool, False, ONCE_HELP, True, flags=("--once",)),
-        Option("every", str, None, TRIGGER_HELP, "10 seconds", "TIME"),
-        Option("files_per_batch", int, None, FILES_PER_BATCH_HELP, 100, "N"),
-        Option("batch", bool, False, BATCH_HELP, True, flags=("--batch",)),
-    ],
-    SPARK_GROUP: [
-        Option("master", str, "local[*]", "Where to run: local[2], spark://host:7077, yarn, …", "local[2]", "ADDRESS"),
-        Option("driver_memory", str, "4g", "Memory of the driver; with local[…], of all.", "8g", "SIZE"),
-        Option("packages", str, None, PACKAGES_HELP, "io.delta:delta-spark_2.13:VERSION", "NAMES"),
-        Option("conf", list[str], None, "A setting of Spark's; may be said several times.", ["a=b"], "NAME=VALUE"),
-        Option("spark_log", Path, None, SPARK_LOG_HELP, "spark.log", "FILE"),
-    ],
-}
-SPARK_OPTIONS = tuple(
-    replace(option, group=group, commands=(SPARK_COMMAND,))
-    for group, settings in SPARK_OPTION_GROUPS.items()
-    for option in settings
-)
-OPTION_CHOICES = {
-    "form": ("csv", "json"),
-    "late": ("skip", "learn"),
-    "memory": ("full", "compact"),
-    "norm": ("whitened", "mean", "full"),
-    "format": ("text", "json"),
-    "log_format": ("text", "json"),
-    "input_format": ("parquet", "csv", "json"),
-    "to": ("parquet", "delta", "csv", "json"),
-}
-MIN_OPTION_VALUES = {"show": 0, "every": 0.0, "port": 0, "keep": 100, "max_streams": 1, "rate": 0.1, "max_body": 0.001}
-MIN_OPTION_VALUES |= {"buckets": 1, "files_per_batch": 1}
+# Learning
 
+Joint = Annotated[
+    bool | None,
+    _learning(
+        "Learn the columns as one stream, or each as its own. Default: jointly up to 8 columns.", "--joint/--separate"
+    ),
+]
+Learner = Annotated[
+    str,
+    _learning(
+        "Learner of a stream: detector needs no parameters; sra is the paper's algorithm and raises no alarms.",
+        choices=("detector", "sra"),
+    ),
+]
+NComponents = Annotated[
+    str | None, _learner("Gaussians of the mixture, or auto for 1 to 3.", metavar="K", show_default="1")
+]
+Far = Annotated[
+    float | None, _learner("False-alarm rate per point and kind of alarm.", metavar="RATE", show_default="0.0001")
+]
+Season = Annotated[
+    int | None,
+    _learner("Period of the season: 288 for a day of 5-minute rows; 0 for none.", metavar="ROWS", show_default="0"),
+]
+Lags = Annotated[int | None, _learner("Previous points that a point depends on.", metavar="ROWS", show_default="0")]
+Memory = Annotated[
+    str | None,
+    _learner("State per variable: full (3 KB) or compact (0.5 KB).", metavar="full|compact", show_default="full"),
+]
+Gamma = Annotated[float | None, _learner("With --learner sra: threshold, or inf for none.", metavar="NUMBER")]
+Rho = Annotated[float | None, _learner("With --learner sra: step size.", metavar="NUMBER")]
+Beta = Annotated[
+    float | None, _learner("With --learner sra, --gamma and --M: step size by Corollary 1.", metavar="NUMBER")
+]
+M = Annotated[float | None, _learner("With --learner sra, --gamma and --beta: sharpness.", "--M", metavar="NUMBER")]
+Norm = Annotated[
+    str | None,
+    _learner("With --learner sra: norm that --gamma bounds.", metavar="whitened|mean|full", show_default="whitened"),
+]
+MaxKeys = Annotated[
+    int | None,
+    _learning(
+        "Streams kept; the one without a point for longest is evicted. Default: no limit.",
+        metavar="N",
+        constraint=Interval(int, 1, None),
+    ),
+]
 
-def get_options(command: str) -> list[Option]:
-    """Those of a command."""
-    options = [option for option in (*OPTIONS, *SPARK_OPTIONS) if command in option.commands]
-    return sorted(options, key=lambda option: [*OPTION_GROUPS, *SPARK_OPTION_GROUPS].index(option.group))
+# Output
 
+_DESTINATION_HELP = ".jsonl .csv .parquet .db - nats:// mqtt:// kafka://"
+Alarms = Annotated[
+    list[str] | None, _output(f"Alarm destination (repeatable): {_DESTINATION_HELP} http://", metavar="URI")
+]
+Points = Annotated[
+    list[str] | None, _output(f"Destination of the scored points (repeatable): {_DESTINATION_HELP}", metavar="URI")
+]
+OutputFormat = Annotated[str, _output("Format of the printed results.", choices=("text", "json"))]
+Report = Annotated[Path, _output("Report to write.", metavar="FILE")]
+NoReport = Annotated[bool, _output("Write no report.", "--no-report")]
+MaxAlarms = Annotated[int, _output("Alarms to print.", metavar="N", constraint=Interval(int, 0, None))]
+FailOnAlarm = Annotated[bool, _output("Exit with code 1 if there are alarms.", "--fail-on-alarm")]
 
-def make_config_template() -> str:
-    """A configuration file with every setting in a comment."""
-    lines = [
-        "# Settings of `limpet detect`, `watch`, `serve` and `spark score`, each with --config limpet.toml.",
-        "# Every flag is a key here; flags on the command line go before these. Take away a # to set one.",
-        "",
-        "# A file, a folder, - for standard input, nats://host:4222/subject, mqtt://host/topic, kafka://host:9092/topic",
-        '# source = "nats://127.0.0.1:4222/sensors"',
-        *_make_config_lines(OPTIONS),
-        "",
-        "# === `limpet spark score` ===",
-        "# Its own settings. What is said here goes before what is said above, for it alone.",
-        "# [spark]",
-        *_make_config_lines(SPARK_OPTIONS),
-    ]
-    return "\n".join(lines) + "\n"
+# Running
 
+_CHECKPOINT_INTERVAL = {"metavar": "DURATION", "callback": _read_duration}
+_CHECKPOINT_INTERVAL_HELP = "Time between checkpoints: seconds, or 10s, 5min. Default: 5s for watch, 30s for serve."
+Checkpoint = Annotated[Path | None, _running("Directory to resume from after a crash or a restart.", metavar="DIR")]
+CheckpointInterval = Annotated[
+    str | None, _running(_CHECKPOINT_INTERVAL_HELP, "--checkpoint-interval", **_CHECKPOINT_INTERVAL)
+]
+Follow = Annotated[bool, _running("Wait for more records at the end of the source, or stop.", "--follow/--no-follow")]
+Metrics = Annotated[
+    str | None, _running("Address to serve Prometheus metrics at, such as 127.0.0.1:9464.", metavar="ADDRESS")
+]
+LogFormat = Annotated[str, _running("Format of the log on standard error.", choices=("text", "json"))]
+Config = Annotated[
+    Path | None,
+    _running(
+        "TOML file with values for the options; `limpet init` writes one.",
+        metavar="FILE",
+        is_eager=True,
+        callback=load_config,
+    ),
+]
 
-def _make_config_lines(options: Sequence[Option]) -> Iterator[str]:
-    """Lines of a configuration file."""
-    group = ""
-    for option in options:
-        if option.group != group:
-            group = option.group
-            yield from ("", f"# --- {group} ---")
-        names = " and ".join(f"`{command}`" for command in option.commands)
-        scope = f" ({names} only)" if option in OPTIONS and len(option.commands) < len(ALL_COMMANDS) else ""
-        default = f" Default: {option.default}." if option.default not in (None, False, "") else ""
-        yield from ("", f"# {option.help}{default}{scope}", f"# {option.name} = {_to_toml(option.example)}")
+# Serving
 
+Host = Annotated[str, _serving("Address to listen at.", metavar="ADDRESS")]
+Port = Annotated[
+    int, _serving("Port to listen at; 0 for any free one.", metavar="PORT", constraint=Interval(int, 0, 65_535))
+]
+Database = Annotated[str, _serving("SQLite file, or postgresql://user@host/database.", metavar="FILE|URL")]
+TokenFile = Annotated[
+    Path | None,
+    _serving(
+        "File with the token that clients send, or set LIMPET_TOKEN. Required unless --host is this machine.",
+        metavar="FILE",
+    ),
+]
+RetainPoints = Annotated[
+    int,
+    _serving(
+        "Latest points of a stream stored in full; older ones are downsampled.",
+        metavar="N",
+        constraint=Interval(int, 100, None),
+    ),
+]
+MaxStreams = Annotated[int, _serving("Largest number of streams.", metavar="N", constraint=Interval(int, 1, None))]
+Rate = Annotated[
+    float, _serving("Requests per second from one address.", metavar="N", constraint=Interval(float, 0.1, None))
+]
+MaxBody = Annotated[
+    float, _serving("Largest request, in megabytes.", metavar="MB", constraint=Interval(float, 0.001, None))
+]
+Demo = Annotated[bool, _serving("Also watch synthetic streams.", "--demo")]
+Open = Annotated[bool | None, _serving("Open the page in the browser.", "--open/--no-open")]
 
-def _to_toml(value: Any) -> str:
-    """A value in TOML, which writes these as JSON does."""
-    return json.dumps(value)
+# Spark
+
+SparkInputFormat = Annotated[
+    str | None,
+    _input("Format of the files. Default: by their names.", "--input-format", choices=("parquet", "csv", "json")),
+]
+SchemaOption = Annotated[
+    str | None, _input("Columns and their types. Default: inferred from the files.", "--schema", metavar="COLUMNS")
+]
+SourceOption = Annotated[
+    list[str] | None, _input("Option of Spark's source (repeatable).", "--option", metavar="NAME=VALUE")
+]
+Watermark = Annotated[str | None, _input("How late a row may arrive; later ones are not learned.", metavar="DURATION")]
+Idle = Annotated[
+    str | None,
+    _learning("Time without rows after which a stream is forgotten; requires --watermark.", metavar="DURATION"),
+]
+Initial = Annotated[Path | None, _learning("Fleet file to initialize the streams from.", metavar="FILE")]
+Out = Annotated[str | None, _output("Directory for the scored rows.", metavar="DIR")]
+SparkOutputFormat = Annotated[
+    str, _output("Format of the scored rows.", "--output-format", choices=("parquet", "delta", "csv", "json"))
+]
+Prefix = Annotated[str, _output("Prefix of the names of the new columns.", metavar="TEXT")]
+SparkCheckpoint = Annotated[str | None, _running("Directory to resume from.", "--checkpoint", metavar="DIR")]
+Partitions = Annotated[
+    int | None,
+    _running(
+        "Partitions that keys are hashed into. Default: 64, or those of the checkpoint.",
+        "--buckets",
+        metavar="N",
+        constraint=Interval(int, 1, None),
+    ),
+]
+SparkFollow = Annotated[bool, _running("Wait for more rows at the end of the source, or stop.", "--follow/--no-follow")]
+SparkInterval = Annotated[
+    str | None,
+    _running(
+        "Time between batches: seconds, or 10s, 5min. Default: none.", "--checkpoint-interval", **_CHECKPOINT_INTERVAL
+    ),
+]
+FilesPerBatch = Annotated[
+    int | None, _running("Files per batch. Default: 256 MB of them.", metavar="N", constraint=Interval(int, 1, None))
+]
+BatchMode = Annotated[
+    bool, _running("Read all files once, sort them by time and write the table, without a checkpoint.", "--batch")
+]
+Master = Annotated[str, _spark("Where to run: local[2], spark://host:7077, yarn.", metavar="ADDRESS")]
+DriverMemory = Annotated[str, _spark("Memory of the driver; with local[…], of all.", metavar="SIZE")]
+Packages = Annotated[
+    str | None, _spark("Maven packages, separated by commas, of your version of Spark.", metavar="NAMES")
+]
+Conf = Annotated[list[str] | None, _spark("Spark property (repeatable).", metavar="NAME=VALUE")]
+SparkLog = Annotated[Path | None, _spark("File for Spark's own log. Default: no log.", metavar="FILE")]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from limpet.cli.config import option_group, options_command
-from limpet.cli.options import SPARK_COMMAND, SPARK_GROUP
+from limpet.cli import options as opt
+from limpet.cli.config import configurable
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
 APP_HELP = """Run past one machine, on Spark: score streams, move states.
@@ -62,10 +62,48 @@ Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folde
 EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 something is wrong.\n"
 
 
-@app.command(help=SCORE_HELP)
-@options_command(SPARK_COMMAND, "What to score.", "SOURCE")
-def score(source: str, values: dict[str, Any]) -> None:
+@configurable(app, "spark", SCORE_HELP)
+def score(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to score.")],
+    columns: opt.Columns = None,
+    key: opt.Key = None,
+    time: opt.Time = None,
+    input_format: opt.SparkInputFormat = None,
+    schema: opt.SchemaOption = None,
+    option: opt.SourceOption = None,
+    watermark: opt.Watermark = None,
+    learner: opt.Learner = "detector",
+    n_components: opt.NComponents = None,
+    far: opt.Far = None,
+    season: opt.Season = None,
+    lags: opt.Lags = None,
+    memory: opt.Memory = None,
+    gamma: opt.Gamma = None,
+    rho: opt.Rho = None,
+    beta: opt.Beta = None,
+    M: opt.M = None,
+    norm: opt.Norm = None,
+    idle: opt.Idle = None,
+    initial: opt.Initial = None,
+    out: opt.Out = None,
+    output_format: opt.SparkOutputFormat = "parquet",
+    prefix: opt.Prefix = "",
+    checkpoint: opt.SparkCheckpoint = None,
+    buckets: opt.Partitions = None,
+    follow: opt.SparkFollow = True,
+    checkpoint_interval: opt.SparkInterval = None,
+    files_per_batch: opt.FilesPerBatch = None,
+    batch: opt.BatchMode = False,
+    log_format: opt.LogFormat = "text",
+    config: opt.Config = None,
+    master: opt.Master = "local[*]",
+    driver_memory: opt.DriverMemory = "4g",
+    packages: opt.Packages = None,
+    conf: opt.Conf = None,
+    spark_log: opt.SparkLog = None,
+) -> None:
     """See SCORE_HELP."""
+    values = locals()
     from limpet.cli._spark_commands import run_score
 
     run_score(source, values)
@@ -83,13 +121,17 @@ Example:
 
 
 @app.command(help=REBUCKET_HELP + EXIT_CODES_HELP)
-@option_group(SPARK_GROUP)
 def rebucket(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
-    values: dict[str, Any],
+    master: opt.Master = "local[*]",
+    driver_memory: opt.DriverMemory = "4g",
+    packages: opt.Packages = None,
+    conf: opt.Conf = None,
+    spark_log: opt.SparkLog = None,
 ) -> None:
     """See REBUCKET_HELP."""
+    values = locals()
     from limpet.cli._spark_commands import run_rebucket
 
     run_rebucket(checkpoint, buckets, values)
@@ -107,14 +149,18 @@ Examples:
 
 
 @app.command(help=EXPORT_HELP + EXIT_CODES_HELP)
-@option_group(SPARK_GROUP)
 def export(
     checkpoint: Checkpoint,
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
-    values: dict[str, Any],
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    master: opt.Master = "local[*]",
+    driver_memory: opt.DriverMemory = "4g",
+    packages: opt.Packages = None,
+    conf: opt.Conf = None,
+    spark_log: opt.SparkLog = None,
 ) -> None:
     """See EXPORT_HELP."""
+    values = locals()
     from limpet.cli._spark_commands import run_export
 
     run_export(checkpoint, path, force, values)
@@ -127,18 +173,22 @@ Spark is begun only for a checkpoint that is not on this machine.
 \b
 Examples:
   limpet spark status state
-  limpet spark status state --format json
+  limpet spark status state --output-format json
 """
 
 
 @app.command(help=STATUS_HELP + EXIT_CODES_HELP)
-@option_group(SPARK_GROUP)
 def status(
     checkpoint: Checkpoint,
-    values: dict[str, Any],
-    form: Annotated[str, typer.Option("--format", metavar="text|json", help="json is for machines.")] = "text",
+    output_format: opt.OutputFormat = "text",
+    master: opt.Master = "local[*]",
+    driver_memory: opt.DriverMemory = "4g",
+    packages: opt.Packages = None,
+    conf: opt.Conf = None,
+    spark_log: opt.SparkLog = None,
 ) -> None:
     """See STATUS_HELP."""
+    values = locals()
     from limpet.cli._spark_run import run_status
 
-    run_status(checkpoint, form, values)
+    run_status(checkpoint, output_format, values)

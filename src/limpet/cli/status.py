@@ -1,4 +1,4 @@
-"""The command `limpet status`."""
+"""The command `limpet status`: print the state of a `limpet watch`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from limpet._format import format_duration
 from limpet.cli.detect import make_alarm_table, print_rejects
 from limpet.streams.run_stats import RunStats
 from limpet.streams.status_file import read_status
 
 
-def run_status(folder: Path, form: str, console: Console) -> None:
-    """Prints how a run is doing."""
+def run_status(folder: Path, output_format: str, console: Console) -> None:
+    """Print the state of a run."""
     status = read_status(folder)
-    if form == "json":
+    if output_format == "json":
         sys.stdout.write(json.dumps(status) + "\n")
         return
     stats = RunStats.from_dict(status)
@@ -35,49 +36,32 @@ def run_status(folder: Path, form: str, console: Console) -> None:
 
 
 def make_status_rows(status: dict[str, Any], stats: RunStats) -> list[tuple[str, str]]:
-    """What there is to say, in pairs of words."""
-    now = time.time()
-    lag = "not known" if status["lag"] is None else "{:,} {}".format(*status["lag"])
-    checkpoint = status["checkpointed_at"]
-    alarms = ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"
+    """Return the state as pairs of a label and a value."""
+    now, checkpointed_at = time.time(), status["checkpointed_at"]
+    lag = "unknown" if status["lag"] is None else "{:,} {}".format(*status["lag"])
     return [
         ("source", status["source"]),
-        ("state", f"{status['state']}, process {status['pid']}, last heard of {format_age(now - status['updated_at'])}"),
-        ("running for", format_duration(status["updated_at"] - status["started_at"])),
+        ("state", f"{status['state']}, process {status['pid']}, updated {format_age(now - status['updated_at'])}"),
+        ("running for", format_duration(int(status["updated_at"] - status["started_at"]), max_units=2)),
         ("rate", f"{status['points_per_s']:,.0f} points/s"),
         ("lag", lag),
         ("records", f"{stats.records:,}"),
         ("points", f"{stats.points:,}"),
-        ("rejected", f"{stats.rejected:,} as outliers, {stats.late:,} late, {stats.duplicates:,} duplicate"),
-        ("not usable", f"{stats.malformed.total:,}"),
-        ("alarms", alarms),
+        ("rejected", f"{stats.rejected:,} as outliers"),
+        ("skipped", f"{stats.late:,} late, {stats.duplicates:,} duplicates"),
+        ("malformed", f"{stats.malformed.total:,}"),
+        ("alarms", ", ".join(f"{count:,} {kind}" for kind, count in stats.alarms.items()) or "none"),
         (
             "checkpoint",
-            "none yet" if checkpoint is None else f"number {stats.checkpoints:,}, {format_age(now - checkpoint)}",
+            "none yet" if checkpointed_at is None else f"{stats.checkpoints:,}, {format_age(now - checkpointed_at)}",
         ),
     ]
 
 
 def format_age(seconds: float) -> str:
-    """How long ago.
+    """Return how long ago something was.
 
-    >>> ago(0.2), ago(75.0)
+    >>> format_age(0.2), format_age(75.0)
     ('just now', '1 min 15 s ago')
     """
-    return "just now" if seconds < 2.0 else f"{format_duration(seconds)} ago"
-
-
-def format_duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> for_how_long(3700.0), for_how_long(200_000.0)
-    ('1 h 1 min', '2 d 7 h')
-    """
-    remaining_s = int(seconds)
-    units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")]
-    parts: list[str] = []
-    for size, name in units:
-        if remaining_s >= size or (name == "s" and not parts):
-            parts.append(f"{remaining_s // size} {name}")
-            remaining_s %= size
-    return " ".join(parts[:2])
+    return "just now" if seconds < 2.0 else f"{format_duration(int(seconds), max_units=2)} ago"

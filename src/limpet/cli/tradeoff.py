@@ -17,7 +17,7 @@ DEFAULT_GAMMAS = (1.0, 3.0, 5.0, 10.0, 15.0)  # the paper's grid
 
 
 def read_gammas(words: Sequence[str]) -> list[float]:
-    """Thresholds from words such as "1,3" and "inf".
+    """Return thresholds from strings such as "1,3" and "inf".
 
     >>> read_gammas(["1,3", "inf"])
     [1.0, 3.0, inf]
@@ -27,9 +27,9 @@ def read_gammas(words: Sequence[str]) -> list[float]:
         try:
             gammas.append(float(word))
         except ValueError:
-            raise InvalidInputError(f"--gamma takes numbers such as 3 or 1,3,5, not {word!r}") from None
+            raise InvalidInputError(f"--gamma: must be numbers such as 3 or 1,3,5, got {word!r}.") from None
         if not 1e-100 < gammas[-1] < 1e100 and gammas[-1] != math.inf:
-            raise InvalidInputError(f"--gamma must be positive, of a size between 1e-100 and 1e100, or inf, not {word}")
+            raise InvalidInputError(f"--gamma: must be between 1e-100 and 1e100, or inf, got {word}.")
     return gammas or list(DEFAULT_GAMMAS)
 
 
@@ -42,19 +42,19 @@ def run_tradeoff(
     out: Path,
     console: Console,
 ) -> None:
-    """Prints the table, says where the bound is least, and draws ρ(γ) and the bound."""
+    """Print the table and the smallest bound, and draw ρ(γ) and the bound."""
     gammas = read_gammas(words)
     if not out.parent.is_dir():
-        raise InvalidInputError(f"the picture cannot be written to {out}: there is no folder {out.parent}")
+        raise InvalidInputError(f"--out: the directory {out.parent} does not exist.")
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidInputError(f"the picture must be a .png, .svg or .pdf, not {out}")
+        raise InvalidInputError(f"--out: must end in .png, .svg or .pdf, got {out}.")
     constants = tradeoff.Constants.from_beta(beta, M, alpha, **others)
     parameters_text = ", ".join(f"{name} = {value:g}" for name, value in others.items())
     console.print(f"β = {constants.beta:g}, M = {M:g}, α = {alpha:g}, L = {constants.L:g} (from β), {parameters_text}")
     console.print(make_bounds_table(gammas, constants))
     optimum = tradeoff.optimum(constants)
     console.print(
-        f"Least bound {optimum.bound:.4g} at γ = {optimum.gamma:.4g}, ρ = {optimum.rho:.4g} ({optimum.kind})."
+        f"Smallest bound {optimum.bound:.4g} at γ = {optimum.gamma:.4g}, ρ = {optimum.rho:.4g} ({optimum.kind})."
     )
     console.print(optimum.explanation)
     finite = [gamma for gamma in gammas if math.isfinite(gamma)] or list(DEFAULT_GAMMAS)
@@ -70,8 +70,8 @@ def run_tradeoff(
 
 
 def make_bounds_table(gammas: Sequence[float], constants: tradeoff.Constants) -> Table:
-    """One row a threshold; a step that Theorem 2 does not admit is marked, for its bound is not promised."""
-    table = Table(caption="† beyond the largest step that Theorem 2 admits: the bound is not promised there")
+    """Return a table with one row per threshold; a dagger marks steps that Theorem 2 does not admit."""
+    table = Table(caption="† beyond the largest step that Theorem 2 admits: the bound does not hold there")
     for heading in ("γ", "ρ, Cor. 1", "largest ρ", "best ρ", "bound, Cor. 1", "bound, best", "gain of γ"):
         table.add_column(heading, justify="right")
     for gamma in sorted(gammas):
@@ -89,5 +89,5 @@ def make_bounds_table(gammas: Sequence[float], constants: tradeoff.Constants) ->
 
 
 def format_step(rho: float, limit: float) -> str:
-    """The step, with a dagger where it is not admissible."""
+    """Return the step, with a dagger if it is not admissible."""
     return f"{rho:.4g}{'' if rho < limit else ' †'}"

@@ -1,4 +1,4 @@
-"""The command `limpet watch`: a live source, for as long as it takes."""
+"""The command `limpet watch`: process a live source until it ends or a signal arrives."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+from limpet._format import redact_url
 from limpet.cli._logging import configure_logging, stop_on_signals
 from limpet.cli._outputs import check_not_input, open_sinks
+from limpet.cli.options import get_column_names, make_learner
 from limpet.streams.checkpoint_store import CheckpointStore
-from limpet.streams.metrics import collect_metrics, format_metrics, serve_metrics
-from limpet.streams.monitor_plan import MonitorPlan, make_learner
+from limpet.streams.metrics import collect_metrics, serve_metrics
+from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.runner import CHECKPOINT_INTERVAL_S, Runner
+from limpet.streams.schema import Schema
 from limpet.streams.schema_probe import ProbedSource
-from limpet.streams.sinks.base import MultiSink, BaseSink
+from limpet.streams.sinks.base import BaseSink, MultiSink
 from limpet.streams.sinks.stdout import StdoutSink
 from limpet.streams.status_file import StatusFile
-from limpet.streams.uri import local_path, open_source, redact
+from limpet.streams.uri import local_path, open_source
 
 log = logging.getLogger("limpet.watch")
 
 
 def run_watch(uri: str, values: dict[str, Any]) -> None:
-    """Watches until the source ends, or somebody says stop."""
+    """Watch until the source ends, or until SIGTERM or Ctrl-C."""
     configure_logging(values["log_format"])
     uris_by_table = {name: values[name] for name in ("alarms", "points")}
-    sink_uris = [sink_uri for uris in uris_by_table.values() for sink_uri in uris or ()]
-    check_not_input(uri, *sink_uris)
-    make_learner(values)  # which says what is wrong with the settings before anything is waited for
-    stop = threading.Event()
+    check_not_input(uri, *(sink_uri for uris in uris_by_table.values() for sink_uri in uris or ()))
+    learner, stop = make_learner(values), threading.Event()
     with ExitStack() as resources:
         stop_on_signals(stop)
         checkpoints = None
@@ -37,45 +38,44 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             checkpoints = CheckpointStore(values["checkpoint"])
             resources.callback(checkpoints.close)
         checkpoint = None if checkpoints is None else checkpoints.latest()
-        source = open_source(
-            uri,
-            columns=values["columns"] or None,
-            key=values["key"],
-            time=values["time"],
-            follow=not values["once"],
-            form=values["form"],
-        )
+        column_names = get_column_names(values)
+        source = open_source(uri, **column_names, follow=values["follow"], form=values["input_format"])
         runners: list[Runner] = []
         if values["metrics"]:
-            server = serve_metrics(
-                values["metrics"], lambda: format_metrics(collect_metrics(runners[0]) if runners else {})
-            )
+            server = serve_metrics(values["metrics"], lambda: collect_metrics(runners[0]) if runners else [])
             resources.callback(server.close)
             log.info("metrics at http://%s/metrics", values["metrics"])
-        status = None if checkpoints is None else StatusFile(checkpoints.folder, redact(uri))
-        sink = MultiSink(_open_sinks(uris_by_table, values["format"]))
-        log.info("watching %s", redact(uri))
-        probed = ProbedSource(source, None if checkpoint is None else checkpoint[0]["position"])
-        if probed.columns is None:  # else they are those of the checkpoint
+        status = None if checkpoints is None else StatusFile(checkpoints.folder, redact_url(uri))
+        sink = MultiSink(_open_sinks(uris_by_table, values["output_format"]))
+        log.info("watching %s", redact_url(uri))
+        probed = ProbedSource(source)
+        if checkpoint is not None and checkpoint[0]["schema"] is not None:
+            probed.schema = Schema.from_dict(checkpoint[0]["schema"])
+        if probed.schema is None:
             probed.wait_for_schema(stop)
-        if probed.columns is None:
-            log.info("stopped before anything had come" if stop.is_set() else "ended: not one record could be read")
+        if probed.schema is None:
+            log.info("stopped before the first point" if stop.is_set() else "ended: no record could be read")
             return
-        plan = MonitorPlan.from_columns(probed.columns, values)
+        plan = MonitorPlan.from_schema(probed.schema, learner, joint=values["joint"], max_keys=values["max_keys"])
         for label, value in plan.describe():
             log.info("%s: %s", label, value)
         if not plan.raises_alarms:
-            log.warning("set by hand: the paper's algorithm raises no alarms; --points tells what became of each point")
-        column_options = {name: values[name] for name in ("columns", "key", "time", "form")}
+            log.warning("the learner sra raises no alarms; --points writes the result of each point")
+        interval = values["checkpoint_interval"]
         runner = Runner(
             plan.wrap_source(probed),
             plan.model,
             sink,
             checkpoints,
-            checkpoint_interval=CHECKPOINT_INTERVAL_S if values["every"] is None else values["every"],
+            checkpoint_interval=CHECKPOINT_INTERVAL_S if interval is None else interval,
             late=values["late"],
             stop=stop,
-            run_id_fields={"source": _to_canonical_uri(uri), "separate": plan.separate, **column_options},
+            run_id_fields={
+                "source": _to_canonical_uri(uri),
+                "separate": plan.is_split,
+                **column_names,
+                "input_format": values["input_format"],
+            },
         )
         runners.append(runner)
         if status is not None:
@@ -83,19 +83,19 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
         stats = runner.run()
     log.info("%s after %d records, %d alarms", "stopped" if stop.is_set() else "ended", stats.records, stats.n_alarms)
     if stats.late > stats.points:
-        log.warning("%d of %d points came late and were skipped: is a time wrong?", stats.late, stats.records)
+        log.warning("%d of %d points were late and skipped: is a time wrong?", stats.late, stats.records)
     runner.raise_if_undelivered()
 
 
-def _open_sinks(uris_by_table: dict[str, Any], form: str) -> list[BaseSink]:
-    """Those that are named, and standard output where alarms would go nowhere."""
+def _open_sinks(uris_by_table: dict[str, Any], output_format: str) -> list[BaseSink]:
+    """Open the sinks, and standard output if alarms have no other destination."""
     sinks = open_sinks(uris_by_table, overwrite=False)
     if not uris_by_table["alarms"] and not (uris_by_table["points"] and "-" in uris_by_table["points"]):
-        sinks.append(StdoutSink("alarms", form))
+        sinks.append(StdoutSink("alarms", output_format))
     return sinks
 
 
 def _to_canonical_uri(uri: str) -> str:
-    """A source as a checkpoint knows it again: files by their whole paths."""
+    """Return the name of a source in a checkpoint: the absolute path of a file."""
     path = local_path(uri)
-    return redact(uri) if path is None else str(path.resolve())
+    return redact_url(uri) if path is None else str(path.resolve())
