@@ -239,7 +239,7 @@ def test_a_configuration_file_is_the_same_as_flags(pump, capsys, monkeypatch):
         encoding="utf-8",
     )
     ours = json.loads(here(["detect", "--config", "h.toml"], capsys, monkeypatch)[1])
-    flags = ["--columns", "level", "--far", "1e-3", "--report", "none", "--format", "json"]
+    flags = ["--columns", "level", "--far", "1e-3", "--no-report", "--output-format", "json"]
     assert json.loads(here(["detect", "pump.csv", *flags], capsys, monkeypatch)[1]) == ours
     before = json.loads(here(["detect", "--config", "h.toml", "--far", "1e-6"], capsys, monkeypatch)[1])
     assert [alarm["row"] for alarm in before["alarms"]] == [alarm.row for alarm in alone(far=1e-6).alarms]

@@ -153,20 +153,20 @@ def test_a_source_that_is_not_there(refused, tmp_path):
 
 def test_a_store_that_cannot_be_used(refused, tmp_path):
     (tmp_path / "notes.txt").write_text("somebody's notes\n" * 100)
-    assert "notes.txt cannot be opened: file is not a database" in refused("--store", "notes.txt")
-    assert "no such file or directory" in refused("--store", "no/folder.db")
-    monitor = Monitor(tmp_path / "kept.db", lp.SRA(far=0.01))
-    assert "kept.db is in use by another server" in refused("--store", "kept.db")
+    assert "notes.txt cannot be opened: file is not a database" in refused("--database", "notes.txt")
+    assert "no such file or directory" in refused("--database", "no/folder.db")
+    monitor = Monitor(tmp_path / "kept.db", lp.Detector(far=0.01))
+    assert "kept.db is in use by another server" in refused("--database", "kept.db")
     monitor.stop()
-    assert "made with" in refused("--store", "kept.db")
+    assert "made with" in refused("--database", "kept.db")
     Store(tmp_path / "kept.db").close()
 
 
 def test_settings_that_make_no_sense(refused, tmp_path):
     (tmp_path / "bad.toml").write_text("keap = 5\n")
     assert "keap" in refused("--config", "bad.toml")
-    assert "--keep" in refused("--keep", 5)
-    assert "number of components" in refused("--components", "auto")
+    assert "--retain-points" in refused("--retain-points", 5)
+    assert "number of components" in refused("--n-components", "auto")
     assert "cannot listen at 127.0.0.1:99999" in refused("--port", 99999)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import limpet as lp
 from helpers.commands import here, limpet
-from helpers.spark import feed, same_answers, same_streams, stream_of
+from helpers.spark import write_files, same_results, same_streams, stream_of
 from limpet.cli._spark_io import SparkSource, list_files, make_batch_limits
 from limpet.cli._spark_run import read_local_spec
 from limpet.cli.config import read_config
@@ -30,7 +30,7 @@ from limpet.spark.filesystem import HADOOP_CONFIG_VARIABLES, may_be_remote
 from limpet.spark.session import LOCAL_MASTER_PATTERN, parse_pairs
 
 COLUMNS = ["--key", "sensor", "--columns", "a,b", "--time", "ts"]
-BY_HAND = ["--gamma", "4", "--rho", "0.01"]
+BY_HAND = ["--learner", "sra", "--gamma", "4", "--rho", "0.01"]
 SCHEMA = "sensor string, ts timestamp, a double, b double"
 
 
@@ -73,9 +73,9 @@ def test_help_is_at_hand_without_spark(tmp_path):
         (["x", *COLUMNS, "--out", "x/1.csv", "--batch"], "is in the folder that is read"),
         (["x", *COLUMNS, "--out", "mixed", "--batch"], "is not empty"),
         (["x", *COLUMNS, "--out", "o", "--batch", "--checkpoint", "c"], "does not go with --batch"),
-        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--once", "--every", "1 s"], "do not go together"),
-        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--every", "soon"], "--every: expected a duration"),
-        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--to", "orc"], "--to: expected one of"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--no-follow", "--checkpoint-interval", "1 s"], "do not go together"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--checkpoint-interval", "soon"], "--checkpoint-interval: must be"),
+        (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--output-format", "orc"], "--output-format: must be"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--buckets", "0"], "--buckets: expected a number from 1"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--option", "sep"], "--option: expected NAME=VALUE"),
         (["x", *COLUMNS, "--out", "o", "--checkpoint", "c", "--conf", "a"], "--conf: expected NAME=VALUE"),
@@ -87,7 +87,7 @@ def test_help_is_at_hand_without_spark(tmp_path):
         (["kafka://host/topic", *COLUMNS, "--out", "o", "--checkpoint", "c"], "--schema"),
         (["kafka://host", *COLUMNS, "--out", "o", "--checkpoint", "c", "--schema", SCHEMA], "kafka://host:9092/topic"),
         (["socket://host", *COLUMNS, "--out", "o", "--schema", SCHEMA], "socket://host:port"),
-        (["socket://host:9", *COLUMNS, "--out", "o", "--schema", SCHEMA, "--once"], "has no end"),
+        (["socket://host:9", *COLUMNS, "--out", "o", "--schema", SCHEMA, "--no-follow"], "has no end"),
     ],
 )
 def test_mistakes_are_told_before_spark_is_begun(run, tmp_path, words, message):
@@ -125,7 +125,7 @@ def test_settings_from_a_file_are_those_of_its_table(tmp_path, run):
     text = 'key = "sensor"\nevery = 5.0\n[spark]\nevery = "10 seconds"\nout = "o"\nonce = true\nsource = "nowhere"\n'
     (tmp_path / "x.toml").write_text(text)
     code, _, errors = run("score", "--config", "x.toml")
-    assert (code, "--once and --every do not go together" in errors) == (2, True)
+    assert (code, "--no-follow and --checkpoint-interval do not go together" in errors) == (2, True)
     for line, message in {
         "buckets = 1.5": "a whole number",
         "bucket = 3": "is it 'buckets'",
@@ -235,7 +235,7 @@ def test_pairs():
 def fed(tmp_path):
     """A table, in folders of all formats."""
     table = stream_of(n_keys=12, n=2400, seed=3).select(["sensor", "ts", "a", "b"])
-    feed(tmp_path / "in", table, 2)
+    write_files(tmp_path / "in", table, 2)
     rows = table.to_pylist()
     (tmp_path / "csv").mkdir()
     with (tmp_path / "csv" / "1.csv").open("w", newline="") as file:
@@ -250,7 +250,7 @@ def fed(tmp_path):
 def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
     expected = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     answers = expected.process(fed, key="sensor", values=["a", "b"], time="ts")
-    words = ["score", "in", *COLUMNS, *BY_HAND, "--checkpoint", "state", "--once", "--files-per-batch", "1"]
+    words = ["score", "in", *COLUMNS, *BY_HAND, "--checkpoint", "state", "--no-follow", "--files-per-batch", "1"]
     second = (tmp_path / "in" / "001-00.parquet").rename(tmp_path / "later.parquet")
     code, _, errors = run(*words, "--out", "out", "--buckets", "5", "--log-format", "json")
     assert code == 0, errors
@@ -259,10 +259,10 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
     assert any("5 buckets" in one["message"] for one in told)
     for wrong, message in {
         ("--out", "out", "--buckets", "6"): "this checkpoint has 5 buckets",
-        ("--out", "out", "--components", "2"): "n_components cannot change",
+        ("--out", "out", "--n-components", "2"): "n_components cannot change",
         ("--out", "out", "--columns", "a,nothing"): "there is no column 'nothing'",
         ("--out", "out", "--schema", "a b c"): "--schema: expected columns such as",
-        ("--out", "out", "--to", "delta"): "io.delta:delta-spark",
+        ("--out", "out", "--output-format", "delta"): "io.delta:delta-spark",
         ("--out", "out", "--checkpoint", "fresh"): "was written with another checkpoint",
     }.items():
         code, _, errors = run(*words, *wrong)
@@ -272,9 +272,9 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
     second.rename(tmp_path / "in" / "001-00.parquet")
     code, _, errors = run(*words, "--out", "out")
     assert (code, "1,200 rows" in errors, "3 buckets" in errors) == (0, True, True), errors
-    same_answers(pq.read_table(tmp_path / "out"), answers)
+    same_results(pq.read_table(tmp_path / "out"), answers)
     assert (
-        json.loads(run("status", "state", "--format", "json")[1]).items()
+        json.loads(run("status", "state", "--output-format", "json")[1]).items()
         >= {
             "key": "sensor",
             "values": ["a", "b"],
@@ -293,7 +293,7 @@ def test_a_checkpoint_from_its_beginning_to_one_file(spark, tmp_path, run, fed):
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 def test_all_at_once_from_separated_values_to_such(spark, tmp_path, run, fed):
-    words = [*BY_HAND, "--batch", "--out", "out", "--to", "csv"]
+    words = [*BY_HAND, "--batch", "--out", "out", "--output-format", "csv"]
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words)
     assert (code, "--schema or --option" in errors) == (2, True)  # NaN is nan in these files
     code, _, errors = run("score", "csv/*.csv", *COLUMNS, *words, "--option", "nanValue=nan")
@@ -325,7 +325,7 @@ def test_a_socket_until_somebody_says_stop(spark, tmp_path, run):
             os.kill(os.getpid(), signal.SIGTERM)
 
         threading.Thread(target=serve, daemon=True).start()
-        words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--to", "json"]
+        words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--output-format", "json"]
         code, _, errors = run("score", f"socket://127.0.0.1:{port}", *COLUMNS, *words)
     assert (code, "stopped after 5 rows: 0 rejected, 1 invalid" in errors) == (0, True), errors
     rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]

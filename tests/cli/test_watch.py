@@ -33,7 +33,7 @@ LEVEL[400] = 90.0
 @cache
 def expected():
     """The alarms of LEVEL."""
-    return [(alarm.kind, alarm.row) for alarm in lp.SRA().process(LEVEL).alarms]
+    return [(alarm.kind, alarm.row) for alarm in lp.Detector().process(LEVEL).alarms]
 
 
 def lines(first=0, last=1200):
@@ -110,11 +110,11 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
     header, _ = unpack_container(max(state.glob("*.limpet")).read_bytes())
     assert header["tally"]["records"] == 1200
     assert "ended, process" in here(["status", state], capsys, monkeypatch)[1]
-    assert json.loads(here(["status", state, "--format", "json"], capsys, monkeypatch)[1])["points"] == 1200
+    assert json.loads(here(["status", state, "--output-format", "json"], capsys, monkeypatch)[1])["points"] == 1200
 
 
 def test_what_is_piped_in(tmp_path):
-    result = limpet("watch", "-", "--format", "json", cwd=tmp_path, input="time,level\n" + lines())
+    result = limpet("watch", "-", "--output-format", "json", cwd=tmp_path, input="time,level\n" + lines())
     assert result.returncode == 0, result.stderr
     assert alarms_in(result.stdout) == expected()
     records = "".join(json.dumps({"time": i, "level": value}) + "\n" for i, value in enumerate(LEVEL.tolist()))
@@ -130,7 +130,7 @@ def test_a_folder_that_files_are_dropped_into(tmp_path, capsys, monkeypatch):
     for nth, first in enumerate(range(0, 1200, 300)):
         (folder / f"{nth}.csv").write_text("time,level\n" + lines(first, first + 300))
         os.utime(folder / f"{nth}.csv", (nth, nth))
-    words = ["watch", folder, "--once", "--format", "json", "--checkpoint", "state"]
+    words = ["watch", folder, "--no-follow", "--output-format", "json", "--checkpoint", "state"]
     _, said, _ = here(words, capsys, monkeypatch)
     assert alarms_in(said) == expected()
     assert here(words, capsys, monkeypatch)[:2] == (0, "")
@@ -140,8 +140,8 @@ MISTAKES = [
     (["nowhere.csv"], "there is no file nowhere.csv"),
     (["gopher://host/x"], "there is no source gopher://"),
     (["x.csv", "--columns", "preasure"], "there is no column 'preasure'"),
-    (["x.csv", "--once", "--alarms", "gopher://host/x"], "there is no sink gopher://"),
-    (["x.csv", "--once", "--points", "http://127.0.0.1:1/x"], "a web hook is called for alarms"),
+    (["x.csv", "--no-follow", "--alarms", "gopher://host/x"], "there is no sink gopher://"),
+    (["x.csv", "--no-follow", "--points", "http://127.0.0.1:1/x"], "a web hook is called for alarms"),
     (["x.csv", "--alarms", "x.csv"], "is the file that is read"),
     ([".", "--points", "points.csv"], "is in the folder that is read"),
     (["x.csv", "--checkpoint", "x.csv"], "checkpoints cannot be kept in x.csv"),
@@ -159,7 +159,7 @@ def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        mistakes = [*MISTAKES, (["x.csv", "--once", "--metrics", address], "is in use")]
+        mistakes = [*MISTAKES, (["x.csv", "--no-follow", "--metrics", address], "is in use")]
         for words, message in mistakes:
             code, _, errors = here(["watch", *words], capsys, monkeypatch)
             assert code == 2, (words, errors)
@@ -174,7 +174,7 @@ def test_a_checkpoint_is_of_one_source_and_its_columns(tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("time,level\n" + lines())
     (tmp_path / "y.csv").write_text("time,level\n" + lines())
-    flags = ["--once", "--checkpoint", "state", "--alarms", "a.jsonl"]
+    flags = ["--no-follow", "--checkpoint", "state", "--alarms", "a.jsonl"]
     assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
     before = (tmp_path / "a.jsonl").read_bytes()
     for words, reason in (
@@ -193,9 +193,9 @@ def test_detect_leaves_the_results_of_a_watch_alone(tmp_path, capsys, monkeypatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("time,level\n" + lines())
     for name in ("a.jsonl", "a.csv", "a.db"):
-        flags = ["--once", "--checkpoint", f"state of {name}", "--alarms", name]
+        flags = ["--no-follow", "--checkpoint", f"state of {name}", "--alarms", name]
         assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
-        code, _, errors = here(["detect", "x.csv", "--report", "none", "--alarms", name], capsys, monkeypatch)
+        code, _, errors = here(["detect", "x.csv", "--no-report", "--alarms", name], capsys, monkeypatch)
         assert (code, "belongs to" in errors) == (2, True), errors
         assert here(["watch", "x.csv", *flags], capsys, monkeypatch)[0] == 0
 
@@ -205,8 +205,8 @@ def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):
     (tmp_path / "x.csv").write_text("time,level\n" + lines())
     for words in (
         ["watch", "natss://me:SECRET@host/x"],
-        ["watch", "nats://SECRET@127.0.0.1:1/x", "--once"],
-        ["watch", "x.csv", "--once", "--points", "https://me:SECRET@host/SECRET"],
+        ["watch", "nats://SECRET@127.0.0.1:1/x", "--no-follow"],
+        ["watch", "x.csv", "--no-follow", "--points", "https://me:SECRET@host/SECRET"],
         ["detect", "x.csv", "--alarms", "http://me:SECRET@127.0.0.1:1/SECRET"],
     ):
         _, said, errors = here(words, capsys, monkeypatch)

@@ -30,7 +30,7 @@ class Served:
 
     def start(self, *, wait: bool = True) -> None:
         """Starts it. wait: until it serves."""
-        words = ["serve", "--port", str(self.port), "--store", self.store, "--no-open", *self.options]
+        words = ["serve", "--port", str(self.port), "--database", self.store, "--no-open", *self.options]
         with self.log.open("ab") as file:
             self._begin = file.tell()
             self.process = subprocess.Popen(

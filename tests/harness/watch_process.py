@@ -33,8 +33,8 @@ class Watch:
     def command(self) -> list[str]:
         """As it is run."""
         out, state = f"sqlite:{self.folder / 'out.db'}", str(self.folder / "state")
-        words = [sys.executable, "-m", "limpet", "watch", self.source, "--once", "--checkpoint", state]
-        return [*words, "--every", str(self.every), "--alarms", out, "--points", out]
+        words = [sys.executable, "-m", "limpet", "watch", self.source, "--no-follow", "--checkpoint", state]
+        return [*words, "--checkpoint-interval", str(self.every), "--alarms", out, "--points", out]
 
     @property
     def log(self) -> Path:

@@ -36,7 +36,7 @@ class Served:
     def start(self) -> None:
         """Starts it, and waits until it can be asked."""
         store = self.folder / "store.db"
-        command = [sys.executable, "-m", "limpet", "serve", "--port", str(self._port), "--store", str(store)]
+        command = [sys.executable, "-m", "limpet", "serve", "--port", str(self._port), "--database", str(store)]
         environment = {name: value for name, value in os.environ.items() if name != "LIMPET_TOKEN"}
         if self.token is not None:
             environment["LIMPET_TOKEN"] = self.token

@@ -13,7 +13,7 @@ from helpers.packages import empty_environment, extras_of
 pytestmark = pytest.mark.package
 
 BESIDES = {"dataframes": ("pandas", "polars")}  # what users of it bring themselves
-PLAIN = ("--gamma", "4", "--rho", "0.01")  # compiles sooner than the autopilot
+PLAIN = ("--learner", "sra", "--gamma", "4", "--rho", "0.01")  # compiles sooner than the autopilot
 PORTLESS = "127.0.0.1:1"  # where nobody answers
 
 
@@ -225,7 +225,7 @@ def test_files(python, limpet, tmp_path):
 
 def check_unreachable(limpet, scheme):
     """The client is there, and says that it cannot connect."""
-    code, output = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--once")
+    code, output = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--no-follow")
     assert (code, "cannot connect" in output.splitlines()[-1]) == (2, True), output
 
 
@@ -271,8 +271,8 @@ def serves(environment, cwd, *options):
 
 @of("server")
 def test_server(environment, limpet, tmp_path):
-    serves(environment, tmp_path, "--demo", "--store", str(tmp_path / "store.db"))
-    code, output = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    serves(environment, tmp_path, "--demo", "--database", str(tmp_path / "store.db"))
+    code, output = limpet("serve", "--database", f"postgresql://nobody@{PORTLESS}/none")
     assert (code, output.count("\n")) == (2, 1)
     assert "pip install 'limpet[postgres]'" in output
 
@@ -281,10 +281,10 @@ def test_server(environment, limpet, tmp_path):
 def test_postgres(environment, limpet, tmp_path, request):
     from harness.postgres import available, new_database
 
-    code, output = limpet("serve", "--store", f"postgresql://nobody@{PORTLESS}/none")
+    code, output = limpet("serve", "--database", f"postgresql://nobody@{PORTLESS}/none")
     assert (code, output.count("\n"), "cannot be opened" in output) == (2, 1, True), output
     if available():
-        serves(environment, tmp_path, "--store", new_database(request.getfixturevalue("postgres")))
+        serves(environment, tmp_path, "--database", new_database(request.getfixturevalue("postgres")))
 
 
 @of("bench")

@@ -141,8 +141,8 @@ def test_one_server_has_it(start, place):
 
 def test_other_settings_and_other_formats_are_refused_in_words(start, place):
     start().stop()
-    with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--store"):
-        Monitor(place, lp.SRA(far=0.01))
+    with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--database"):
+        Monitor(place, lp.Detector(far=0.01))
     monitor = start()
     with monitor.store.writing() as connection:
         connection.execute(text("update about set value = '99' where name = 'format'"))

@@ -145,7 +145,7 @@ def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monk
     assert answer["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
     run = ran(client, answer["id"], HAND, key="low")
     assert "key='state'" in run["python"]
-    code, _, _ = here([*shlex.split(run["command"])[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
+    code, _, _ = here([*shlex.split(run["command"])[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
     assert code == 0
     missing = client.post("/explore/data", params={"name": "pump.csv", "by": "none such"}, content=text)
     assert "none such" in refused(missing, 422, "unreadable")
@@ -166,7 +166,7 @@ def test_rows_without_a_value_are_counted_in_words(client):
 def test_a_run_is_what_python_computes(client):
     id = given(client)["id"]
     run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
-    model = lp.SRA(far=1e-3)
+    model = lp.Detector(far=1e-3)
     trace = model.process(FLOW, record="means")
     assert run["n_rejected"] == trace.rejected.sum() > 0
     assert run["rejected"] == np.flatnonzero(trace.rejected).tolist()
@@ -190,7 +190,7 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
     assert run["watched_by"] == "autopilot"
-    watched = lp.SRA(far=1e-3).process(FLOW)
+    watched = lp.Detector(far=1e-3).process(FLOW)
     assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
     again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
     assert again["alarms"] == run["alarms"]
@@ -278,7 +278,7 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
     run = ran(client, given(client)["id"], settings, columns=["flow"])
     words = shlex.split(run["command"])
     assert words[0] == "limpet"
-    code, out, _ = here([*words[1:], "--format", "json", "--report", "none"], capsys, monkeypatch)
+    code, out, _ = here([*words[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
     told = json.loads(out)
     assert code == 0
     assert told["counts"]["rejected"] == run["n_rejected"]

@@ -34,7 +34,7 @@ REJECTED = '[data-side="{}"] [data-fact="rejected"]'
 def address(tmp_path_factory):
     """The server with the explorer, on a free port."""
     store = tmp_path_factory.mktemp("explorer") / "store.db"
-    app = make_app(MonitorConfig(store=str(store), learner=lp.SRA()))
+    app = make_app(MonitorConfig(store=str(store), learner=lp.Detector()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -104,7 +104,7 @@ def slide(page, name, value):
 def test_a_file_and_a_slider(browser, address, pump):
     with looking(browser) as page:
         opened(page, address, pump)
-        trace = lp.SRA().process(FLOW, record="means")
+        trace = lp.Detector().process(FLOW, record="means")
         assert in_chart(page, 1) == FLOW.tolist()
         assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.rejected).tolist()
         estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
@@ -138,7 +138,7 @@ def test_a_file_and_a_slider(browser, address, pump):
         assert "far=0.01&" in page.url  # the slider's end, not 1/5
         slide(page, "gamma", "∞")
         wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
-        assert "limpet detect pump.csv --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
+        assert "limpet detect pump.csv --learner sra --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
 
 
 def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
@@ -170,7 +170,7 @@ def test_two_settings_side_by_side(browser, address, pump):
         shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
         np.testing.assert_array_equal(shown, scores)
         table = page.locator("#differences").inner_text()
-        assert f"{lp.SRA().process(FLOW).rejected.sum()}" in table
+        assert f"{lp.Detector().process(FLOW).rejected.sum()}" in table
         box = page.locator('[data-side="A"] .u-over').first.bounding_box()
         page.mouse.move(box["x"] + 50, box["y"] + 50)
         page.mouse.down()

@@ -50,7 +50,7 @@ def crash(
     store: str, folder: Path, kills: int, keep: int = EVERYTHING, seed: int = 0
 ) -> tuple[list[Client], Aftermath, int]:
     """Clients and a server that is killed so many times and stops in order at last; what came of it, and the kills."""
-    with serving(store, folder, "--keep", str(keep), "--every", str(CHECKPOINTS)) as server:
+    with serving(store, folder, "--retain-points", str(keep), "--checkpoint-interval", str(CHECKPOINTS)) as server:
         clients, stop = clients_of(server.port), threading.Event()
         threads = [threading.Thread(target=client.run, args=(stop,), daemon=True) for client in clients]
         for thread in threads:
@@ -93,11 +93,11 @@ def _figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int)
         raise RuntimeError("; ".join(wrong))
     what = f"{name}, {kills} kills"
     return [
-        Figure(f"{what}: points that clients were told are there", sum(len(client.kept) for client in clients)),
+        Figure(f"{what}: points acknowledged to clients", sum(len(client.kept) for client in clients)),
         Figure(f"{what}: of these lost", after.lost, "", at_most=0.0),
-        Figure(f"{what}: there twice", after.doubled, "", at_most=0.0),
-        Figure(f"{what}: there, and nobody was told", after.more, "", at_most=0.0),
-        Figure(f"{what}: posts without an answer", sum(client.unanswered for client in clients), "", at_least=1.0),
+        Figure(f"{what}: stored twice", after.doubled, "", at_most=0.0),
+        Figure(f"{what}: stored, never acknowledged", after.more, "", at_most=0.0),
+        Figure(f"{what}: posts without a response", sum(client.unanswered for client in clients), "", at_least=1.0),
         Figure(f"{what}: alarms", after.n_alarms, "", at_least=1.0),
         *(
             Figure(f"{what}: equal {one}", float(is_so), "", at_least=1.0, at_most=1.0)

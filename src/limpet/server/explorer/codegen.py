@@ -1,4 +1,4 @@
-"""A setting as the Python and as the command that do the same."""
+"""Generate Python and a command that repeat a run of the explorer."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from limpet.streams.split_columns import MAX_JOINT_COLUMNS
 
 
 def to_python(data: ExplorerDataset, setting: AutoSettings | ManualSettings | BaselineSettings) -> str:
-    """A few lines that run."""
+    """Return a script for a setting."""
     learner = isinstance(setting, AutoSettings | ManualSettings) or setting.name in ("SEM", "IEM", "SDEM")
-    name = setting.name if isinstance(setting, BaselineSettings) else "SRA"
+    name = (
+        setting.name
+        if isinstance(setting, BaselineSettings)
+        else "Detector" if isinstance(setting, AutoSettings) else "SRA"
+    )
     arguments = ", ".join(f"{name}={_to_literal(value)}" for name, value in setting.to_params().items())
-    call = f"hf.{'' if learner else 'detectors.'}{name}({arguments})"
+    call = f"lp.{'' if learner else 'drift.'}{name}({arguments})"
     lines = ["import math"] if "math." in call else []
     if data.source_code is not None:
         return (
@@ -39,27 +43,28 @@ def to_python(data: ExplorerDataset, setting: AutoSettings | ManualSettings | Ba
 
 
 def to_cli(data: ExplorerDataset, setting: AutoSettings | ManualSettings | BaselineSettings) -> str | None:
-    """The command for the file; None for rivals, which it does not run."""
+    """Return the command for a file, None for baselines, which the command does not have."""
     if isinstance(setting, BaselineSettings):
         return None
     arguments = ["limpet", "detect", file_name(data)]
     if _is_column_subset(data):
         arguments += ["--columns", ",".join(data.names)]
-    if data.metadata.get("by"):
-        arguments += ["--key", data.metadata["by"]]
+    if data.metadata.get("key_column"):
+        arguments += ["--key", data.metadata["key_column"]]
     if len(data.names) > MAX_JOINT_COLUMNS:
         arguments.append("--joint")
+    if isinstance(setting, ManualSettings):
+        arguments += ["--learner", "sra"]
     for name, value in setting.to_params().items():
-        flag = {"n_components": "components"}.get(name, name)
         arguments += [
-            f"--{flag}",
+            f"--{name.replace('_', '-')}",
             value if isinstance(value, str) else f"{value:g}" if value == math.inf else repr(value),
         ]
     return shlex.join(arguments)
 
 
 def file_name(data: ExplorerDataset) -> str:
-    """The name of the file; a built-in stream can be saved under this one."""
+    """Return the name of the file; an example stream can be saved under this name."""
     return data.name if data.source_code is None else f"{data.name}.csv"
 
 
@@ -79,18 +84,18 @@ def _source_arguments(data: ExplorerDataset) -> list[str]:
     arguments = [repr(file_name(data))]
     if _is_column_subset(data):
         arguments.append(f"columns={list(data.names)!r}")
-    if data.metadata.get("by"):
-        arguments.append(f"key={data.metadata['by']!r}")
+    if data.metadata.get("key_column"):
+        arguments.append(f"key={data.metadata['key_column']!r}")
     return arguments
 
 
 def _is_column_subset(data: ExplorerDataset) -> bool:
-    """Whether not all columns are looked at, or in another order."""
+    """Return whether some columns are left out or in another order."""
     return tuple(data.metadata.get("columns", data.names)) != data.names
 
 
 def _column_index(data: ExplorerDataset) -> str:
-    """The columns of a built-in stream."""
+    """Return the index expression for the selected columns of an example stream."""
     all_columns = tuple(data.metadata["columns"])
     return "" if data.names == all_columns else f"[:, {[all_columns.index(name) for name in data.names]}]"
 
