@@ -1,4 +1,4 @@
-"""Rows on their way to their buckets, without Spark: which bucket, packed and unpacked, read as they are."""
+"""Buckets of keys, packed rows, and the columns of Arrow, without a session of Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from helpers.spark import plan_of
+from helpers.spark import spec_of
 from limpet.spark import arrow_ipc
 from limpet.spark.arrow import read_key_column, read_time_column, read_value_columns
 from limpet.spark.arrow_ipc import concat_tables, from_ipc_bytes, pack_batches, to_ipc_chunks, unpack_batches
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exce
 
 def test_the_bucket_of_a_key_never_changes() -> None:
     """Checkpoints are laid out by it: a change of these figures needs a new version of the hash."""
-    texts = ["", "a", "pump 3", "é", "日本", "🦀", "\0", "x" * 1000]
-    assert partition_of(pa.array(texts), 1 << 20).tolist() == [
+    keys = ["", "a", "pump 3", "é", "日本", "🦀", "\0", "x" * 1000]
+    assert partition_of(pa.array(keys), 1 << 20).tolist() == [
         387227,
         270584,
         673064,
@@ -48,11 +48,11 @@ def test_the_bucket_of_a_key_is_the_same_however_it_is_held() -> None:
         assert partition_of(pa.array([7, -8], kind), 99).tolist() == partition_of_list([7, -8], 99).tolist()
     assert len(partition_of(pa.array([], pa.string()), 8)) == len(partition_of(pa.array([], pa.int64()), 8)) == 0
     missing = partition_of(pa.nulls(1000, pa.string()), 8)
-    assert (np.bincount(missing, minlength=8) == 125).all()  # nobody's rows are not all one bucket's
+    assert (np.bincount(missing, minlength=8) == 125).all()  # rows without a key are distributed over all buckets
     assert (np.bincount(partition_of(pa.array(range(8000)), 8)) > 800).all()
 
 
-# Rows on their way
+# Packed rows
 
 ANY_COLUMNS = {
     "sensor": ["a", "b", "", None, "a", "a"],
@@ -74,19 +74,19 @@ ANY_COLUMNS = {
 }
 
 
-@pytest.mark.parametrize("at_once", [1, 1 << 26])
-def test_rows_that_travel_stay_what_they_are(monkeypatch, at_once) -> None:
-    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", at_once)
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 26])
+def test_packed_rows_keep_their_types_and_values(monkeypatch, chunk_bytes) -> None:
+    monkeypatch.setattr(arrow_ipc, "ARROW_CHUNK_BYTES", chunk_bytes)
     table = pa.table(ANY_COLUMNS).append_column("i", pa.array(range(6)))
-    plan = plan_of(watermark="1 second")
-    values = list(pack_batches(table.to_batches(max_chunksize=2), plan, task=3))
-    assert len(values) == (3 if at_once == 1 else 1)
+    spec = spec_of(watermark="1 second")
+    values = list(pack_batches(table.to_batches(max_chunksize=2), spec, task=3))
+    assert len(values) == (3 if chunk_bytes == 1 else 1)
     for batch in values:
         for row in batch.to_pylist():
-            own = from_ipc_bytes(row["rows"])
-            assert set(partition_of(own["sensor"].drop_null(), 4).tolist()) <= {row["bucket"]}
-            assert row["place"] >> 32 == 3
-            times = [t for t in own["ts"].to_pylist() if t is not None]
+            rows = from_ipc_bytes(row["rows"])
+            assert set(partition_of(rows["sensor"].drop_null(), 4).tolist()) <= {row["bucket"]}
+            assert row["sequence"] >> 32 == 3
+            times = [t for t in rows["ts"].to_pylist() if t is not None]
             assert row["latest"] == max(times, default=None)
     for back in (
         concat_tables([v for batch in values for v in batch["rows"].to_pylist()]),
@@ -99,7 +99,7 @@ def test_rows_that_travel_stay_what_they_are(monkeypatch, at_once) -> None:
         assert np.array_equal(
             read_value_columns(back, ["a"]).view(np.int64), read_value_columns(table, ["a"]).view(np.int64)
         )
-    assert list(pack_batches(iter([]), plan, 0)) == list(pack_batches(table.slice(0, 0).to_batches(), plan, 0)) == []
+    assert list(pack_batches(iter([]), spec, 0)) == list(pack_batches(table.slice(0, 0).to_batches(), spec, 0)) == []
 
 
 def whole(batches) -> pa.Table:
@@ -120,14 +120,14 @@ def test_the_latest_time_is_one_that_pandas_can_hold() -> None:
     days = pa.table(
         {"sensor": ["a", "b"], "ts": [dt.date(9999, 12, 31), dt.date(1, 1, 1)], "a": [1.0, 1.0], "b": [1, 1]}
     )
-    (batch,) = pack_batches(days.to_batches(), plan_of(watermark="1 second"), 0)
+    (batch,) = pack_batches(days.to_batches(), spec_of(watermark="1 second"), 0)
     latest = batch["latest"].to_pandas()
     assert sorted(latest.dt.year) == [1677, 2262]
 
 
 def test_keys_values_and_times_are_read_as_they_are() -> None:
-    texts = pa.array([b"\xff", b"ok", None, b"\xc3\xa9", b""]).cast(pa.string(), safe=False)
-    keys = read_key_column(pa.chunked_array([texts]))
+    strings = pa.array([b"\xff", b"ok", None, b"\xc3\xa9", b""]).cast(pa.string(), safe=False)
+    keys = read_key_column(pa.chunked_array([strings]))
     assert [None if code < 0 else keys.values[code] for code in keys.codes] == [None, "ok", None, "é", ""]
     columns = {
         "d": [Decimal("0.1"), None],

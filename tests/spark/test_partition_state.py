@@ -1,4 +1,4 @@
-"""A bucket of streams, without Spark: a fleet with a clock, held to one learner for each stretch of each stream."""
+"""The state of a bucket, without Spark, compared with one learner per stream and idle period."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import limpet as lp
-from helpers.spark import Naive, plan_of, same_alarms, same_answers, same_streams, stream_of
+from helpers.spark import Naive, same_alarms, same_results, same_streams, spec_of, stream_of
 from limpet.exceptions import CheckpointError
 from limpet.spark.arrow_ipc import concat_tables, pack_batches
-from limpet.spark.event_time import NO_TIME
 from limpet.spark.partition_state import PartitionState, from_state_value, to_state_value
+from limpet.streams.event_time import NO_TIME
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
-PLAIN, WATCHED = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), lp.SRA(memory="compact")
+PLAIN, DETECTOR = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5), lp.Detector(memory="compact")
 
 
 KEYS = {True: st.sampled_from(["", "a", "é", "long " * 9, None]), False: st.sampled_from([0, -1, 2**60 + 1, None])}
 ROW = {
-    texts: st.tuples(
+    string_keys: st.tuples(
         keys, st.none() | st.integers(-40, 60), st.none() | st.sampled_from([0.0, 1.0, 1.5, 90.0, math.inf])
     )
-    for texts, keys in KEYS.items()
+    for string_keys, keys in KEYS.items()
 }
 CALLS = st.booleans().flatmap(
-    lambda texts: st.tuples(
-        st.just(texts), st.lists(st.tuples(st.integers(-30, 20), st.lists(ROW[texts], max_size=25)), max_size=5)
+    lambda string_keys: st.tuples(
+        st.just(string_keys),
+        st.lists(st.tuples(st.integers(-30, 20), st.lists(ROW[string_keys], max_size=25)), max_size=5),
     )
 )
 
@@ -40,72 +41,76 @@ CALLS = st.booleans().flatmap(
 @given(CALLS, st.sampled_from([None, 1, 5, 30]), st.booleans())
 @example((True, [(0, [("a", 40, 1.0)]), (0, [("a", 1, 1.0), (None, 2, 1.0)]), (0, [])]), 5, True)  # all late; no rows
 @example((False, [(0, [(None, 1, 1.0)]), (0, [(0, 2, None)]), (50, [(0, None, 1.0)])]), 5, True)
-def test_a_bucket_is_a_learner_for_each_stretch(calls, idle, restored) -> None:
-    texts, tables = calls
-    plan = plan_of(PLAIN, values=("v",), texts=texts, unit="", idle=idle)
-    bucket, naive, watermark = PartitionState.empty(plan), Naive(PLAIN, idle), NO_TIME
+@example(
+    (True, [(0, [("a", 4, 1.0), ("a", 4, 1.0)]), (0, [("a", 4, 1.0), ("a", 4, None)]), (0, [("a", 4, None)])]),
+    None,
+    True,
+)
+def test_a_bucket_is_a_learner_per_idle_period(calls, idle, restored) -> None:
+    string_keys, tables = calls
+    spec = spec_of(PLAIN, values=("v",), has_string_keys=string_keys, time_unit="", idle_timeout=idle)
+    bucket, naive, watermark = PartitionState.empty(spec), Naive(PLAIN, idle), NO_TIME
     for advance, rows in tables:
         watermark = max(watermark, advance)
-        kinds = (pa.string() if texts else pa.int64(), pa.int64(), pa.float64())
+        kinds = (pa.string() if string_keys else pa.int64(), pa.int64(), pa.float64())
         columns = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)]
         got = bucket.process(pa.table(columns, ["sensor", "ts", "v"]), watermark)
         expected = naive.learn([(key, time, [value]) for key, time, value in rows], watermark)
         assert got.select(["sensor", "ts", "v"]).equals(pa.table(columns, ["sensor", "ts", "v"]))
-        for name, column in zip(("score", "rejected", "invalid", "late"), zip(*expected, strict=True), strict=False):
+        for name, column in zip(Naive.fields, zip(*expected, strict=True), strict=False):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
         if restored:
-            bucket = from_state_value(to_state_value(bucket), plan)
-    here = bucket.fleet.keys()
-    for key in set(here) & set(naive.last):  # the others came without a time, or have been idle
-        if naive.last[key] >= watermark - (idle or math.inf):
+            bucket = from_state_value(to_state_value(bucket), spec)
+    keys = bucket.fleet.keys()
+    for key in set(keys) & set(naive.last):  # the others have no row with a time, or are idle
+        if naive.last[key][0] >= watermark - (idle or math.inf):
             got, expected = bucket.fleet[key], naive.learners[key]
             assert got.n_seen - got.n_invalid == expected.n_seen - expected.n_invalid
             assert got.n_rejected == expected.n_rejected
-    assert {key for key, last in naive.last.items() if last >= watermark - (idle or math.inf)} <= set(here)
+    assert {key for key, (last, _) in naive.last.items() if last >= watermark - (idle or math.inf)} <= set(keys)
 
 
-@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+@pytest.mark.parametrize("model", [PLAIN, DETECTOR], ids=["plain", "detector"])
 def test_a_bucket_is_a_fleet(model) -> None:
     table = stream_of(n_keys=9, n=6000, seed=1)
-    fleet, bucket = lp.Fleet(model), PartitionState.empty(plan_of(model))
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(spec_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     pieces = [bucket.process(table.slice(begin, 1500)) for begin in range(0, 6000, 1500)]
     got = pa.concat_tables(pieces)
-    same_answers(got, expected)
+    same_results(got, expected)
     same_streams(bucket.fleet, fleet)
-    if model is WATCHED:
+    if model is DETECTOR:
         same_alarms(got, table, model, "ts")
     else:
         assert got["alarms"].null_count == len(got)
 
 
-@pytest.mark.parametrize("model", [PLAIN, WATCHED], ids=["plain", "autopilot"])
+@pytest.mark.parametrize("model", [PLAIN, DETECTOR], ids=["plain", "detector"])
 def test_rows_without_a_time_come_last_as_in_a_fleet(model) -> None:
     table = stream_of(n_keys=3, n=3000, seed=2)
     times = pa.array([None if i % 17 == 0 else t for i, t in enumerate(table["ts"].to_pylist())], table["ts"].type)
     table = table.set_column(1, "ts", times).append_column("i", pa.array(range(3000)))
-    fleet, bucket = lp.Fleet(model), PartitionState.empty(plan_of(model))
+    fleet, bucket = lp.Fleet(model), PartitionState.empty(spec_of(model))
     expected = fleet.process(table, key="sensor", values=["a", "b"], time="ts")
     got = bucket.process(table)
-    same_answers(got, expected, by="i")
+    same_results(got, expected, by="i")
     same_streams(bucket.fleet, fleet)
-    told = [alarm["message"] for row in got["alarms"].to_pylist() for alarm in row or []]
-    assert sorted(told) == sorted(map(str, fleet.alarms))
+    messages = [alarm["message"] for row in got["alarms"].to_pylist() for alarm in row or []]
+    assert sorted(messages) == sorted(alarm.description for alarm in fleet.alarms)
 
 
 def test_restored_in_the_middle_is_uninterrupted() -> None:
-    """While some streams wait for their first points, and others have gone and left their rows to new ones."""
+    """While some streams are not initialized yet, and others have been dropped and their rows reused."""
     table = stream_of(n_keys=30, n=3000, seed=3)
-    plan = plan_of(WATCHED, idle=400_000_000)
-    straight, restored = PartitionState.empty(plan), PartitionState.empty(plan)
+    spec = spec_of(DETECTOR, idle_timeout=400_000_000)
+    straight, restored = PartitionState.empty(spec), PartitionState.empty(spec)
     for begin in range(0, 3000, 250):
-        own = table.slice(begin, 250).filter(
+        part = table.slice(begin, 250).filter(
             pa.compute.not_equal(table["sensor"].slice(begin, 250), f"s{begin // 250:03}")
         )
         watermark = begin * 1_000_003 + 1_772_323_200_000_000 - 100_000_000
-        restored = from_state_value(to_state_value(restored), plan)
-        one, other = straight.process(own, watermark), restored.process(own, watermark)
-        same_answers(other, one)
+        restored = from_state_value(to_state_value(restored), spec)
+        same_results(restored.process(part, watermark), straight.process(part, watermark))
         same_streams(restored.fleet, straight.fleet)
         assert dict(zip(straight.fleet, straight.last_times(), strict=True)) == dict(
             zip(restored.fleet, restored.last_times(), strict=True)
@@ -113,30 +118,30 @@ def test_restored_in_the_middle_is_uninterrupted() -> None:
 
 
 def test_the_state_knows_its_layout_and_settings() -> None:
-    plan = plan_of(PLAIN, time=None)
-    bucket = PartitionState.empty(plan)
+    spec = spec_of(PLAIN, time=None)
+    bucket = PartitionState.empty(spec)
     bucket.process(stream_of(n_keys=2, n=50, seed=4))
     value = to_state_value(bucket)
-    same_streams(from_state_value(value, plan).fleet, bucket.fleet)
-    assert from_state_value(value, replace(plan, generation=2)) is None
-    with pytest.raises(CheckpointError, match="4 buckets, generation 1; the job has 8, generation 1"):
-        from_state_value(value, replace(plan, buckets=8))
-    with pytest.raises(CheckpointError, match="generation 1; the job has 4, generation 0"):
-        from_state_value(value, replace(plan, generation=0))
-    with pytest.raises(CheckpointError, match="version 99"):
-        from_state_value((99, *value[1:]), plan)
-    with pytest.raises(CheckpointError, match="n_components cannot change"):
-        from_state_value(value, plan_of(lp.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
+    same_streams(from_state_value(value, spec).fleet, bucket.fleet)
+    assert from_state_value(value, replace(spec, generation=2)) is None
+    with pytest.raises(CheckpointError, match=r"buckets: must be 4, generation 1, .*, got 8, generation 1"):
+        from_state_value(value, replace(spec, buckets=8))
+    with pytest.raises(CheckpointError, match=r"generation 1, .*, got 4, generation 0"):
+        from_state_value(value, replace(spec, generation=0))
+    with pytest.raises(CheckpointError, match="got 99"):
+        from_state_value((99, *value[1:]), spec)
+    with pytest.raises(CheckpointError, match="learner: n_components must remain"):
+        from_state_value(value, spec_of(lp.SRA(n_components=2, gamma=4.0, rho=0.05, n_init=3, warmup=5), time=None))
 
 
-def test_other_settings_go_on_from_the_states() -> None:
-    """Held to learners by themselves, whose settings are exchanged."""
+def test_states_continue_with_other_parameters() -> None:
+    """Compared with separate learners whose parameters are exchanged."""
     other = lp.SRA(gamma=1.5, rho=0.2, n_init=3, warmup=5)
     table = stream_of(n_keys=4, n=400, seed=5)
-    bucket, naive = PartitionState.empty(plan_of(PLAIN)), Naive(PLAIN)
+    bucket, naive = PartitionState.empty(spec_of(PLAIN)), Naive(PLAIN)
     for begin, model in ((0, PLAIN), (5, other), (200, PLAIN), (300, other)):  # the first while some have not started
-        naive.retune(model)
-        bucket = from_state_value(to_state_value(bucket), plan_of(model))
+        naive.change_params(model)
+        bucket = from_state_value(to_state_value(bucket), spec_of(model))
         assert bucket.fleet.learner.gamma == model.gamma
         piece = table.slice(begin, {0: 5, 5: 195}.get(begin, 100))
         times, points = (
@@ -145,7 +150,7 @@ def test_other_settings_go_on_from_the_states() -> None:
         )
         expected = naive.learn(list(zip(piece["sensor"].to_pylist(), times, points, strict=True)), NO_TIME)
         got = bucket.process(piece)
-        for name, column in zip(("score", "rejected", "invalid", "late"), zip(*expected, strict=True), strict=True):
+        for name, column in zip(Naive.fields, zip(*expected, strict=True), strict=True):
             assert np.array_equal(got[name].to_numpy(), np.array(column), equal_nan=True), name
     for key, learner in naive.learners.items():
         assert np.array(bucket.fleet[key].state).tobytes() == np.array(learner.state).tobytes()
@@ -156,35 +161,35 @@ TIMES = {"date": pa.date32(), "int16": pa.int16(), "int64": pa.int64(), "ntz": p
 
 @pytest.mark.parametrize("kind", list(TIMES))
 def test_times_of_any_kind_on_a_stream(kind) -> None:
-    """Two tasks a micro-batch, whose values come in any order; each is learnt twice, as if the first try had failed."""
+    """Two tasks per micro-batch, whose values arrive in any order; each is processed twice, as after a failed task."""
     rng = np.random.default_rng(0)
     days = np.sort(rng.integers(-40, 40, 1200)).reshape(4, 300)  # with many ties, also from one micro-batch to the next
-    whole = pa.array(rng.permuted(days, axis=1).ravel())
+    integers = pa.array(rng.permuted(days, axis=1).ravel())
     table = stream_of(n_keys=20, n=1200, seed=6).append_column("i", pa.array(range(1200)))
     if kind == "date":
-        whole = whole.cast(pa.int32())
-    table = table.set_column(1, "ts", whole if kind == "none" else whole.cast(TIMES[kind]))
+        integers = integers.cast(pa.int32())
+    table = table.set_column(1, "ts", integers if kind == "none" else integers.cast(TIMES[kind]))
     time = None if kind == "none" else "ts"
-    plan = plan_of(PLAIN, time=time, unit="us" if kind in ("date", "ntz") else "")
-    fleet, states, told = lp.Fleet(PLAIN), {}, []
+    spec = spec_of(PLAIN, time=time, time_unit="us" if kind in ("date", "ntz") else "")
+    fleet, states, results = lp.Fleet(PLAIN), {}, []
     expected = fleet.process(table, key="sensor", values=["a", "b"], time=time)
     for begin in range(0, 1200, 300):
         tasks = [table.slice(begin + 150 * task, 150).to_batches(max_chunksize=60) for task in (0, 1)]
-        values = [row for task in (1, 0) for one in pack_batches(tasks[task], plan, task) for row in one.to_pylist()]
+        values = [
+            row for task in (1, 0) for batch in pack_batches(tasks[task], spec, task) for row in batch.to_pylist()
+        ]
         for number in {row["bucket"] for row in values}:
-            own = sorted((row for row in values if row["bucket"] == number), key=lambda row: row["place"])
-            rows, before = (
-                concat_tables(row["rows"] for row in own),
-                states.get(number, to_state_value(PartitionState.empty(plan))),
-            )
+            packed = sorted((row for row in values if row["bucket"] == number), key=lambda row: row["sequence"])
+            rows = concat_tables(row["rows"] for row in packed)
+            before = states.get(number, to_state_value(PartitionState.empty(spec)))
             for _ in range(2):
-                bucket = from_state_value(before, plan)
-                answers = bucket.process(rows)
+                bucket = from_state_value(before, spec)
+                scored = bucket.process(rows)
             states[number] = to_state_value(bucket)
-            told.append(answers)
-    same_answers(pa.concat_tables(told), expected, by="i")
+            results.append(scored)
+    same_results(pa.concat_tables(results), expected, by="i")
     assert len(states) == 4
     for value in states.values():
-        kept = from_state_value(value, plan).fleet
-        for key in kept:
-            assert np.array(kept[key].state).tobytes() == np.array(fleet[key].state).tobytes()
+        restored = from_state_value(value, spec).fleet
+        for key in restored:
+            assert np.array(restored[key].state).tobytes() == np.array(fleet[key].state).tobytes()

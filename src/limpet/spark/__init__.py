@@ -1,4 +1,4 @@
-"""The same models on Spark: batches, and streams with Spark's own state, checkpoints and exactly-once."""
+"""Score DataFrames on Spark, batch and streaming, with the results of a fleet to the last bit."""
 
 from limpet.spark.migrate import export_fleet, repartition
 from limpet.spark.score import fit, score

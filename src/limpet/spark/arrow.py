@@ -1,4 +1,4 @@
-"""Columns of Arrow as numbers, and numbers as columns of Arrow."""
+"""Convert Arrow columns to arrays of keys, values and times, and results to columns."""
 
 from __future__ import annotations
 
@@ -8,34 +8,36 @@ from typing import Any
 import numpy as np
 
 from limpet.core.state import Vector
-from limpet.detection.alarm import Alarm
-from limpet.fleet._dataframes import AUTO_RESULT_COLUMNS, RESULT_COLUMNS
+from limpet.detection.alarm import ALARM_FIELDS, Alarm
 from limpet.fleet._key_index import Integers, IntKeys, StrKeys
 from limpet.fleet._key_input import read_keys
-from limpet.spark.event_time import NO_TIME
+from limpet.learners.results import AUTO_RESULT_FIELDS, RESULT_FIELDS
+from limpet.streams.event_time import NO_TIME
 
-LATE_COLUMN, ALARMS_COLUMN = "late", "alarms"
-MICROSECONDS_PER_DAY = 86_400_000_000  # microseconds
-ALARM_FIELDS = ("kind", "row", "onset", "size", "direction", "variables", "p_value", "message")
+LATE_COLUMN, DUPLICATE_COLUMN, ALARMS_COLUMN = "late", "duplicate", "alarms"
+MICROSECONDS_PER_DAY = 86_400_000_000
+# The record of an alarm, but for the key and the time: these are columns of its row.
+ALARM_STRUCT_FIELDS = tuple(name for name in ALARM_FIELDS if name not in ("key", "time"))
 
 
 def output_columns(is_auto: bool, has_time: bool) -> tuple[str, ...]:
-    """The columns that are added to the input, before their prefix."""
-    return (*(AUTO_RESULT_COLUMNS if is_auto else RESULT_COLUMNS), *((LATE_COLUMN,) if has_time else ()), ALARMS_COLUMN)
+    """Return the names of the columns added to the input, without the prefix."""
+    skip_columns = (LATE_COLUMN, DUPLICATE_COLUMN) if has_time else ()
+    return (*(AUTO_RESULT_FIELDS if is_auto else RESULT_FIELDS), *skip_columns, ALARMS_COLUMN)
 
 
 def read_key_column(column: Any) -> IntKeys | StrKeys:
-    """The keys in a column; to Spark any bytes may be a text, and one that is none is missing."""
+    """Return the keys of a column. Spark accepts any bytes as a string: a key that is not UTF-8 is missing."""
     import pyarrow
 
     try:
         return read_keys(column)
     except UnicodeDecodeError:
         kind, strings = column.type, column.cast(pyarrow.large_binary()).to_pylist()
-        return read_keys(pyarrow.chunked_array([[key if _is_text(key) else None for key in strings]]).cast(kind))
+        return read_keys(pyarrow.chunked_array([[key if _is_utf8(key) else None for key in strings]]).cast(kind))
 
 
-def _is_text(data: bytes | None) -> bool:
+def _is_utf8(data: bytes | None) -> bool:
     try:
         return data is not None and bool(data.decode() or True)
     except UnicodeDecodeError:
@@ -43,7 +45,7 @@ def _is_text(data: bytes | None) -> bool:
 
 
 def read_value_columns(table: Any, names: Sequence[str]) -> Vector:
-    """The numbers in some columns, (n, columns); what is null is NaN."""
+    """Return the values of some columns as an array (n, columns); null becomes NaN."""
     import pyarrow
 
     columns = [table[name].cast(pyarrow.float64(), safe=False).fill_null(np.nan).to_numpy() for name in names]
@@ -51,7 +53,7 @@ def read_value_columns(table: Any, names: Sequence[str]) -> Vector:
 
 
 def read_time_column(column: Any) -> Integers:
-    """Times as whole numbers, those of dates and timestamps in microseconds; NEVER where there is none."""
+    """Return times as integers, of dates and timestamps in microseconds; `NO_TIME` where missing."""
     import pyarrow
 
     types = pyarrow.types
@@ -65,36 +67,24 @@ def read_time_column(column: Any) -> Integers:
 
 
 def alarm_type() -> Any:
-    """What the column of alarms holds: a list for a row that raised some, null for the others."""
+    """Return the Arrow type of the column of alarms: a list of structs."""
     import pyarrow
 
-    text, number, integer = pyarrow.string(), pyarrow.float64(), pyarrow.int64()
-    kinds = (text, integer, integer, number, text, pyarrow.list_(text), number, text)
-    return pyarrow.list_(pyarrow.struct(list(zip(ALARM_FIELDS, kinds, strict=True))))
+    string, number, integer = pyarrow.string(), pyarrow.float64(), pyarrow.int64()
+    types = dict.fromkeys(ALARM_STRUCT_FIELDS, string) | {"row": integer, "onset": integer}
+    types |= {"size": number, "p_value": number, "variables": pyarrow.list_(string)}
+    return pyarrow.list_(pyarrow.struct(list(types.items())))
 
 
 def make_alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> Any:
-    """The column of alarms: rows[i] raised alarms[i]."""
+    """Return the column of alarms of n rows, null where a row raised none; rows[i] raised alarms[i]."""
     import pyarrow
 
     order = np.argsort(np.array(rows, np.int64), kind="stable").tolist()
-    records = [_alarm_to_dict(alarms[i]) for i in order]
+    records = [{name: record[name] for name in ALARM_STRUCT_FIELDS} for i in order if (record := alarms[i].to_dict())]
     counts = np.bincount(np.array(rows, np.int64), minlength=n)
     offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
     kind = alarm_type()
     return pyarrow.ListArray.from_arrays(
         pyarrow.array(offsets), pyarrow.array(records, kind.value_type), type=kind, mask=pyarrow.array(counts == 0)
     )
-
-
-def _alarm_to_dict(alarm: Alarm) -> dict[str, Any]:
-    return {
-        "kind": alarm.kind,
-        "row": alarm.row,
-        "onset": alarm.onset,
-        "size": alarm.size,
-        "direction": alarm.direction,
-        "variables": [str(variable) for variable in alarm.variables],
-        "p_value": alarm.p_value,
-        "message": str(alarm),
-    }

@@ -1,7 +1,7 @@
-"""Rows on their way to their bucket and back: many as one, in Arrow's own form, so that each value stays what it is.
+"""Pack rows for the shuffle: many rows as one binary value in Arrow's stream format.
 
-A shuffle that moves rows one by one costs more than all the learning. Here a task deals its rows to the buckets, and
-what it has for a bucket travels as one value.
+A shuffle that moves rows one by one costs more than learning them. Here a task splits its rows by bucket, and the rows
+of a bucket are one value; all types are preserved.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 
 from limpet.spark.arrow import read_time_column
-from limpet.spark.event_time import NO_TIME
 from limpet.spark.job_spec import JobSpec
 from limpet.spark.partitioner import partition_of
+from limpet.streams.event_time import NO_TIME
 
-PACKED_SCHEMA = "bucket int, place long, latest timestamp, rows binary"
+PACKED_SCHEMA = "bucket int, sequence long, latest timestamp, rows binary"
 ROWS_SCHEMA = "rows binary"
-ARROW_CHUNK_BYTES = 1 << 26  # bytes of rows that are dealt out at a time
-ARROW_CHUNK_ROWS = 1 << 17  # rows that go back as one value, if they are not large
-MAX_TIME_US = np.datetime64("2262-01-01", "us").astype(
-    np.int64
-)  # pandas, by way of which Spark hands them on, ends there
+ARROW_CHUNK_BYTES = 1 << 26  # of rows packed together
+ARROW_CHUNK_ROWS = 1 << 17  # at most in one value of results
+# Spark converts `latest` by way of pandas, whose nanoseconds end in 2262.
+MAX_TIME_US = np.datetime64("2262-01-01", "us").astype(np.int64)
 MIN_TIME_US = -MAX_TIME_US
 
 
 def to_ipc_bytes(table: Any) -> bytes:
-    """A table as one value."""
+    """Return a table as one value."""
     import pyarrow
 
     sink = pyarrow.BufferOutputStream()
@@ -38,7 +37,7 @@ def to_ipc_bytes(table: Any) -> bytes:
 
 
 def to_ipc_chunks(table: Any) -> Iterator[bytes]:
-    """A table as one value or, where it is large, as several."""
+    """Yield a table as one value or, if it is large, as several."""
     row_bytes = table.nbytes // max(len(table), 1) + 1
     chunk_rows = min(max(ARROW_CHUNK_BYTES // row_bytes, 1), ARROW_CHUNK_ROWS)
     for first in range(0, len(table), chunk_rows):
@@ -46,16 +45,16 @@ def to_ipc_chunks(table: Any) -> Iterator[bytes]:
 
 
 def from_ipc_bytes(data: Any) -> Any:
-    """The table that `as_bytes` was given; it lies in the same memory."""
+    """Return the table of a value of `to_ipc_bytes`, without copying the data."""
     import pyarrow
 
     return pyarrow.ipc.open_stream(data).read_all()
 
 
 def pack_batches(batches: Iterable[Any], spec: JobSpec, task: int) -> Iterator[Any]:
-    """The rows of a task, dealt to their buckets: a row for each bucket and each so many bytes, of the columns PACKED.
+    """Pack the rows of a task by bucket, as batches of the columns `PACKED_SCHEMA`.
 
-    place: puts what came from all tasks in one order, whichever comes first. latest: the latest time among the rows.
+    `sequence` orders the values of all tasks, in whichever order they arrive. `latest` is the latest time of the rows.
     """
     pending: list[Any] = []
     n_bytes = n_packed = 0
@@ -89,7 +88,7 @@ def _pack_rows(batches: list[Any], spec: JobSpec, sequence_number: int) -> Any:
     return pyarrow.RecordBatch.from_pydict(
         {
             "bucket": pyarrow.array(buckets[starts].astype(np.int32)),
-            "place": pyarrow.array(np.full(len(starts), sequence_number)),
+            "sequence": pyarrow.array(np.full(len(starts), sequence_number)),
             "latest": pyarrow.nulls(len(starts), pyarrow.timestamp("us", "UTC")) if latest is None else latest,
             "rows": pyarrow.array([to_ipc_bytes(piece) for piece in pieces], pyarrow.binary()),
         }
@@ -97,14 +96,14 @@ def _pack_rows(batches: list[Any], spec: JobSpec, sequence_number: int) -> Any:
 
 
 def unpack_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """The rows of tables that travelled as values."""
+    """Yield the rows of packed values, as batches."""
     for batch in batches:
         for value in batch.column("rows"):
             yield from from_ipc_bytes(value.as_buffer()).to_batches()
 
 
 def concat_tables(values: Iterable[Any]) -> Any:
-    """One table of several that travelled as values."""
+    """Return one table of the rows of several packed values."""
     import pyarrow
 
     return pyarrow.concat_tables([from_ipc_bytes(value) for value in values]).combine_chunks()

@@ -1,4 +1,4 @@
-"""Which addresses are of this machine, and which Spark alone can reach."""
+"""Read and write folders that Spark can reach: local, HDFS, S3 and others."""
 
 from __future__ import annotations
 
@@ -14,43 +14,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# A folder that Spark can reach: on this machine, HDFS, S3, …
-
-
 class ReadableDirectory(Protocol):
-    """A folder that can be looked at."""
+    """A folder whose files can be listed and read."""
 
     def list_names(self, folder: str = "") -> list[str]:
-        """What is in a folder of it; nothing if it is not there."""
+        """Return the names in a folder of it, none if it is missing."""
 
     def read_text(self, name: str) -> str:
-        """A file as text."""
+        """Return the content of a file."""
 
 
 class LocalDirectory:
-    """A folder of this machine, which is looked at without Spark."""
+    """A folder of this machine, read without Spark."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
     def list_names(self, folder: str = "") -> list[str]:
-        """What is in a folder of it; nothing if it is not there."""
+        """Return the names in a folder of it, none if it is missing."""
         path = self.path / folder
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
 
     def read_text(self, name: str) -> str:
-        """A file as text."""
+        """Return the content of a file."""
         return (self.path / name).read_text(encoding="utf-8")
 
 
 class RemoteDirectory:
-    """A folder by its address, through the file systems that Spark knows."""
+    """A folder by its URI, through the file systems of Spark."""
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         jvm = getattr(spark, "_jvm", None)
         if jvm is None:
             raise InvalidInputError(
-                "checkpoints are looked at by Spark's driver: this needs a session that is not remote"
+                "checkpoint: requires a session whose driver runs in this process, got one of Spark Connect."
             )
         self.uri = uri.rstrip("/")
         self._jvm = jvm
@@ -59,35 +56,35 @@ class RemoteDirectory:
 
     @property
     def canonical_uri(self) -> str:
-        """The same for all ways to write its address."""
+        """The URI in one form, for comparisons."""
         return str(self._filesystem.makeQualified(self._path).toString())
 
     @property
     def distribution_uri(self) -> str:
-        """Its address for `addFile`, to which what has no scheme is a folder of this machine."""
+        """The URI for `addFile`, which takes a path without scheme as local."""
         qualified = self._filesystem.makeQualified(self._path)
-        is_here = str(qualified.toUri().getScheme()) == "file"
-        return str(qualified.toUri().getPath() if is_here else qualified.toString())
+        is_local = str(qualified.toUri().getScheme()) == "file"
+        return str(qualified.toUri().getPath() if is_local else qualified.toString())
 
     @property
     def has_plain_path(self) -> bool:
-        """Whether its address has no spaces and the like, which Spark's reader of states does not find its way with."""
+        """Whether the path needs no escapes, which Spark's reader of states cannot resolve."""
         uri = self._path.toUri()
         return bool(uri.getRawPath() == uri.getPath())
 
     def child_uri(self, name: str) -> str:
-        """The address of a file or a folder in it."""
+        """Return the URI of a file or folder in it."""
         return f"{self.uri}/{name}"
 
     def list_names(self, folder: str = "") -> list[str]:
-        """What is in a folder of it; nothing if it is not there."""
+        """Return the names in a folder of it, none if it is missing."""
         path = self._child_path(folder)
         if not self._filesystem.exists(path):
             return []
         return sorted(str(entry.getPath().getName()) for entry in self._filesystem.listStatus(path))
 
     def read_text(self, name: str) -> str:
-        """A file as text."""
+        """Return the content of a file."""
         stream = self._filesystem.open(self._child_path(name))
         try:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
@@ -95,7 +92,7 @@ class RemoteDirectory:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """A new file, whole or not at all; one that is there already is an error."""
+        """Create a file atomically; an existing one is an error."""
         temporary = self._child_path(f"{os.path.dirname(name)}/.{os.path.basename(name)}.{os.urandom(4).hex()}")
         stream = self._filesystem.create(temporary, False)
         try:
@@ -106,16 +103,18 @@ class RemoteDirectory:
             temporary, self._child_path(name)
         ):
             self._filesystem.delete(temporary, False)
-            raise InvalidInputError(f"{self.child_uri(name)} is there already: does another job use this checkpoint?")
+            raise InvalidInputError(
+                f"checkpoint: must be used by one job, got the existing {self.child_uri(name)}. Stop the other job."
+            )
 
     def upload(self, local: str | os.PathLike[str], name: str) -> None:
-        """Copies a file of this machine; one of that name is replaced."""
+        """Copy a file of this machine, replacing an existing one."""
         source = self._jvm.org.apache.hadoop.fs.Path("file:" + os.path.abspath(local))
         self._filesystem.mkdirs(self._child_path(os.path.dirname(name)))
         self._filesystem.copyFromLocalFile(False, True, source, self._child_path(name))
 
     def download(self, name: str, local: str | os.PathLike[str]) -> None:
-        """Copies a file to this machine."""
+        """Copy a file to this machine."""
         target = self._jvm.org.apache.hadoop.fs.Path("file:" + os.path.abspath(local))
         self._filesystem.copyToLocalFile(False, self._child_path(name), target, True)
 
@@ -125,18 +124,14 @@ class RemoteDirectory:
 
 SCHEME_PATTERN = re.compile(r"([A-Za-z][\w+.-]*):")
 FILE_SCHEME_PATTERN = re.compile(r"file:(?://[^/]*)?")
-HADOOP_CONFIG_VARIABLES = (
-    "HADOOP_CONF_DIR",
-    "YARN_CONF_DIR",
-    "SPARK_CONF_DIR",
-    "SPARK_HOME",
-)  # where a default file system is set
+# Variables that can set another default file system.
+HADOOP_CONFIG_VARIABLES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
 def get_scheme(uri: str) -> str:
-    """Of an address, such as s3a://bucket/x or hdfs:/x; of a plain path none.
+    """Return the scheme of a URI, "" of a path.
 
-    >>> scheme_of("hdfs:/x"), scheme_of("S3A://bucket/x"), scheme_of("/x/10:00.csv"), scheme_of("state")
+    >>> get_scheme("hdfs:/x"), get_scheme("S3A://bucket/x"), get_scheme("/x/10:00.csv"), get_scheme("state")
     ('hdfs', 's3a', '', '')
     """
     match = SCHEME_PATTERN.match(uri)
@@ -144,9 +139,9 @@ def get_scheme(uri: str) -> str:
 
 
 def to_local_path(uri: str) -> str | None:
-    """The path on this machine that an address means; None for one of elsewhere.
+    """Return the path on this machine; None for a URI of another file system.
 
-    >>> local_path("file:/x/y"), local_path("file:///x/y"), local_path("x/y"), local_path("hdfs:/x")
+    >>> to_local_path("file:/x/y"), to_local_path("file:///x/y"), to_local_path("x/y"), to_local_path("hdfs:/x")
     ('/x/y', '/x/y', 'x/y', None)
     """
     scheme = get_scheme(uri)
@@ -154,9 +149,9 @@ def to_local_path(uri: str) -> str | None:
 
 
 def to_absolute_uri(uri: str) -> str:
-    """An address as Spark finds it, which may have been begun in another folder.
+    """Return the URI with an absolute path: Spark may have been started in another folder.
 
-    >>> whole("hdfs:/x"), whole("file:/x")
+    >>> to_absolute_uri("hdfs:/x"), to_absolute_uri("file:/x")
     ('hdfs:/x', 'file:/x')
     """
     if get_scheme(uri) == "file":
@@ -164,13 +159,13 @@ def to_absolute_uri(uri: str) -> str:
     return uri if get_scheme(uri) else os.path.abspath(uri)
 
 
-def may_be_remote(uri: str, values: Mapping[str, Any]) -> bool:
-    """Whether a path that is not on this machine may be one of Spark's: its file system may be another by default."""
+def may_be_remote(uri: str, options: Mapping[str, Any]) -> bool:
+    """Return whether Spark may find a URI on another machine, by its scheme or the default file system."""
     if get_scheme(uri):
         return to_local_path(uri) is None
-    has_default_filesystem = any("fs.defaultfs" in setting.lower() for setting in values.get("conf") or ())
+    has_default_filesystem = any("fs.defaultfs" in setting.lower() for setting in options.get("conf") or ())
     return (
         has_default_filesystem
-        or not values["master"].startswith("local")
+        or not options["master"].startswith("local")
         or any(os.environ.get(name) for name in HADOOP_CONFIG_VARIABLES)
     )

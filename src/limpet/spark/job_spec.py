@@ -1,4 +1,4 @@
-"""What a job does with its columns: said once, sent to all executors, and kept beside the checkpoint."""
+"""The specification of a job: columns, learner and layout of the states; sent to executors, stored with checkpoints."""
 
 from __future__ import annotations
 
@@ -8,132 +8,178 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
-from limpet._validation import check_int
-from limpet.exceptions import CheckpointError, InvalidInputError
-from limpet.learners.base import StochasticApproximation, learner_from_config
+from limpet._format import join_names
+from limpet._validation import Interval, check_param
+from limpet.exceptions import CheckpointError
+from limpet.fleet import Fleet
+from limpet.learners.base import Learner, learner_from_config
 from limpet.spark import partitioner
 
-SPEC_VERSION = 1  # of this description and of the state
+SPEC_VERSION = 2  # of the specification and of the states
 DEFAULT_BUCKETS, MAX_BUCKETS = 64, 1 << 20
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Which columns there are, what learns from them, and how the states are laid out.
+    """The columns of a job, its learner, and the layout of its states.
 
-    model: the learner as the header of a checkpoint tells it. time: the column of times, kept as whole numbers in
-    `unit` ("us" of a date or a timestamp, "" of a number). time_type: which kind of date or timestamp. idle: after how
-    long a silent stream is forgotten, in that unit. buckets: how many the keys are dealt to; None until that is known.
-    generation: grows with every rebucketing. states: the file with the states that a generation begins with, if any.
-    after: the last batch that was committed when they were written.
+    Attributes
+    ----------
+    learner : dict
+        Class and parameters of the learner, as in the header of its file.
+    key : str
+        Column of the keys.
+    has_string_keys : bool
+        Whether keys are strings; otherwise they are integers.
+    values : tuple of str
+        Columns of the values.
+    time : str or None
+        Column of the times.
+    time_unit : {"us", ""}
+        Unit of times as integers: microseconds of dates and timestamps, "" of integers.
+    time_type : str
+        Spark's type of the column of dates or timestamps.
+    idle_timeout : int or None
+        Time after which a silent stream is dropped, in `time_unit`.
+    watermark : str or None
+        Delay of Spark's watermark.
+    prefix : str
+        Prefix of the names of the result columns.
+    buckets : int or None
+        Number of buckets that keys are assigned to; None until it is known.
+    generation : int
+        Incremented by every repartitioning.
+    states_file : str or None
+        File of the states with which the generation starts.
+    after_batch : int or None
+        Last batch committed when that file was written.
     """
 
-    model: dict[str, Any]
+    learner: dict[str, Any]
     key: str
-    texts: bool
+    has_string_keys: bool
     values: tuple[str, ...]
     time: str | None = None
-    unit: str = ""
+    time_unit: str = ""
     time_type: str = ""
-    idle: int | None = None
+    idle_timeout: int | None = None
     watermark: str | None = None
     prefix: str = ""
     buckets: int | None = None
     generation: int = 1
-    states: str | None = None
-    after: int | None = None
+    states_file: str | None = None
+    after_batch: int | None = None
 
     def to_json(self) -> str:
-        """As text, with the version of its form."""
+        """Serialize the specification with its version."""
         return json.dumps({"version": SPEC_VERSION, "hash": partitioner.HASH_VERSION, **asdict(self)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> JobSpec:
-        """What `to_json` was called on."""
+        """Parse the result of `to_json`.
+
+        Raises
+        ------
+        CheckpointError
+            If it is corrupted or of another version.
+        """
         try:
             payload = json.loads(text)
             version, hash_version = payload.pop("version"), payload.pop("hash")
             spec = cls(**payload | {"values": tuple(payload["values"])}) if version == SPEC_VERSION else None
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise CheckpointError("the description of this checkpoint is truncated or altered") from None
+            raise CheckpointError("checkpoint: its job specification is truncated or altered.") from None
         if spec is None or hash_version != partitioner.HASH_VERSION:
             raise CheckpointError(
-                f"this checkpoint was written with version {version} of the state and {hash_version} of the hash; this "
-                f"limpet has {SPEC_VERSION} and {partitioner.HASH_VERSION}"
+                f"checkpoint: must be of format {SPEC_VERSION} and hash {partitioner.HASH_VERSION}, got format "
+                f"{version} and hash {hash_version}. Start a new checkpoint."
             )
         return spec
 
-    def make_learner(self) -> StochasticApproximation:
-        """A learner with these settings that has seen nothing."""
-        return _make_learner(json.dumps(self.model))
+    def make_learner(self) -> Learner:
+        """Create a learner without data."""
+        return _make_learner(json.dumps(self.learner))
 
     def get_modules(self) -> set[str]:
-        """The modules of classes that are not ours, and have to be known where the job runs."""
-        return set(_iter_modules(self.model))
+        """Return the modules of user-defined classes, which executors have to import."""
+        return set(_iter_modules(self.learner))
 
     @property
     def is_auto(self) -> bool:
-        """Whether streams run on autopilot."""
-        return getattr(self.make_learner(), "_is_auto", False)
+        """Whether the learner returns p-values and alarms."""
+        return Fleet(self.make_learner()).is_auto
 
     @property
     def n_buckets(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets, given or default."""
         return self.buckets or DEFAULT_BUCKETS
 
     def resume_from(self, previous: JobSpec) -> JobSpec:
-        """This plan on the checkpoint of an earlier one; refused where its states would mean something else."""
+        """Return the specification on the checkpoint of an earlier job.
+
+        Raises
+        ------
+        CheckpointError
+            If the states of the checkpoint do not fit the columns, the buckets or the learner.
+        """
         for name, description in FIXED_FIELDS.items():
             old, new = getattr(previous, name), getattr(self, name)
             if old != new:
                 raise CheckpointError(
-                    f"this checkpoint was begun with {description} {_format_setting(old)}, got {_format_setting(new)}: that cannot change. Go "
-                    "on with what it was begun with, or begin a new checkpoint, and a new folder for its results"
+                    f"checkpoint: {description} must remain {_format_value(old)}, got {_format_value(new)}. Start a "
+                    "new checkpoint with a new output folder to change it."
                 )
         if self.buckets is not None and self.buckets != previous.buckets:
             raise CheckpointError(
-                f"this checkpoint has {previous.buckets} buckets, got {self.buckets}: limpet.spark.rebucket, "
-                "or `limpet spark rebucket`, moves it to another number"
+                f"buckets: must be {previous.buckets}, as in the checkpoint, got {self.buckets}. "
+                "limpet.spark.repartition or `limpet spark repartition` changes it."
             )
-        check_param_changes(previous.model, self.model)
-        layout = {name: getattr(previous, name) for name in ("buckets", "generation", "states", "after")}
+        check_param_changes(previous.learner, self.learner)
+        layout = {name: getattr(previous, name) for name in ("buckets", "generation", "states_file", "after_batch")}
         return replace(self, **layout)
 
 
 def check_buckets(buckets: Any) -> int:
-    """A number of buckets, if it can be one."""
-    if check_int("buckets", buckets, 1) > MAX_BUCKETS:
-        raise InvalidInputError(f"buckets: expected at most {MAX_BUCKETS}, got {buckets}")
+    """Return a number of buckets, if it is valid."""
+    check_param("buckets", buckets, Interval(int, 1, MAX_BUCKETS))
     return int(buckets)
 
 
 FIXED_FIELDS = {
     "key": "the key",
-    "texts": "keys that are texts:",
+    "has_string_keys": "whether keys are strings",
     "values": "the values",
     "time": "the time",
-    "unit": "times of the unit",
-    "time_type": "times of the type",
+    "time_unit": "the unit of times",
+    "time_type": "the type of times",
 }
 
 
+def get_config(learner: Learner) -> dict[str, Any]:
+    """Return class and parameters of a learner, as in the header of its file."""
+    config = learner._config(None, None)
+    return {"learner": config["learner"], "settings": config["settings"]}
+
+
 def check_param_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuses settings with which states that were learnt with other settings would mean something else."""
+    """Check that states learned with one configuration can be continued with another."""
     if old["learner"] != new["learner"]:
-        raise CheckpointError(f"the states were learnt by {old['learner']}, which {new['learner']} cannot go on with")
-    learners = learner_from_config(old), learner_from_config(new)  # with the settings that the old one did not have yet
-    before, after = (learner._config(None, None)["settings"] for learner in learners)
+        raise CheckpointError(
+            f"learner: must be {old['learner']}, whose states the checkpoint has, got {new['learner']}."
+        )
+    learners = learner_from_config(old), learner_from_config(new)  # adds parameters that the old one did not have yet
+    before, after = (get_config(learner)["settings"] for learner in learners)
     changed = [name for name in after if before[name] != after[name]]
     mutable = set(learners[0].mutable_params) & set(learners[1].mutable_params)
     if fixed := [name for name in changed if name not in mutable]:
         raise CheckpointError(
-            f"the states were learnt by {learners[0]!r}; {learners[1]!r} cannot go on with them: {', '.join(fixed)} "
-            f"cannot change (of this learner {', '.join(sorted(mutable)) or 'nothing'} can)"
+            f"learner: {join_names(fixed, 'and')} must remain as in the states of {learners[0]!r}, got "
+            f"{learners[1]!r}. Parameters that may change: {join_names(sorted(mutable))}."
         )
 
 
 def _iter_modules(record: Any) -> Iterator[str]:
-    """In a description, those of the classes in it that have a module in their name."""
+    """Yield the modules of the classes in a configuration that are named `module:class`."""
     for name, value in record.items() if isinstance(record, dict) else ():
         if isinstance(value, str) and name in ("learner", "model", "step_size") and ":" in value:
             yield value.partition(":")[0]
@@ -141,9 +187,9 @@ def _iter_modules(record: Any) -> Iterator[str]:
 
 
 @cache
-def _make_learner(model: str) -> StochasticApproximation:
-    return learner_from_config(json.loads(model))
+def _make_learner(config: str) -> Learner:
+    return learner_from_config(json.loads(config))
 
 
-def _format_setting(setting: Any) -> str:
-    return ", ".join(map(repr, setting)) if isinstance(setting, tuple) else repr(setting)
+def _format_value(value: Any) -> str:
+    return ", ".join(map(repr, value)) if isinstance(value, tuple) else repr(value)

@@ -1,4 +1,4 @@
-"""Moving states: to another number of buckets, and down to one machine."""
+"""Change the number of buckets of a checkpoint, and export its streams as one fleet."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
+import numpy as np
+
+from limpet._format import join_names
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet import Fleet, from_bytes
 from limpet.fleet.partition import concat, split
@@ -25,8 +28,9 @@ from limpet.spark.checkpoint import (
 )
 from limpet.spark.filesystem import RemoteDirectory
 from limpet.spark.job_spec import JobSpec, check_buckets
-from limpet.spark.partition_state import PartitionState, from_state_value
+from limpet.spark.partition_state import PartitionState, concat_clocks, from_state_value
 from limpet.spark.partitioner import partition_of_list
+from limpet.streams.event_time import ClockTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,31 +40,64 @@ STATEFUL_OPERATOR = "applyInPandasWithState"
 
 
 def export_fleet(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> Fleet:
-    """All streams of a checkpoint as one fleet, as they were after the last batch that was committed."""
+    """Return all streams of a checkpoint as one fleet, as of the last committed batch.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A session whose driver runs in this process.
+    checkpoint : str or path
+        Folder of the checkpoint.
+
+    Returns
+    -------
+    Fleet
+
+    Raises
+    ------
+    InvalidInputError
+        If the folder is not a checkpoint of `score`.
+    """
     directory, spec = _open_checkpoint(spark, checkpoint)
-    fleets = [bucket.fleet for _, bucket in _read_partitions(spark, directory, spec)]
+    fleets = [state.fleet for _, state in _read_partitions(spark, directory, spec)]
     return concat(fleets) if fleets else Fleet(spec.make_learner())
 
 
 def repartition(spark: SparkSession, checkpoint: str | os.PathLike[str], buckets: int) -> None:
-    """Moves a checkpoint to another number of buckets; the query must not be running.
+    """Change the number of buckets of a checkpoint.
 
-    The next query on it goes on where the last one was, with as many buckets: same rows, same batches, same answers.
-    Until then nothing of Spark's is touched. One bucket at a time is in memory.
+    Stop the query first. The next query on the checkpoint resumes with the new number of buckets, the same batches and
+    the same results. Spark's files are not changed. One bucket at a time is in memory.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A session whose driver runs in this process.
+    checkpoint : str or path
+        Folder of the checkpoint.
+    buckets : int
+        The new number of buckets.
+
+    Raises
+    ------
+    CheckpointError
+        If a query is running on the checkpoint, or its last batch is not committed.
     """
     check_buckets(buckets)
     directory, spec = _open_checkpoint(spark, checkpoint)
     _check_not_running(spark, directory)
     _check_no_pending_batch(directory)
     last_batch_id = last_committed_batch(directory)
-    new_spec = replace(spec, buckets=buckets, generation=spec.generation + 1, states=None, after=last_batch_id)
+    new_spec = replace(
+        spec, buckets=buckets, generation=spec.generation + 1, states_file=None, after_batch=last_batch_id
+    )
     with tempfile.TemporaryDirectory() as temp_dir:
         pieces = Path(temp_dir) / "pieces"
         with ZipFile(pieces, "w") as archive:
-            for source, bucket in _read_partitions(spark, directory, spec):
-                _write_pieces(archive, source, bucket, buckets)
+            for source, state in _read_partitions(spark, directory, spec):
+                _write_pieces(archive, source, state, buckets)
         if last_committed_batch(directory) != last_batch_id:
-            raise CheckpointError(f"a query is running on {checkpoint}: stop it first; nothing was changed")
+            raise _running_query_error(directory)
         add_generation(directory, new_spec, _merge_pieces(pieces))
 
 
@@ -68,51 +105,49 @@ def _open_checkpoint(spark: SparkSession, checkpoint: str | os.PathLike[str]) ->
     directory = RemoteDirectory(spark, os.fspath(checkpoint))
     spec = read_spec(directory)
     if spec is None:
-        raise InvalidInputError(
-            f"{directory.uri} is no checkpoint of score(…, checkpoint=…): nothing of limpet is in it"
-        )
+        raise InvalidInputError(f"checkpoint: must be a folder of score(…, checkpoint=…), got {directory.uri}.")
     return directory, spec
 
 
 def _read_partitions(
     spark: SparkSession, directory: RemoteDirectory, spec: JobSpec
 ) -> Iterator[tuple[int, PartitionState]]:
-    """Every bucket that has a state, one after another: as Spark has it, or as its generation began."""
+    """Yield the states of all buckets: of Spark, and of the file of the generation where Spark has none yet."""
     seen = set()
     if last_committed_batch(directory) >= 0:
         if not directory.has_plain_path:
             raise CheckpointError(
-                f"Spark cannot read states in a folder with spaces or other such characters in its address: rename "
-                f"{directory.uri} while no query runs on it"
+                "checkpoint: must be a path without spaces and special characters, from which Spark can read states, "
+                f"got {directory.uri}. Stop the query and rename the folder."
             )
         reader = spark.read.format("statestore").option("operatorId", _find_operator_id(spark, directory))
         states = reader.load(directory.uri).select("key.bucket", "value.groupState.*")
         for number, *value in states.toLocalIterator():
-            if number < spec.n_buckets and (bucket := from_state_value(value, spec)) is not None:
+            if number < spec.n_buckets and (state := from_state_value(value, spec)) is not None:
                 seen.add(number)
-                yield number, bucket
-    if spec.states is not None:
+                yield number, state
+    if spec.states_file is not None:
         with tempfile.TemporaryDirectory() as temp_dir:
             local = Path(temp_dir) / "states"
-            directory.download(f"{METADATA_DIR}/{spec.states}", local)
+            directory.download(f"{METADATA_DIR}/{spec.states_file}", local)
             file = StatesFile(local)
             for number in file.list_partitions():
-                if number not in seen and (bucket := file.read_partition(number, spec)) is not None:
-                    yield number, bucket
+                if number not in seen and (state := file.read_partition(number, spec)) is not None:
+                    yield number, state
 
 
-def _write_pieces(archive: ZipFile, source: int, bucket: PartitionState, n_buckets: int) -> None:
-    """The streams of a bucket, to the buckets that they belong to now: a piece for each."""
-    if not len(bucket.fleet):
+def _write_pieces(archive: ZipFile, source: int, state: PartitionState, n_buckets: int) -> None:
+    """Write the streams of a bucket, by their new bucket."""
+    if not len(state.fleet):
         return
-    bucket_index, times = partition_of_list(bucket.fleet.keys(), n_buckets), bucket.last_times()
-    for number, part in split(bucket.fleet, bucket_index).items():
+    bucket_index, clocks = partition_of_list(state.fleet.keys(), n_buckets), state.ordered_clocks()
+    for number, part in split(state.fleet, bucket_index).items():
         archive.writestr(f"{number}/{source}/fleet", part.to_bytes())
-        archive.writestr(f"{number}/{source}/times", times[bucket_index == number].astype("<i8").tobytes())
+        archive.writestr(f"{number}/{source}/clocks", clocks.take(np.flatnonzero(bucket_index == number)).to_bytes())
 
 
 def _merge_pieces(pieces: Path) -> Iterator[PartitionBytes]:
-    """The pieces of each bucket as one."""
+    """Yield the new buckets, merged of the pieces of the old ones."""
     with ZipFile(pieces) as archive:
         pieces_by_bucket: dict[int, list[str]] = {}
         for name in archive.namelist():
@@ -122,24 +157,28 @@ def _merge_pieces(pieces: Path) -> Iterator[PartitionBytes]:
         for number, prefixes in sorted(pieces_by_bucket.items()):
             fleets = [from_bytes(archive.read(f"{prefix}/fleet")) for prefix in prefixes]
             merged = concat([fleet for fleet in fleets if isinstance(fleet, Fleet)])
-            yield number, merged.to_bytes(), b"".join(archive.read(f"{prefix}/times") for prefix in prefixes)
+            clocks = concat_clocks([ClockTable.from_bytes(archive.read(f"{prefix}/clocks")) for prefix in prefixes])
+            yield number, merged.to_bytes(), clocks.to_bytes()
 
 
 def _find_operator_id(spark: SparkSession, directory: RemoteDirectory) -> int:
-    """Which of the query's operators with a state is the one that learns."""
+    """Return the stateful operator of the query that is `score`."""
     operators = spark.read.format("state-metadata").load(directory.uri).select("operatorId", "operatorName").collect()
     operator_ids = sorted({number for number, name in operators if name == STATEFUL_OPERATOR})
     if len(operator_ids) != 1:
-        names = ", ".join(name for _, name in sorted(set(operators))) or "none"
+        names = join_names(name for _, name in sorted(set(operators)))
         raise CheckpointError(
-            f"expected a query that learns once: one operator {STATEFUL_OPERATOR} in {directory.uri}, got {names}"
+            f"checkpoint: its query must have one operator {STATEFUL_OPERATOR}, got {names} in {directory.uri}."
         )
     return int(operator_ids[0])
 
 
 def _check_no_pending_batch(directory: RemoteDirectory) -> None:
-    """A batch that all tasks have learnt and nobody has committed: the sink may have it. It is passed over then at the
-    next start, and what was learnt from it is only in states that would be no more."""
+    """Check that the last batch is committed.
+
+    If all tasks of a batch have ended, the sink may have its rows although it is not committed. The next start would
+    skip it there, and the states that have learned it would be ignored after a repartitioning.
+    """
     batch = last_batch(directory, "offsets")
     if batch <= last_committed_batch(directory):
         return
@@ -152,20 +191,25 @@ def _check_no_pending_batch(directory: RemoteDirectory) -> None:
     ]
     if is_processed and all(is_processed):
         raise CheckpointError(
-            f"batch {batch} has been learnt but not committed in {directory.uri}: start the query once more, let it "
-            "commit a batch (with trigger(availableNow=True) it ends by itself), then rebucket; nothing was changed"
+            f"checkpoint: its last batch must be committed, got batch {batch} processed but not committed in "
+            f"{directory.uri}. Start the query, let it commit a batch (with trigger(availableNow=True) it ends then), "
+            "and repartition again."
         )
 
 
 def _parse_state_version(name: str) -> int:
-    """Of the states in a file of Spark's; −1 for another file."""
+    """Return the version of the states in a file of Spark, −1 for another file."""
     match = re.match(r"(\d+)[._]", name)
     return int(match[1]) if match else -1
 
 
 def _check_not_running(spark: SparkSession, directory: RemoteDirectory) -> None:
-    """A query of this session on the same checkpoint; one of another session is noticed when it commits a batch."""
+    """Check the queries of this session; a query of another session is detected when it commits a batch."""
     for query in spark.streams.active:
         root = str(query._jsq.streamingQuery().resolvedCheckpointRoot())
         if RemoteDirectory(spark, root).canonical_uri == directory.canonical_uri:
-            raise CheckpointError(f"a query is running on {directory.uri}: stop it first; nothing was changed")
+            raise _running_query_error(directory)
+
+
+def _running_query_error(directory: RemoteDirectory) -> CheckpointError:
+    return CheckpointError(f"checkpoint: must not be in use, got a running query on {directory.uri}. Stop it.")

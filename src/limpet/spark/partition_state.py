@@ -1,7 +1,8 @@
-"""A bucket as the value of Spark's state, and back: a version, a fleet's bytes, the times of its streams."""
+"""The state of a bucket: a fleet and the clocks of its streams, as one value of Spark's state."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +12,14 @@ from limpet.core.algorithm import OUTCOME_ACCEPTED
 from limpet.core.state import Vector
 from limpet.exceptions import CheckpointError
 from limpet.fleet import Fleet
-from limpet.fleet._key_index import Flags, Integers, IntKeys, StrKeys
+from limpet.fleet._key_index import Flags, Integers, IntKeys, Key, StrKeys
 from limpet.fleet.serialization import read_fleet
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import Trace, concatenate
 from limpet.learners.serialization import read_header
 from limpet.spark.arrow import (
     ALARMS_COLUMN,
+    DUPLICATE_COLUMN,
     LATE_COLUMN,
     make_alarm_column,
     output_columns,
@@ -25,125 +27,173 @@ from limpet.spark.arrow import (
     read_time_column,
     read_value_columns,
 )
-from limpet.spark.event_time import NO_TIME, LastSeen, first_after_idle
 from limpet.spark.job_spec import SPEC_VERSION, JobSpec, check_param_changes
+from limpet.streams.event_time import DUPLICATE, LATE, NO_TIME, ClockTable
 
-# The streams of one bucket: a fleet, and when each of its streams was last seen.
+Arrivals = np.ndarray[Any, np.dtype[np.int8]]
+
+
+def new_clocks() -> ClockTable:
+    """Return a table of clocks.
+
+    Clocks are never reset: rows are sorted by time, so that successive late rows are always in order.
+    """
+    return ClockTable(reset_after=None)
+
+
+def concat_clocks(tables: Sequence[ClockTable]) -> ClockTable:
+    """Concatenate tables of clocks."""
+    result, n = new_clocks(), 0
+    for table in tables:
+        result.put(np.arange(n, n + len(table)), table)
+        n += len(table)
+    return result
 
 
 @dataclass(eq=False)
 class PartitionState:
-    """What learns the rows of one bucket, one table after another."""
+    """A fleet that learns the rows of one bucket, and the clocks of its streams by row of the fleet."""
 
     spec: JobSpec
     fleet: Fleet
-    last_seen: LastSeen = field(default_factory=LastSeen)
+    clocks: ClockTable = field(default_factory=new_clocks)
 
     @classmethod
     def empty(cls, spec: JobSpec) -> PartitionState:
-        """One that has seen nothing."""
+        """Return a state without streams."""
         return cls(spec, Fleet(spec.make_learner()))
 
     def __post_init__(self) -> None:
-        for topic in ("invalid", "locked out"):  # which the columns tell
-            self.fleet._suppress_warning(topic)
+        for code in ("invalid", "locked_out"):  # the result columns have them
+            self.fleet.suppress_warning(code)
 
     def process(self, table: Any, watermark: int = NO_TIME) -> Any:
-        """Learns the rows of a table, in the order of their times; the table with what they came to.
+        """Learn the rows of an Arrow table in the order of their times.
 
-        A row that is older than the last one of its key, or than the watermark, is late: nothing is learnt from it. One
-        without a time cannot be used.
+        A row older than the last one of its key in an earlier table, or than the watermark, is late; a row with time
+        and values of the last one is a duplicate. Both are skipped. A row without a time is invalid.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            Rows with the columns of the job.
+        watermark : int
+            Spark's watermark, in microseconds.
+
+        Returns
+        -------
+        pyarrow.Table
+            The table with the result columns.
         """
         spec = self.spec
         keys, points = read_key_column(table[spec.key]), read_value_columns(table, spec.values)
-        late = np.zeros(len(points), np.bool_)
+        arrivals = np.zeros(len(points), np.int8)
         if spec.time is None:
             trace = self._update(keys, points)
         else:
             times = read_time_column(table[spec.time])
             points[times == NO_TIME] = np.nan
-            trace, late = self._process_by_time(keys, points, times, watermark)
-        return self._append_results(table, trace, late)
+            trace, arrivals = self._process_by_time(keys, points, times, watermark)
+        return self._append_results(table, trace, arrivals)
 
     def _process_by_time(
         self, keys: IntKeys | StrKeys, points: Vector, times: Integers, watermark: int
-    ) -> tuple[Trace, Flags]:
-        """The answers in the order in which the rows came, and which of them were late."""
+    ) -> tuple[Trace, Arrivals]:
+        """Return the results and the arrivals, both in the order of the rows."""
         self._drop_idle(watermark)
         order = _sort_by_time(times)
         keys, points, times = keys.take(order), points[order], times[order]
-        rows = self.fleet.row_indices(keys)
-        last_times, has_time = self.last_seen.get(rows), times != NO_TIME
-        is_late = has_time & (times < np.maximum(last_times, watermark))
-        if watermark != NO_TIME:
-            is_late &= _encode_keys(keys) >= 0  # a row without a key cannot be used, early or late
-        accepted = np.flatnonzero(~is_late)
+        has_key, streams, stream_keys = _group_by_key(keys)
+        clocks = self.clocks.take(self.fleet.row_indices(stream_keys))
+        last_times = np.full(len(times), NO_TIME)
+        last_times[has_key] = clocks.latest(streams[has_key])
+        arrivals = np.zeros(len(times), np.int8)
+        before_watermark = has_key & (times != NO_TIME) & (times < watermark)
+        arrivals[before_watermark] = LATE
+        checked = has_key & ~before_watermark
+        arrivals[checked] = clocks.classify(streams[checked], times[checked], points[checked])
+        accepted = np.flatnonzero(arrivals < LATE)
         rounds = [np.arange(len(accepted))]
-        if self.spec.idle is not None:
-            codes, known_time = _encode_keys(keys.take(accepted)), has_time[accepted]
-            after_idle = np.zeros(len(accepted), np.bool_)
-            after_idle[known_time] = first_after_idle(
-                codes[known_time], times[accepted][known_time], last_times[accepted][known_time], self.spec.idle
+        if self.spec.idle_timeout is not None:
+            after_idle, has_time = np.zeros(len(accepted), np.bool_), times[accepted] != NO_TIME
+            timed = accepted[has_time]
+            after_idle[has_time] = first_after_idle(
+                streams[timed], times[timed], last_times[timed], self.spec.idle_timeout
             )
-            rounds = _split_at_idle(codes, after_idle) if after_idle.any() else rounds
+            rounds = _split_at_idle(streams[accepted], after_idle) if after_idle.any() else rounds
         traces: list[Trace] = []
         for part in (accepted[positions] for positions in rounds):
             if traces:
-                self._drop_rows(np.unique(self.fleet.row_indices(keys.take(part))))
-            traces.append(self._update_and_record(keys.take(part), points[part], times[part]))
-        late = np.empty(len(times), np.bool_)
-        late[order] = is_late
-        return _scatter(concatenate(traces), order[accepted[np.concatenate(rounds)]], len(times)), late
-
-    def _update_and_record(self, keys: IntKeys | StrKeys, points: Vector, times: Integers) -> Trace:
-        """Learns points in order, and when they came."""
-        trace, has_time = self._update(keys, points), times != NO_TIME
-        self.last_seen.record(np.where(has_time, self.fleet.row_indices(keys), -1), times)
-        return trace
+                self._drop_streams(_to_list(_group_by_key(keys.take(part))[2]))
+            traces.append(self._update(keys.take(part), points[part]))
+        self.clocks.put(self.fleet.row_indices(stream_keys), clocks)
+        in_order = np.empty(len(times), np.int8)
+        in_order[order] = arrivals
+        return _scatter(concatenate(traces), order[accepted[np.concatenate(rounds)]], len(times)), in_order
 
     def _update(self, keys: IntKeys | StrKeys, points: Vector) -> Trace:
         return self.fleet.update(keys, LabelledArray(points, self.spec.values))
 
     def _drop_idle(self, watermark: int) -> None:
-        """Streams that have been silent for too long by the watermark: whatever may still come begins anew."""
-        if self.spec.idle is not None and watermark != NO_TIME and len(self.fleet):
-            rows = self.fleet._membership.key_index.rows
-            last_times = self.last_seen.get(rows)
-            self._drop_rows(rows[(last_times != NO_TIME) & (last_times < watermark - self.spec.idle)])
+        """Drop the streams whose last row is older than the watermark by more than the timeout."""
+        if self.spec.idle_timeout is not None and watermark != NO_TIME and len(self.fleet):
+            keys, last_times = self.fleet.keys(), self.last_times()
+            is_idle = (last_times != NO_TIME) & (last_times < watermark - self.spec.idle_timeout)
+            self._drop_streams([keys[i] for i in np.flatnonzero(is_idle).tolist()])
 
-    def _drop_rows(self, rows: Integers) -> None:
-        rows = rows[rows >= 0]
-        for row in rows.tolist():
-            self.fleet.drop(self.fleet._membership.key_index.get_key(row))
-        self.last_seen.forget(rows)
+    def _drop_streams(self, keys: Sequence[Key]) -> None:
+        keys = [key for key in keys if key in self.fleet]
+        if keys:
+            self.clocks.forget(self.fleet.row_indices(keys))
+        for key in keys:
+            self.fleet.drop(key)
 
-    def _append_results(self, table: Any, trace: Trace, late: Flags) -> Any:
-        """The table with the answers as further columns."""
+    def _append_results(self, table: Any, trace: Trace, arrivals: Arrivals) -> Any:
+        """Return the table with the result columns."""
         import pyarrow
 
+        skipped = {LATE_COLUMN: arrivals == LATE, DUPLICATE_COLUMN: arrivals == DUPLICATE}
         for name in output_columns(self.fleet.is_auto, self.spec.time is not None):
             if name == ALARMS_COLUMN:
-                column = make_alarm_column(trace.alarms, trace.alarm_index, len(late))
+                column = make_alarm_column(trace.alarms, trace.alarm_index, len(arrivals))
             else:
-                column = pyarrow.array(late if name == LATE_COLUMN else getattr(trace, name))
+                column = pyarrow.array(skipped[name] if name in skipped else getattr(trace, name))
             table = table.append_column(self.spec.prefix + name, column)
         return table
 
+    def ordered_clocks(self) -> ClockTable:
+        """Return the clocks of the streams, in the order of the keys of the fleet."""
+        keys = self.fleet.keys()
+        return self.clocks.take(self.fleet.row_indices(keys)) if keys else new_clocks()
+
     def last_times(self) -> Integers:
-        """When each stream was last seen, in the order of the fleet's keys."""
-        return self.last_seen.get(self.fleet._membership.key_index.rows)
+        """Return the time of the last row of each stream, in the order of the keys of the fleet."""
+        clocks = self.ordered_clocks()
+        times: Integers = clocks.latest(np.arange(len(clocks)))
+        return times
 
 
 def _sort_by_time(times: Integers) -> Integers:
-    """The order of the rows in time, those of equal times as they come; those without one last, as in a fleet."""
+    """Return the order of rows by time, stable; rows without a time are last, as in a fleet."""
     missing = int(np.count_nonzero(times == NO_TIME))
     if not missing and not (times[1:] < times[:-1]).any():
         return np.arange(len(times))
     return np.roll(np.argsort(times, kind="stable"), -missing)
 
 
+def _group_by_key(keys: IntKeys | StrKeys) -> tuple[Flags, Integers, IntKeys | StrKeys]:
+    """Return which rows have a key, the index of the key of each row (−1 without), and the different keys."""
+    codes = _encode_keys(keys)
+    has_key = codes >= 0
+    present = np.flatnonzero(has_key)
+    _, first, inverse = np.unique(codes[present], return_index=True, return_inverse=True)
+    streams = np.full(len(codes), -1)
+    streams[present] = inverse
+    return has_key, streams, keys.take(present[first])
+
+
 def _encode_keys(keys: IntKeys | StrKeys) -> Integers:
-    """A number for each key, negative for a missing one."""
+    """Return a code for each key, negative for a missing one."""
     if isinstance(keys, IntKeys):
         codes = np.unique(keys.values, return_inverse=True)[1]
         return np.where(keys.missing, -1, codes) if len(keys.missing) else codes
@@ -155,8 +205,56 @@ def _encode_keys(keys: IntKeys | StrKeys) -> Integers:
     )
 
 
+def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
+    if isinstance(keys, IntKeys):
+        return list(keys.values.tolist())
+    return list(keys.values) if keys.codes is None else [keys.values[code] for code in keys.codes.tolist()]
+
+
+def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
+    """Return which rows follow the row before in their stream after more than a timeout.
+
+    Parameters
+    ----------
+    streams : array of int
+        The stream of each row, −1 for a row without one; rows are sorted by time.
+    times : array of int
+        The time of each row.
+    last_times : array of int
+        The time of the last row of each stream before these rows, or `NO_TIME`.
+    idle_timeout : int
+        The timeout, in the unit of the times.
+
+    Returns
+    -------
+    array of bool
+
+    Examples
+    --------
+    >>> streams, times = np.array([0, 1, 0, 0]), np.array([10, 11, 12, 30])
+    >>> first_after_idle(streams, times, np.array([9, NO_TIME, 9, 9]), 5)
+    array([False, False, False,  True])
+    """
+    after_idle = np.zeros(len(streams), np.bool_)
+    if not len(streams):
+        return after_idle
+    known = last_times != NO_TIME
+    earliest = min(int(times.min()), int(last_times[known].min()) if known.any() else int(times.min()))
+    if int(times.max()) - earliest <= idle_timeout:
+        return after_idle
+    order = np.argsort(streams, kind="stable")
+    is_same_stream = np.append(False, streams[order][1:] == streams[order][:-1])
+    previous = np.where(is_same_stream, np.append(0, times[order][:-1]), last_times[order])
+    after_idle[order] = (
+        (previous != NO_TIME)
+        & (streams[order] >= 0)
+        & (times[order] - np.where(previous == NO_TIME, 0, previous) > idle_timeout)
+    )
+    return after_idle
+
+
 def _split_at_idle(codes: Integers, after_idle: Flags) -> list[Integers]:
-    """The places of the points before the first gap of their stream, of those between the first and the second, …"""
+    """Return the positions before the first idle period of each stream, those between the first and the second, …"""
     order = np.argsort(codes, kind="stable")
     is_first = np.append(True, codes[order][1:] != codes[order][:-1])
     n_idle = np.cumsum(after_idle[order])
@@ -168,7 +266,7 @@ def _split_at_idle(codes: Integers, after_idle: Flags) -> list[Integers]:
 
 
 def _scatter(trace: Trace, positions: Integers, n: int) -> Trace:
-    """The entries of a trace at their places among n; nothing is said of the others."""
+    """Return a trace of n rows with the entries of a trace at some positions; other rows have no result."""
     score, outcomes = np.full(n, np.nan), np.full(n, OUTCOME_ACCEPTED, np.int8)
     score[positions], outcomes[positions] = trace.score, trace.outcomes
     auto_scores = None
@@ -180,42 +278,50 @@ def _scatter(trace: Trace, positions: Integers, n: int) -> Trace:
     return Trace(score, outcomes, auto_scores=auto_scores, alarms=trace.alarms, explicit_alarm_index=alarm_index)
 
 
-STATE_SCHEMA = "version int, generation int, buckets int, fleet binary, times binary"
+# Serialization
+
+STATE_SCHEMA = "version int, generation int, buckets int, fleet binary, clocks binary"
 StateValue = tuple[int, int, int, bytes, bytes]
 
 
-def to_state_value(bucket: PartitionState) -> StateValue:
-    """The bucket as Spark keeps it."""
-    spec = bucket.spec
-    times = b"" if spec.time is None else bucket.last_times().astype("<i8").tobytes()
-    return SPEC_VERSION, spec.generation, spec.n_buckets, bucket.fleet.to_bytes(), times
+def to_state_value(state: PartitionState) -> StateValue:
+    """Return a state as a value of Spark's state."""
+    spec = state.spec
+    clocks = b"" if spec.time is None else state.ordered_clocks().to_bytes()
+    return SPEC_VERSION, spec.generation, spec.n_buckets, state.fleet.to_bytes(), clocks
 
 
 def from_state_value(value: Any, spec: JobSpec) -> PartitionState | None:
-    """The bucket that a value is; None if it is of a generation that is no more."""
-    version, generation, buckets, fleet, times = value
+    """Restore a state; None if it is of an earlier generation."""
+    version, generation, buckets, fleet, clocks = value
     if version != SPEC_VERSION:
-        raise CheckpointError(f"this state has version {version}; this limpet reads version {SPEC_VERSION}")
+        raise CheckpointError(f"state: must be of format {SPEC_VERSION}, got {version}. Start a new checkpoint.")
     if generation < spec.generation:
         return None
     if generation > spec.generation or buckets != spec.n_buckets:
         raise CheckpointError(
-            f"this state is of {buckets} buckets, generation {generation}; the job has {spec.n_buckets}, generation "
-            f"{spec.generation}: give the checkpoint to score(…, checkpoint=…), which looks"
+            f"buckets: must be {buckets}, generation {generation}, as in the states, got {spec.n_buckets}, generation "
+            f"{spec.generation}. Give the checkpoint to score(…, checkpoint=…)."
         )
-    return restore_partition(fleet, times, spec)
+    return restore_partition(fleet, clocks, spec)
 
 
-def restore_partition(fleet: bytes, times: bytes, spec: JobSpec) -> PartitionState:
-    """The bucket of a fleet's bytes and the times of its streams; settings are those of the plan, if they may be."""
+def restore_partition(fleet: bytes, clocks: bytes, spec: JobSpec) -> PartitionState:
+    """Restore a state from the bytes of its fleet and clocks, with the parameters of the job where they may change."""
     header, body = read_header(bytearray(fleet))
-    if header["settings"] != spec.model["settings"] or header["learner"] != spec.model["learner"]:
-        check_param_changes(header, spec.model)
-        header["settings"] = spec.model["settings"]
+    if header["settings"] != spec.learner["settings"] or header["learner"] != spec.learner["learner"]:
+        check_param_changes(header, spec.learner)
+        header["settings"] = spec.learner["settings"]
+    check_variables(header, spec)
+    table = ClockTable.from_bytes(clocks, reset_after=None) if clocks else new_clocks()
+    return PartitionState(spec, read_fleet(header, body, None), table)
+
+
+def check_variables(header: dict[str, Any], spec: JobSpec) -> None:
+    """Check that a fleet has the variables of the job, by the header of its bytes; without names it gets these."""
     if header["width"] is not None:
-        names = header["names"] or spec.values  # which a fleet that was begun with may not have had
+        names = header["names"] or spec.values
         if header["width"] != len(spec.values) or tuple(names) != spec.values:
             variables = ", ".join(header["names"] or ()) or f"{header['width']} variables"
-            raise CheckpointError(f"these streams were learnt from {variables}, and not from {', '.join(spec.values)}")
+            raise CheckpointError(f"values: must be {variables}, as in the states, got {', '.join(spec.values)}.")
         header["names"] = names
-    return PartitionState(spec, read_fleet(header, body, None), LastSeen(np.frombuffer(times, "<i8").astype(np.int64)))

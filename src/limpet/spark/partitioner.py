@@ -1,4 +1,4 @@
-"""Which bucket a key belongs to: a hash that never changes, because checkpoints are laid out by it."""
+"""Assign keys to buckets by a hash that never changes, because checkpoints are laid out by it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from limpet.fleet._key_index import Integers, Key
 from limpet.fleet._key_input import arrow_string_buffers, hash_strings
 
 HASH_VERSION = 1
-SPLITMIX_MULTIPLIER_1, SPLITMIX_MULTIPLIER_2 = (
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)  # of splitmix64
+# The multipliers of splitmix64.
+SPLITMIX_MULTIPLIER_1, SPLITMIX_MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def partition_of(keys: Any, n_buckets: int) -> Integers:
-    """The bucket of each key in a column of Arrow, texts or whole numbers; those that are missing are dealt out.
+    """Return the bucket of each key of an Arrow column of strings or integers.
+
+    Missing keys have no state: they are distributed over all buckets.
 
     >>> import pyarrow
-    >>> buckets_of(pyarrow.array(["oil", "water", "oil"]), 64)
+    >>> partition_of(pyarrow.array(["oil", "water", "oil"]), 64)
     array([ 4, 40,  4])
-    >>> buckets_of(pyarrow.array([7, 8, None]), 64)
+    >>> partition_of(pyarrow.array([7, 8, None]), 64)
     array([20, 40,  2])
     """
     import pyarrow
@@ -35,21 +35,21 @@ def partition_of(keys: Any, n_buckets: int) -> Integers:
     else:
         hash_strings(*arrow_string_buffers(keys), hashes)
     buckets: Integers = (_mix_bits(hashes.view(np.uint64)) % np.uint64(n_buckets)).astype(np.int64)
-    if keys.null_count:  # they have no state: it does not matter which, as long as not one bucket gets them all
+    if keys.null_count:
         missing = keys.is_null().to_numpy(zero_copy_only=False)
         buckets[missing] = np.flatnonzero(missing) % n_buckets
     return buckets
 
 
 def partition_of_list(keys: list[Key], n_buckets: int) -> Integers:
-    """The same of a list of keys, all texts or all whole numbers."""
+    """Return the bucket of each key of a list of strings or of integers."""
     import pyarrow
 
     return partition_of(pyarrow.array(keys, pyarrow.large_string() if isinstance(keys[0], str) else None), n_buckets)
 
 
 def _mix_bits(numbers: Any) -> Any:
-    """Numbers whose bits all depend on all bits."""
+    """Mix 64-bit integers (splitmix64), so that every bit of the result depends on every bit."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * SPLITMIX_MULTIPLIER_1
     numbers = (numbers ^ (numbers >> np.uint64(27))) * SPLITMIX_MULTIPLIER_2
     return numbers ^ (numbers >> np.uint64(31))

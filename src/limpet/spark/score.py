@@ -1,4 +1,4 @@
-"""DataFrames with the answers beside the input: streaming ones with Spark's state, others sorted by time."""
+"""Score DataFrames: streaming ones with Spark's state, others sorted by key and time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from limpet.fleet import Fleet
 from limpet.fleet.fleet import check_learner
 from limpet.fleet.partition import concat
 from limpet.fleet.serialization import fleet_from_bytes
-from limpet.learners.base import StochasticApproximation
+from limpet.learners import Detector
+from limpet.learners.base import Learner
 from limpet.spark.arrow import output_columns
 from limpet.spark.arrow_ipc import PACKED_SCHEMA, ROWS_SCHEMA
-from limpet.spark.job_spec import JobSpec, check_buckets
+from limpet.spark.job_spec import JobSpec, check_buckets, get_config
 from limpet.spark.partition_state import STATE_SCHEMA
 from limpet.spark.schema import (
     OUTPUT_TYPES,
     check_name_clash,
     get_time_unit,
-    key_is_text,
+    has_string_keys,
     parse_duration,
     resolve_value_columns,
 )
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-WATERMARK_METADATA_KEY = "spark.watermarkDelayMs"  # in what Spark keeps beside a column
+WATERMARK_METADATA_KEY = "spark.watermarkDelayMs"  # in Spark's metadata of a column
 
 
 def score(
@@ -39,44 +40,71 @@ def score(
     key: str,
     values: str | list[str] | None = None,
     time: str | None = None,
-    model: StochasticApproximation | None = None,
+    learner: Learner | None = None,
     *,
     buckets: int | None = None,
     watermark: str | timedelta | None = None,
-    idle: str | timedelta | int | None = None,
+    idle_timeout: str | timedelta | int | None = None,
     prefix: str = "",
     checkpoint: str | os.PathLike[str] | None = None,
     initial: Fleet | str | os.PathLike[str] | None = None,
 ) -> DataFrame:
-    """The DataFrame with what each row came to: further columns, as `Fleet.process` gives them, and `alarms`.
+    """Score a DataFrame: add result columns to its rows.
 
-    Every key is a stream with a learner of its own. Its points are learnt in the order of their times, and give the
-    same answers as in a `Fleet`, to the last bit.
+    Every key is a stream with a separate learner. Its rows are learned in the order of their times, with the results of
+    a `Fleet` to the last bit.
 
-    df: streaming or not. key: the column of keys, texts or whole numbers. values: the columns to learn from, by default
-        all others that hold numbers. model: a learner that has seen nothing, by default SRA().
-    time: a column of timestamps, dates or whole numbers. Rows of equal times are taken in the order of the input's
-        partitions; without it, all are. On a stream, a row that is older than the last one of its key is `late`, and
-        nothing is learnt from it.
-    buckets: a stream's keys are dealt to so many groups (64), each of which is one value of Spark's state. Fixed for a
-        checkpoint; `rebucket` moves one.
-    watermark: how much later than others a row may come, such as "10 minutes": one that is older is late, too.
-    idle: after how long without a row a stream is forgotten, such as "7 days" (of whole times, a whole number): what
-        comes then begins anew. On a stream it needs a watermark.
-    prefix: of the names of the new columns.
-    checkpoint: the folder that `writeStream` gets as its checkpointLocation. What it was begun with is kept there, and
-        looked at before anything runs: a model whose settings the states cannot go on with is refused.
-    initial: a fleet, or the file of one, with which the streams begin (on a stream, with a checkpoint).
+    Parameters
+    ----------
+    df : DataFrame
+        Rows, streaming or not.
+    key : str
+        Column of the keys: strings or integers.
+    values : str or list of str, optional
+        Columns of the values. Default: all other numeric columns.
+    time : str, optional
+        Column of timestamps, dates or integers. Rows of equal times, or all rows without it, are learned in the order
+        of the input's partitions. A row older than the last row of its key in an earlier micro-batch is late, and a row
+        with the time and the values of the row before is a duplicate: both are skipped.
+    learner : learner, optional
+        A learner without data, which is cloned for every key. Default: `Detector()`.
+    buckets : int, optional
+        Number of buckets of keys on a stream, each with one value of Spark's state. Default: 64, or that of the
+        checkpoint, which `repartition` changes.
+    watermark : str or timedelta, optional
+        Delay of Spark's watermark, such as "10 minutes". Rows older than the watermark are late, too.
+    idle_timeout : str, timedelta or int, optional
+        Time without a row after which a stream is dropped and starts from scratch, such as "7 days"; an integer if
+        times are integers. Requires `watermark` on a stream.
+    prefix : str
+        Prefix of the names of the result columns.
+    checkpoint : str or path, optional
+        The folder given to `writeStream` as checkpointLocation. The specification of the job is stored and checked
+        there before the query starts.
+    initial : Fleet or path, optional
+        A fleet, or a file of one, with which the streams start. Requires `checkpoint`.
 
-    New columns: score, dropped and bad; on autopilot also change_score, p_value, anomaly and change; with a time, late;
-    alarms: what the row raised, or null.
+    Returns
+    -------
+    DataFrame
+        The rows with the columns `score`, `rejected` and `invalid`; of a detector also `p_value`, `change_score`,
+        `anomaly` and `change`; with times also `late` and `duplicate`; and `alarms`, null where a row raised none.
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If a column or a parameter is invalid.
+    CheckpointError
+        If the job does not fit the states of the checkpoint.
     """
-    spec = make_job_spec(df, key, values, time, model, buckets=buckets, watermark=watermark, idle=idle, prefix=prefix)
+    spec = make_job_spec(
+        df, key, values, time, learner, buckets=buckets, watermark=watermark, idle_timeout=idle_timeout, prefix=prefix
+    )
     if df.isStreaming:
         return process_stream(df, _bind_checkpoint(df, spec, checkpoint, initial))
     for name, value in (("checkpoint", checkpoint), ("initial", initial)):
         if value is not None:
-            raise InvalidInputError(f"{name} is for a streaming DataFrame")
+            raise InvalidInputError(f"{name}: must be None for a DataFrame that is not streaming, got {value!r}.")
     return sort_by_key_time(df, spec).mapInArrow(
         ScoreSortedStreams(spec.to_json(), tuple(df.columns)), output_schema(df, spec)
     )
@@ -87,73 +115,82 @@ def make_job_spec(
     key: str,
     values: str | list[str] | None,
     time: str | None,
-    model: StochasticApproximation | None,
+    learner: Learner | None,
     *,
     buckets: int | None = None,
     watermark: Any = None,
-    idle: Any = None,
+    idle_timeout: Any = None,
     prefix: str = "",
 ) -> JobSpec:
-    """What is to be done, if it can be done with these columns."""
-    if not hasattr(df, "isStreaming"):
-        raise InvalidTypeError(f"df: expected a DataFrame of Spark, got {type(df).__name__}")
-    from limpet import SRA
+    """Return the specification of a job, whose parameters are those of `score`.
 
-    learner = SRA() if model is None else model
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If a column or a parameter is invalid.
+    """
+    if not hasattr(df, "isStreaming"):
+        raise InvalidTypeError(f"df: must be a DataFrame of Spark, got {type(df).__name__}.")
+    learner = Detector() if learner is None else learner
     check_learner(learner)
     if not isinstance(prefix, str):
-        raise InvalidTypeError(f"prefix: expected a text, got {prefix!r}")
+        raise InvalidTypeError(f"prefix: must be a string, got {prefix!r}.")
     if learner.on_invalid != "skip":
-        raise InvalidInputError("a job must not die of data: on_invalid='raise' is for other places")
+        raise InvalidInputError(
+            f"on_invalid: must be 'skip' on Spark, got {learner.on_invalid!r}. The column `invalid` marks invalid rows."
+        )
     types = dict(df.dtypes)
     if len(types) < len(df.columns):
-        raise InvalidInputError(f"expected a DataFrame whose columns have different names, got {', '.join(df.columns)}")
-    keys_are_text, unit = key_is_text(types, key), get_time_unit(types, time)
-    config = learner._config(None, None)
+        raise InvalidInputError(f"df: must have different column names, got {', '.join(df.columns)}.")
+    string_keys, unit = has_string_keys(types, key), get_time_unit(types, time)
+    if time is None and (idle_timeout is not None or watermark is not None):
+        name = "watermark" if idle_timeout is None else "idle_timeout"
+        raise InvalidInputError(f"{name}: requires a column of times, got time=None. Give time.")
+    if watermark is not None and unit != "us":
+        raise InvalidInputError(
+            f"watermark: requires timestamps or dates, got integers in column {time!r}. Cast it to timestamp."
+        )
     spec = JobSpec(
-        model={"learner": config["learner"], "settings": config["settings"]},
+        learner=get_config(learner),
         key=key,
-        texts=keys_are_text,
+        has_string_keys=string_keys,
         values=resolve_value_columns(types, values, [key, time]),
         time=time,
-        unit=unit,
+        time_unit=unit,
         time_type=types[time] if time is not None and unit else "",
-        idle=parse_duration("idle", idle, unit) if time is not None else None,
-        watermark=_format_watermark(watermark) if unit == "us" else None,
+        idle_timeout=parse_duration("idle_timeout", idle_timeout, unit),
+        watermark=_format_watermark(watermark),
         prefix=prefix,
         buckets=None if buckets is None else check_buckets(buckets),
     )
     if "__main__" in spec.get_modules():
         raise InvalidInputError(
-            "a model of your own has to be in a module that Spark's workers can import, not in the script"
+            "learner: its model must be defined in a module that Spark's workers can import, got one of the script."
         )
-    if (idle is not None or watermark is not None) and time is None:
-        raise InvalidInputError("idle and watermark go by the times of rows: give time as well")
-    if watermark is not None and spec.watermark is None:
-        raise InvalidInputError("watermark goes by timestamps and dates; whole numbers have none")
-    if (
-        df.isStreaming
-        and watermark is not None
-        and any(WATERMARK_METADATA_KEY in (field.metadata or {}) for field in df.schema)
-    ):
+    if df.isStreaming and watermark is not None and _has_watermark(df):
         raise InvalidInputError(
-            "the DataFrame has a watermark already, of which Spark allows one: leave one of them out"
+            f"watermark: must be None where the DataFrame has one, got {watermark!r}. Leave one of them out."
         )
-    if df.isStreaming and idle is not None and watermark is None:
-        raise InvalidInputError("idle needs a watermark on a stream: how much later than others a row may come")
+    if df.isStreaming and idle_timeout is not None and watermark is None:
+        raise InvalidInputError("idle_timeout: requires a watermark on a stream, got watermark=None. Give watermark.")
     check_name_clash(types, spec)
     return spec
 
 
+def _has_watermark(df: DataFrame) -> bool:
+    return any(WATERMARK_METADATA_KEY in (field.metadata or {}) for field in df.schema)
+
+
 def _format_watermark(watermark: Any) -> str | None:
-    """In words that Spark knows; it knows fewer than we do."""
+    """Format a delay in a unit that Spark knows; it knows fewer than `parse_duration`."""
     return None if watermark is None else f"{parse_duration('watermark', watermark, 'us', minimum=0)} microseconds"
 
 
 def output_schema(df: DataFrame, spec: JobSpec) -> Any:
-    """The columns of the input and those of the answers.
+    """Return the schema of the input with the result columns.
 
-    No column has a watermark: Spark does not carry one past a state, and a window that relied on it would never close.
+    No column has a watermark: Spark does not propagate one through a stateful operator, and a window relying on it
+    would never close.
     """
     from pyspark.sql.types import StructField, StructType, _parse_datatype_string
 
@@ -176,18 +213,34 @@ def fit(
     key: str,
     values: str | list[str] | None = None,
     time: str | None = None,
-    model: StochasticApproximation | None = None,
+    learner: Learner | None = None,
     *,
-    idle: str | timedelta | int | None = None,
+    idle_timeout: str | timedelta | int | None = None,
 ) -> Fleet:
-    """Learns a DataFrame that does not stream, on all executors, and brings the streams here as one fleet.
+    """Learn a DataFrame on all executors, and return one fleet.
 
-    The arguments are those of `score`. History can be learnt so, and a stream be begun with it (`initial`).
+    The fleet can continue on this machine, or start a stream as `initial` of `score`.
+
+    Parameters
+    ----------
+    df : DataFrame
+        Rows, not streaming.
+    key, values, time, learner, idle_timeout
+        As in `score`.
+
+    Returns
+    -------
+    Fleet
+
+    Raises
+    ------
+    InvalidInputError, InvalidTypeError
+        If a column or a parameter is invalid.
     """
-    spec = make_job_spec(df, key, values, time, model, idle=idle)
+    spec = make_job_spec(df, key, values, time, learner, idle_timeout=idle_timeout)
     if df.isStreaming:
         raise InvalidInputError(
-            "learn takes a DataFrame that does not stream; `score` with a checkpoint, then `export`"
+            "df: must not be streaming, got a streaming DataFrame. Use score(…, checkpoint=…) and export_fleet."
         )
     parts = (
         sort_by_key_time(df, spec)
@@ -195,7 +248,7 @@ def fit(
         .persist()
     )
     try:
-        parts.count()  # all partitions at a time; they come here one after another
+        parts.count()  # compute all partitions in parallel; the iterator fetches them one by one
         return concat(
             [fleet_from_bytes(part.fleet) for part in parts.toLocalIterator()] or [Fleet(spec.make_learner())]
         )
@@ -204,7 +257,7 @@ def fit(
 
 
 def sort_by_key_time(df: DataFrame, spec: JobSpec) -> DataFrame:
-    """All rows of a key in one partition, in the order of their times, those of equal times as they were."""
+    """Return the rows with each key in one partition, sorted by time, and by input order where times are equal."""
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
@@ -218,7 +271,7 @@ def sort_by_key_time(df: DataFrame, spec: JobSpec) -> DataFrame:
 
 
 def process_stream(df: DataFrame, spec: JobSpec, task: type[StatefulTask] = StatefulTask) -> DataFrame:
-    """A value for each bucket and task, the state of each bucket, and rows again."""
+    """Return the streaming DataFrame: rows are packed by bucket, processed with the bucket's state, and unpacked."""
     spec_json = spec.to_json()
     packed = with_safe_names(df).mapInArrow(Pack(spec_json, tuple(df.columns)), PACKED_SCHEMA)
     if spec.watermark is not None:
@@ -230,10 +283,10 @@ def process_stream(df: DataFrame, spec: JobSpec, task: type[StatefulTask] = Stat
 
 
 def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any) -> JobSpec:
-    """The plan as the checkpoint has it, where one is given."""
+    """Return the specification with the layout of the checkpoint, if one is given."""
     if checkpoint is None:
         if initial is not None:
-            raise InvalidInputError("initial: the states are kept beside the checkpoint: give checkpoint as well")
+            raise InvalidInputError("initial: requires a checkpoint, where the states are stored. Give checkpoint.")
         return replace(spec, buckets=spec.n_buckets)
     from limpet.spark.checkpoint import open_checkpoint
 
@@ -241,5 +294,5 @@ def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any
 
 
 def with_safe_names(df: DataFrame) -> DataFrame:
-    """The same with other names: PySpark does not find columns whose names have dots or backticks."""
+    """Return the DataFrame with other names: PySpark cannot resolve column names with dots or backticks."""
     return df.toDF(*(f"column{i}" for i in range(len(df.columns))))

@@ -1,4 +1,4 @@
-"""A session of Spark on this machine."""
+"""Start a session of Spark on this machine or at an address."""
 
 from __future__ import annotations
 
@@ -8,34 +8,52 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limpet._optional import require_installed
-from limpet._parallel import n_threads as cores_here
+from limpet._parallel import n_threads as count_cores
 from limpet.exceptions import InvalidInputError, MissingExtraError
-from limpet.spark._errors import extract_error_line
+from limpet.spark._errors import extract_error_line, is_spark_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 LOCALHOST = "127.0.0.1"
-LOCAL_MASTER_PATTERN = re.compile(
-    r"local(?:\[(\d+|\*)(?:\s*,\s*\d+)?\])?"
-)  # and how often a task may fail; not local-cluster[…]
+# Cores and, ignored, retries of a task; not local-cluster[…].
+LOCAL_MASTER_PATTERN = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*\d+)?\])?")
 JAVA_MISSING = (
-    "Spark needs Java 17 or newer, and none was found: on Debian and Ubuntu, apt-get install openjdk-17-jre-headless; "
-    "elsewhere install a JRE and set JAVA_HOME to its folder"
+    "Spark requires Java 17 or newer, which was not found. On Debian and Ubuntu: apt-get install "
+    "openjdk-17-jre-headless. Elsewhere install a JRE and set JAVA_HOME to its folder."
+)
+# Lines that Spark logs at every start.
+NOISE_PREFIXES = (
+    *("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy "),
+    *("Error: Could not", "Error: A fatal"),
 )
 
 
 def session(cores: int | None = None, **settings: str) -> SparkSession:
-    """A session on this machine alone, or the one that is there already.
+    """Start a session on this machine, or return the active one.
 
-    cores: on how many cores, by default all. settings: of Spark, their names with _ for each dot, such as
-        spark_driver_memory="8g"; those that a session is begun with have no effect on one that is there already.
+    Parameters
+    ----------
+    cores : int, optional
+        Number of cores. Default: all.
+    **settings : str
+        Properties of Spark with _ for each dot, such as spark_driver_memory="8g". Properties that a session is started
+        with have no effect on an active one.
+
+    Returns
+    -------
+    SparkSession
+
+    Raises
+    ------
+    MissingExtraError
+        If PySpark or Java is missing.
     """
     return make_session(
         "local[*]" if cores is None else f"local[{cores}]",
@@ -43,8 +61,8 @@ def session(cores: int | None = None, **settings: str) -> SparkSession:
     )
 
 
-def make_session(master: str, settings: Mapping[str, str]) -> SparkSession:
-    """A session at an address, such as local[4] or spark://host:7077, with settings by Spark's own names."""
+def make_session(master: str, properties: Mapping[str, str]) -> SparkSession:
+    """Start a session at an address, such as local[4] or spark://host:7077, with properties by Spark's names."""
     check_spark_installed()
     from pyspark.sql import SparkSession
 
@@ -59,43 +77,46 @@ def make_session(master: str, settings: Mapping[str, str]) -> SparkSession:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", LOCALHOST)
         n_cores_text = local[1] or "1"
-        n = cores_here() if n_cores_text == "*" else int(n_cores_text)
-        master = master.replace("*", str(n), 1)  # Java counts all cores, also those that this process may not use
+        n = count_cores() if n_cores_text == "*" else int(n_cores_text)
+        master = master.replace("*", str(n), 1)  # Java counts all cores, including those this process may not use
         defaults |= {
             "spark.driver.host": LOCALHOST,
             "spark.driver.bindAddress": LOCALHOST,
             "spark.sql.shuffle.partitions": str(n),
         }
     builder = SparkSession.builder.master(master).appName("limpet")
-    for name, value in (defaults | dict(settings)).items():
+    for name, value in (defaults | dict(properties)).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
 def check_spark_installed() -> None:
-    """Says what to install where PySpark or Java is missing."""
+    """Check that PySpark and Java are installed.
+
+    Raises
+    ------
+    MissingExtraError
+        If one is missing; the message names the command that installs it.
+    """
     require_installed("Spark", "spark", "pyspark", "pandas", "pyarrow")
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and os.access(os.path.join(home, "bin", "java"), os.X_OK))):
         raise MissingExtraError(JAVA_MISSING)
 
 
-# A session for a command: the one that is there, or one of its own, which keeps quiet.
-
-DELTA_CONF = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-}
-NOISE_PREFIXES = (
-    *("WARNING: Using incubator", "Using Spark's default", "Setting ", "To adjust logging", ":: ", "\t", "Ivy "),
-    *("Error: Could not", "Error: A fatal"),
-)
-
-
 @contextmanager
-def open_session(master: str, settings: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
-    """A session; it is stopped in the end, unless it was there before."""
+def open_session(master: str, properties: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
+    """Start a session for a command, and stop it at the end; an active session is used and left running.
 
+    Parameters
+    ----------
+    master : str
+        Where to run.
+    properties : mapping of str to str
+        Properties by Spark's names.
+    log : path, optional
+        File for the standard error of Spark. Default: none.
+    """
     check_spark_installed()
     from pyspark.sql import SparkSession
 
@@ -103,64 +124,46 @@ def open_session(master: str, settings: Mapping[str, str], log: Path | None) -> 
     if active is not None:
         yield active
         return
-    with ExitStack() as stack:
-        log_path = log
-        if log_path is None:
-            temp_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="limpet-"))
-            log_path = Path(temp_dir) / "spark.log"
+    with nullcontext(None) if log else tempfile.TemporaryDirectory(prefix="limpet-") as temp_dir:
+        log_path = log or Path(temp_dir or "") / "spark.log"
         try:
             with redirect_stderr(log_path):
-                session = make_session(master, settings)
+                session = make_session(master, properties)
         except Exception as error:
-            if not type(error).__module__.startswith(("pyspark", "py4j")):
+            if not is_spark_error(error):
                 raise
-            raise InvalidInputError(
-                f"Spark did not start: {_find_start_error(log_path) or extract_error_line(str(error))}"
-            ) from None
+            reason = _find_start_error(log_path) or extract_error_line(str(error))
+            raise InvalidInputError(f"Spark did not start: {reason}") from None
         try:
             yield session
         finally:
-            with suppress(ConnectionError):  # its process is gone
+            with suppress(ConnectionError):  # its process has ended
                 session.stop()
 
 
-def session_for(values: Mapping[str, Any]) -> AbstractContextManager[SparkSession]:
-    """A session with the settings of Spark that the command was given."""
-    return open_session(values["master"], make_spark_conf(values), values["spark_log"])
-
-
-def make_spark_conf(values: Mapping[str, Any]) -> dict[str, str]:
-    """The settings of Spark that the command was given."""
-    settings = {"spark.driver.memory": values["driver_memory"]}
-    if values["packages"]:
-        settings["spark.jars.packages"] = values["packages"]
-    if values.get("to") == "delta":
-        settings |= DELTA_CONF
-    return settings | parse_pairs("--conf", values["conf"])
-
-
 def parse_pairs(flag: str, items: Sequence[str] | None) -> dict[str, str]:
-    """Settings of the form NAME=VALUE.
+    """Parse options of the form NAME=VALUE.
 
-    >>> pairs("--conf", ["spark.a=b=c"])
+    >>> parse_pairs("--conf", ["spark.a=b=c"])
     {'spark.a': 'b=c'}
     """
     result = {}
     for item in items or ():
         name, equals, value = item.partition("=")
         if not name.strip() or not equals:
-            raise InvalidInputError(f"{flag}: expected NAME=VALUE, got {item!r}")
+            raise InvalidInputError(f"{flag}: must be NAME=VALUE, got {item!r}.")
         result[name.strip()] = value.strip()
     return result
 
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """What is begun inside says to a file what it says on standard error, also later: Java has no ear for less."""
+    """Redirect the standard error of processes started inside to a file; Java has no option for all of it."""
     try:
         target_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:
-        raise InvalidInputError(f"--spark-log: {path} cannot be written: {(error.strerror or '').lower()}") from None
+        reason = (error.strerror or "").lower()
+        raise InvalidInputError(f"--spark-log: must be a writable file, got {path}: {reason}.") from None
     sys.stderr.flush()
     saved_fd = os.dup(2)
     try:
@@ -173,7 +176,7 @@ def redirect_stderr(path: Path) -> Iterator[None]:
 
 
 def _find_start_error(log: Path) -> str:
-    """Why Spark did not start, as far as its log tells: mistakes first."""
+    """Return the reason why Spark did not start from its log, errors first."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
