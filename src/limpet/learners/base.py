@@ -244,7 +244,7 @@ class Learner(Serializable):
             raise InvalidInputError(f"y: {type(self.model).__name__} takes no target. Call {method}(x)")
         return self.model.supervised
 
-    def _suppress_warning(self, topic: str) -> None:
+    def suppress_warning(self, topic: str) -> None:
         """Do not warn of this topic: the caller reports it."""
         self._warnings.issued_topics.add(topic)
 

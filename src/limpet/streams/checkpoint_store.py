@@ -1,4 +1,4 @@
-"""What a checkpoint of a run holds, and what must be the same for a run to go on from it."""
+"""Checkpoints of runs: a directory of files, and checks of whether a run can resume from one."""
 
 from __future__ import annotations
 
@@ -12,23 +12,33 @@ from typing import IO, Any
 
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet import Fleet, from_bytes
-from limpet.learners.base import StochasticApproximation
+from limpet.learners.base import Learner
 from limpet.learners.serialization import BytesLike, atomic_write, pack_container, unpack_container
 from limpet.streams.batch import Batch
 from limpet.streams.sinks._ownership import try_lock
 
-# A folder of checkpoints: the last few, each whole or not used.
-
 log = logging.getLogger("limpet.streams")
+RUN_FORMAT_VERSION = 2
 MAX_KEPT_CHECKPOINTS = 3
-FILE_NAME_PATTERN = re.compile(r"checkpoint-(\d{9})\.hf")
+FILE_NAME_PATTERN = re.compile(r"checkpoint-(\d{9})\.limpet")
+Model = Learner | Fleet
 
 
 class CheckpointStore:
-    """The checkpoints of one run, which has the folder to itself.
+    """The checkpoints of one run, in a directory that is locked by it.
 
-    Each is a file of its own, written under a temporary name, flushed to the disk and renamed, with a checksum over
-    all of it. One that is torn or altered is passed over, and said so.
+    Each is a file with a checksum, written under a temporary name, synchronized to the disk and renamed. A truncated or
+    altered one is skipped with a warning.
+
+    Parameters
+    ----------
+    folder : str or path
+        The directory; it is created if it is missing.
+
+    Raises
+    ------
+    InvalidInputError
+        If the directory cannot be written, or belongs to another run that is active.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -37,16 +47,16 @@ class CheckpointStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock: IO[bytes] = open(self.folder / "lock", "ab")  # noqa: SIM115
         except OSError as error:
-            raise InvalidInputError(f"checkpoints cannot be kept in {self.folder}: {error.strerror}") from None
+            raise InvalidInputError(f"checkpoint: cannot write to {self.folder}: {error.strerror}.") from None
         if not try_lock(self._lock.fileno()):
             self._lock.close()
-            raise InvalidInputError(f"{self.folder} is in use by another run")
+            raise InvalidInputError(f"checkpoint: {self.folder} is in use by another run. Use another directory.")
         self._last = max(self._list_numbers(), default=-1)
-        for leftover in self.folder.glob(".checkpoint-*"):  # by a crash in the middle of writing
+        for leftover in self.folder.glob(".checkpoint-*"):  # of a crash while writing
             leftover.unlink(missing_ok=True)
 
     def latest(self) -> tuple[dict[str, Any], memoryview] | None:
-        """Header and body of the newest one that is whole; None if there is none at all."""
+        """Return header and body of the latest valid checkpoint; None if the directory has none."""
         numbers = sorted(self._list_numbers(), reverse=True)
         for number in numbers:
             try:
@@ -55,30 +65,30 @@ class CheckpointStore:
                 log.warning("%s cannot be used: %s", self.folder / _make_file_name(number), error)
                 continue
             if number != numbers[0]:
-                log.warning("going on from the checkpoint before: %s", self.folder / _make_file_name(number))
+                log.warning("resuming from the checkpoint before: %s", self.folder / _make_file_name(number))
             return checkpoint
         if numbers:
             raise CheckpointError(
-                f"none of the {len(numbers)} checkpoints in {self.folder} can be used. To begin anew, give another "
-                "folder, and other files for the results"
+                f"checkpoint: all {len(numbers)} files in {self.folder} are damaged. To start from scratch, use another "
+                "directory, and other files for the results."
             )
         return None
 
     def save(self, header: dict[str, Any], body: Iterable[BytesLike]) -> int:
-        """Writes one more, and removes the oldest; its number."""
+        """Write a checkpoint, remove the oldest, and return the number of the new one."""
         self._last += 1
         try:
             atomic_write(self.folder / _make_file_name(self._last), pack_container(header, body))
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise CheckpointError(f"a checkpoint could not be written to {self.folder}: {why}") from None
+            raise CheckpointError(f"checkpoint: cannot write to {self.folder}: {why}.") from None
         for number in self._list_numbers():
             if number <= self._last - MAX_KEPT_CHECKPOINTS:
                 (self.folder / _make_file_name(number)).unlink(missing_ok=True)
         return self._last
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Unlock the directory."""
         self._lock.close()
 
     def _list_numbers(self) -> list[int]:
@@ -90,7 +100,7 @@ def _make_file_name(number: int) -> str:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Whether a run has this folder to itself just now."""
+    """Return whether a run has locked a directory."""
     try:
         with open(folder / "lock", "rb") as file:
             return not try_lock(file.fileno())
@@ -98,12 +108,8 @@ def is_in_use(folder: Path) -> bool:
         return False
 
 
-RUN_FORMAT_VERSION = 1
-Model = StochasticApproximation | Fleet
-
-
 def model_config(model: Model) -> dict[str, Any]:
-    """All that a model was made with, defaults included; `on_invalid` may change."""
+    """Return the parameters of a model, defaults included, except `on_invalid`, which may change."""
     learner, max_keys = (model.learner, model.max_keys) if isinstance(model, Fleet) else (model, None)
     description = learner._config(None, None)
     settings = {name: value for name, value in description["settings"].items() if name != "on_invalid"}
@@ -111,42 +117,41 @@ def model_config(model: Model) -> dict[str, Any]:
     return {"fleet": isinstance(model, Fleet), "learner": description["learner"], "max_keys": max_keys, **json_settings}
 
 
-def check_compatible(header: dict[str, Any], model: Model, about: Mapping[str, Any]) -> None:
-    """Refuses a checkpoint of another run: with other settings, of another source, of other columns."""
+def check_compatible(header: dict[str, Any], model: Model, run_fields: Mapping[str, Any]) -> None:
+    """Raise if a checkpoint has other parameters, another source or other columns than this run."""
     if header.get("run_format") != RUN_FORMAT_VERSION:
         raise CheckpointError(
-            f"these checkpoints have format {header.get('run_format')}, this limpet {RUN_FORMAT_VERSION}"
+            f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. Use another directory."
         )
     current = model_config(model)
-    pairs = [(header["about"], json.loads(json.dumps(dict(about)))), (header["model"], current)]
+    pairs = [(header["run_fields"], json.loads(json.dumps(dict(run_fields)))), (header["model"], current)]
     for before, after in pairs:
         for name in {**before, **after}:
             if before.get(name) != after.get(name):
                 raise CheckpointError(
-                    f"the checkpoint was made with {name} = {_format_value(before.get(name))}, now it is "
-                    f"{_format_value(after.get(name))}: give the same, or another folder for checkpoints"
+                    f"{name}: the checkpoint has {_format_value(before.get(name))}, got "
+                    f"{_format_value(after.get(name))}. Use the same, or another directory for checkpoints."
                 )
 
 
 def check_position(batch: Batch) -> None:
-    """Refuses a batch of records after which a run could not go on."""
+    """Raise if a run could not resume after a batch."""
     position = batch.position
     if position is None and batch.n_records:
-        raise InvalidInputError("with a checkpoint, each batch of a source must have the position after it")
+        raise InvalidInputError("position: each batch of a source must have one for a run with checkpoints, got None.")
     try:
         json.dumps(position)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"a position is something that JSON can hold, got {position!r:.80}: {error}") from None
+        raise InvalidInputError(f"position: must be a value that JSON can hold, got {position!r:.80}: {error}.") from None
 
 
 def restore_model(model: Model, state: memoryview) -> Model:
-    """The model as it was, in place of this one, which lets go of its file."""
-    spill = None
-    if isinstance(model, Fleet) and model._membership.spill is not None:
-        spill = model._membership.spill.path
+    """Restore the model of a checkpoint in place of the given one, whose spill file is closed."""
+    spill = model.config()["spill"] if isinstance(model, Fleet) else None
+    if spill is not None:
         model.close()
     return from_bytes(bytearray(state), spill)
 
 
 def _format_value(value: Any) -> str:
-    return "not given" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "none" if value is None else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
