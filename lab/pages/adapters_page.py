@@ -1,26 +1,22 @@
-"""Writes the tables of docs/guide/{river,sklearn,sktime}.md from lab/results/adapters.json.
+"""Write the tables of docs/guide/{river,sklearn,sktime}.md from lab/results/adapters.json.
 
-After `limpet bench adapters --json FILE`: python lab/pages/adapters_page.py FILE
-takes the figures of FILE; without it, those taken before.
+After `limpet bench adapters --json FILE`, run `python lab/pages/adapters_page.py FILE`.
+Without FILE the summaries present are used.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from autopilot_page import table, take
-from marked import put
+from page_tools import ROOT, load, put, table, take
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "lab" / "results" / "adapters.json"
 PAGES = {name: ROOT / "docs" / "guide" / f"{name}.md" for name in ("river", "sklearn", "sktime")}
 LIBRARIES = {"river": "river", "sklearn": "scikit-learn", "sktime": "sktime"}
 OVER = ": over the core"
 
 
 def figures(library: str) -> str:
-    """The adapters of one library: the time, that of the core, and what is added."""
-    values = {figure["name"]: figure["value"] for figure in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    """Return the times of one library's adapters, of the core, and what the adapters add."""
+    values = {name: figure.value for name, figure in load("adapters").items()}
     rows = []
     for name, ours in values.items():
         if name.startswith(f"{library} ") and name + OVER in values:
@@ -28,14 +24,14 @@ def figures(library: str) -> str:
             rows.append([name.removeprefix(f"{library} "), *(f"{value:,.0f}" for value in (ours, ours - added, added))])
     text = table(["", "with the adapter", "the core", "added"], rows)
     for name, value in values.items():
-        if name.startswith(f"{library} ") and name.endswith("learnt and scored"):
-            text += f"\nThat is {round(value, -4):,.0f} points a second, each scored and then learnt.\n"
+        if name.startswith(f"{library} ") and name.endswith("learned and scored"):
+            text += f"\nThat is {round(value, -4):,.0f} points per second, each scored and then learned.\n"
     return text
 
 
 def rises() -> str:
-    """Drifts of errors: each detector's delay, what it missed, and its false alarms."""
-    values = {figure["name"]: figure["value"] for figure in json.loads(RESULTS.read_text(encoding="utf-8"))["adapters"]}
+    """Return each detector's delay on drifts of errors, what it missed, and its false alarms."""
+    values = {name: figure.value for name, figure in load("adapters").items()}
     titles = dict.fromkeys(name.rsplit(", ", 1)[0] for name in values if name.startswith("errors "))
     detectors = dict.fromkeys(
         name.rsplit(", ", 1)[1].partition(":")[0] for name in values if name.startswith("errors ")
@@ -51,13 +47,13 @@ def rises() -> str:
 
 
 def page_with_figures(library: str, text: str) -> str:
-    """The page with the tables in their places."""
+    """Insert the tables into the text of a page."""
     text = put(text, "adapters", figures(LIBRARIES[library]))
     return put(text, "rises", rises()) if library == "river" else text
 
 
 if __name__ == "__main__":
     for file in sys.argv[1:]:
-        take(Path(file), RESULTS)
+        take(Path(file), ["adapters"])
     for library, page in PAGES.items():
         page.write_text(page_with_figures(library, page.read_text(encoding="utf-8")), encoding="utf-8")

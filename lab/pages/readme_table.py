@@ -1,16 +1,20 @@
-"""Writes the table of figures in the README from lab/results/results.json: python lab/pages/readme_table.py"""
+"""Write the table of figures in the README from lab/results: `python lab/pages/readme_table.py [FILE]`.
 
-import json
+FILE is what `limpet bench --json FILE` wrote; without it, the summaries present are used.
+"""
+
+import sys
 from pathlib import Path
 
-from marked import put
+from page_tools import ROOT, load, put, take
 
-ROOT = Path(__file__).parents[2]
+from limpet_lab.bench import DEFAULT_BENCHMARKS
+
 ROWS = [
-    ("time a point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
-    ("time a point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
-    ("time a point, `update(x)` with a float, K=2, d=1", "speed", "update(x), whitened: ratio"),
-    ("cost a point at 10⁷ points against 10⁴", "scaling", "cost at 10^7 against 10^4"),
+    ("time per point, `process`, K=2, d=1", "speed", "process, d=1, whitened: ratio"),
+    ("time per point, `process`, K=2, d=3", "speed", "process, d=3, whitened: ratio"),
+    ("time per point, `update(x)` with a float, K=2, d=1", "speed", "update(x), whitened: ratio"),
+    ("cost per point at 10⁷ points against 10⁴", "scaling", "cost at 10^7 against 10^4"),
     ("state of a stream after its start", "scaling", "state after the start"),
     ("`import limpet; limpet.SRA` on top of numpy and numba", "startup", "import limpet; limpet.SRA adds"),
     ("`limpet --help`", "startup", "limpet --help"),
@@ -34,21 +38,22 @@ ROWS = [
 
 
 def table() -> str:
-    """The figures as a table in Markdown."""
-    results = json.loads((ROOT / "lab" / "results" / "results.json").read_text())
+    """Return the figures as a table in Markdown."""
     lines = ["| | |", "|---|---|"]
     for label, benchmark, name in ROWS:
-        figure = next(figure for figure in results[benchmark] if figure["name"] == name)
-        shown = f"{figure['value']:.3g} {figure['unit']}".strip().replace("× ADWIN", "× river's `ADWIN.update`")
+        figure = load(benchmark)[name]
+        shown = f"{figure.value:.3g} {figure.unit}".strip().replace("× ADWIN", "× river's `ADWIN.update`")
         lines.append(f"| {label} | {shown} |")
     return "\n".join(lines) + "\n"
 
 
 def readme_with_table(text: str) -> str:
-    """The README's text with the table in its place."""
+    """Insert the table into the text of the README."""
     return put(text, "figures", table())
 
 
 if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        take(Path(file), list(DEFAULT_BENCHMARKS))
     readme = ROOT / "README.md"
     readme.write_text(readme_with_table(readme.read_text()))

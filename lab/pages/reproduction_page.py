@@ -1,15 +1,16 @@
-"""Writes the figures of docs/guide/reproduction.md from lab/results/reproduction.json.
+"""Write the figures of docs/guide/reproduction.md from lab/results/reproduction.json.
 
-After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR
-takes results.json and two pictures from there; without DIR it writes the page anew from what it took before.
+After `limpet reproduce --out DIR`, run `python lab/pages/reproduction_page.py DIR`, which takes
+the quoted figures and two pictures from DIR. Without DIR the summary present is used.
 """
 
 import json
 import sys
 from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
-from marked import put
+from page_tools import RESULTS, ROOT, dump, put, rounded
 
 from limpet_lab.paper._compare import (
     AUTO_HEADING,
@@ -27,8 +28,7 @@ from limpet_lab.paper._results import part_path, parts_folder
 from limpet_lab.paper.config import TRIALS, Plan
 from limpet_lab.paper.runner import NAMES
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "lab" / "results" / "reproduction.json"
+SUMMARY = RESULTS / "reproduction.json"
 PAGE = ROOT / "docs" / "guide" / "reproduction.md"
 PICTURES = {"reproduction-illustration.png": ("illustration", 0), "reproduction-tuning.png": ("auc_anomaly", 0)}
 TABLES = (
@@ -39,23 +39,44 @@ TABLES = (
     "auc_skab",
     "auc_anomaly",
 )
+ERRORS = ("mse_univariate", "mse_multivariate", "mse_multivariate_notebook")
 
 
 def take(folder: Path) -> None:
-    """Copies the results and the pictures that the page shows; of a whole run only."""
-    text = (folder / "results.json").read_text(encoding="utf-8")
-    results = json.loads(text)
+    """Summarize the results of a whole run, and copy the pictures that the page shows."""
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     if results["plan"] != Plan(TRIALS).as_dict() or set(results["seconds"]) != set(NAMES):
-        sys.exit(f"{folder} is no whole run: the page shows every result, with {TRIALS} trials")
-    RESULTS.write_text(text, encoding="utf-8")
+        sys.exit(f"{folder}: must hold a whole run, got one with other trials or results. Run limpet reproduce.")
+    write_summary(results)
     for name, (part, position) in PICTURES.items():
         record = json.loads(part_path(parts_folder(folder, Plan(TRIALS)), part).read_text(encoding="utf-8"))
         pictures = [each["picture"] for each in record["parts"] if "picture" in each]
         (ROOT / "docs" / "pictures" / name).write_bytes(b64decode(pictures[position]["png"]))
 
 
+def write_summary(results: dict[str, Any]) -> None:
+    """Write what the page quotes, a table per line."""
+    summary = {key: shortened(results[key]) for key in (*TABLES, *ERRORS, "against_paper", "auto_against_paper")}
+    summary["seconds"] = {
+        "all": round(sum(record["elapsed"] for record in results["seconds"].values())),
+        "grid of appendix B": shortened(results["seconds"]["appendix_b_auc_of_sra"]["whole grid"]),
+    }
+    summary["streams"] = len(results["seeds"]["streams"])
+    lines = ",\n".join(f"{dump(key)}: {dump(value)}" for key, value in summary.items())
+    SUMMARY.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+def shortened(value: Any) -> Any:
+    """Round every number of a table."""
+    if isinstance(value, dict):
+        return {key: shortened(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [shortened(below) for below in value]
+    return rounded(value) if isinstance(value, float) else value
+
+
 def overview(results: dict) -> str:
-    """Every cell of SRA that is held against the paper's."""
+    """Return every cell of SRA that is compared with the paper's."""
     lines = [f"| SRA’s cell | verdict | {' | '.join(CELL_HEADING)} |", "|---|---|" + "---:|" * len(CELL_HEADING)]
     lines += [
         f"| {record['table']}, {record['cell']} | {remark(record)} | {' | '.join(cell_row(record))} |"
@@ -65,7 +86,7 @@ def overview(results: dict) -> str:
 
 
 def untuned(results: dict) -> str:
-    """Every cell of SRA-auto, beside the paper's SRA and ours; and the tally."""
+    """Return every cell of SRA-auto, beside the paper's SRA and ours; and the tally."""
     records = results["auto_against_paper"]
     lines = [f"| SRA-auto’s cell | verdict | {' | '.join(AUTO_HEADING)} |", "|---|---|" + "---:|" * len(AUTO_HEADING)]
     lines += [
@@ -76,7 +97,7 @@ def untuned(results: dict) -> str:
 
 
 def table(results: dict, key: str) -> str:
-    """A table of ours, and in words how it compares with the paper's and with the rivals."""
+    """Return one of our tables, and describe how it compares with the paper's and with the rivals."""
     cells = {name: row for name, row in results[key].items() if name != "metrics"}
     metrics = results[key]["metrics"]
     lines = ["| | " + " | ".join(metrics) + " |", "|---|" + "---:|" * len(metrics)]
@@ -87,9 +108,9 @@ def table(results: dict, key: str) -> str:
 
 
 def errors(results: dict) -> str:
-    """The mean squared errors, all variants."""
+    """Return the mean squared errors, all variants."""
     lines = ["| | S_bc | S_ac | S_tot |", "|---|---:|---:|---:|"]
-    for key in ("mse_univariate", "mse_multivariate", "mse_multivariate_notebook"):
+    for key in ERRORS:
         for kind in ("abrupt", "gradual"):
             for name, row in results[key][kind].items():
                 lines.append(
@@ -99,19 +120,18 @@ def errors(results: dict) -> str:
 
 
 def seconds(results: dict) -> str:
-    """How long it took."""
-    total = sum(record["elapsed"] for record in results["seconds"].values())
-    grid = results["seconds"]["appendix_b_auc_of_sra"]["whole grid"]
+    """Return how long the run took."""
+    total, grid = (results["seconds"][name] for name in ("all", "grid of appendix B"))
     return (
-        f"The run shown here took {total:.0f} s on two cores of a shared server, Appendix B’s grid of 60 settings × "
-        f"{len(results['seeds']['streams'])} streams {grid['abrupt']:.1f} s (abrupt) and {grid['gradual']:.1f} s "
+        f"The run shown here took {total} s on two cores of a shared server, Appendix B’s grid of 60 "
+        f"settings × {results['streams']} streams {grid['abrupt']:.1f} s (abrupt) and {grid['gradual']:.1f} s "
         "(gradual).\n"
     )
 
 
 def page_with_figures(text: str) -> str:
-    """The page's text with every figure in its place."""
-    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    """Insert every figure into the text of the page."""
+    results = json.loads(SUMMARY.read_text(encoding="utf-8"))
     text = put(text, "overview", overview(results))
     text = put(text, "untuned", untuned(results))
     text = put(text, "errors", errors(results))

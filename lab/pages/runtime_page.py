@@ -1,32 +1,28 @@
-"""Writes the runtime tables of docs/runtime.md and README.md from lab/results/runtime.json, and draws the pictures.
+"""Write the runtime tables of docs/runtime.md and README.md from lab/results, and draw the pictures.
 
-After `limpet bench fleet runtime --json FILE`: python lab/pages/runtime_page.py FILE
-takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
+After `limpet bench fleet runtime --json FILE`, run `python lab/pages/runtime_page.py FILE`.
+Without FILE the summaries present are used.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from autopilot_page import NOTHING, Figures, load, table, take
-from marked import put
+from page_tools import NOT_MEASURED, ROOT, Figures, load, machine_of, put, table, take
 
 from limpet_lab.bench.runtime import NUMPY
 from limpet_lab.plots.scaling import draw_growth
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "lab" / "results" / "runtime.json"
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {"docs/runtime.md": "whole", "README.md": "short"}
 SIZES = {"10^3": "10³", "10^5": "10⁵", "10^6": "10⁶"}
-HEADING = ["", "`update(x)`", "`process`", *(f"fleet of {size}" for size in SIZES.values()), "bytes a stream"]
-SHORT = ("K=1, d=1", "K=2, d=1", "K=2, d=3", "K=5, d=8", "autopilot, K=1, d=1", "lean autopilot, K=1, d=1")
+HEADING = ["", "`update(x)`", "`process`", *(f"fleet of {size}" for size in SIZES.values()), "bytes per stream"]
+SHORT = ("K=1, d=1", "K=2, d=1", "K=2, d=3", "K=5, d=8", "Detector, K=1, d=1", "compact Detector, K=1, d=1")
 EM = "online EM in numpy, K=2"
 DRAWN = {"runtime-streams.png": ("streams", "points a call"), "runtime-sizes.png": ("components K", "variables d")}
 
 
 def in_full(value: float) -> str:
-    """Three digits, and no more of them than that.
+    """Format with three significant digits.
 
     >>> in_full(8.349), in_full(318.2), in_full(806_412.0)
     ('8.35', '318', '806,000')
@@ -35,27 +31,27 @@ def in_full(value: float) -> str:
 
 
 def cell(figures: Figures, name: str) -> str:
-    """The value of a figure, or a dash."""
-    return in_full(figures[name]["value"]) if name in figures else "–"
+    """Return the value of a figure, or a dash."""
+    return in_full(figures[name].value) if name in figures else "–"
 
 
 def rate(figures: Figures, name: str) -> str:
-    """Nanoseconds a point and, in brackets, millions of them a second."""
-    return f"{cell(figures, name)} ({1e3 / figures[name]['value']:.3g})" if name in figures else "–"
+    """Return nanoseconds per point and, in brackets, million points per second."""
+    return f"{cell(figures, name)} ({1e3 / figures[name].value:.3g})" if name in figures else "–"
 
 
 def with_spaces(name: str) -> str:
-    """K=2 as K = 2."""
+    """Print K=2 as K = 2."""
     return name.replace("=", " = ")
 
 
 def kinds(figures: Figures) -> list[str]:
-    """The kinds of streams, as the benchmark has them."""
+    """Return the kinds of streams that were measured."""
     return [name.removesuffix(": state") for name in figures if name.endswith(": state")]
 
 
 def times(figures: Figures, names: list[str]) -> str:
-    """A line for each kind of stream, and one for numpy."""
+    """Return a line for each kind of stream, and one for numpy."""
     rows = [
         [
             with_spaces(name),
@@ -72,7 +68,7 @@ def times(figures: Figures, names: list[str]) -> str:
 
 
 def rivals(figures: Figures) -> str:
-    """One stream, and a dict of many."""
+    """Return the times of rivals: one stream, and a dict of many."""
     rows = []
     for name in (each.removesuffix(": one stream") for each in figures if each.endswith(": one stream")):
         start = f"{name}: a dict of "
@@ -81,61 +77,53 @@ def rivals(figures: Figures) -> str:
         rows.append(
             [with_spaces(name), cell(figures, f"{name}: one stream"), cell(figures, many), SIZES.get(size, size)]
         )
-    return table(["ns a point", "one stream", "a dict of them", "how many in the dict"], rows)
+    return table(["ns per point", "one stream", "a dict of them", "how many in the dict"], rows)
 
 
 def goals(figures: Figures) -> str:
-    """What was measured of fleets, and the goals."""
+    """Return what was measured of fleets, and the goals."""
     rows = []
     for name, figure in figures.items():
-        bounds = (("≥", figure["at_least"]), ("≤", figure["at_most"]))
-        goal = ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
-        mark = "" if not goal else " ✓" if figure["reached"] else " ✗"
-        rows.append([with_spaces(name), f"{in_full(figure['value'])} {figure['unit']}", goal + mark])
+        goal = f"{figure.goal_text} {figure.verdict}".strip()
+        rows.append([with_spaces(name), f"{in_full(figure.value)} {figure.unit}", goal])
     return table(["", "measured", "goal"], rows)
 
 
-def cores() -> str:
-    """How many cores there were."""
-    machine = json.loads(RESULTS.read_text(encoding="utf-8")).get("machine", {}) if RESULTS.exists() else {}
-    return machine.get("cores", "all")
-
-
 ABOVE = """\
-`limpet bench fleet runtime` measures all of this in one run, best of several rounds taken in turn: nanoseconds a
-point and, for fleets, in brackets, million points a second. Streams have started and are calm. A tick gives each stream
-of a fleet one point; its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
+`limpet bench fleet runtime` measures all of this in one run, best of several alternating rounds: nanoseconds per point
+and, for fleets, in brackets, million points per second. Streams have started and are calm. A tick gives each stream of
+a fleet one point; its keys are those of the tick before. `update(x)` and `process` use one core, a fleet {cores}.
 """
 BETWEEN = """\
-What else people use, in the same run: one stream, and a dict with one of them for each stream. River's and PySAD's have
-their default settings; those that give scores score a point before they learn it. The row with numpy above is online EM
-over all streams at once, which is the most that numpy gives.
+Other libraries in the same run: one stream, and a dict with one detector per stream. River's and PySAD's have their
+default settings; those that return scores score a point before they learn it. The row with numpy above is online EM
+over all streams at once, the fastest that numpy allows.
 """
 BELOW = """\
-![Time a point by streams and by points a call, falling to the cost of the point itself as there are more of
-them](pictures/runtime-streams.png)
+![Time per point by streams and by points per call, falling to the cost of the point itself as their number
+grows](pictures/runtime-streams.png)
 
-![Time a point by number of components and by number of variables, for update, process and a
+![Time per point by number of components and by number of variables, for update, process and a
 fleet](pictures/runtime-sizes.png)
 
-Drawn for K = 2, d = 1 where nothing else is said. A call takes some time whatever is in it, which the first picture
-shows at its left. The points of a call, at its right, are for one stream, or for one of 10⁵ by chance, so that keys are
-looked up. The second picture's fleet has 10⁵ streams.
+Drawn for K = 2, d = 1 unless specified otherwise. A call has a fixed cost, which the first picture shows at its left.
+The points of a call, at its right, are for one stream, or for one of 10⁵ drawn at random, so that keys are looked up.
+The fleet of the second picture has 10⁵ streams.
 """
 
 
 def whole(runtime: Figures, fleet: Figures) -> str:
-    """For the page."""
+    """Return what the page shows."""
     if not runtime and not fleet:
-        return NOTHING
-    above = ABOVE.replace("{cores}", cores())
+        return NOT_MEASURED
+    above = ABOVE.replace("{cores}", machine_of("runtime")["cores"])
     return "\n".join([above, times(runtime, kinds(runtime)), BETWEEN, rivals(runtime), BELOW, goals(fleet)])
 
 
 def short(runtime: Figures, fleet: Figures) -> str:
-    """For the README: some of the lines, with a dict of rivals in the column of the fleet of as many."""
+    """Return what the README shows: some lines, with a dict of rivals in the column of the fleet of that size."""
     if not runtime:
-        return NOTHING
+        return NOT_MEASURED
     text = times(runtime, list(SHORT))
     for name in ("river ADWIN", "river PageHinkley", "river KSWIN", "PySAD LODA"):
         cells = [cell(runtime, f"{name}: {how}") for how in ("one stream", "a dict of 10^3")]
@@ -144,26 +132,25 @@ def short(runtime: Figures, fleet: Figures) -> str:
 
 
 def page_with_figures(page: str, text: str) -> str:
-    """The page's text with the tables in their place."""
-    results = load(RESULTS)
+    """Insert the tables into the text of a page."""
     write = {"whole": whole, "short": short}[PAGES[page]]
-    return put(text, "runtime", write(results.get("runtime", {}), results.get("fleet", {})))
+    return put(text, "runtime", write(load("runtime"), load("fleet")))
 
 
 def lines(figures: Figures, panels: tuple[str, ...]) -> dict[str, dict[str, dict[float, float]]]:
-    """What grows → what is timed → how much of it there is → seconds."""
+    """Return quantity → what is timed → amount → seconds."""
     drawn: dict[str, dict[str, dict[float, float]]] = {panel: {} for panel in panels}
     for name, figure in figures.items():
         panel, _, rest = name.partition(": ")
         if panel in drawn:
             line, _, size = rest.rpartition(": ")
-            drawn[panel].setdefault(line, {})[float(size)] = figure["value"] * 1e-9
+            drawn[panel].setdefault(line, {})[float(size)] = figure.value * 1e-9
     return {panel: lines_of_panel for panel, lines_of_panel in drawn.items() if lines_of_panel}
 
 
 def draw_all() -> None:
-    """Draws the pictures, if there are figures."""
-    figures = load(RESULTS).get("runtime", {})
+    """Draw the pictures, if the figures exist."""
+    figures = load("runtime")
     for name, panels in DRAWN.items():
         if lines(figures, panels):
             (PICTURES / name).write_bytes(draw_growth(lines(figures, panels)))
@@ -171,7 +158,7 @@ def draw_all() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        take(Path(sys.argv[1]), RESULTS)
+        take(Path(sys.argv[1]), ["fleet", "runtime"])
     for page in PAGES:
         path = ROOT / page
         path.write_text(page_with_figures(page, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,29 +1,24 @@
-"""Writes the table of docs/guide/server.md from lab/results/server.json.
+"""Write the table of docs/guide/server.md from lab/results.
 
-After `limpet bench serve serve_crash --json FILE`: python lab/pages/server_page.py FILE
-takes the figures of FILE, and for a benchmark that it lacks keeps those taken before; without FILE it takes none.
+After `limpet bench serve serve_crash --json FILE`, run `python lab/pages/server_page.py FILE`.
+Without FILE the summaries present are used.
 """
 
-import json
 import sys
 from pathlib import Path
 
-from autopilot_page import take
-from marked import put
-from streams_page import table
+from page_tools import ROOT, figure_table, load, put, take
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "lab" / "results" / "server.json"
 PAGE = ROOT / "docs" / "guide" / "server.md"
 NAMES = ("serve", "serve_crash")
 
 
 def page_with_figures(text: str) -> str:
-    """The page with the table in its place."""
-    return put(text, "figures", table(json.loads(RESULTS.read_text(encoding="utf-8")), NAMES))
+    """Insert the table into the text of the page."""
+    return put(text, "figures", figure_table(figure for name in NAMES for figure in load(name).values()))
 
 
 if __name__ == "__main__":
     for file in sys.argv[1:]:
-        take(Path(file), RESULTS)
+        take(Path(file), NAMES)
     PAGE.write_text(page_with_figures(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The pictures of the pages in the README: `python lab/pages/server_pictures.py` makes them with chromium."""
+"""Take the pictures of the server's pages with chromium: `python lab/pages/server_pictures.py`."""
 
 import io
 import re
@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from limpet.plots._style import with_palette
+from limpet.plots._style import quantize_colors
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SIZE = {"width": 1360, "height": 920}
@@ -22,14 +22,14 @@ STREAM = "pump 2/vibration"
 
 
 def small_png(picture: bytes) -> bytes:
-    """The same in few colours, a third of the size."""
+    """Reduce a picture to few colours, a third of the size."""
     pixels, file = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")), io.BytesIO()
-    with_palette(pixels).save(file, "png")
+    quantize_colors(pixels).save(file, "png")
     return file.getvalue()
 
 
 def draw_monitor(page: Page, url: str) -> bytes:
-    """The list of the demo's streams, and one of them in full."""
+    """Take the list of the demo's streams, and one of them in full."""
     page.goto(url)
     page.get_by_role("listitem").first.wait_for()
     page.goto(f"{url}/#stream={STREAM.replace(' ', '%20').replace('/', '%2F')}")
@@ -40,15 +40,15 @@ def draw_monitor(page: Page, url: str) -> bytes:
 
 
 def draw_explorer(page: Page, url: str) -> bytes:
-    """The explorer with its first stream."""
+    """Take the explorer with its first stream."""
     page.goto(f"{url}/explorer")
     page.locator(".uplot").first.wait_for()
-    page.wait_for_timeout(5000)  # until the trade-off is there
+    page.wait_for_timeout(5000)  # until the trade-off is drawn
     return page.screenshot(full_page=True)
 
 
 def main() -> None:
-    """Starts a server with the demo, looks at it, writes the pictures."""
+    """Start a server with the demo, and write the pictures."""
     browser = shutil.which("chromium")
     if browser is None:
         sys.exit("chromium is not installed; on Debian: apt-get install chromium")

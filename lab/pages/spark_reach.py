@@ -1,13 +1,13 @@
-"""How far Spark goes, on paper: cores, memory, disk and money for 10^9 points a day, from figures that were measured.
+"""Extrapolate from `limpet bench spark`: cores, memory, disk and money for 10^9 points per day.
 
-What is assumed stands at the top; all else is computed from what `limpet bench spark` has measured.
+Assumptions are the constants at the top.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autopilot_page import NOTHING, Figures, table
+from page_tools import NOT_MEASURED, Figures, table
 
 from limpet_lab.bench._measurement import power_of_ten
 from limpet_lab.bench.spark import (
@@ -39,7 +39,7 @@ UNITS = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1.0))
 
 @dataclass(frozen=True)
 class Measured:
-    """A model's figures at 10^5 keys: seconds of two micro-batches on so many cores, bytes a key, bytes a row."""
+    """Figures of a model at 10^5 keys: seconds of two micro-batches on `cores`, bytes per key, bytes per row."""
 
     long: float
     short: float
@@ -50,42 +50,42 @@ class Measured:
 
     @property
     def seconds_per_row(self) -> float:
-        """Seconds of one core."""
+        """Return the seconds of a core for a row."""
         return self.cores * (self.long - self.short) / (ROWS - ROWS // 10)
 
     @property
     def seconds_per_key(self) -> float:
-        """Seconds of one core for the state of a key, in each micro-batch; with what a micro-batch takes anyhow."""
+        """Return the seconds of a core for the state of a key in a micro-batch, fixed costs included."""
         return (self.cores * self.long - ROWS * self.seconds_per_row) / GOAL_KEYS
 
     def core_seconds(self, keys: int, interval: int) -> float:
-        """Of a day."""
+        """Return the seconds of a core for a day."""
         return POINTS * self.seconds_per_row + DAY / interval * keys * self.seconds_per_key
 
 
 def reach(figures: Figures) -> str:
-    """The section, in Markdown."""
+    """Return the section in Markdown."""
     names = {
         model: [f"{called(model, GOAL_KEYS)}: {what}" for what in (FULL_BATCH, TENTH_BATCH, WRITTEN, HELD, SHUFFLED)]
         for model in (PLAIN, COMPACT, DETECTOR)
     }
     if any(name not in figures for group in names.values() for name in group):
-        return NOTHING
-    models = {model: Measured(*(figures[name]["value"] for name in group), CORES) for model, group in names.items()}
+        return NOT_MEASURED
+    models = {model: Measured(*(figures[name].value for name in group), CORES) for model, group in names.items()}
     if any(not model.long > model.short > model.long / 10 for model in models.values()):
         return NOISY
     return "\n".join([assumed(), worked_example(models[PLAIN]), costs(models), cores_table(models), *states(models)])
 
 
 def assumed() -> str:
-    """What the reader may replace."""
+    """Return the assumptions."""
     billion, (often, seldom) = power_of_ten(POINTS), INTERVALS
-    return f"""Assumed, and to be replaced by what is so with you:
+    return f"""Assumptions, to be replaced by your own figures:
 
-- {billion} points a day, evenly: {billion} / {DAY:,} s = {POINTS / DAY:,.0f} rows a second;
+- {billion} points per day, evenly: {billion} / {DAY:,} s = {POINTS / DAY:,.0f} rows per second;
 - a micro-batch every {often} or {seldom} seconds, with rows for all buckets in each;
 - {HEADROOM} times the cores that an even load takes, for peaks and to catch up after a stop;
-- {COPIES} versions of the states in memory and {RETAINED} on disk, as Spark is set if nobody changes it
+- {COPIES} versions of the states in memory and {RETAINED} on disk, the defaults of Spark
   (`spark.sql.streaming.maxBatchesToRetainInMemory`, `spark.sql.streaming.minBatchesToRetain`);
 - {format_bytes(EXECUTOR)} of an executor's memory for states;
 - {PRICE} dollars for a core and an hour.
@@ -95,7 +95,7 @@ The rest is arithmetic on the figures above, to two digits.
 
 
 def worked_example(model: Measured) -> str:
-    """The arithmetic, once in full."""
+    """Return the arithmetic of one model in full."""
     few, keys, interval, cores = ROWS // 10, KEYS[0], INTERVALS[0], model.cores
     long, short, row, key = (
         two_digits(number)
@@ -114,15 +114,15 @@ def worked_example(model: Measured) -> str:
 
 - a row takes {cores} × ({long} s − {short} s) / {ROWS - few:,} = {row} µs of a core;
 - a key takes, in each micro-batch, ({cores} × {long} s − {ROWS:,} × {row} µs) / {GOAL_KEYS:,} = {key} µs of a core;
-  what a micro-batch takes anyhow is in this, so that for more keys it is too much rather than too little;
+  this includes the fixed cost of a micro-batch, so that it is too large rather than too small for more keys;
 - a day takes {POINTS:,} × {row} µs = {rows_take} s for the rows, and for the states, with a micro-batch every
-  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. Together that is {two_digits(seconds)} s of a core:
+  {interval} s, {DAY:,} / {interval} × {keys:,} × {key} µs = {keys_take} s. In all {two_digits(seconds)} s of a core:
   {hours} core-hours, {dollars} dollars, or {all_day} cores all day; with headroom {more} cores.
 """
 
 
 def costs(models: dict[str, Measured]) -> str:
-    """Of a row and a key, for each model."""
+    """Return the costs of a row and a key, for each model."""
     rows = [
         [
             f"`{name}`",
@@ -135,16 +135,16 @@ def costs(models: dict[str, Measured]) -> str:
     ]
     heading = [
         "model",
-        "µs a row",
-        "µs a key and micro-batch",
-        "rows a second and core, states not counted",
+        "µs per row",
+        "µs per key and micro-batch",
+        "rows per second and core, states not counted",
         "as measured, states counted",
     ]
     return table(heading, rows)
 
 
 def cores_table(models: dict[str, Measured]) -> str:
-    """What a day takes, by model, keys and interval."""
+    """Return what a day takes, by model, keys and interval."""
     rows = []
     for name, model in models.items():
         for keys in KEYS:
@@ -163,7 +163,7 @@ def cores_table(models: dict[str, Measured]) -> str:
 
 
 def states(models: dict[str, Measured]) -> list[str]:
-    """Memory, state store and shuffle."""
+    """Return memory, state store and shuffle."""
     rows = []
     for name, model in models.items():
         for keys in KEYS:
@@ -190,22 +190,22 @@ def states(models: dict[str, Measured]) -> list[str]:
         "kept on disk",
     ]
     held = [f"{two_digits(EXECUTOR / COPIES / model.held)} keys of `{name}`" for name, model in models.items()]
-    row = max(model.shuffled for model in models.values())
+    row, executor = max(model.shuffled for model in models.values()), format_bytes(EXECUTOR)
     return [
-        f"""States in memory are keys × bytes of a key in Java's memory × {COPIES} versions; with {format_bytes(EXECUTOR)} for
-them an executor holds {join_or(held)}. What a micro-batch writes is keys ×
-bytes of a key on disk; what is kept on disk is that × {RETAINED}. Beside this, each Python worker holds the bucket that
-it is learning.
+        f"""States in memory are keys × bytes of a key in Java's memory × {COPIES} versions; with {executor} for
+them an executor holds {join_or(held)}. A micro-batch writes keys ×
+bytes of a key on disk; {RETAINED} times that is kept on disk. In addition, each Python worker holds the bucket that it
+is learning.
 """,
         table(heading, rows, words=2),
-        f"""Shuffled are {two_digits(row)} bytes a row (a key, a time and a value, packed): × {POINTS:,} =
+        f"""Shuffled are {two_digits(row)} bytes per row (a key, a time and a value, packed): × {POINTS:,} =
 {format_bytes(row * POINTS)} a day, {format_bytes(row * POINTS / DAY)} a second. That does not depend on the model.
 """,
     ]
 
 
 def two_digits(number: float) -> str:
-    """Two digits.
+    """Format with two digits.
 
     >>> two(123456.0), two(12.6), two(0.0346)
     ('120,000', '13', '0.035')
@@ -217,7 +217,7 @@ def two_digits(number: float) -> str:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """With its unit.
+    """Format with a unit.
 
     >>> size(14.5e9), size(2)
     ('14 GB', '2 bytes')

@@ -9,8 +9,8 @@ import pytest
 
 from limpet.datasets import Stream
 from limpet.exceptions import InvalidInputError, MissingExtraError
-from limpet.plots._axes import full_or_usual, in_words, usual_range
-from limpet.plots._style import as_png, new_figure
+from limpet.plots._axes import format_number, full_or_robust_limits, robust_limits
+from limpet.plots._style import new_figure, render_png
 from limpet_lab.plots.annotations import draw_annotations
 from limpet_lab.plots.estimates import draw_followed
 from limpet_lab.plots.illustration import draw_illustration
@@ -229,12 +229,12 @@ def test_an_open_mark_is_seen_in_its_ring():
 
 def test_limits_ignore_the_few():
     values = np.append(np.linspace(0.0, 1.0, 1000), [1e9, np.nan, -np.inf])
-    low, high = usual_range(values)
+    low, high = robust_limits(values)
     assert -0.5 < low < 0.0 < 1.0 < high < 1.5
-    assert full_or_usual(values)[1] == high
-    assert full_or_usual(np.append(values[:1000], 1.5))[1] > 1.5
-    assert usual_range(np.array([np.nan])) is full_or_usual(np.array([np.inf])) is None
-    assert usual_range(np.zeros(5)) == (-1.0, 1.0)
+    assert full_or_robust_limits(values)[1] == high
+    assert full_or_robust_limits(np.append(values[:1000], 1.5))[1] > 1.5
+    assert robust_limits(np.array([np.nan])) is full_or_robust_limits(np.array([np.inf])) is None
+    assert robust_limits(np.zeros(5)) == (-1.0, 1.0)
 
 
 def test_the_envelope_hides_no_peak():
@@ -256,7 +256,7 @@ def test_the_envelope_hides_no_peak():
     [(0.0, "0"), (3.0, "3"), (0.95, "0.95"), (1000.0, "1,000"), (4e-6, "4·10⁻⁶"), (1e10, "10¹⁰"), (-2e5, "-2·10⁵")],
 )
 def test_numbers_in_words(number, words):
-    assert in_words(number) == words
+    assert format_number(number) == words
 
 
 @pytest.mark.parametrize(
@@ -268,4 +268,4 @@ def test_times_in_units(seconds, words):
 
 
 def test_an_empty_figure_is_a_picture():
-    assert as_png(new_figure(1.0, 1.0)).startswith(b"\x89PNG")
+    assert render_png(new_figure(1.0, 1.0)).startswith(b"\x89PNG")

@@ -91,7 +91,7 @@ def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
 
 
 def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
-    """It is `lp.SRA()`, told the number of components where all are, and starts on the stream's own first points."""
+    """It is `lp.Detector()`, told the number of components where all are, and starts on the stream's own first points."""
     groups = {
         2: [synthetic_methods(1), synthetic_methods(3)],
         None: [well_log_methods(), skab_methods(), anomaly_methods("SMTP"), anomaly_methods("THYROID")],
@@ -105,7 +105,7 @@ def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
             assert not auto.restarts
             assert auto.anomalies == any(m.anomalies for m in learners(methods))
     stream = make_abrupt(n=1000, seed=3)
-    trace = lp.SRA(2).process(stream.y, record="means")
+    trace = lp.Detector(2).process(stream.y, record="means")
     run = sra_auto(n_components=2).run({"n_components": 2}, stream, 4, record=True)
     assert np.isnan(trace.change_score[:50]).all()
     assert np.array_equal(run.scores[:, 0], trace.change_score, equal_nan=True)
@@ -302,7 +302,7 @@ def test_alpha_is_that_of_the_data_and_of_beta():
             trace = plain_sra(stream, 3.0, 1e-3 / (1.0 - share), 5.0)
             errors = segment_mse(trace.means, stream.means, 10000)
             assert [mean for mean, _ in table[kind][f"{share:g}"]] == pytest.approx(list(errors))
-        errors = segment_mse(lp.SRA(2).process(stream.y, record="means").means, stream.means, 10000)
+        errors = segment_mse(lp.Detector(2).process(stream.y, record="means").means, stream.means, 10000)
         assert [mean for mean, _ in table[AUTO][kind]["0.99"]] == pytest.approx(list(errors))
 
 

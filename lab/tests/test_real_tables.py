@@ -218,7 +218,7 @@ def test_well_log_is_tuned_on_the_first_part_and_scored_on_the_rest(well_log):
         if name == "SRA":
             assert [mean for mean, _ in table["SRA-joint"]] == pytest.approx(testing[training.mean(axis=1).argmax()])
             assert [mean for mean, _ in table["SRA-figure"]] == pytest.approx(testing[-1])
-    untouched = lp.SRA().process(y).change_score
+    untouched = lp.Detector().process(y).change_score
     assert table["SRA-auto"] == [[pytest.approx(benefit_auc(untouched, rows, 100, 1550)), 0.0] for rows in changes]
 
 

@@ -1,6 +1,5 @@
 """Robust regression: its streams are what they say, the rivals are themselves, and what is claimed holds on a slice."""
 
-import json
 import math
 
 import numpy as np
@@ -19,12 +18,11 @@ from limpet_lab.plots.running_errors import Column, draw_running_errors
 
 
 def test_the_figures_of_the_page_are_those_of_the_benchmark():
-    """After `limpet bench robust_sgd --json FILE`: python lab/pages/robust_sgd_page.py FILE."""
+    """After `limpet bench regression --json FILE`: python lab/pages/regression_page.py FILE."""
     text = (ROOT / "docs" / "guide" / "robust-regression.md").read_text(encoding="utf-8")
-    assert script_of("robust_sgd_page").page_with_figures(text) == text
-    results = json.loads((ROOT / "lab" / "results" / "robust_sgd.json").read_text(encoding="utf-8"))
-    assert not results["quick"]
-    assert all(figure["reached"] for figure in results["robust_sgd"])
+    script = script_of("regression_page")
+    assert script.page_with_figures(text) == text
+    assert all(figure.reached for figure in script.load("regression").values())
 
 
 # --- streams ----------------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
 
 
 def test_there_are_autopilots_whole_and_lean():
-    assert set(detector_kinds()) == {"autopilot, K=1, d=1", "autopilot, K=2, d=1", "lean autopilot, K=1, d=1"}
-    assert detector_kinds()["lean autopilot, K=1, d=1"].model().memory == "compact"
+    assert set(detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
+    assert detector_kinds()["compact Detector, K=1, d=1"].model().memory == "compact"
 
 
 # Rivals
@@ -117,7 +117,7 @@ def test_ticks_tell_the_speed_beside_the_scalar_kernel():
 
 def test_frames_of_every_library_are_processed():
     figures = named(fleet.frames(2000, 50, 1))
-    assert sum("whole numbers" in name for name in figures) == 3
+    assert sum("integers" in name for name in figures) == 3
     assert sum("texts" in name for name in figures) == 6
 
 

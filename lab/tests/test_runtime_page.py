@@ -1,11 +1,11 @@
-"""The tables of runtime in the README and on their page are those of the benchmark, and the pictures are there."""
+"""Check the tables of runtime in the README and on their page against the benchmark, and that the pictures exist."""
 
-import json
 import re
 
 import pytest
 
 from helpers.scripts import ROOT, script_of
+from limpet_lab.bench._measurement import Figure
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def test_the_tables_are_those_of_the_benchmark(script, page):
     assert script.page_with_figures(page, text) == text
 
 
-def test_the_pictures_are_there_and_told_in_words():
+def test_the_pictures_exist_and_are_described():
     page = ROOT / "docs" / "runtime.md"
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", page.read_text(encoding="utf-8"))
     assert {path.rpartition("/")[2] for _, path in pictures} >= {"runtime-streams.png", "runtime-sizes.png"}
@@ -29,18 +29,12 @@ def test_the_pictures_are_there_and_told_in_words():
         assert (page.parent / path).read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
-def test_the_run_was_a_whole_one():
-    results = json.loads((ROOT / "lab" / "results" / "runtime.json").read_text(encoding="utf-8"))
-    assert not results["quick"]
-    assert {"fleet", "runtime"} <= set(results)
-
-
-def figure(value, unit="ns a point", at_most=None, at_least=None, reached=True):
-    return {"value": value, "unit": unit, "at_most": at_most, "at_least": at_least, "reached": reached}
+def figure(value, unit="ns per point", at_least=None):
+    return Figure("", value, unit, None, at_least)
 
 
 RUNTIME = {
-    "K=2, d=1: state": figure(128.0, "bytes a stream"),
+    "K=2, d=1: state": figure(128.0, "bytes per stream"),
     "K=2, d=1: update(x)": figure(318.4),
     "K=2, d=1: process": figure(44.44),
     "K=2, d=1: fleet of 10^3": figure(25.0),
@@ -53,13 +47,13 @@ RUNTIME = {
 }
 
 
-def test_tables_say_what_was_measured_and_nothing_else(script):
+def test_tables_hold_the_measured_figures_only(script):
     assert "| K = 2, d = 1 | 318 | 44.4 | 25 (40) | 12.5 (80) | – | 128 |\n" in script.whole(RUNTIME, {})
     assert "| river KSWIN | 412,000 | 500,000 | 10³ |\n" in script.rivals(RUNTIME)
     assert "| river KSWIN | 412,000 | – | 500,000 | – | – | – |\n" in script.short(RUNTIME, {})
-    goals = script.goals({"K=2: speed": figure(40.0, "million/s", at_least=50.0, reached=False)})
+    goals = script.goals({"K=2: speed": figure(40.0, "million/s", at_least=50.0)})
     assert "| K = 2: speed | 40 million/s | ≥ 50 ✗ |\n" in goals
-    assert script.whole({}, {}) == script.short({}, {}) == script.NOTHING
+    assert script.whole({}, {}) == script.short({}, {}) == script.NOT_MEASURED
 
 
 def test_lines_are_drawn_in_their_panels(script):

@@ -13,30 +13,30 @@ if (_TESTS / "harness").is_dir() and str(_TESTS) not in sys.path:
     sys.path.append(str(_TESTS))  # benchmarks of the server, brokers and Spark start them by the launchers of the tests
 
 DEFAULT_BENCHMARKS = {
-    "speed": "time a point against river's ADWIN",
+    "speed": "time per point against river's ADWIN",
     "scaling": "cost and memory from 10^4 to 10^7 points",
     "startup": "imports, --help, the first call ever, a second process",
     "accuracy": "mean squared errors on the paper's synthetic streams",
 }
 # Only where they are named: minutes each.
 SLOW_BENCHMARKS = {
-    "auto_latency": "the autopilot's time a point against river's ADWIN",
+    "auto_latency": "the autopilot's time per point against river's ADWIN",
     "robustness": "never deaf, never fooled: changes and bursts among outliers",
     "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
     "false_alarm_rate": "alarms on stable streams against the promised rate; an hour",
     "detection_delay": "points until a change alarm, against CUSUM and rivals",
-    "compact_memory": 'SRA(memory="compact") beside SRA(): bytes, times, alarms, delays',
-    "fleet": "many streams: updates a second, bytes, dataframes, files; 4 GB",
-    "detect": "`limpet detect` on 10^7 rows: rows a second, memory",
+    "compact_memory": 'Detector(memory="compact") beside Detector(): bytes, times, alarms, delays',
+    "fleet": "many streams: updates per second, bytes, dataframes, files; 4 GB",
+    "detect": "`limpet detect` on 10^7 rows: rows per second, memory",
     "watch_crash": "kill -9 at 50 moments of a watch, from a file and JetStream",
-    "jetstream": "from JetStream to alarms: points a second, latency, memory",
-    "serve": "the server: points a second, latency, 10^4 streams",
+    "jetstream": "from JetStream to alarms: points per second, latency, memory",
+    "serve": "the server: points per second, latency, 10^4 streams",
     "serve_crash": "kill -9 of the server under load at 38 moments",
-    "spark": "on Spark: rows a second beside a pass-through",
+    "spark": "on Spark: rows per second beside a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
     "adapters": "river's, scikit-learn's and sktime's beside the core",
     "regression": "regressions on spoilt streams that drift, against rivals",
-    "runtime": "time a point beside rivals, and how it grows; 5 GB of memory",
+    "runtime": "time per point beside rivals, and how it grows; 5 GB of memory",
 }
 BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 
@@ -44,8 +44,8 @@ BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 def list_benchmarks(names: dict[str, str]) -> str:
     """A line for each benchmark.
 
-    >>> print(listed({"speed": "time a point", "scaling": "memory"}))
-    speed         time a point
+    >>> print(listed({"speed": "time per point", "scaling": "memory"}))
+    speed         time per point
     scaling       memory
     """
     width = max(map(len, BENCHMARKS)) + 2

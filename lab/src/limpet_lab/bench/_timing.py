@@ -69,4 +69,4 @@ def best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[s
 def times_a_point(jobs: Mapping[str, tuple[Job, int]], rounds: int) -> list[Figure]:
     """The shortest time of each job, by its points; see `best_times`."""
     times = best_times({name: job for name, (job, _) in jobs.items()}, rounds)
-    return [Figure(name, times[name] / points * 1e9, "ns a point") for name, (_, points) in jobs.items()]
+    return [Figure(name, times[name] / points * 1e9, "ns per point") for name, (_, points) in jobs.items()]

@@ -13,7 +13,7 @@ import numpy as np
 from limpet.exceptions import LimpetWarning
 from limpet.fleet import Fleet
 from limpet.fleet._membership import StreamSnapshot
-from limpet.learners import SRA, StochasticApproximation
+from limpet.learners import SRA, Detector, Learner
 from limpet_lab.bench._scenarios import COMPONENT_DISTANCE, FloatArray
 from limpet_lab.bench._timing import Job
 
@@ -40,17 +40,18 @@ class Kind:
     def __init__(self, components: int, dim: int, outliers: float = 0.0, **settings: Any) -> None:
         self.components, self.dim, self.outliers, self.settings = components, dim, outliers, settings
 
-    def model(self) -> StochasticApproximation:
+    def model(self) -> Learner:
         """A learner that has seen nothing."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LimpetWarning)  # that ten first points are few
-            return SRA(self.components, **self.settings)
+            make = SRA if {"gamma", "rho"} & set(self.settings) else Detector
+            return make(self.components, **self.settings)
 
     def points(self, n: int) -> FloatArray:
         """(n, d)."""
         return points_of(n, self.components, self.dim, self.outliers)
 
-    def learner(self) -> StochasticApproximation:
+    def learner(self) -> Learner:
         """A learner that has started, both of its ways compiled."""
         learner, rows = self.model(), self.points(N_WARMUP_POINTS + 1)
         learner.process(rows[:-1])
@@ -120,5 +121,5 @@ def detector_kind(components: int = 1, **settings: Any) -> Kind:
 
 def detector_kinds() -> dict[str, Kind]:
     """The autopilot for one and two components, and the lean one."""
-    kinds = {f"autopilot, K={K}, d=1": detector_kind(K) for K in (1, 2)}
-    return kinds | {"lean autopilot, K=1, d=1": detector_kind(memory="compact")}
+    kinds = {f"Detector, K={K}, d=1": detector_kind(K) for K in (1, 2)}
+    return kinds | {"compact Detector, K=1, d=1": detector_kind(memory="compact")}

@@ -9,7 +9,7 @@ import numpy as np
 
 from limpet.datasets import Stream, make_abrupt, make_gradual
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SEM, SRA, StochasticApproximation
+from limpet.learners import SEM, SRA, Learner
 from limpet.metrics import segment_mse
 from limpet_lab.bench._measurement import Figure
 
@@ -39,7 +39,7 @@ def rows(
     dim: int,
     goals: tuple[float | None, float | None, float | None],
     seeds: range,
-    learner: Callable[[], StochasticApproximation],
+    learner: Callable[[], Learner],
 ) -> list[Figure]:
     """The figures of one learner on one kind of stream."""
     errors, dropped = [], []

@@ -1,4 +1,4 @@
-"""What the adapters cost a point beside the learners that they hand their points to."""
+"""What the adapters cost per point beside the learners that they hand their points to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from limpet._optional import optional_import
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet.models import LinearRegression, LogisticRegression
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._timing import Job, best_times
@@ -66,7 +66,7 @@ def followed(detector: Any, values: list[int]) -> tuple[int, int | None]:
 
 
 TITLE = "one core, after the warm-up; rows of three numbers, of one for drifts and for series; batches of 1,000 rows"
-GOAL = 250_000  # points a second, learnt and scored by river's conventions
+GOAL = 250_000  # points per second, learned and scored by river's conventions
 BATCH = 1_000
 
 Pair = tuple[Job, Job]
@@ -74,7 +74,7 @@ Pair = tuple[Job, Job]
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds a point."""
+    """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds per point."""
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
     pairs = {**river_pairs(rows), **sklearn_pairs(rows), **sktime_pairs(rows[:, 0])}
@@ -87,9 +87,9 @@ def measure(quick: bool) -> list[Figure]:
     figures = []
     for name in pairs:
         ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
-        figures += [Figure(f"{name}", ours, "ns a point"), Figure(f"{name}: over the core", ours - core, "ns a point")]
+        figures += [Figure(f"{name}", ours, "ns per point"), Figure(f"{name}: over the core", ours - core, "ns per point")]
     both = times["ours river AnomalyDetector, learn_one + score_one"]
-    speed = Figure("river AnomalyDetector, d=3: learnt and scored", n / both, "points/s", at_least=GOAL)
+    speed = Figure("river AnomalyDetector, d=3: learned and scored", n / both, "points/s", at_least=GOAL)
     return [*figures, speed, *drifts_of_errors(quick)]
 
 
@@ -97,7 +97,7 @@ def river_pairs(rows: Any) -> dict[str, Pair]:
     """One dict after another, and one number after another."""
     with optional_import("this benchmark", "river"):
         from limpet.adapters.river import AnomalyDetector, DriftDetector
-    detector, drift, core, level = AnomalyDetector(), DriftDetector(), SRA(), SRA()
+    detector, drift, core, level = AnomalyDetector(), DriftDetector(), Detector(), Detector()
     points = [dict(zip(("load", "power", "heat"), row, strict=True)) for row in rows.tolist()]
     numbers = rows[:, 0].tolist()
     each(detector.learn_one, points[:BATCH])
@@ -138,7 +138,7 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
         RobustClassifier(),
     )
     scores, classes = StreamScores().fit(rows), np.array([0.0, 1.0])
-    core, other = SRA(), SRA()
+    core, other = Detector(), Detector()
     linear, logistic = regressor._make_learner(LinearRegression), classifier._make_learner(LogisticRegression)
     return {
         "scikit-learn OutlierDetector, partial_fit": (
@@ -181,7 +181,7 @@ def sktime_pairs(values: Any) -> dict[str, Pair]:
         return lambda: each(kind().fit(pieces[0]).update, pieces[1:])
 
     def core() -> None:
-        each(SRA().process, arrays)
+        each(Detector().process, arrays)
 
     return {
         "sktime ChangePointDetector, fit + update": (ours(ChangePointDetector), core),

@@ -1,4 +1,4 @@
-"""Time a point of the learner without settings, beside river's ADWIN."""
+"""Time per point of the learner without settings, beside river's ADWIN."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import numpy as np
 
 from limpet._optional import optional_import
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SRA, StochasticApproximation
+from limpet.learners import SRA, Learner
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._scenarios import FloatArray, component_means
 from limpet_lab.bench._timing import best_times
 
 TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's ADWIN.update in the same run"
 CASES = ((1, 1), (2, 1), (1, 3), (2, 3), (1, 8), (2, 8))  # components, coordinates
-GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns a point, of process
-SCORERS_GOAL = 200.0  # ns a point, of score, for the first of the cases
+GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns per point, of process
+SCORERS_GOAL = 200.0  # ns per point, of score, for the first of the cases
 N_WARMUP_ROWS = 2000  # rows learnt before the clock starts
 
 
-def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> list[Figure]:
+def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
     """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
     with optional_import("this benchmark", "bench"):
         from river.drift import ADWIN
@@ -42,7 +42,7 @@ def measure(quick: bool, make: Callable[..., StochasticApproximation] = SRA) -> 
             if (components, dim) in GOALS:
                 goals[f"process, {title}"] = GOALS[components, dim]
         times = best_times(jobs, rounds)
-    return [Figure(name, times[name] / n * 1e9, "ns a point", goals.get(name)) for name in jobs]
+    return [Figure(name, times[name] / n * 1e9, "ns per point", goals.get(name)) for name in jobs]
 
 
 def calm(n: int, components: int, dim: int) -> FloatArray:
@@ -55,8 +55,8 @@ def calm(n: int, components: int, dim: int) -> FloatArray:
 
 
 def started(
-    make: Callable[..., StochasticApproximation], components: int, rows: FloatArray, points: Sequence[Any]
-) -> StochasticApproximation:
+    make: Callable[..., Learner], components: int, rows: FloatArray, points: Sequence[Any]
+) -> Learner:
     """A learner that is past its start, with both of its ways compiled."""
     learner = make() if components == 1 else make(components)
     learner.process(rows[:N_WARMUP_ROWS])

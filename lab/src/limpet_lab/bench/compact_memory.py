@@ -1,4 +1,4 @@
-"""The lean setting beside the full one: bytes, time a point, the promise, and how much later it notices a change."""
+"""The lean setting beside the full one: bytes, time per point, the promise, and how much later it notices a change."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from limpet.auto.stream_kernel import make_auto_stream_kernels
 from limpet.core.memory_profile import MEMORY_PROFILES
 from limpet.core.state import HEADER_SIZE, n_float64_slots
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench._timing import best_times
 from limpet_lab.bench.auto_latency import N_WARMUP_ROWS, calm
 from limpet_lab.bench.detection_delay import BEFORE, FAR, Kind, changed
 from limpet_lab.bench.false_alarm_rate import alarms_of, observed
 
-TITLE = "SRA(memory='compact') beside SRA(): bytes a stream, time a point, alarms, delays; one variable"
+TITLE = "Detector(memory='compact') beside Detector(): bytes per stream, time per point, alarms, delays; one variable"
 
 MEMORIES = ("full", "compact")
 MOST_BYTES = {("full", 1): 3000.0, ("full", 2): 3000.0, ("compact", 1): 512.0}
-MOST_TIME = 500.0  # ns a point
+MOST_TIME = 500.0  # ns per point
 KINDS = (
     Kind(".5 sd", 0.5, 1.0),
     Kind("1 sd", 1.0, 1.0),
@@ -36,7 +36,7 @@ STREAMS = ("Gaussian", "Student t(3)", "log-normal", "rounded to .5 sd", "AR(1) 
 
 def bytes_of(memory: str, K: int, d: int = 1) -> int:
     """Of a stream that has started: header and theta."""
-    watch = make_auto_stream_kernels("full", K, d, sizes=MEMORY_PROFILES[memory])
+    watch = make_auto_stream_kernels("full", K, d, profile=MEMORY_PROFILES[memory])
     return 8 * (HEADER_SIZE + n_float64_slots(watch.layout.size, watch.profile.dtype))
 
 
@@ -68,7 +68,7 @@ def delays(quick: bool) -> Iterator[Figure]:
             for memory, each in delays.items():
                 yield Figure(f"{label}: {memory}", each.delay, "points")
                 yield Figure(f"{label}: {memory}, noticed", 100.0 * each.share, "%")
-            yield Figure(f"{label}: lean over full", delays["compact"].delay / delays["full"].delay, "×")
+            yield Figure(f"{label}: compact over full", delays["compact"].delay / delays["full"].delay, "×")
 
 
 def promise(quick: bool) -> Iterator[Figure]:
@@ -90,18 +90,18 @@ def times(quick: bool) -> Iterator[Figure]:
     for memory in MEMORIES:
         for K in (1, 2):
             rows = calm(n, K, 1)
-            learner = SRA(K, memory=memory)
+            learner = Detector(K, memory=memory)
             learner.process(rows[:N_WARMUP_ROWS])
             learners[memory, K] = lambda learner=learner, rows=rows: learner.process(rows)
     jobs = {f"process, {memory}, K={K}": job for (memory, K), job in learners.items()}
     for name, seconds in best_times(jobs, rounds).items():
-        yield Figure(name, seconds / n * 1e9, "ns a point", MOST_TIME if "compact" in name else None)
+        yield Figure(name, seconds / n * 1e9, "ns per point", MOST_TIME if "compact" in name else None)
 
 
 def measure(quick: bool) -> list[Figure]:
     """Bytes, times, the promise, delays."""
     sizes = [
-        Figure(f"bytes a stream, {memory}, K={K}", bytes_of(memory, K), "bytes", MOST_BYTES.get((memory, K)))
+        Figure(f"bytes per stream, {memory}, K={K}", bytes_of(memory, K), "bytes", MOST_BYTES.get((memory, K)))
         for memory in MEMORIES
         for K in (1, 2)
     ]

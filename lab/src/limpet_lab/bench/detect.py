@@ -1,4 +1,4 @@
-"""`limpet detect` on a large file: rows a second and memory, beside reading the same file with the same reader."""
+"""`limpet detect` on a large file: rows per second and memory, beside reading the same file with the same reader."""
 
 from __future__ import annotations
 

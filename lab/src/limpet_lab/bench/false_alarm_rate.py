@@ -17,7 +17,7 @@ import numpy.typing as npt
 from limpet._jit.compile import jit_entry_point
 from limpet._validation import FloatArray
 from limpet.detection import log_threshold, make_change_detector
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "alarms on stable streams, observed rate / promised rate"
@@ -45,7 +45,7 @@ def alarms_of(**settings: Any) -> Alarms:
     """What is put to the test: SRA with these settings besides `far`."""
 
     def alarms(rows: FloatArray, far: float) -> Raised:
-        trace = SRA(far=far, **settings).process(rows)
+        trace = Detector(far=far, **settings).process(rows)
         return Raised(trace.change, trace.anomaly)
 
     return alarms
@@ -222,7 +222,7 @@ def cells(quick: bool) -> Iterator[Figure]:
                         yield from figures(f"{label}, rows {EARLY}–{LENGTH}", name, share, early)
     for name, settings in UNPROMISED_SETTINGS.items() if not quick else []:
         for far in RATES[:2]:
-            variants = {"": ours, ", without the second lock": without_lock}
+            variants = {"": ours, ", without threshold inflation": without_lock}
             if settings:
                 variants[", told " + ", ".join(f"{key}={value}" for key, value in settings.items())] = alarms_of(
                     **settings

@@ -1,4 +1,4 @@
-"""Many streams at once: updates a second, bytes a stream, long dataframes, files."""
+"""Many streams at once: updates per second, bytes per stream, long dataframes, files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kinds
 TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
 OUTLIERS = 0.01
 MEMORY = 3e9  # bytes, the most that the states of one fleet take here
-GOALS = {"autopilot": 3000, "lean autopilot": 512}  # bytes a stream
+GOALS = {"Detector": 3000, "compact Detector": 512}  # bytes per stream
 
 
 def measure(quick: bool) -> list[Figure]:
@@ -43,7 +43,7 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def ticks(n: int, rounds: int) -> list[Figure]:
-    """Updates a second of `update(keys, X)`, beside the kernel alone: on lanes and scalar, on one core and on all."""
+    """Updates per second of `update(keys, X)`, beside the kernel alone: on lanes and scalar, on one core and on all."""
     kind, keys = plain(outliers=OUTLIERS), np.arange(n)
     size = kind.bytes  # learns, so that what it takes is not counted below
     rows = kind.points(n + SPARE)
@@ -62,8 +62,8 @@ def ticks(n: int, rounds: int) -> list[Figure]:
         Figure(f"update(keys, X) over the {alone}, one core", speeds["fleet"] / speeds[pair[1]], "×", at_least=3.0),
         Figure(f"update(keys, X) over the {alone}, all cores", speeds["fleet"] / speeds["scalar, all cores"], "×"),
         Figure("kernel alone on lanes over scalar, one core", speeds[pair[0]] / speeds[pair[1]], "×"),
-        Figure("state after the start", size, "bytes a stream", 128),
-        Figure("growth of the process's memory, with keys and what a call leaves", growth / n, "bytes a stream"),
+        Figure("state after the start", size, "bytes per stream", 128),
+        Figure("growth of the process's memory, with keys and what a call leaves", growth / n, "bytes per stream"),
     ]
 
 
@@ -97,12 +97,12 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
 
 def detector_ticks(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
-    """Bytes a stream, and updates a second of as many streams as may be held."""
+    """Bytes a stream, and updates per second of as many streams as may be held."""
     n = min(n, int(MEMORY / kind.bytes) // 10_000 * 10_000 or n)
     job, points = kind.ticks(n)
     seconds = best_times({title: job}, rounds)[title]
     return [
-        Figure(f"{title}: state after the start", kind.bytes, "bytes a stream", GOALS[title]),
+        Figure(f"{title}: state after the start", kind.bytes, "bytes per stream", GOALS[title]),
         Figure(f"{title}: {power_of_ten(n)} streams × 1 point", points / seconds / 1e6, "million/s", at_least=3.0),
     ]
 
@@ -118,27 +118,27 @@ def starts(n: int) -> list[Figure]:
     kind = plain(outliers=OUTLIERS)
     keys, rows = np.repeat(np.arange(n), kind.model().n_init), kind.points(n * kind.model().n_init)
     seconds = best_times({"starts": lambda: Fleet(kind.model()).update(keys, rows)}, 2)["starts"]
-    return [Figure(f"a new stream: its start, {power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs a stream")]
+    return [Figure(f"a new stream: its start, {power_of_ten(n)} of them in a call", seconds / n * 1e6, "µs per stream")]
 
 
 # Long dataframes
 
 
 def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
-    """Rows a second of `process(frame)`, by library and kind of key; all streams have started."""
+    """Rows per second of `process(frame)`, by library and kind of key; all streams have started."""
     rng, kind = np.random.default_rng(0), plain(outliers=OUTLIERS)
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
     values = kind.points(n_rows)[:, 0]
     whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
-    fleets = {"whole numbers": kind.fleet(whole), "texts": kind.fleet(names)}
-    goals = {"polars, whole numbers": 8.0, "polars, texts": 8.0}
+    fleets = {"integers": kind.fleet(whole), "texts": kind.fleet(names)}
+    goals = {"polars, integers": 8.0, "polars, texts": 8.0}
     title = f"process, {power_of_ten(n_rows)} rows, {power_of_ten(n_keys)} keys, shuffled"
     figures = []
     for library in LIBRARIES:
         if find_spec(library) is None:
             continue
         for keys, column in LIBRARIES[library](np.array(whole)[codes], names, codes).items():
-            fleet = fleets["whole numbers" if keys == "whole numbers" else "texts"]
+            fleet = fleets["integers" if keys == "integers" else "texts"]
             name, frame = f"{library}, {keys}", make_frame(library, {"sensor": column, "a": values})
             job = partial(fleet.process, frame, key="sensor", values=["a"])
             speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
@@ -158,9 +158,9 @@ def polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
 
     column = polars.Series(names).gather(codes)
     return {
-        "whole numbers": polars.Series(numbers),
+        "integers": polars.Series(numbers),
         "texts": column,
-        "texts as categories": column.cast(polars.Categorical),
+        "strings as categories": column.cast(polars.Categorical),
     }
 
 
@@ -170,9 +170,9 @@ def pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
 
     categories = pandas.Categorical.from_codes(codes, names)
     return {
-        "whole numbers": pandas.Series(numbers),
+        "integers": pandas.Series(numbers),
         "texts": pandas.Series(np.array(names, object)[codes]),
-        "texts as categories": pandas.Series(categories),
+        "strings as categories": pandas.Series(categories),
     }
 
 
@@ -182,7 +182,7 @@ def pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
 
     column = pyarrow.array(names).take(pyarrow.array(codes))
     coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), pyarrow.array(names))
-    return {"whole numbers": pyarrow.array(numbers), "texts": column, "texts as categories": coded}
+    return {"integers": pyarrow.array(numbers), "texts": column, "strings as categories": coded}
 
 
 LIBRARIES: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {

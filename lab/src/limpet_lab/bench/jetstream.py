@@ -1,4 +1,4 @@
-"""From JetStream to alarms: how many points a second, how soon, and in how much memory."""
+"""From JetStream to alarms: how many points per second, how soon, and in how much memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEVELS = stream(100_000)
 
 
 def measure(quick: bool) -> list[Figure]:
-    """A backlog, a steady flow for a minute, and a thousand messages a second."""
+    """A backlog, a steady flow for a minute, and a thousand messages per second."""
     figures = []
     for together, messages in ((1, 20_000 if quick else 300_000), (20, 2_000 if quick else 100_000)):
         figures += backlog(together, messages)
@@ -33,7 +33,7 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def backlog(together: int, messages: int) -> list[Figure]:
-    """Messages that are waiting when it begins: points a second from the first to the last."""
+    """Messages that are waiting when it begins: points per second from the first to the last."""
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
         publish(url, (_payload(together, i) for i in range(messages)))
         began: list[float] = []
@@ -47,11 +47,11 @@ def backlog(together: int, messages: int) -> list[Figure]:
 
         source = open_source(f"{url}/{SUBJECT}", follow=False)
         outcome = lp.run(
-            source, lp.SRA(), [record_alarms, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop
+            source, lp.Detector(), [record_alarms, str(Path(name) / "alarms.db")], Path(name) / "state", stop=stop
         )
         rate = (outcome.stats.points - together) / (began[-1] - began[0])
     goal = 20_000.0 if together > 1 else None
-    return [Figure(f"backlog, {together} a message: points", rate, "a second", at_least=goal)]
+    return [Figure(f"backlog, {together} a message: points", rate, "per second", at_least=goal)]
 
 
 def steady(points_a_second: float, together: int, seconds: float) -> list[Figure]:
@@ -78,7 +78,7 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
                 watch.terminate()
     what = f"steady {points_a_second:,.0f} a second, {together} a message, {seconds:.0f} s"
     return [
-        Figure(f"{what}: points", status["points"] / seconds, "a second", at_least=20_000.0),
+        Figure(f"{what}: points", status["points"] / seconds, "per second", at_least=20_000.0),
         Figure(
             f"{what}: behind at the end", float(status["behind"][0] if status["behind"] else 0), "messages", at_most=100
         ),
@@ -105,7 +105,7 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
         flow = _start(publish_in_pace, url, a_second, seconds, _stamped)
         watch = threading.Thread(
             target=lambda: lp.run(
-                open_source(f"{url}/{SUBJECT}"), lp.SRA(), record_alarms, Path(name) / "state", stop=stop
+                open_source(f"{url}/{SUBJECT}"), lp.Detector(), record_alarms, Path(name) / "state", stop=stop
             )
         )
         watch.start()
@@ -114,7 +114,7 @@ def latency(a_second: float, seconds: float) -> list[Figure]:
         stop.set()
         watch.join()
     settled = np.array(delays[len(delays) // 4 :]) * 1e3  # once it is compiled and has caught up
-    what = f"{a_second:,.0f} messages a second: latency"
+    what = f"{a_second:,.0f} messages per second: latency"
     return [
         Figure(f"{what} p50", float(np.percentile(settled, 50)), "ms"),
         Figure(f"{what} p99", float(np.percentile(settled, 99)), "ms"),

@@ -11,7 +11,7 @@ import numpy as np
 from limpet.datasets import Stream, load_nab, load_skab, load_smtp, load_thyroid
 from limpet.datasets.skab import SKAB_GROUPS
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet.metrics import detection_auc, drop_probation, nab_score, rank_onset, roc_auc, running_rank
 from limpet_lab.baselines.scorers import (
     FloatArray,
@@ -23,7 +23,7 @@ from limpet_lab.baselines.scorers import (
 from limpet_lab.bench._measurement import Figure
 
 TITLE = "labelled windows of NAB with one threshold for all series, on the rank of the score; rows ranked by AUC"
-OURS = "SRA()"
+OURS = "Detector()"
 WARM_UP, WARM_UP_OF_TREES = 50, 250  # rows whose score is replaced by the next one
 FIRST_SCORED_OF_SKAB = 100  # before, every method is still finding its scale
 
@@ -57,7 +57,7 @@ def score_of_sra(y: FloatArray) -> FloatArray:
     """The score of the learner as it comes, with nothing set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
-        return SRA().process(y).score
+        return Detector().process(y).score
 
 
 def figures_of_windows(title: str, streams: Sequence[Stream], scores: dict[str, dict[str, FloatArray]]) -> list[Figure]:

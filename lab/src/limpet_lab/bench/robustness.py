@@ -15,7 +15,7 @@ import numpy as np
 
 from limpet.datasets import Stream, make_abrupt, make_gradual
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SRA, StochasticApproximation
+from limpet.learners import SRA, Learner
 from limpet.learners.base import from_bytes
 from limpet.metrics import SegmentMSE, segment_mse
 from limpet_lab.bench._measurement import Figure
@@ -40,7 +40,7 @@ CALM, WATCHED = 2000, 60  # rows before a burst, and those after it that count a
 BURSTS = range(1, 9)
 LOUD = 5.0  # σ, a new level that must raise an alarm: silence alone is no proof of not being fooled
 
-Factory = Callable[..., StochasticApproximation]
+Factory = Callable[..., Learner]
 Judge = Callable[[FloatArray, FloatArray, Scenario], float]
 
 

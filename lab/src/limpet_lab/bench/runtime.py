@@ -1,4 +1,4 @@
-"""Time a point by kind of stream and by way of calling, beside what else people use; and how it grows."""
+"""Time per point by kind of stream and by way of calling, beside what else people use; and how it grows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from limpet_lab.bench._scenarios import FloatArray
 from limpet_lab.bench._timing import Job, times_a_point
 from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kind, detector_kinds, plain
 
-# How the time a point grows with the streams, the points of a call, the components and the variables.
+# How the time per point grows with the streams, the points of a call, the components and the variables.
 
 COMPONENTS, DIMS = (1, 2, 3, 5, 8), (1, 2, 3, 8, 16)
 Jobs = dict[str, tuple[Job, int]]
@@ -45,7 +45,7 @@ def with_streams(largest: int) -> Jobs:
         jobs[f"streams: fleet, K=2: {n}"] = plain().ticks(n)
         jobs[f"streams: EM in numpy: {n}"] = numpy_ticks(n)
         if n <= 100_000:
-            jobs[f"streams: fleet, autopilot: {n}"] = detector_kind().ticks(n)
+            jobs[f"streams: fleet, Detector: {n}"] = detector_kind().ticks(n)
         if n <= 10_000:
             jobs[f"streams: dict of ADWIN: {n}"] = adwin.dict_of(n)
     return jobs
@@ -66,7 +66,7 @@ def with_points(largest: int) -> Jobs:
     for n in (10**power for power in range(largest + 1)):
         jobs[f"points a call: fleet, K=2: {n}"] = cycling_job(learn, rows, n)
         jobs[f"points a call: one stream, K=2: {n}"] = cycling_job(kind.learner().process, rows[:, :1], n)
-        jobs[f"points a call: one stream, autopilot: {n}"] = cycling_job(detector_kind().learner().process, calm, n)
+        jobs[f"points a call: one stream, Detector: {n}"] = cycling_job(detector_kind().learner().process, calm, n)
     return jobs
 
 
@@ -98,7 +98,7 @@ def measure(quick: bool) -> list[Figure]:
     rivals, sizes = all_rivals(), [n // short for n in SIZES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)  # of a thousand learners one may lose a component
-        figures = [Figure(f"{name}: state", kind.bytes, "bytes a stream") for name, kind in kinds.items()]
+        figures = [Figure(f"{name}: state", kind.bytes, "bytes per stream") for name, kind in kinds.items()]
         figures += one_stream(kinds, rivals, short, rounds)
         figures += fleets(kinds, rivals, sizes, short, 3)
         return figures + growth(quick)

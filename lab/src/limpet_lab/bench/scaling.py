@@ -12,13 +12,13 @@ from limpet.datasets import make_abrupt
 from limpet.learners import SRA
 from limpet_lab.bench._measurement import Figure
 
-TITLE = "cost a point and memory do not grow with the length of the stream"
+TITLE = "cost per point and memory do not grow with the length of the stream"
 CHUNK = 10_000
 STREAMS = 20  # short streams, for the cost of the first chunk
 
 
 def measure(quick: bool) -> list[Figure]:
-    """One stream of 10⁷ points in chunks, after the warm-up: the median cost a point in each power of ten.
+    """One stream of 10⁷ points in chunks, after the warm-up: the median cost per point in each power of ten.
 
     The first 10⁴ points are a single chunk, so they are measured on several streams.
     """
@@ -34,18 +34,18 @@ def measure(quick: bool) -> list[Figure]:
         gc.enable()
     medians = [float(np.median(first))]
     medians += [float(np.median(costs[10 ** (e - 5) : 10 ** (e - 4)])) for e in range(5, largest + 1)]
-    figures = [Figure(f"process, up to 10^{e} points", m, "ns a point") for e, m in enumerate(medians, start=4)]
+    figures = [Figure(f"process, up to 10^{e} points", m, "ns per point") for e, m in enumerate(medians, start=4)]
     figures.append(Figure(f"cost at 10^{largest} against 10^4", medians[-1] / medians[0], "×", 1.1))
     figures.append(Figure("growth of the process's memory", growth / 1024, "MiB", 8.0))
     learner = SRA(2, gamma=6.0, rho=0.01)
     learner.process(chunks[0])
     kept = len(learner.state) - learner.n_init  # the points of the start are dead weight by then
-    figures.append(Figure("state after the start", kept * 8, "bytes a stream", 128))
+    figures.append(Figure("state after the start", kept * 8, "bytes per stream", 128))
     return figures
 
 
 def chunk_costs(chunks: list[np.ndarray], n: int) -> list[float]:
-    """Nanoseconds a point for each of n chunks of one stream, after a first one that starts the model."""
+    """Nanoseconds per point for each of n chunks of one stream, after a first one that starts the model."""
     learner = SRA(2, gamma=6.0, rho=0.01)
     learner.process(chunks[0])
     costs = []

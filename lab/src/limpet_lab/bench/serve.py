@@ -1,4 +1,4 @@
-"""The server under load: points a second, how long single posts take, and how long a list of many streams."""
+"""The server under load: points per second, how long single posts take, and how long a list of many streams."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def batches(
         server.stop()
     what = f"{name}, 1,000 {'points with times' if timed else 'numbers'} a post"
     return [
-        Figure(f"{what}: points", response.points / response.seconds, "a second", at_least=at_least),
-        Figure(f"{what}: processor time of the server", worked / response.points * 1e6, "µs a point"),
+        Figure(f"{what}: points", response.points / response.seconds, "per second", at_least=at_least),
+        Figure(f"{what}: processor time of the server", worked / response.points * 1e6, "µs per point"),
         Figure(f"{what}: memory after 5 s", early, "MB"),
         Figure(f"{what}: memory after {seconds:.0f} s", late, "MB"),
     ]
@@ -74,11 +74,11 @@ def singles(
         warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())
         server.stop()
-    what = f"{name}, 200 single posts a second: answered"
+    what = f"{name}, 200 single posts per second: response"
     return [
         Figure(f"{what} p50", float(np.percentile(delays, 50)), "ms"),
         Figure(f"{what} p99", float(np.percentile(delays, 99)), "ms", at_most=at_most),
-        Figure(f"{what} at the latest", float(delays.max()), "ms"),
+        Figure(f"{what} maximum", float(delays.max()), "ms"),
     ]
 
 

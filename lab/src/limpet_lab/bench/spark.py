@@ -1,4 +1,4 @@
-"""Fleets on Spark: rows a second beside a pass-through on the same plan, by model, keys and buckets; what is kept."""
+"""Fleets on Spark: rows per second beside a pass-through on the same plan, by model, keys and buckets; what is kept."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class OneByOne:
 
 CORES = 2
 TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
-PLAIN, COMPACT, DETECTOR = "SRA(gamma=4, rho=0.01)", 'SRA(memory="compact")', "SRA()"
+PLAIN, COMPACT, DETECTOR = "SRA(gamma=4, rho=0.01)", 'Detector(memory="compact")', "Detector()"
 KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), COMPACT: Kind(1, 1, memory="compact"), DETECTOR: Kind(1, 1)}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
 ROWS = 1_000_000  # of a micro-batch
@@ -251,21 +251,21 @@ class Bench:
         self.times(PLAIN, self.sizes.keys[0], self.sizes.buckets[0])
 
     def beside_pass_through(self, model: str, keys: int, buckets: int) -> list[Figure]:
-        """Rows a second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
+        """Rows per second, the same over a pass-through, what a batch writes of its states, what is shuffled."""
         times, rows, name = self.times(model, keys, buckets), self.sizes.rows, called(model, keys, buckets)
         figures = [
-            Figure(f"{name}: {SPEED}", rows / times["learns"], "a second"),
+            Figure(f"{name}: {SPEED}", rows / times["learns"], "per second"),
             Figure(
                 f"{name}: {RATIO}", times["passes"] / times["learns"], "×", at_least=0.5 if keys == GOAL_KEYS else None
             ),
-            Figure(f"{name}: {WRITTEN}", times["written"] / keys, "bytes a key"),
+            Figure(f"{name}: {WRITTEN}", times["written"] / keys, "bytes per key"),
         ]
         if (keys, buckets) == self.sizes.usual:
             figures += [
                 Figure(f"{name}: {FULL_BATCH}", times["learns"], "s"),
                 Figure(f"{name}: {TENTH_BATCH}", times["short"], "s"),
-                Figure(f"{name}: {HELD}", times["held"] / keys, "bytes a key"),
-                Figure(f"{name}: {SHUFFLED}", times["shuffled"] / rows, "bytes a row"),
+                Figure(f"{name}: {HELD}", times["held"] / keys, "bytes per key"),
+                Figure(f"{name}: {SHUFFLED}", times["shuffled"] / rows, "bytes per row"),
             ]
         return figures
 
@@ -306,7 +306,7 @@ class Bench:
             best = min([flow.add_file(path) for path in self.whole_files(keys, 10 * keys)][WARM:])
         finally:
             flow.stop()
-        return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "a second")]
+        return [Figure(f"{PLAIN}, {power_of_ten(keys)} keys, a group for each: rows", 10 * keys / best, "per second")]
 
     def in_one_batch(self) -> list[Figure]:
         """The batch plan, on all files at once; there the streams start as well."""
@@ -316,7 +316,7 @@ class Bench:
         job = frame.write.format("noop").mode("overwrite").save
         seconds = best_times({"batch": job}, self.sizes.timed)["batch"]
         name = f"{PLAIN}, {power_of_ten(keys)} keys, a batch of {len(files) * rows:,} rows"
-        return [Figure(f"{name}: rows", len(files) * rows / seconds, "a second")]
+        return [Figure(f"{name}: rows", len(files) * rows / seconds, "per second")]
 
 
 def _streamed(fleet: Fleet, buckets: int, learn: type[StatefulTask], rows: DataFrame, checkpoint: str) -> DataFrame:

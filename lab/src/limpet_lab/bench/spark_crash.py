@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-TITLE = "from Parquet to Parquet, SRA(memory='compact') on text keys; 1 is equal to the last bit"
+TITLE = "from Parquet to Parquet, Detector(memory='compact') on text keys; 1 is equal to the last bit"
 BATCHES, ROWS, KEYS = 40, 20_000, 500
 KILLS, KILLS_EACH_SIDE = 10, 2
 OTHER_BUCKETS = 23
@@ -114,7 +114,7 @@ def figures(name: str, job: Job, kills: int, leftover: Leftover, whole: Leftover
         Figure(f"{what}: alarms", leftover.n_alarms(), "", at_least=1),
         Figure(f"{what}: rows lost", len(np.setdiff1d(whole.ids, leftover.ids)), "", at_most=0),
         Figure(f"{what}: rows doubled", len(leftover.ids) - len(np.unique(leftover.ids)), "", at_most=0),
-        Figure(f"{what}: equal answers", float(same_table(leftover.results, whole.results)), "", 1.0, 1.0),
+        Figure(f"{what}: equal results", float(same_table(leftover.results, whole.results)), "", 1.0, 1.0),
         Figure(f"{what}: equal states", float(leftover.states == whole.states), "", 1.0, 1.0),
     ]
 

@@ -1,4 +1,4 @@
-"""Time a point, against river's ADWIN in the same run."""
+"""Time per point, against river's ADWIN in the same run."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ def measure(quick: bool) -> list[Figure]:
             job()
         times = best_times(jobs, rounds, repeats=3)
     goals = {"process, d=1": 0.30, "update(x)": 1.3, "process, d=3": 0.60}
-    figures = [Figure("ADWIN.update", times["ADWIN.update"] / n * 1e9, "ns a point")]
+    figures = [Figure("ADWIN.update", times["ADWIN.update"] / n * 1e9, "ns per point")]
     for name in list(jobs)[1:]:
         goal = next((goal for start, goal in goals.items() if name.startswith(start)), None)
         most = NS_GOAL if name.startswith("process, d=1") else None
-        figures.append(Figure(name, times[name] / n * 1e9, "ns a point", most))
+        figures.append(Figure(name, times[name] / n * 1e9, "ns per point", most))
         figures.append(Figure(f"{name}: ratio", times[name] / times["ADWIN.update"], "× ADWIN", goal))
     return figures

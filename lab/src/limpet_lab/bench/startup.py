@@ -22,7 +22,7 @@ import numba.core.event as event
 with event.install_recorder("numba:compile") as recorder:
     import limpet as lp
     import numpy as np
-    learner = lp.SRA(SETTINGS)
+    learner = lp.Detector(SETTINGS)
     learner.process(np.random.default_rng(0).normal(size=1000))
     learner.update(0.5)
 print(time.perf_counter() - start, len(recorder.buffer) // 2)
@@ -66,7 +66,7 @@ def measure(quick: bool) -> list[Figure]:
         Figure("limpet --help", times["help"], "s", 0.3),
         Figure("very first call on a new machine", first, "s", 20),
         Figure("compilations then", compiled),
-        Figure("compiles without a word (0: it says so)", float("compiling" not in output), "", 0),
+        Figure("compiles without notice (0: announced)", float("compiling" not in output), "", 0),
         Figure("first call of a second process", second, "s"),
         Figure("compilations of a second process", compiled_again, "", 0),
     ]
@@ -75,8 +75,8 @@ def measure(quick: bool) -> list[Figure]:
             first, _, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
             second, compiled_again, _ = first_call(DETECTOR, {"NUMBA_CACHE_DIR": cache})
         figures += [
-            Figure("autopilot: very first call on a new machine", first, "s"),
-            Figure("autopilot: first call of a second process", second, "s"),
-            Figure("autopilot: compilations of a second process", compiled_again, "", 0),
+            Figure("Detector: very first call on a new machine", first, "s"),
+            Figure("Detector: first call of a second process", second, "s"),
+            Figure("Detector: compilations of a second process", compiled_again, "", 0),
         ]
     return figures

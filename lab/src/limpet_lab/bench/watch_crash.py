@@ -51,8 +51,8 @@ def _compared(name: str, source: str, folder: Path, points: int, kills: int) -> 
     rows = whole.rows()
     figures = [
         Figure(f"{what}: kills", times, "", at_least=kills),
-        Figure(f"{what}: points told", len(rows["points"]), "", at_least=points, at_most=points),
-        Figure(f"{what}: alarms told", len(rows["alarms"]), "", at_least=1),
+        Figure(f"{what}: points written", len(rows["points"]), "", at_least=points, at_most=points),
+        Figure(f"{what}: alarms written", len(rows["alarms"]), "", at_least=1),
     ]
     return figures + [
         Figure(f"{what}: equal {name}", float(is_so), "", 1.0, 1.0) for name, is_so in same(whole, killed).items()

@@ -41,7 +41,7 @@ TERMS = DefinitionList(
         ),
         (
             "SRA-auto",
-            "SRA on autopilot, as lp.SRA() is: no γ, ρ, β or M, no grid, no points drawn to start on. It is the same "
+            "SRA on autopilot, as lp.Detector() is: no γ, ρ, β or M, no grid, no points drawn to start on. It is the same "
             "for every stream, but for the number of components, which all learners are told on the synthetic data. "
             "Its constants were settled with these data sets in sight, though not on any one of them alone.",
         ),

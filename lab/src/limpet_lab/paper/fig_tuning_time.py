@@ -41,9 +41,9 @@ def run(lab: Lab) -> Result:
             "setting.",
         ),
         Table(["", "settings", "whole grid, s", "a setting, ms (median)"], rows),
-        "The paper finds SRA and sEM the slowest, and its notebooks need about 0.9 ms a point: 36 s for these "
+        "The paper finds SRA and sEM the slowest, and its notebooks need about 0.9 ms per point: 36 s for these "
         f"streams and one setting. Compiled, {_quicker(each)}; the sums of Page–Hinkley are cheaper still. Our KSWIN "
-        f"takes {micros['KSWIN']:.2f} µs a point, river’s, which gives the same p-values, {1e6 * of_river:.0f} µs.",
+        f"takes {micros['KSWIN']:.2f} µs per point, river’s, which gives the same p-values, {1e6 * of_river:.0f} µs.",
         f"{AUTO} learns with many step sizes at once and watches for anomalies and changes: {micros[AUTO]:.2f} µs a "
         f"point, where SRA takes {micros['SRA']:.2f}. But it has nothing to tune: this is all that it costs.",
     ]

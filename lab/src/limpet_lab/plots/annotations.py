@@ -8,9 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from limpet.datasets._validation import to_row_list
-from limpet.plots._style import CHANGE, INK, LETTERS, SHADE, as_png, new_page, rows_below, small_panel
-from limpet.plots._validation import as_column, require_some
-from limpet_lab.plots.grid import legend_above
+from limpet.plots._style import (
+    CHANGE_STYLE,
+    INK,
+    SHADE_STYLE,
+    TEXT_PT,
+    new_page,
+    render_png,
+    set_row_axis,
+    style_small_panel,
+)
+from limpet.plots._validation import as_column, check_not_empty
+from limpet_lab.plots.grid import add_legend_above
 
 
 def draw_annotations(
@@ -28,7 +37,7 @@ def draw_annotations(
         The first row of the test part, which is shaded.
     """
     values = as_column("y", y)
-    require_some("annotations", annotations)
+    check_not_empty("annotations", annotations)
     if split is not None:
         to_row_list("split", [split], len(values))
     figure = new_page(0.75 + 1.3 * len(annotations))
@@ -37,16 +46,16 @@ def draw_annotations(
         rows = to_row_list(f"annotations[{who!r}]", changes, len(values))
         axes.plot(values, color="#5b6670", linewidth=0.7)
         for nth, row in enumerate(rows):
-            axes.axvline(row, label="" if nth else "change point", **CHANGE)
+            axes.axvline(row, label="" if nth else "change point", **CHANGE_STYLE)
         if split is not None:
-            axes.axvspan(split, len(values), label="test part", **SHADE)
+            axes.axvspan(split, len(values), label="test part", **SHADE_STYLE)
         name = f"annotator {who}" if isinstance(who, int) else who
         count = "1 change" if len(rows) == 1 else f"{len(rows)} changes"
-        small_panel(axes)
-        axes.set_title(f"{name}: {count}", loc="left", fontsize=LETTERS, color=INK, pad=3)
-        rows_below(axes, len(values), 9)
+        style_small_panel(axes)
+        axes.set_title(f"{name}: {count}", loc="left", fontsize=TEXT_PT, color=INK, pad=3)
+        set_row_axis(axes, len(values), 9)
         axes.locator_params(axis="y", nbins=4)
         axes.yaxis.set_major_formatter("{x:,.0f}" if np.nanmax(np.abs(values)) >= 1e3 else "{x:g}")
     panels[-1].set_xlabel("row")
-    legend_above(figure, panels)
-    return as_png(figure)
+    add_legend_above(figure, panels)
+    return render_png(figure)

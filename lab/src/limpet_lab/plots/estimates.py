@@ -10,10 +10,20 @@ from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
 from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
-from limpet.plots._axes import full_or_usual, mark_beyond, usual_range
-from limpet.plots._style import CHANGE, CIRCLED, POINTS, TITLE, Style, as_png, new_page, rows_below, small_panel
-from limpet.plots._validation import as_column, as_columns, require_some
-from limpet_lab.plots.grid import legend_above
+from limpet.plots._axes import full_or_robust_limits, mark_out_of_range, robust_limits
+from limpet.plots._style import (
+    CHANGE_STYLE,
+    CIRCLE_STYLE,
+    POINT_STYLE,
+    TITLE_PT,
+    Style,
+    new_page,
+    render_png,
+    set_row_axis,
+    style_small_panel,
+)
+from limpet.plots._validation import as_column, as_columns, check_not_empty
+from limpet_lab.plots.grid import add_legend_above
 from limpet_lab.plots.method_styles import line_of, styles_of
 
 
@@ -44,7 +54,7 @@ def draw_followed(
         What the score is.
     """
     values = as_column("y", y)
-    require_some("rows", rows)
+    check_not_empty("rows", rows)
     changes = to_row_list("change_points", change_points, len(values))
     flags = np.zeros(len(values), dtype=bool) if outliers is None else outliers
     out = to_frozen_array("outliers", to_flags("outliers", flags), bool, (len(values),))
@@ -58,36 +68,36 @@ def draw_followed(
         _draw_score(right, as_column(f"{name}: score", score, len(values)), style)
         for axes in (left, right):
             for nth, row in enumerate(changes):
-                axes.axvline(row, label="" if nth else "change", zorder=3, **CHANGE)
-            small_panel(axes)
-            rows_below(axes, len(values), 5)
+                axes.axvline(row, label="" if nth else "change", zorder=3, **CHANGE_STYLE)
+            style_small_panel(axes)
+            set_row_axis(axes, len(values), 5)
             axes.locator_params(axis="y", nbins=4)
             axes.yaxis.set_major_formatter("{x:,g}")
-        left.set_title(name, loc="left", fontsize=TITLE, fontweight="bold", color=style["color"], pad=3)
-    grid[0, 1].set_title(score_label, loc="left", fontsize=TITLE, pad=3)
+        left.set_title(name, loc="left", fontsize=TITLE_PT, fontweight="bold", color=style["color"], pad=3)
+    grid[0, 1].set_title(score_label, loc="left", fontsize=TITLE_PT, pad=3)
     for axes in grid[-1]:
         axes.set_xlabel("row")
-    legend_above(figure, [grid[0, 0]])
-    return as_png(figure)
+    add_legend_above(figure, [grid[0, 0]])
+    return render_png(figure)
 
 
 def _draw_estimate(axes: Any, values: FloatArray, means: FloatArray, out: Any, style: Style) -> None:
-    limits = usual_range(values[~out], cut=0.002, margin=0.15) or axes.get_ylim()
+    limits = robust_limits(values[~out], cut=0.002, margin=0.15) or axes.get_ylim()
     rows = np.arange(len(values))
-    axes.plot(rows[~out], values[~out], markersize=2.0, alpha=0.4, rasterized=True, **POINTS)
-    axes.plot([], [], label="point", markersize=7, **POINTS)
+    axes.plot(rows[~out], values[~out], markersize=2.0, alpha=0.4, rasterized=True, **POINT_STYLE)
+    axes.plot([], [], label="point", markersize=7, **POINT_STYLE)
     if out.any():
-        axes.plot(rows[out], values[out], label="outlier", **CIRCLED | {"markersize": 4})
+        axes.plot(rows[out], values[out], label="outlier", **CIRCLE_STYLE | {"markersize": 4})
     axes.plot(rows, means, **style | {"linewidth": 1.8})
     axes.plot([], [], label="estimate, in the method's colour", color="black", linewidth=1.8)
     axes.set_ylim(*limits)
-    far = CIRCLED | {"markerfacecolor": CIRCLED["color"], "alpha": 0.5}
-    mark_beyond(axes, rows[out], values[out], limits, far, size=3.5, label="beyond the edge")
-    mark_beyond(axes, rows[~out], values[~out], limits, POINTS, size=3.5)
+    far = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"], "alpha": 0.5}
+    mark_out_of_range(axes, rows[out], values[out], limits, far, size=3.5, label="beyond the edge")
+    mark_out_of_range(axes, rows[~out], values[~out], limits, POINT_STYLE, size=3.5)
 
 
 def _draw_score(axes: Any, score: FloatArray, style: Style) -> None:
-    limits = full_or_usual(score, cut=0.015, margin=0.4)
+    limits = full_or_robust_limits(score, cut=0.015, margin=0.4)
     if limits is None:
         axes.set_yticks([])
         axes.text(0.5, 0.5, "no score", transform=axes.transAxes, ha="center", va="center", color="#555555")
@@ -98,4 +108,4 @@ def _draw_score(axes: Any, score: FloatArray, style: Style) -> None:
     )
     axes.plot(np.flatnonzero(alone), score[alone], color=style["color"], marker=".", markersize=2, linestyle="none")
     axes.set_ylim(*limits)
-    mark_beyond(axes, np.arange(len(score)), score, limits, {"color": style["color"], "zorder": 5}, size=4.0)
+    mark_out_of_range(axes, np.arange(len(score)), score, limits, {"color": style["color"], "zorder": 5}, size=4.0)

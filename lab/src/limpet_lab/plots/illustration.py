@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
-from limpet.plots._axes import mark_beyond, usual_range
+from limpet.plots._axes import mark_out_of_range, robust_limits
 from limpet.plots._style import (
     BLUE,
-    CHANGE,
-    DROPPED,
+    CHANGE_STYLE,
     GREEN,
     ORANGE,
-    POINTS,
+    POINT_STYLE,
     PURPLE,
-    TITLE,
-    TRUTH,
-    as_png,
+    REJECTED_STYLE,
+    TITLE_PT,
+    TRUTH_STYLE,
     new_page,
-    rows_below,
-    small_panel,
+    render_png,
+    set_row_axis,
+    style_small_panel,
 )
-from limpet.plots._validation import as_column, as_columns, require_some
-from limpet_lab.plots.grid import legend_above
+from limpet.plots._validation import as_column, as_columns, check_not_empty
+from limpet_lab.plots.grid import add_legend_above
 
 COLOURS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
 LINE_LENGTH = 84  # letters of a title that fit on a page
@@ -56,34 +56,36 @@ def draw_illustration(
         What should have been estimated.
     """
     values = as_column("y", y)
-    require_some("estimates", estimates)
+    check_not_empty("estimates", estimates)
     to_row_list("change_point", [change_point], len(values))
     out = to_frozen_array("outliers", to_flags("outliers", outliers), bool, (len(values),))
     true_values = None if truth is None else as_columns("truth", truth, len(values))
     rows = np.arange(len(values))
-    limits = usual_range(values[~out], cut=0.0, margin=0.6) or (0.0, 1.0)
+    limits = robust_limits(values[~out], cut=0.0, margin=0.6) or (0.0, 1.0)
     figure = new_page(3.5)
     panels = figure.subplots(1, len(estimates), sharex=True, sharey=True, squeeze=False)[0]
     colours = [COLOURS[nth % len(COLOURS)] for nth in range(len(estimates) - 1)] + [BLUE]
     for axes, colour, (title, estimate) in zip(panels, colours, estimates.items(), strict=True):
-        axes.plot(rows[~out], values[~out], markersize=3.0, alpha=0.35, rasterized=True, **POINTS)
-        axes.plot([], [], label="point", markersize=8, **POINTS)  # in the legend, one that can be seen
-        axes.plot(rows[out], values[out], markersize=5, label="outlier", **DROPPED | {"alpha": 0.8})
-        axes.axvline(change_point, label="change", **CHANGE)
+        axes.plot(rows[~out], values[~out], markersize=3.0, alpha=0.35, rasterized=True, **POINT_STYLE)
+        axes.plot([], [], label="point", markersize=8, **POINT_STYLE)  # in the legend, one that can be seen
+        axes.plot(rows[out], values[out], markersize=5, label="outlier", **REJECTED_STYLE | {"alpha": 0.8})
+        axes.axvline(change_point, label="change", **CHANGE_STYLE)
         means = as_columns(title, estimate, len(values))
         axes.plot(rows, means, color="white", linewidth=4.4, zorder=3)
         axes.plot(rows, means, color=colour, linewidth=2.6, zorder=4)
         axes.plot([], [], label="estimate", color=BLUE, linewidth=2.6)
         if true_values is not None:
-            axes.plot(rows, true_values, label="truth", zorder=5, **TRUTH | {"linewidth": 1.1, "alpha": 1.0})
+            axes.plot(rows, true_values, label="truth", zorder=5, **TRUTH_STYLE | {"linewidth": 1.1, "alpha": 1.0})
         axes.set_ylim(*limits)
-        mark_beyond(axes, rows[out], values[out], limits, DROPPED, label="outlier beyond the edge")
-        small_panel(axes)
-        axes.set_title(_in_lines(title, LINE_LENGTH // len(estimates)), loc="left", fontsize=TITLE, fontweight="bold")
-        rows_below(axes, len(values), 4)
+        mark_out_of_range(axes, rows[out], values[out], limits, REJECTED_STYLE, label="outlier beyond the edge")
+        style_small_panel(axes)
+        axes.set_title(
+            _in_lines(title, LINE_LENGTH // len(estimates)), loc="left", fontsize=TITLE_PT, fontweight="bold"
+        )
+        set_row_axis(axes, len(values), 4)
         axes.set_xlabel("row")
-    legend_above(figure, panels)
-    return as_png(figure)
+    add_legend_above(figure, panels)
+    return render_png(figure)
 
 
 def _in_lines(title: str, length: int) -> str:

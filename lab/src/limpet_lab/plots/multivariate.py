@@ -11,10 +11,20 @@ from numpy.typing import ArrayLike
 from limpet._validation import FloatArray
 from limpet.datasets._validation import to_row_list
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import full_or_usual, mark_beyond
-from limpet.plots._style import CHANGE, CIRCLED, LETTERS, RED, Style, as_png, new_page, rows_below, small_panel
+from limpet.plots._axes import full_or_robust_limits, mark_out_of_range
+from limpet.plots._style import (
+    CHANGE_STYLE,
+    CIRCLE_STYLE,
+    RED,
+    TEXT_PT,
+    Style,
+    new_page,
+    render_png,
+    set_row_axis,
+    style_small_panel,
+)
 from limpet.plots._validation import as_columns
-from limpet_lab.plots.grid import legend_above
+from limpet_lab.plots.grid import add_legend_above
 
 SPANS: dict[str, Style] = {
     "transition": {"facecolor": "#cdebd9", "edgecolor": "#8cc9a5", "hatch": "////"},  # the hatch for the colour-blind
@@ -78,24 +88,26 @@ def draw_channels(
             axes.axvspan(first, last, label=kind, linewidth=0, zorder=0, **shades[kind])
         for row in marked:
             few = len(marked) <= MANY_LINES_THRESHOLD
-            axes.axvline(row, label="change" if few else "anomaly", zorder=3 if few else 1, **CHANGE if few else THIN)
+            axes.axvline(
+                row, label="change" if few else "anomaly", zorder=3 if few else 1, **CHANGE_STYLE if few else THIN
+            )
         axes.plot(*envelope(values[:, channel], FINE), color=LINE, linewidth=0.7, zorder=2)
         at = np.array(circled.get(channel, []), dtype=np.int64)
         if len(at):
-            axes.plot(at, values[at, channel], label="outlier", zorder=4, **CIRCLED)
-        limits = full_or_usual(values[:, channel], cut=0.002, patience=12.0)
+            axes.plot(at, values[at, channel], label="outlier", zorder=4, **CIRCLE_STYLE)
+        limits = full_or_robust_limits(values[:, channel], cut=0.002, patience=12.0)
         if limits is not None:
             axes.set_ylim(*limits)
-            mark_beyond(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE, "zorder": 3})
-            far = {"color": CIRCLED["color"], "zorder": 4}
-            mark_beyond(axes, at, values[at, channel], limits, far, size=6.5, label="outlier beyond the edge")
-        small_panel(axes)
-        axes.set_title(names[channel], loc="left", fontsize=LETTERS, pad=3)
-        rows_below(axes, n_rows, 9)
+            mark_out_of_range(axes, np.arange(n_rows), values[:, channel], limits, {"color": LINE, "zorder": 3})
+            far = {"color": CIRCLE_STYLE["color"], "zorder": 4}
+            mark_out_of_range(axes, at, values[at, channel], limits, far, size=6.5, label="outlier beyond the edge")
+        style_small_panel(axes)
+        axes.set_title(names[channel], loc="left", fontsize=TEXT_PT, pad=3)
+        set_row_axis(axes, n_rows, 9)
         axes.locator_params(axis="y", nbins=4)
     panels[-1].set_xlabel("row")
-    legend_above(figure, panels)
-    return as_png(figure)
+    add_legend_above(figure, panels)
+    return render_png(figure)
 
 
 def envelope(values: FloatArray, columns: int) -> tuple[FloatArray, FloatArray]:

@@ -8,8 +8,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import ArrayLike
 
-from limpet.plots._style import GREY, TITLE, as_png
-from limpet.plots._validation import as_pair, require_some
+from limpet.plots._style import GREY, TITLE_PT, render_png
+from limpet.plots._validation import as_pair, check_not_empty
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import line_of, styles_of
 
@@ -29,7 +29,7 @@ def draw_curves(
     x_label, y_label : str
         What they are.
     """
-    require_some("panels", panels)
+    check_not_empty("panels", panels)
     styles = styles_of(chain.from_iterable(panels.values()))
     grid = Grid(len(panels), 0.97, sharex=True, sharey=True)
     for axes, (title, curves) in zip(grid.panels, panels.items(), strict=True):
@@ -39,10 +39,10 @@ def draw_curves(
                 seen = np.isfinite(across) & np.isfinite(up)
                 axes.plot(across[seen], up[seen], label=name, **line_of(style))
         axes.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.0, linestyle=":", label="chance", zorder=1)
-        axes.set_title(title, loc="left", fontsize=TITLE)
+        axes.set_title(title, loc="left", fontsize=TITLE_PT)
         axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         axes.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
         axes.set_yticks([0.0, 0.25, 0.5, 0.75, 1.0], ["0", "", "0.5", "", "1"])
     grid.label(x_label, y_label)
     grid.add_legend()
-    return as_png(grid.figure)
+    return render_png(grid.figure)

@@ -11,28 +11,28 @@ from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
 from limpet.datasets._validation import to_flags, to_frozen_array, to_row_list
-from limpet.plots._axes import make_logarithmic
+from limpet.plots._axes import set_log_scale
 from limpet.plots._style import (
     BLACK,
     BLUE,
-    CHANGE,
-    CIRCLED,
+    CHANGE_STYLE,
+    CIRCLE_STYLE,
     GREEN,
-    LETTERS,
     ORANGE,
-    POINTS,
+    POINT_STYLE,
     PURPLE,
     SKY,
-    SMALL,
-    TITLE,
+    SMALL_PT,
+    TEXT_PT,
+    TITLE_PT,
     VERMILION,
     Style,
-    as_png,
     new_page,
-    rows_below,
-    small_panel,
+    render_png,
+    set_row_axis,
+    style_small_panel,
 )
-from limpet.plots._validation import as_column, require_some
+from limpet.plots._validation import as_column, check_not_empty
 
 STYLES: list[Style] = [
     {"color": BLUE, "linewidth": 2.6, "zorder": 5},
@@ -75,36 +75,36 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
     window : int
         Rows of a running mean.
     """
-    require_some("columns", columns)
+    check_not_empty("columns", columns)
     figure = new_page(5.6)
     grid = figure.subplots(2, len(columns), sharex=True, squeeze=False, height_ratios=[1.0, 2.6])
     for above, below, column in zip(*grid, columns, strict=True):
         given = as_column(f"{column.title}: given", column.given)
         corrupted = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
         _draw_given(above, given, corrupted)
-        above.set_title(column.title, loc="left", fontsize=TITLE)
+        above.set_title(column.title, loc="left", fontsize=TITLE_PT)
         _draw_errors(below, column, window)
         below.set_ylabel(column.y_label)
         below.set_xlabel("row")
         for axes in (above, below):
             for nth, row in enumerate(to_row_list("change_points", change_points, len(given))):
-                axes.axvline(row, zorder=3, label="" if nth or axes is below else "change", **CHANGE)
-            small_panel(axes)
-            rows_below(axes, len(given), 5)
-        above.legend(loc="upper left", frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL, ncols=3)
+                axes.axvline(row, zorder=3, label="" if nth or axes is below else "change", **CHANGE_STYLE)
+            style_small_panel(axes)
+            set_row_axis(axes, len(given), 5)
+        above.legend(loc="upper left", frameon=True, framealpha=0.9, edgecolor="none", fontsize=SMALL_PT, ncols=3)
         legend = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "borderaxespad": 0.0}
-        below.legend(frameon=False, fontsize=LETTERS, ncols=2, **legend)
+        below.legend(frameon=False, fontsize=TEXT_PT, ncols=2, **legend)
     grid[0, 0].set_ylabel("given − truth")
-    return as_png(figure)
+    return render_png(figure)
 
 
 def _draw_given(axes: Any, given: FloatArray, corrupted: Any) -> None:
     """Some of the points, enough to see how they lie."""
     rows = np.arange(0, len(given), max(len(given) // DRAWN, 1))
     good, bad = rows[~corrupted[rows]], rows[corrupted[rows]]
-    axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINTS)
-    axes.plot([], [], label="target", markersize=7, **POINTS)
-    axes.plot(bad, given[bad], label="spoilt", **CIRCLED | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
+    axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINT_STYLE)
+    axes.plot([], [], label="target", markersize=7, **POINT_STYLE)
+    axes.plot(bad, given[bad], label="spoilt", **CIRCLE_STYLE | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
     margin = 0.5 * float(np.ptp(given[rows]))  # for the legend
     axes.set_ylim(float(given[rows].min()) - 0.1 * margin, float(given[rows].max()) + margin)
     axes.locator_params(axis="y", nbins=4)
@@ -119,7 +119,7 @@ def _draw_errors(axes: Any, column: Column, window: int) -> None:
         seen.append(line[np.isfinite(line)])
     together = np.concatenate(seen)
     low, high = np.quantile(together, [0.0, 0.999])
-    make_logarithmic(axes.yaxis, max(float(low), POSITIVE) / 1.4, max(float(high), 2.0 * POSITIVE) * 1.4)
+    set_log_scale(axes.yaxis, max(float(low), POSITIVE) / 1.4, max(float(high), 2.0 * POSITIVE) * 1.4)
 
 
 def running_mean(values: FloatArray, window: int) -> FloatArray:

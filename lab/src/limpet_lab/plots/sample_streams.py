@@ -9,12 +9,22 @@ import numpy as np
 
 from limpet._validation import FloatArray, check_int
 from limpet.datasets import Stream
-from limpet.plots._axes import mark_beyond, usual_range
-from limpet.plots._style import CHANGE, CIRCLED, LETTERS, POINTS, Style, as_png, new_page, rows_below, small_panel
-from limpet.plots._validation import require_some
-from limpet_lab.plots.grid import legend_above
+from limpet.plots._axes import mark_out_of_range, robust_limits
+from limpet.plots._style import (
+    CHANGE_STYLE,
+    CIRCLE_STYLE,
+    POINT_STYLE,
+    TEXT_PT,
+    Style,
+    new_page,
+    render_png,
+    set_row_axis,
+    style_small_panel,
+)
+from limpet.plots._validation import check_not_empty
+from limpet_lab.plots.grid import add_legend_above
 
-FAR: Style = CIRCLED | {"markerfacecolor": CIRCLED["color"]}
+FAR: Style = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"]}
 
 
 def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
@@ -31,7 +41,7 @@ def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
     reach : int
         Rows shown before and after the change.
     """
-    require_some("streams", streams)
+    check_not_empty("streams", streams)
     check_int("reach", reach, 1)
     bands = _bands(streams)
     heights = [0.6 + 1.6 * band[0].y.shape[1] for band in bands]
@@ -48,8 +58,8 @@ def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
                 _draw_whole(whole, stream, variable, narrow=len(band) > 1)
                 _draw_near(near, stream, variable, reach)
                 if variable == 0:
-                    whole.set_title(stream.name, loc="left", fontsize=LETTERS + 1, fontweight="bold")
-                    near.set_title("near the change" if _changes(stream) else "near the middle", fontsize=LETTERS)
+                    whole.set_title(stream.name, loc="left", fontsize=TEXT_PT + 1, fontweight="bold")
+                    near.set_title("near the change" if _changes(stream) else "near the middle", fontsize=TEXT_PT)
                 if column == 0:
                     whole.set_ylabel("value" if dim == 1 else f"variable {variable + 1}")
                 for axes in (whole, near):
@@ -57,8 +67,8 @@ def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
                     axes.tick_params(labelbottom=variable == dim - 1)
                     axes.yaxis.set_major_formatter("{x:,g}")
                 panels += [whole, near]
-    legend_above(figure, panels)
-    return as_png(figure)
+    add_legend_above(figure, panels)
+    return render_png(figure)
 
 
 def _bands(streams: Sequence[Stream]) -> list[list[Stream]]:
@@ -86,15 +96,17 @@ def _parts(stream: Stream, variable: int) -> tuple[FloatArray, Any, Any]:
 
 def _draw_whole(axes: Any, stream: Stream, variable: int, narrow: bool) -> None:
     values, inliers, outliers = _parts(stream, variable)
-    axes.plot(inliers, values[inliers], markersize=1.6, alpha=0.35, rasterized=True, **POINTS)
-    axes.plot(outliers, values[outliers], **CIRCLED | {"markersize": 2.6 if narrow else 3.6, "markeredgewidth": 0.7})
-    axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
+    axes.plot(inliers, values[inliers], markersize=1.6, alpha=0.35, rasterized=True, **POINT_STYLE)
+    axes.plot(
+        outliers, values[outliers], **CIRCLE_STYLE | {"markersize": 2.6 if narrow else 3.6, "markeredgewidth": 0.7}
+    )
+    axes.plot([], [], label="point", markersize=7, **POINT_STYLE)  # in the legend, one that can be seen
     if len(outliers):
-        axes.plot([], [], label="outlier", **CIRCLED)
+        axes.plot([], [], label="outlier", **CIRCLE_STYLE)
     for nth, row in enumerate(_changes(stream)):
-        axes.axvline(row, label="" if nth else "change", **CHANGE)
-    rows_below(axes, len(stream), 3 if narrow else 7)
-    small_panel(axes)
+        axes.axvline(row, label="" if nth else "change", **CHANGE_STYLE)
+    set_row_axis(axes, len(stream), 3 if narrow else 7)
+    style_small_panel(axes)
 
 
 def _draw_near(axes: Any, stream: Stream, variable: int, reach: int) -> None:
@@ -103,14 +115,14 @@ def _draw_near(axes: Any, stream: Stream, variable: int, reach: int) -> None:
     first, last = max(around - reach, 0), min(around + reach, len(stream))
     inliers = inliers[(inliers >= first) & (inliers < last)]
     outliers = outliers[(outliers >= first) & (outliers < last)]
-    limits = usual_range(values[inliers]) or usual_range(values[first:last]) or axes.get_ylim()
-    axes.plot(inliers, values[inliers], markersize=3.2, alpha=0.6, rasterized=True, **POINTS)
-    axes.plot(outliers, values[outliers], **CIRCLED)
+    limits = robust_limits(values[inliers]) or robust_limits(values[first:last]) or axes.get_ylim()
+    axes.plot(inliers, values[inliers], markersize=3.2, alpha=0.6, rasterized=True, **POINT_STYLE)
+    axes.plot(outliers, values[outliers], **CIRCLE_STYLE)
     for row in _changes(stream):
-        axes.axvline(row, **CHANGE)
+        axes.axvline(row, **CHANGE_STYLE)
     axes.set_ylim(*limits)
-    mark_beyond(axes, inliers, values[inliers], limits, POINTS)
-    mark_beyond(axes, outliers, values[outliers], limits, FAR, label="outlier beyond the edge")
-    rows_below(axes, len(stream), 2)
+    mark_out_of_range(axes, inliers, values[inliers], limits, POINT_STYLE)
+    mark_out_of_range(axes, outliers, values[outliers], limits, FAR, label="outlier beyond the edge")
+    set_row_axis(axes, len(stream), 2)
     axes.set_xlim(first, last)
-    small_panel(axes)
+    style_small_panel(axes)

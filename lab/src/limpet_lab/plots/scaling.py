@@ -1,4 +1,4 @@
-"""The picture of what things cost as they grow: time a point against size, both logarithmic."""
+"""The picture of what things cost as they grow: time per point against size, both logarithmic."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from limpet._validation import FloatArray
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import in_words, make_logarithmic
-from limpet.plots._style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SMALL, TITLE, VERMILION, Style, as_png
-from limpet.plots._validation import require_some
+from limpet.plots._axes import format_number, set_log_scale
+from limpet.plots._style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SMALL_PT, TITLE_PT, VERMILION, Style, render_png
+from limpet.plots._validation import check_not_empty
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.timing import in_units
 
@@ -27,7 +27,7 @@ MIN_LABEL_DISTANCE = 0.062  # of a panel's height: the least distance of two nam
 
 
 def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_label: str = "a point") -> bytes:
-    """Draw the time a point against a size, a panel for each kind of size, and return the bytes of a PNG.
+    """Draw the time per point against a size, a panel for each kind of size, and return the bytes of a PNG.
 
     Each line has its name at its right end.
 
@@ -38,7 +38,7 @@ def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_
     y_label : str
         What takes that time.
     """
-    require_some("panels", panels)
+    check_not_empty("panels", panels)
     for title, lines in panels.items():
         for name, line in lines.items():
             if not line or min(line) <= 0.0 or not all(seconds > 0.0 for seconds in line.values()):
@@ -53,8 +53,8 @@ def draw_growth(panels: Mapping[str, Mapping[str, Mapping[float, float]]], *, y_
             axes.plot(sizes, [line[size] for size in sizes], markersize=5, **styles[name])
         _set_scales(axes, lines, min(times), max(times))
         _name_lines(axes, lines, styles)
-        axes.set_title(f"Time {y_label} by {title}", loc="left", fontsize=TITLE)
-    return as_png(grid.figure)
+        axes.set_title(f"Time {y_label} by {title}", loc="left", fontsize=TITLE_PT)
+    return render_png(grid.figure)
 
 
 def _set_scales(axes: Any, lines: Mapping[str, Mapping[float, float]], shortest: float, longest: float) -> None:
@@ -63,10 +63,10 @@ def _set_scales(axes: Any, lines: Mapping[str, Mapping[float, float]], shortest:
     sizes = np.array(sorted({size for line in lines.values() for size in line}))
     margin = (sizes[-1] / sizes[0]) ** 0.04 if len(sizes) > 1 else 2.0
     wide = (sizes[-1] / sizes[0]) ** 0.6 if len(sizes) > 1 else 10.0  # where the names stand
-    make_logarithmic(axes.xaxis, sizes[0] / margin, sizes[-1] * wide)
+    set_log_scale(axes.xaxis, sizes[0] / margin, sizes[-1] * wide)
     axes.xaxis.set_major_locator(FixedLocator(sizes.tolist()))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _size(value)))
-    make_logarithmic(axes.yaxis, shortest / 1.6, longest * 1.6)
+    set_log_scale(axes.yaxis, shortest / 1.6, longest * 1.6)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_units(value)))
 
 
@@ -77,7 +77,7 @@ def _size(value: float) -> str:
     ('8', '10³')
     """
     power = np.log10(value)
-    return in_words(value) if value < 1000.0 or power % 1 else "10" + str(int(power)).translate(_RAISED)
+    return format_number(value) if value < 1000.0 or power % 1 else "10" + str(int(power)).translate(_RAISED)
 
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -92,7 +92,7 @@ def _name_lines(axes: Any, lines: Mapping[str, Mapping[float, float]], styles: M
     heights = np.array([(np.log(seconds) - low) / (high - low) for _, seconds in ends])
     for name, end, height in zip(lines, ends, spread(heights, MIN_LABEL_DISTANCE), strict=True):
         beside = (9, float(np.exp(low + height * (high - low))))
-        how = {"textcoords": ("offset points", "data"), "va": "center", "fontsize": SMALL, "zorder": 6}
+        how = {"textcoords": ("offset points", "data"), "va": "center", "fontsize": SMALL_PT, "zorder": 6}
         axes.annotate(
             name,
             end,

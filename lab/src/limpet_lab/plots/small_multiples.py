@@ -10,9 +10,9 @@ import numpy as np
 
 from limpet._validation import FloatArray
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import in_words, make_logarithmic
-from limpet.plots._style import SMALL, TITLE, YELLOW, Style, as_png
-from limpet.plots._validation import as_column, require_some
+from limpet.plots._axes import format_number, set_log_scale
+from limpet.plots._style import SMALL_PT, TITLE_PT, YELLOW, Style, render_png
+from limpet.plots._validation import as_column, check_not_empty
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import styles_of
 
@@ -46,14 +46,14 @@ def draw_panels(
         Half the lengths of error bars; panels and series may be missing from it.
     """
     settings = as_column("x", x)
-    require_some("panels", panels)
+    check_not_empty("panels", panels)
     if mark is not None and mark not in settings:
         raise InvalidInputError(f"mark: expected one of {settings.tolist()}, got {mark!r}")
     names = list(dict.fromkeys(chain.from_iterable(panels.values())))
     styles = styles_of(names)
     grid = Grid(len(panels), 0.72)
     for axes, (title, series) in zip(grid.panels, panels.items(), strict=True):
-        axes.set_title(title, loc="left", fontsize=TITLE)
+        axes.set_title(title, loc="left", fontsize=TITLE_PT)
         if mark is not None:
             position = float(np.flatnonzero(settings == mark)[0])
             axes.axvspan(position - 0.32, position + 0.32, color=YELLOW, alpha=0.35, linewidth=0, zorder=0)
@@ -67,7 +67,7 @@ def draw_panels(
     grid.label(x_label)
     if len(names) > 1 or grid.spare:
         grid.add_legend()
-    return as_png(grid.figure)
+    return render_png(grid.figure)
 
 
 def _offsets(names: Sequence[str], name: str, n_values: int) -> FloatArray:
@@ -101,12 +101,12 @@ def _draw_series(
 def _set_scale(axes: Any, reached: FloatArray, log: bool) -> None:
     if not len(reached):
         axes.set_yticks([])
-        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", fontsize=SMALL, color="#555555")
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", fontsize=SMALL_PT, color="#555555")
         return
     low, high = float(reached.min()), float(reached.max())
     if log:
         margin = max((high / low) ** 0.08, 1.05)
-        make_logarithmic(axes.yaxis, low / margin, high * margin)
+        set_log_scale(axes.yaxis, low / margin, high * margin)
         return
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     axes.set_ylim(low - margin, high + margin)
@@ -114,7 +114,7 @@ def _set_scale(axes: Any, reached: FloatArray, log: bool) -> None:
 
 
 def _set_ticks(axes: Any, settings: FloatArray, mark: float | None) -> None:
-    axes.set_xticks(np.arange(len(settings)), [in_words(value) for value in settings.tolist()])
+    axes.set_xticks(np.arange(len(settings)), [format_number(value) for value in settings.tolist()])
     axes.set_xlim(-0.5, len(settings) - 0.5)
     for label, value in zip(axes.get_xticklabels(), settings, strict=True):
         if value == mark:

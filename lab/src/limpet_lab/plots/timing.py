@@ -9,9 +9,9 @@ import numpy as np
 
 from limpet._validation import FloatArray, check_floats
 from limpet.exceptions import InvalidInputError
-from limpet.plots._axes import make_logarithmic
-from limpet.plots._style import LETTERS, SMALL, as_png, new_page, small_panel
-from limpet.plots._validation import require_some
+from limpet.plots._axes import set_log_scale
+from limpet.plots._style import SMALL_PT, TEXT_PT, new_page, render_png, style_small_panel
+from limpet.plots._validation import check_not_empty
 from limpet_lab.plots.method_styles import dots_of, styles_of
 
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -32,7 +32,7 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
         The time for each of them.
     """
     names = list(dict.fromkeys([*total, *each]))
-    require_some("total", names)
+    check_not_empty("total", names)
     totals = {name: _seconds(name, [value]) for name, value in total.items()}
     singles = {name: _seconds(name, values) for name, values in each.items()}
     figure = new_page(1.0 + 0.36 * len(names))
@@ -43,7 +43,7 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
         for seconds in totals.get(name, np.empty(0)):
             left.barh(row, seconds, height=0.62, color=style["color"], zorder=2)
             left.annotate(
-                in_units(seconds), (seconds, row), (4, 0), textcoords="offset points", va="center", fontsize=SMALL
+                in_units(seconds), (seconds, row), (4, 0), textcoords="offset points", va="center", fontsize=SMALL_PT
             )
         settings = np.sort(singles.get(name, np.empty(0)))
         if len(settings):
@@ -53,13 +53,13 @@ def draw_times(total: Mapping[str, float], each: Mapping[str, Sequence[float]]) 
             right.plot([middle] * 2, [row - 0.38, row + 0.38], color="black", linewidth=2.2, zorder=5)
     left.set_yticks(range(len(names)), names)
     left.set_ylim(len(names) - 0.45, -0.55)
-    small_panel(left, "Time to tune")
-    small_panel(right, "Time for one setting (stroke: median)")
+    style_small_panel(left, "Time to tune")
+    style_small_panel(right, "Time for one setting (stroke: median)")
     _set_scale(left, np.concatenate([*totals.values(), np.empty(0)]), margin=5.0)
     _set_scale(right, np.concatenate([*singles.values(), np.empty(0)]), margin=1.0)
     for axes in (left, right):
-        axes.tick_params(axis="y", length=0, labelsize=LETTERS)
-    return as_png(figure)
+        axes.tick_params(axis="y", length=0, labelsize=TEXT_PT)
+    return render_png(figure)
 
 
 def in_units(seconds: float) -> str:
@@ -89,7 +89,7 @@ def _set_scale(axes: Any, seconds: FloatArray, margin: float) -> None:
         return
     low, high = float(seconds.min()), float(seconds.max())
     first, last = low / 2.0, high * 2.0 * margin
-    make_logarithmic(axes.xaxis, first, last)
+    set_log_scale(axes.xaxis, first, last)
     round_times = [time for time in ROUND if first <= time <= last]
     if len(round_times) > 2:
         axes.set_xticks(round_times[:: -(-len(round_times) // 6)])

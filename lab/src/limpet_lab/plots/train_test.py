@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from limpet._validation import FloatArray
-from limpet.plots._style import BLACK, BLUE, GREY, SMALL, TITLE, as_png
-from limpet.plots._validation import as_pair, require_some
+from limpet.plots._style import BLACK, BLUE, GREY, SMALL_PT, TITLE_PT, render_png
+from limpet.plots._validation import as_pair, check_not_empty
 from limpet_lab.plots.grid import Grid
 from limpet_lab.plots.method_styles import dots_of, styles_of
 
@@ -35,13 +35,13 @@ def draw_train_against_test(
     paper : mapping of title to float, optional
         The test AUC the paper gives for SRA, a dotted line.
     """
-    require_some("panels", panels)
+    check_not_empty("panels", panels)
     picked, printed = chosen or {}, paper or {}
     styles = styles_of(chain.from_iterable([*panels.values(), *picked.values()]))
     grid = Grid(len(panels), 0.92, sharex=True, sharey=True)
     reached = [np.array(list(printed.values()), dtype=np.float64)]
     for axes, (title, methods) in zip(grid.panels, panels.items(), strict=True):
-        axes.set_title(title, loc="left", fontsize=TITLE)
+        axes.set_title(title, loc="left", fontsize=TITLE_PT)
         for name, style in styles.items():
             where = f"{title}: {name}"
             train, test = as_pair(where, methods.get(name, ((), ())))
@@ -66,10 +66,10 @@ def draw_train_against_test(
     for axes in grid.panels:
         axes.set(xlim=limits, ylim=limits)
         axes.locator_params(nbins=5)
-        axes.tick_params(labelsize=SMALL)
+        axes.tick_params(labelsize=SMALL_PT)
     grid.label("AUC on the training part", "AUC on the test part")
     grid.add_legend()
-    return as_png(grid.figure)
+    return render_png(grid.figure)
 
 
 def _limits(reached: FloatArray) -> tuple[float, float]:

@@ -41,9 +41,9 @@ KINDS = {
     LINEAR: (
         Kind("abrupt"),
         Kind("gradual", gradual=True),
-        Kind("nothing spoilt", share=0.0),
+        Kind("clean", share=0.0),
     ),
-    LOGISTIC: (Kind("sure labels"), Kind("any labels", at_random=True), Kind("nothing spoilt", share=0.0)),
+    LOGISTIC: (Kind("sure labels"), Kind("any labels", at_random=True), Kind("clean", share=0.0)),
 }
 UNITS = {LINEAR: "σ²", LOGISTIC: "nats"}
 OURS, SQUARED = "SRA", {LINEAR: "river, squared loss", LOGISTIC: "river, log loss"}
@@ -130,7 +130,7 @@ def times(tuned: dict[str, dict[str, Setting]], rows: int, rounds: int) -> Itera
         for job in jobs.values():
             job()  # so that it is compiled
         for name, seconds in best_times(jobs, rounds).items():
-            yield Figure(f"time, {family}, {name}", seconds / rows * 1e6, "µs a row")
+            yield Figure(f"time, {family}, {name}", seconds / rows * 1e6, "µs per row")
 
 
 def job_of(family: str, name: str, setting: Setting, pairs: Pairs) -> Job:

@@ -1,4 +1,4 @@
-"""The pictures of docs/guide/autopilot.md and docs/guide/alarms.md; `autopilot_page.py` draws them."""
+"""Draw the pictures of docs/guide/autopilot.md and docs/guide/alarms.md, for `detector_page.py`."""
 
 import warnings
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ SHIFTS = {".5 sd": 0.5, "1 sd": 1.0, "2 sd": 2.0, "3 sd": 3.0, "5 sd": 5.0}
 
 
 def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, np.ndarray]:
-    """What the autopilot makes of a stream, and its standard deviation after each row."""
+    """Return the trace of a Detector, and its standard deviation after each row."""
     trace = lp.SRA(**settings).process(y, record="means")
     model, deviations = lp.SRA(**settings), np.full(len(y), np.nan)
     for row, x in enumerate(y):
@@ -30,7 +30,7 @@ def process_with_deviations(y: np.ndarray, **settings: object) -> tuple[Trace, n
 
 
 def draw_shift() -> bytes:
-    """Outliers, a spread that doubles, a level that jumps by ten standard deviations; plain SRA beside it."""
+    """Draw outliers, a spread that doubles and a level that jumps by ten standard deviations, beside plain SRA."""
     rng, rows = np.random.default_rng(21), np.arange(2400)
     y = np.where(rows < 1600, 20.0, 30.0) + np.where(rows < 800, 0.5, 1.0) * rng.standard_normal(len(rows))
     out = rng.random(len(rows)) < 0.02
@@ -40,36 +40,40 @@ def draw_shift() -> bytes:
         warnings.simplefilter("ignore", LimpetWarning)  # that it is locked out
         plain = lp.SRA(rho=0.01).process(y, record="means")
     beside = {"lp.SRA(rho=0.01): the paper's algorithm is locked out by the jump": plain}
-    return draw_monitored_stream(y, trace, title="lp.SRA()", deviations=deviations, changes=[800, 1600], beside=beside)
+    return draw_monitored_stream(
+        y, trace, title="lp.Detector()", deviations=deviations, changes=[800, 1600], beside=beside
+    )
 
 
 def draw_season() -> bytes:
-    """A season, told and not told, and one true change."""
+    """Draw a stream with a season and one change, without and with `season`."""
     rng, rows = np.random.default_rng(2), np.arange(2880)
     y = 2.0 * np.sin(2.0 * np.pi / 288 * rows) + rng.standard_normal(len(rows)) + 2.0 * (rows >= 2300)
-    plain, seasonal = (lp.SRA(season=season).process(y, record="means") for season in (0, 288))
+    plain, seasonal = (lp.Detector(season=season).process(y, record="means") for season in (0, 288))
     return draw_monitored_stream(
-        y, plain, title="lp.SRA()", changes=[2300], beside={"lp.SRA(season=288)": seasonal}, scores=False
+        y, plain, title="lp.Detector()", changes=[2300], beside={"lp.Detector(season=288)": seasonal}, scores=False
     )
 
 
 def draw_clusters() -> bytes:
-    """A spread that comes in clusters."""
+    """Draw a spread that comes in clusters."""
     y = garch(np.random.default_rng(1), 5000, 1)[:, 0]
     trace, deviations = process_with_deviations(y)
-    return draw_monitored_stream(y, trace, title="lp.SRA() on GARCH(0.1, 0.85)", deviations=deviations, scores=False)
+    return draw_monitored_stream(
+        y, trace, title="lp.Detector() on GARCH(0.1, 0.85)", deviations=deviations, scores=False
+    )
 
 
 def draw_ramp() -> bytes:
-    """A level that climbs slowly."""
+    """Draw a level that climbs slowly."""
     rng, rows = np.random.default_rng(11), np.arange(3000)
     y = rng.standard_normal(len(rows)) + 10.0 * np.clip((rows - 1000) / 1000, 0.0, 1.0)
     trace, deviations = process_with_deviations(y)
-    return draw_monitored_stream(y, trace, title="lp.SRA()", deviations=deviations, changes=[1000, 2000])
+    return draw_monitored_stream(y, trace, title="lp.Detector()", deviations=deviations, changes=[1000, 2000])
 
 
 def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> bytes:
-    """Median delays by the size of the shift: title → method → kind of change → delay; none where none were found."""
+    """Draw median delays by the size of the shift; delays: title → method → kind of change → delay."""
     panels = {
         title: {
             NAMES.get(name, name): [row[kind] if row.get(kind, AFTER) < AFTER else np.nan for kind in SHIFTS]
@@ -81,7 +85,7 @@ def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> byte
 
 
 def draw_all(clean: Mapping[str, Mapping[str, float]], with_outliers: Mapping[str, Mapping[str, float]]) -> None:
-    """Draws every picture into docs/pictures; that of the delays if they were measured."""
+    """Draw every picture into docs/pictures; that of the delays if they were measured."""
     pictures = {
         "autopilot-shift.png": draw_shift,
         "alarms-season.png": draw_season,

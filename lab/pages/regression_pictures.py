@@ -1,4 +1,4 @@
-"""The picture of docs/guide/robust-regression.md; `robust_sgd_page.py` draws it, which takes some minutes."""
+"""Draw the picture of docs/guide/robust-regression.md, for `regression_page.py`; takes some minutes."""
 
 import warnings
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ SHOWN = {
     LOGISTIC: ("SRA", "SRA, defaults", "SRA, no threshold", "river, log loss", "scikit-learn, log loss"),
 }
 TITLES = {
-    LINEAR: ("Numbers, 5 % of them spoilt", "error², in variances of the noise"),
+    LINEAR: ("Numbers, 5 % of them corrupted", "error², in variances of the noise"),
     LOGISTIC: ("Labels, 5 % flipped where they are sure", "log-loss above the least possible"),
 }
 
@@ -34,7 +34,7 @@ Tuned = Mapping[str, Mapping[str, tuple[float, float]]]
 
 
 def column(family: str, tuned: Mapping[str, tuple[float, float]]) -> Column:
-    """The mean error of each method over the seeds, row by row, and the first stream."""
+    """Return the mean error of each method over the seeds, row by row, and the first stream."""
     streams = [pairs_of(Run(family, KINDS[family][0], "", None, seed, ROWS)) for seed in SEEDS]
     lines = {}
     for name in SHOWN[family]:
@@ -47,7 +47,7 @@ def column(family: str, tuned: Mapping[str, tuple[float, float]]) -> Column:
 
 
 def draw(tuned: Tuned) -> None:
-    """Draws it into docs/pictures."""
+    """Draw it into docs/pictures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LimpetWarning)
         columns = [column(family, tuned[family]) for family in KINDS]

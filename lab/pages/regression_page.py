@@ -1,34 +1,32 @@
-"""Writes the tables of docs/guide/robust-regression.md from lab/results/robust_sgd.json, and draws its picture.
+"""Write the tables of docs/guide/robust-regression.md from lab/results/regression.json, and draw its picture.
 
-After `limpet bench robust_sgd --json FILE`: python lab/pages/robust_sgd_page.py FILE
-takes the figures of FILE; without FILE it writes the tables anew, and draws nothing.
+After `limpet bench regression --json FILE`, run `python lab/pages/regression_page.py FILE`.
+Without FILE the summaries present are used, and no picture is drawn.
 """
 
 import math
 import sys
 from pathlib import Path
 
-from autopilot_page import Figures, load, table, take
-from marked import put
+from page_tools import ROOT, Figures, load, put, table, take
 
 from limpet_lab.bench.regression import KINDS, ROWS, SEEDS
 from limpet_lab.bench.regression.methods import PATIENT
 from limpet_lab.bench.regression.runs import BURSTS, JUMPERS, JUMPS, LINEAR, LOGISTIC
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "lab" / "results" / "robust_sgd.json"
 PAGE = ROOT / "docs" / "guide" / "robust-regression.md"
 TARGETS = {LINEAR: "numbers", LOGISTIC: "labels"}
+UNQUOTED = r", (gradual|any labels|clean), .*: (settled|right|right after|.*, std)$"
 IN_BURSTS = ("SRA", PATIENT, "river, Huber", "river, Cauchy")  # small steps have not settled in so few rows
 
 
 def value(figures: Figures, name: str) -> float:
-    """The number of this name."""
-    return float(figures[name]["value"])
+    """Return the value of a figure."""
+    return figures[name].value
 
 
 def short(number: float) -> str:
-    """Three digits, or none from a hundred on.
+    """Format with two digits, or as an integer from a hundred on.
 
     >>> short(0.04567), short(6.5), short(12345.6)
     ('0.046', '6.5', '12,346')
@@ -37,24 +35,24 @@ def short(number: float) -> str:
 
 
 def entries(figures: Figures, family: str) -> list[str]:
-    """The methods in the order they were measured, each with its defaults below; the patient SRA has its own tables."""
+    """Return the methods in the order of measurement, without the patient SRA, which has its own tables."""
     start, end = f"{family}, {KINDS[family][0].name}, ", ": before"
     names = [name for name in figures if name.startswith(start) and name.endswith(end) and " over " not in name]
     return [name.removeprefix(start).removesuffix(end) for name in names if PATIENT not in name]
 
 
 def bold(name: str) -> str:
-    """Ours stand out."""
+    """Print our own method in bold."""
     return f"**{name}**" if name == "SRA" else name
 
 
 def mean_and_spread(figures: Figures, name: str) -> str:
-    """Mean ± standard deviation over the seeds."""
+    """Return mean ± standard deviation over the seeds."""
     return with_spread(value(figures, name), value(figures, f"{name}, std"))
 
 
 def with_spread(mean: float, spread: float) -> str:
-    """Both with as many decimals as show two digits of the mean and one of the spread.
+    """Format both with as many decimals as show two digits of the mean and one of the spread.
 
     >>> alike(0.0362, 0.0062), alike(0.2, 0.027), alike(28.7, 6.04), alike(2.1, 0.026)
     ('0.036 ± 0.006', '0.20 ± 0.03', '29 ± 6', '2.10 ± 0.03')
@@ -65,40 +63,40 @@ def with_spread(mean: float, spread: float) -> str:
 
 
 def until(rows: float) -> str:
-    """Rows until the truth is found again, if it ever is."""
+    """Format the rows until the truth is recovered, if it ever is."""
     return "never" if rows >= ROWS // 2 else f"{rows:,.0f}"
 
 
 def linear(figures: Figures) -> str:
-    """Numbers: errors against the truth, in variances of the noise."""
+    """Return errors of numbers against the truth, in variances of the noise."""
     rows = []
     for name in entries(figures, LINEAR):
         start = f"{LINEAR}, abrupt, {name}"
         cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
         cells.append(until(value(figures, f"{start}: until found again")))
         cells.append(short(value(figures, f"{LINEAR}, gradual, {name}: after")))
-        cells += [short(value(figures, f"{LINEAR}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        cells += [short(value(figures, f"{LINEAR}, clean, {name}: {when}")) for when in ("before", "after")]
         rows.append([bold(name), *cells])
-    heading = ["", "before", "after", "settled", "rows to recover", "gradual: after", "nothing spoilt: before", "after"]
+    heading = ["", "before", "after", "settled", "rows to recover", "gradual: after", "clean: before", "after"]
     return table(heading, rows)
 
 
 def labels(figures: Figures) -> str:
-    """Labels: log-loss above the least possible, and accuracy."""
+    """Return the log-loss of labels above the minimum, and accuracy."""
     rows = []
     for name in entries(figures, LOGISTIC):
         start = f"{LOGISTIC}, sure labels, {name}"
         cells = [mean_and_spread(figures, f"{start}: {when}") for when in ("before", "after", "settled")]
         cells += [f"{value(figures, f'{start}: {when}'):.1f} %" for when in ("right", "right after")]
         cells += [short(value(figures, f"{LOGISTIC}, any labels, {name}: {when}")) for when in ("before", "after")]
-        cells += [short(value(figures, f"{LOGISTIC}, nothing spoilt, {name}: {when}")) for when in ("before", "after")]
+        cells += [short(value(figures, f"{LOGISTIC}, clean, {name}: {when}")) for when in ("before", "after")]
         rows.append([bold(name), *cells])
     heading = ["", "before", "after", "settled", "right before", "right after", "any labels: before", "after"]
-    return table([*heading, "nothing spoilt: before", "after"], rows)
+    return table([*heading, "clean: before", "after"], rows)
 
 
 def jumps(figures: Figures) -> str:
-    """In what share of the streams the truth was found again, and after how many rows."""
+    """Return the share of streams in which the truth was recovered, and after how many rows."""
     rows = []
     for kind in JUMPS:
         cells = []
@@ -111,7 +109,7 @@ def jumps(figures: Figures) -> str:
 
 
 def bursts(figures: Figures) -> str:
-    """The error over the rows from the first of a burst on."""
+    """Return the error over the rows from the start of a burst."""
     rows = []
     for kind in BURSTS:
         names = [f"burst, {kind.name}, {name}: error" for name in IN_BURSTS]
@@ -120,25 +118,26 @@ def bursts(figures: Figures) -> str:
 
 
 def patient(figures: Figures) -> str:
-    """In how many streams of the first two tables patience makes any difference."""
+    """Return in how many streams of the first two tables patience makes a difference."""
     lines = []
     for family, kinds in KINDS.items():
         for end, setting in (("", "tuned"), (", defaults", "with the defaults")):
             names = [f"{family}, {kind.name}, {PATIENT}{end}: not as without" for kind in kinds]
             differ = sum(value(figures, name) for name in names)
             lines.append(
-                f"- {family}, {setting}: another error than without in {differ:.0f} of {len(kinds) * len(SEEDS)} streams"
+                f"- {family}, {setting}: another error than without in {differ:.0f} of "
+                f"{len(kinds) * len(SEEDS)} streams"
             )
     return "\n".join(lines) + "\n"
 
 
 def settings(figures: Figures) -> str:
-    """What was chosen for each, and the time that a row takes."""
+    """Return the setting chosen for each method, and the time per row."""
     rows = []
     for family in KINDS:
         for name in entries(figures, family):
             chosen = {
-                label.partition(": ")[2]: figure["value"]
+                label.partition(": ")[2]: figure.value
                 for label, figure in figures.items()
                 if label.startswith(f"{family}, {name}, tuned: ")
             }
@@ -147,11 +146,11 @@ def settings(figures: Figures) -> str:
                 rows.append([family, name, words, f"{value(figures, f'time, {family}, {name}'):.0f}"])
     batch = "SRA, process(X, y)"
     rows.append([LINEAR, f"`{batch}`", "a batch", f"{value(figures, f'time, {LINEAR}, {batch}'):.1f}"])
-    return table(["", "", "tuned", "µs a row"], rows, 3)
+    return table(["", "", "tuned", "µs per row"], rows, 3)
 
 
 def ahead(figures: Figures) -> str:
-    """How many times as large as SRA's the error of each other tuned method is, on the first kind of stream."""
+    """Return the error of each other tuned method over that of SRA, on the first kind of stream."""
     rows = []
     for family, kinds in KINDS.items():
         start = f"{family}, {kinds[0].name}, "
@@ -169,13 +168,13 @@ def ahead(figures: Figures) -> str:
 
 
 def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
-    """Family → method → the setting that was chosen."""
+    """Return family → method → the chosen setting."""
     settings_by_family: dict[str, dict[str, list[float]]] = {family: {} for family in KINDS}
     for name, figure in figures.items():
         head, chosen, _ = name.partition(", tuned: ")
         family, _, method = head.partition(", ")
         if chosen:
-            settings_by_family[family].setdefault(method, []).append(figure["value"])
+            settings_by_family[family].setdefault(method, []).append(figure.value)
     return {
         family: {name: (step, other) for name, (step, other) in each.items()}
         for family, each in settings_by_family.items()
@@ -183,8 +182,8 @@ def tuned(figures: Figures) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def page_with_figures(text: str) -> str:
-    """The page with every table in its place."""
-    figures = load(RESULTS)["robust_sgd"]
+    """Insert every table into the text of the page."""
+    figures = load("regression")
     for make in (linear, ahead, labels, jumps, patient, bursts, settings):
         text = put(text, make.__name__, make(figures))
     return text
@@ -192,9 +191,9 @@ def page_with_figures(text: str) -> str:
 
 if __name__ == "__main__":
     for file in sys.argv[1:]:
-        take(Path(file), RESULTS)
+        take(Path(file), ["regression"], UNQUOTED)
     PAGE.write_text(page_with_figures(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     if sys.argv[1:]:
-        from robust_sgd_pictures import draw
+        from regression_pictures import draw
 
-        draw(tuned(load(RESULTS)["robust_sgd"]))
+        draw(tuned(load("regression")))

@@ -1,0 +1,253 @@
+"""Write the figures of docs/guide/autopilot.md and alarms.md from lab/results, and draw their pictures.
+
+After `limpet bench BENCHMARKS --json FILE`, `python lab/pages/detector_page.py FILE` takes the figures of FILE; without
+FILE it writes the pages from the summaries present.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from page_tools import NOT_MEASURED, ROOT, Figures, load, number, put, table, take
+
+from limpet_lab.bench._measurement import Figure
+from limpet_lab.bench.compact_memory import KINDS, MEMORIES, STREAMS, bytes_of
+from limpet_lab.bench.detection_delay import AFTER
+from limpet_lab.bench.false_alarm_rate import FAMILIES, RATES, SHARES, UNPROMISED
+
+GUIDE = ROOT / "docs" / "guide"
+BENCHMARKS = ("false_alarm_rate", "detection_delay", "robustness", "real_streams", "auto_latency", "compact_memory")
+RATE_LABELS = {1e-3: "10⁻³", 1e-4: "10⁻⁴", 1e-5: "10⁻⁵"}
+OURS, RATIO_PREFIX = "ours", "ours over "
+
+
+def missed(figures: Iterable[Figure]) -> list[Figure]:
+    """Return the figures whose goal was not reached."""
+    return [figure for figure in figures if not figure.reached]
+
+
+# The promise
+
+
+def promised_rates(figures: Figures, kind: str, early: bool = False) -> str:
+    """Return observed over promised rates of one kind of alarm; three shares of outliers in a cell."""
+    when = ", rows 200–2000" if early else ""
+    rates = [far for far in RATES if far > 1e-5 or not early]
+    rows = [
+        [
+            name,
+            str(d),
+            *(
+                " / ".join(
+                    number(figures, f"{kind}, {name}, d={d}, {share:.0%} outliers, far {far:g}{when}")
+                    for share in SHARES
+                )
+                for far in rates
+            ),
+        ]
+        for d in (1, 3)
+        for name in FAMILIES
+    ]
+    return table(["stream", "d", *(f"far = {RATE_LABELS[far]}" for far in rates)], rows, 2)
+
+
+def verdict(figures: Figures) -> str:
+    """Describe the cells: how many, the largest, and those that miss the goal."""
+    lines = []
+    for kind in ("change", "anomaly"):
+        cells = [figure for name, figure in figures.items() if name.startswith(f"{kind}, ")]
+        if cells:
+            worst = max(cells, key=lambda figure: figure.value)
+            where = worst.name.removeprefix(f"{kind}, ")
+            lines.append(f"- {kind} alarms, {len(cells)} cells: the largest is {worst.value:.2f} ({where}).")
+            if missed(cells):
+                names = "; ".join(f"{c.value:.2f} ({c.name.removeprefix(f'{kind}, ')})" for c in missed(cells))
+                lines.append(f"  Outside the goal: {names}.")
+    return "\n".join(lines) + "\n" if lines else NOT_MEASURED
+
+
+def not_promised(figures: Figures) -> str:
+    """Return rates outside the promise: by default, without threshold inflation, with the right setting; anomalies."""
+    rows = []
+    for name in UNPROMISED:
+        for far in RATES[:2]:
+            start = f"not promised: change, {name}, far {far:g}"
+            settings = [name.removeprefix(f"{start}, with ") for name in figures if name.startswith(f"{start}, with ")]
+            words = f"{number(figures, f'{start}, with {settings[0]}')} (`{settings[0]}`)" if settings else ""
+            row = [number(figures, start), number(figures, f"{start}, without threshold inflation"), words]
+            rows.append([name, RATE_LABELS[far], *row, number(figures, f"not promised: anomaly, {name}, far {far:g}")])
+    return table(["stream", "far", "changes", "without threshold inflation", "with the setting", "anomalies"], rows, 2)
+
+
+# Delays and bursts
+
+
+def delays_of(figures: Figures, share: float) -> dict[str, dict[str, float]]:
+    """Return method → kind of change → median delay."""
+    delays: dict[str, dict[str, float]] = {}
+    for name, figure in figures.items():
+        kind, _, rest = name.partition(f", {share:.0%} outliers: ")
+        if rest and not rest.startswith(RATIO_PREFIX):
+            delays.setdefault(rest, {})[kind] = figure.value
+    return delays
+
+
+def delay_table(figures: Figures, share: float) -> str:
+    """Return median delays in points, a line per method; none where fewer than half of the changes were detected."""
+    delays = delays_of(figures, share)
+    kinds = list(dict.fromkeys(kind for row in delays.values() for kind in row))
+
+    def cell(row: dict[str, float], kind: str) -> str:
+        return "–" if kind not in row else "none" if row[kind] >= AFTER else f"{row[kind]:g}"
+
+    rows = [
+        ["**limpet**" if name == OURS else name, *(cell(row, kind) for kind in kinds)] for name, row in delays.items()
+    ]
+    return table(["", *kinds], rows)
+
+
+def burst_table(figures: Figures) -> str:
+    """Return how often a burst of outliers raises a change alarm, over the promised rate."""
+    sizes = (0, 1, 2, 3, 4, 6, 8)
+    rows = [[f"d = {d}", *(number(figures, f"burst of {size}, d={d}") for size in sizes)] for d in (1, 3)]
+    return table(["outliers in a row", *map(str, sizes)], rows)
+
+
+# Recovery, real streams, cost
+
+
+def recovery(figures: Figures) -> str:
+    """Return the share of runs that recovered the truth: in all, with hindsight, and in the worst group."""
+    rows = []
+    for name, figure in figures.items():
+        title, _, runs = name.partition(": of ")
+        if runs and figure.unit == "%":
+            hindsight = f"{title}: with hindsight"
+            groups = {
+                other.removeprefix(f"{title}: "): each.value
+                for other, each in figures.items()
+                if other.startswith(f"{title}: ") and other not in (name, hindsight)
+            }
+            worst = min(groups, key=lambda group: groups[group]) if groups else ""
+            worst_cell = f"{groups[worst]:.1f} % ({worst})" if groups else "–"
+            rows.append([title, runs, f"{figure.value:.1f} %", f"{number(figures, hindsight, 1)} %", worst_cell])
+    return table(["what happened", "runs", "found again", "with hindsight", "worst group"], rows)
+
+
+def bursts(figures: Figures) -> str:
+    """Return how far bursts of outliers move the estimate."""
+    rows = [
+        [name.removeprefix("bursts, "), f"{figure.value:.3g} {figure.unit}"]
+        for name, figure in figures.items()
+        if name.startswith("bursts, ")
+    ]
+    return table(["bursts of 1 to 8 outliers", ""], rows)
+
+
+def accuracy(figures: Figures) -> str:
+    """Return the mean squared errors on the paper's streams."""
+    rows = [
+        [name, f"{figure.value:.2g}", "" if figure.at_most is None else f"≤ {figure.at_most:g}"]
+        for name, figure in figures.items()
+        if ": S_" in name
+    ]
+    return table(["stream", "error", "goal"], rows)
+
+
+def real_streams(figures: Figures) -> str:
+    """Return a line for each measure, a column for each method."""
+    measured: dict[str, dict[str, float]] = {}
+    for name, figure in figures.items():
+        measure, _, method = name.rpartition(": ")
+        measured.setdefault(measure, {})[method] = figure.value
+    methods = list(dict.fromkeys(method for row in measured.values() for method in row))
+    rows = [[measure, *(f"{row[m]:.3g}" if m in row else "–" for m in methods)] for measure, row in measured.items()]
+    return table(["", *(f"`{m}`" if m == "Detector()" else m for m in methods)], rows)
+
+
+def cost(figures: Figures) -> str:
+    """Return time per point and bytes of state, by kind of stream."""
+    rows = []
+    for K in (1, 2):
+        for d in (1, 3, 8):
+            size = bytes_of("full", K, d)
+            times = [number(figures, f"{how}, K={K}, d={d}", 0) for how in ("process", "score", "update")]
+            rows.append([f"K = {K}, d = {d}", *times, f"{size:,}"])
+    adwin = f"\nRiver’s `ADWIN.update` in the same run: {number(figures, 'ADWIN.update', 0)} ns per point.\n"
+    heading = ["stream", "`process`, ns per point", "`score`, ns per point", "`update`, ns per point", "bytes of state"]
+    return table(heading, rows) + (adwin if figures else "")
+
+
+def memory(figures: Figures) -> str:
+    """Compare compact with full memory: bytes, times, delays."""
+    rows = []
+    for K in (1, 2):
+        rows.append([f"bytes per stream, K = {K}", *(f"{bytes_of(each, K):,}" for each in MEMORIES)])
+        times = [number(figures, f"process, {each}, K={K}", 0) for each in MEMORIES]
+        rows.append([f"`process`, ns per point, K = {K}", *times])
+    for share in (0.0, 0.05):
+        for kind in KINDS:
+            label = f"{kind.name}, {share:.0%} outliers"
+            rows.append([f"delay, {label}", *(number(figures, f"{label}: {each}", 0) for each in MEMORIES)])
+    return table(["", "full", "compact"], rows)
+
+
+def compact_rates(figures: Figures) -> str:
+    """Return observed over promised rates of compact memory: clean / 5 % outliers in a cell."""
+    rows = []
+    for name in STREAMS:
+        cells = [
+            " / ".join(number(figures, f"{kind}, {name}, {share:.0%} outliers, far {far:g}") for share in (0.0, 0.05))
+            for kind in ("change", "anomaly")
+            for far in (1e-3, 1e-4)
+        ]
+        rows.append([name, *cells])
+    heading = [f"{kind}, far {RATE_LABELS[far]}" for kind in ("changes", "anomalies") for far in (1e-3, 1e-4)]
+    return table(["stream", *heading], rows)
+
+
+def pages() -> dict[str, dict[str, str]]:
+    """Return page → mark → what stands there."""
+    rates, delays, robustness = (load(name) for name in ("false_alarm_rate", "detection_delay", "robustness"))
+    return {
+        "autopilot.md": {
+            "recovery": recovery(robustness),
+            "bursts of outliers": bursts(robustness),
+            "errors": accuracy(robustness),
+            "real streams": real_streams(load("real_streams")),
+            "cost": cost(load("auto_latency")),
+            "memory": memory(load("compact_memory")),
+            "compact rates": compact_rates(load("compact_memory")),
+        },
+        "alarms.md": {
+            "verdict": verdict(rates),
+            "change rates": promised_rates(rates, "change"),
+            "anomaly rates": promised_rates(rates, "anomaly"),
+            "early change rates": promised_rates(rates, "change", early=True),
+            "early anomaly rates": promised_rates(rates, "anomaly", early=True),
+            "delays, clean": delay_table(delays, 0.0),
+            "delays, outliers": delay_table(delays, 0.05),
+            "bursts": burst_table(delays),
+            "not promised": not_promised(rates),
+        },
+    }
+
+
+def page_with_figures(name: str, text: str) -> str:
+    """Insert every figure into the text of a page."""
+    for mark, generated in pages()[name].items():
+        text = put(text, mark, generated)
+    return text
+
+
+if __name__ == "__main__":
+    for file in sys.argv[1:]:
+        take(Path(file), BENCHMARKS)
+    for page in pages():
+        path = GUIDE / page
+        path.write_text(page_with_figures(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    if sys.argv[1:]:
+        from detector_pictures import draw_all
+
+        delays = load("detection_delay")
+        draw_all(delays_of(delays, 0.0), delays_of(delays, 0.05))
