@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from contract.cases import assert_sound
+from limpet.testing import assert_sound
 from limpet.exceptions import LimpetWarning, NotFittedError
 from limpet.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
 

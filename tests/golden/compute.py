@@ -128,10 +128,10 @@ LEARNERS: dict[str, Case] = {case.name: case for case in CASES}
 # Fleets
 
 FLEETS: dict[str, tuple[Callable[[], lp.StochasticApproximation], Stream, bool]] = {
-    "autopilot, integer keys": (lambda: lp.Detector(), shifting(1), False),
-    "autopilot, text keys": (lambda: lp.Detector(), shifting(1), True),
-    "autopilot, lean": (lambda: lp.Detector(memory="compact"), shifting(1), False),
-    "autopilot, K=2": (lambda: lp.Detector(2), shifting(1, groups=2), True),
+    "detector, integer keys": (lambda: lp.Detector(), shifting(1), False),
+    "detector, text keys": (lambda: lp.Detector(), shifting(1), True),
+    "detector, compact": (lambda: lp.Detector(memory="compact"), shifting(1), False),
+    "detector, K=2": (lambda: lp.Detector(2), shifting(1, groups=2), True),
     "plain, K=2, d=3, gaps, integer keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, False),
     "plain, K=2, d=3, gaps, text keys": (lambda: lp.SRA(2, gamma=6.0, rho=0.02), with_gaps, True),
     "without threshold, K=2": (lambda: lp.SEM(2, rho=0.02), gaussian(1), False),
@@ -261,12 +261,12 @@ OTHERS: dict[str, Callable[[], Digests]] = {
 # Spark
 
 SPARK: dict[str, Callable[[], lp.StochasticApproximation]] = {
-    "autopilot, lean": lambda: lp.Detector(memory="compact"),
+    "detector, compact": lambda: lp.Detector(memory="compact"),
     "plain": lambda: lp.SRA(gamma=4.0, rho=0.01),
 }
 
 ANSWERS = {
-    "autopilot, lean": ["score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"],
+    "detector, compact": ["score", "rejected", "invalid", "change_score", "p_value", "anomaly", "change"],
     "plain": ["score", "rejected", "invalid"],
 }
 

@@ -26,7 +26,7 @@ from golden.compute import (
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 STORED = stored()
-LONG = ("autopilot, d=3, diagonal",)  # to compile
+LONG = ("detector, d=3, diagonal",)  # to compile
 
 
 def check(group: str, name: str, got: Digests) -> None:

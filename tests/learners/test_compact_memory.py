@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from contract.cases import assert_same, assert_sound
+from limpet.testing import assert_same_bits, assert_sound
 from limpet.core.memory_profile import COMPACT
 from limpet.detection.e_process import COUNTER_WRAP_POINTS, make_e_process
 from limpet.detection.layout import CLUSTER_ABOVE, CLUSTER_BELOW, N_SEEN, channel_layout
@@ -164,7 +164,7 @@ def test_two_components_of_two_variables_with_gaps():
     for at in range(0, 900, 45):
         pieces = lp.from_bytes(pieces.to_bytes())
         pieces.process(y[at : at + 45])
-    assert_same(pieces.state, whole.state)
+    assert_same_bits(pieces.state, whole.state)
     assert_sound(whole)
     assert 600 <= next(alarm.row for alarm in trace.alarms if alarm.kind == "change") < 640
     np.testing.assert_allclose(np.sort(whole.means, axis=0) - 1e7, [[0.0, 0.0], [9.0, 9.0]], atol=1.0)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import limpet as lp
-from contract.cases import assert_same, assert_sound
+from limpet.testing import assert_same_bits, assert_sound
 from limpet.exceptions import InvalidInputError, LimpetWarning, NotFittedError
 
 # (K, d, covariance): each costs a compilation, so that there are few.
@@ -73,7 +73,7 @@ def test_units_do_not_matter(K, d, covariance, offset, scale):
     trace, same = plain.process(y), other.process(offset + scale * y)
     assert {alarm.kind for alarm in trace.alarms} == {"anomaly", "change"}
     for name in ("rejected", "p_value", "change_score", "anomaly", "change"):
-        assert_same(getattr(same, name), getattr(trace, name))
+        assert_same_bits(getattr(same, name), getattr(trace, name))
     assert same.alarms == trace.alarms
     np.testing.assert_allclose((same.score - trace.score)[50:], 1.25 * d * math.log(scale), rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose((other.means - offset) / scale, plain.means, rtol=1e-6)
@@ -376,7 +376,7 @@ def test_rows_that_cannot_be_used_are_passed_over(K, d, covariance):
     assert not (trace.rejected | trace.anomaly | trace.change)[trace.invalid].any()
     for name in ("score", "p_value", "change_score"):
         assert np.isnan(getattr(trace, name)[trace.invalid]).all()
-        assert_same(getattr(trace, name)[~trace.invalid], getattr(expected, name))
+        assert_same_bits(getattr(trace, name)[~trace.invalid], getattr(expected, name))
     usable = np.flatnonzero(~trace.invalid)
     assert [alarm.row for alarm in trace.alarms] == [usable[alarm.row] for alarm in expected.alarms]
     step = dirty.update(np.full(d, math.nan) if d > 1 else math.nan)
