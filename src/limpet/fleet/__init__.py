@@ -1,4 +1,4 @@
-"""Many keyed streams at once: one matrix of states."""
+"""Learn many keyed streams at once, as rows of one matrix of states."""
 
 from limpet.fleet.fleet import Fleet, from_bytes, load
 

@@ -1,4 +1,4 @@
-"""Streams on autopilot: one after another, on all cores; Python steps in where a stream has changed."""
+"""Backends that initialize and run the streams of a fleet, one class per kind of engine."""
 
 from __future__ import annotations
 
@@ -27,45 +27,43 @@ from limpet.learners._auto_engine import AutoEngine
 from limpet.learners._engine import Engine, PlainEngine
 from limpet.learners.results import Trace
 
-# What is done with the streams of a fleet, whatever they learn: its kinds are one for each kind of engine.
-
 
 @dataclass(eq=False)
 class ResultBuffer:
-    """What the points of a call came to; a point that nobody learnt is one that could not be used."""
+    """Results of the points of a call."""
 
     values: Vector
-    """(n, …): the score first."""
+    """(n, n_results): the first column is the score."""
 
     outcomes: npt.NDArray[np.int8]
     alarms: list[tuple[int, Alarm]] = field(default_factory=list)
-    """Each with the point of the call that raised it."""
+    """Each with the index of the point that raised it."""
 
     first_point: int = 0
-    """Which point of the call the first one here is."""
+    """Index in the call of the first point."""
 
     @classmethod
     def allocate(cls, n: int, n_results: int) -> ResultBuffer:
-        """Room for n points, each of which somebody is going to learn."""
+        """Allocate results of n points, uninitialized."""
         return cls(np.empty((n, n_results)), np.empty(n, np.int8))
 
     def mark_invalid(self, points: npt.NDArray[np.bool_] | Integers) -> None:
-        """Nobody is going to learn these points."""
+        """Mark points as invalid."""
         self.values[points], self.outcomes[points] = np.nan, OUTCOME_INVALID
 
     def view(self, part: slice) -> ResultBuffer:
-        """Those to some of the points, as views."""
+        """Return the results of some points as views."""
         return ResultBuffer(self.values[part], self.outcomes[part], self.alarms, self.first_point + part.start)
 
     def restore_order(self, order: Integers) -> ResultBuffer:
-        """Those to points that were sorted, in the order in which they had come; alarms stay in that of time."""
+        """Return the results of sorted points in their original order; alarms stay sorted."""
         values, outcomes = np.empty_like(self.values), np.empty_like(self.outcomes)
         values[order], outcomes[order] = self.values, self.outcomes
         return ResultBuffer(values, outcomes, self.alarms, self.first_point)
 
 
 class FleetBackend(ABC):
-    """The streams of one engine's kind: how they are held, started and run."""
+    """Initialize and run streams with engines of one kind."""
 
     n_results: int = 1
     buffer_kernel: Callable[..., Any]
@@ -77,7 +75,7 @@ class FleetBackend(ABC):
         self.settings = engine.buffer.settings
 
     def make_buffer_view(self, row: Vector, start_buffer: Vector) -> StreamBufferView:
-        """The memory of one stream, for an engine of its own."""
+        """Return the buffers of one stream, for an engine."""
         return StreamBufferView(self.engine.buffer, row, start_buffer)
 
     def buffer_points(
@@ -89,10 +87,10 @@ class FleetBackend(ABC):
         points: Vector,
         results: ResultBuffer,
     ) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """Holds first points; how many of each stream it took until it can start, and whether it can."""
+        """Buffer first points; return how many points of each stream were consumed and whether it can start."""
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
-            results.values[:, 1:] = np.nan  # a point that is held has no more than a score
+            results.values[:, 1:] = np.nan  # a buffered point has only a score
         arguments = (
             schedule.streams,
             schedule.starts,
@@ -107,7 +105,7 @@ class FleetBackend(ABC):
         return n_consumed, ready
 
     def start(self, states: Vector, streams: Integers, buffered: Vector) -> None:
-        """Starts streams from the points held, (n, n_init, width)."""
+        """Initialize streams from their buffered points (n, n_init, width)."""
         thetas = np.zeros((len(streams), self.theta_end - HEADER_SIZE))
         typed_thetas = thetas.view(self.engine.buffer.theta.dtype)
         self._run_parallel(lambda part: self.init_thetas(buffered[part], typed_thetas[part]), len(streams), 8)
@@ -116,18 +114,18 @@ class FleetBackend(ABC):
 
     @abstractmethod
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
-        """Fills each row of thetas from its points held."""
+        """Write the initial parameters of each stream from its buffered points."""
 
     @abstractmethod
     def run(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Runs streams that have started. An alarm has the row of its stream as its key."""
+        """Run streams that have started. The key of an alarm is the row of its stream."""
 
     @abstractmethod
     def to_trace(self, results: ResultBuffer) -> Trace:
-        """The answers as they are told."""
+        """Convert results to a trace."""
 
     def estimate(self, row: Vector, name: str) -> Vector | None:
-        """The estimate of one stream that has started, by its state; None before that."""
+        """Return an estimate from the state of one stream; None if it has not started."""
         if row[N_BUFFERED] >= 0.0:
             return None
         engine, original_buffer = self.engine, self.engine.buffer
@@ -135,10 +133,10 @@ class FleetBackend(ABC):
         try:
             return np.array(engine.estimate(name))
         finally:
-            engine.buffer = original_buffer  # so that no row is held on to, and with it the matrix
+            engine.buffer = original_buffer  # a reference to the row would keep the matrix alive
 
     def _run_parallel(self, work: Callable[[slice], object], n: int, min_per_part: int) -> None:
-        """The work on n things, shared if there are enough of them."""
+        """Call work on slices of range(n), in parallel if n is large enough."""
         parts = min(n_threads(), max(n // min_per_part, 1))
         edges = [n * i // parts for i in range(parts + 1)]
         parallel_for(work, [slice(first, last) for first, last in pairwise(edges)])
@@ -146,7 +144,7 @@ class FleetBackend(ABC):
     def _run_schedule_parallel(
         self, work: Callable[[PointSchedule, slice], object], schedule: PointSchedule, parallel_threshold_points: int
     ) -> None:
-        """The work on all turns, shared if there are enough points: (some of them, which)."""
+        """Call work(subset, slice) on parts of a schedule, in parallel if it has enough points."""
         if len(schedule):
             parts = (
                 schedule.partition(n_threads())
@@ -156,24 +154,18 @@ class FleetBackend(ABC):
             parallel_for(lambda part: work(schedule.select(part), part), parts)
 
 
-# Which crew an engine's streams need.
-
-
 def backend_for(engine: Engine) -> FleetBackend:
-    """The crew for streams like that of this engine."""
-    if isinstance(engine, PlainEngine):
-        return SRABackend(engine)
-
-    return AutoBackend(engine)  # type: ignore[arg-type]
+    """Return the backend for engines of this kind."""
+    return SRABackend(engine) if isinstance(engine, PlainEngine) else AutoBackend(engine)  # type: ignore[arg-type]
 
 
-# Streams that run Algorithm 1 and nothing else: side by side in the lanes of a register where that can be done.
+# Streams that run Algorithm 1, in SIMD lanes if the model supports them
 
-SRA_PARALLEL_THRESHOLD_POINTS = 8192  # points, below which a second core does not pay
+SRA_PARALLEL_THRESHOLD_POINTS = 8192  # with fewer points, a second core does not pay
 
 
 class SRABackend(FleetBackend):
-    """Streams of the plain scheme."""
+    """Run streams of Algorithm 1."""
 
     engine: PlainEngine
 
@@ -183,7 +175,7 @@ class SRABackend(FleetBackend):
         self.buffer_kernel = self.kernels.buffer_points
 
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
-        """As the model starts: all at once where it can."""
+        """Initialize the models, batched if the model supports it."""
         functions, points = self.engine.functions, np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
         if functions.init_batch is not None:
             functions.init_batch(points, thetas, self.engine.hyper, self.engine.seed)
@@ -192,7 +184,7 @@ class SRABackend(FleetBackend):
             functions.init(stream_points, theta, self.engine.hyper, self.engine.seed)
 
     def run(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Side by side where all points of a stream are whole, else one after another."""
+        """Run streams with complete points in lanes, the others sequentially."""
         with announce_compilation(f"{self.engine.title}, many streams"):
             if self.kernels.run_lanes is None:
                 self.run_sequential(states, schedule, points, results)
@@ -207,7 +199,7 @@ class SRABackend(FleetBackend):
             self.run_sequential(states, leftover, points, results)
 
     def _has_incomplete(self, points: Vector) -> bool:
-        """Whether a point cannot be used or misses something."""
+        """Return whether a point is invalid or has missing values."""
         flags: list[bool] = []
         self._run_parallel(
             lambda part: flags.append(self.kernels.first_incomplete(points[part]) >= 0),
@@ -217,7 +209,7 @@ class SRABackend(FleetBackend):
         return any(flags)
 
     def run_in_lanes(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Streams that have started, whose points are whole."""
+        """Run streams with complete points in lanes."""
         assert self.kernels.run_lanes is not None
         run, in_order = self.kernels.run_lanes, schedule.is_in_order
 
@@ -238,7 +230,7 @@ class SRABackend(FleetBackend):
         self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
     def run_sequential(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Streams that have started, one after another."""
+        """Run streams sequentially."""
 
         def work(subset: PointSchedule, part: slice) -> None:
             workspace, schedule_arrays = (
@@ -252,15 +244,17 @@ class SRABackend(FleetBackend):
         self._run_schedule_parallel(work, schedule, SRA_PARALLEL_THRESHOLD_POINTS)
 
     def to_trace(self, results: ResultBuffer) -> Trace:
-        """Scores and fates."""
+        """Return a trace of scores and outcomes."""
         return Trace(results.values[:, 0], results.outcomes)
 
 
-AUTO_PARALLEL_THRESHOLD_POINTS = 512  # points, below which a second core does not pay
+# Automatic streams, in parallel on all cores
+
+AUTO_PARALLEL_THRESHOLD_POINTS = 512  # with fewer points, a second core does not pay
 
 
 class AutoBackend(FleetBackend):
-    """Streams of the autopilot."""
+    """Run automatic streams; Python handles the points at which a stream has changed."""
 
     engine: AutoEngine
     n_results = N_RESULTS
@@ -271,7 +265,7 @@ class AutoBackend(FleetBackend):
         self.buffer_kernel = self.kernels.buffer_points
 
     def start(self, states: Vector, streams: Integers, buffered: Vector) -> None:
-        """Starts streams, and learns what else there is to learn from their first points."""
+        """Initialize streams, and run them on their first points."""
         super().start(states, streams, buffered)
         n = len(streams) * self.n_init
         points = np.where(buffered == MISSING_SENTINEL, math.nan, buffered).reshape(n, self.width)
@@ -280,14 +274,14 @@ class AutoBackend(FleetBackend):
         self._run(states, schedule, points, ResultBuffer.allocate(1, N_RESULTS), True)
 
     def init_thetas(self, buffered: Vector, thetas: Vector) -> None:
-        """As the autopilot starts."""
+        """Initialize the models from buffered points."""
         auto_kernels = self.kernels.auto
         points = np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
         with announce_compilation(self.engine.title):
             init_auto_batch(auto_kernels, points, thetas[:, : auto_kernels.layout.size], self.engine.seed)
 
     def run(self, states: Vector, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Runs every stream until Python has to step in, and on from there."""
+        """Run every stream up to each event that Python has to handle, and resume."""
         remaining = schedule
         while len(remaining):
             done = self._run(states, remaining, points, results, False)
@@ -313,13 +307,13 @@ class AutoBackend(FleetBackend):
         return done
 
     def _handle_event(self, states: Vector, row: int, point: int, results: ResultBuffer) -> None:
-        """What the compiled code leaves to Python, for one stream."""
+        """Handle the event of one stream that the kernel leaves to Python."""
         engine, original_buffer = self.engine, self.engine.buffer
         engine.buffer = self.make_buffer_view(states[row], np.zeros((self.n_init, self.width)))
         try:
             change = engine._handle_event(int(results.outcomes[point]))
         finally:
-            engine.buffer = original_buffer  # so that no row is held on to, and with it the matrix
+            engine.buffer = original_buffer  # a reference to the row would keep the matrix alive
         if change is not None:
             results.alarms.append((results.first_point + point, replace(change, key=row)))
 
@@ -331,9 +325,9 @@ class AutoBackend(FleetBackend):
                 results.alarms.append((results.first_point + point, replace(alarm, key=row)))
 
     def to_trace(self, results: ResultBuffer) -> Trace:
-        """Scores, decisions and alarms."""
+        """Return a trace of scores, decisions and alarms."""
         values = results.values
-        raised: list[tuple[int, Alarm]] = sorted(results.alarms, key=lambda one: one[0])
+        raised: list[tuple[int, Alarm]] = sorted(results.alarms, key=lambda item: item[0])
         auto_scores = (values[:, CHANGE_SCORE], values[:, P_VALUE])
         alarms, points = [alarm for _, alarm in raised], [point for point, _ in raised]
         return Trace(values[:, SCORE], results.outcomes, {}, auto_scores, alarms, explicit_alarm_index=points)

@@ -1,4 +1,4 @@
-"""Calls to a fleet: points find their streams, are learnt, and what they came to is told."""
+"""Execute fleet updates: route points to streams, run the kernels, collect results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from limpet._format import plural
+from limpet._validation import invalid_param_error
 from limpet.core.algorithm import OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.core.state import CONSECUTIVE_REJECTIONS, Vector
 from limpet.exceptions import InvalidInputError
@@ -22,15 +24,13 @@ from limpet.fleet._membership import Membership
 from limpet.fleet._schedule import PointSchedule
 from limpet.fleet._state_matrix import StateMatrix
 from limpet.learners._diagnostics import LOCK_OUT_POINTS, WarningOnce
-from limpet.learners.base import StochasticApproximation
+from limpet.learners.base import Learner
 from limpet.learners.results import Trace
-
-# The keys of the last call, so that one with the same keys need not look them up.
 
 
 @dataclass(frozen=True, eq=False)
 class KeyCache:
-    """Keys as they were given, and what they were found to be."""
+    """The keys of the last call and their rows: a call with the same keys skips the look-up."""
 
     keys: Any
     types: set[type]
@@ -42,13 +42,13 @@ class KeyCache:
 
     @classmethod
     def from_keys(cls, keys: Any, *lookup: Any) -> KeyCache | None:
-        """With a copy of the keys; None for a container that might change without being noticed."""
+        """Make a cache with a copy of the keys; None for a container that may change unnoticed."""
         if type(keys) in (list, np.ndarray):
             return cls(keys.copy(), key_types(keys), *lookup)
         return cls(keys, key_types(keys), *lookup) if type(keys) in (tuple, range) else None
 
     def matches(self, keys: Any, version: int) -> bool:
-        """Whether these are the same keys, and have the same rows still."""
+        """Return whether these are the same keys, with the same rows."""
         if version != self.version or type(keys) is not type(self.keys) or len(keys) != len(self.keys):
             return False
         try:
@@ -56,95 +56,46 @@ class KeyCache:
                 is_equal = keys.dtype == self.keys.dtype and bool(np.array_equal(keys, self.keys))
             else:
                 is_equal = bool(keys == self.keys)
-        except (TypeError, ValueError):  # pandas' NA, of which nothing can be said; an array among the keys
+        except (TypeError, ValueError):  # pandas' NA, which does not compare; an array among the keys
             return False
         return is_equal and key_types(keys) == self.types  # True is equal to 1, and no key
 
 
 def key_types(keys: Any) -> set[type]:
-    """The types of the keys in a container that may have several."""
+    """Return the types of the keys in a container that may have several."""
     may_be_mixed = isinstance(keys, list | tuple) or (isinstance(keys, np.ndarray) and keys.dtype.kind == "O")
     return set(map(type, keys)) if may_be_mixed else set()
 
 
-# What the user of a fleet should be told, once.
-
-
-class FleetWarnings:
-    """Remembers what has been told."""
-
-    def __init__(self) -> None:
-        self._warnings = WarningOnce()
-        self._n_rejected = 0  # points, since the streams were looked at
-
-    def suppress(self, topic: str) -> None:
-        """No warning on this topic."""
-        self._warnings.issued_topics.add(topic)
-
-    def check_outcomes(self, outcomes: npt.NDArray[np.int8], self_recovering: bool, membership: Membership) -> None:
-        """What there is to say about a call, and about the streams. rescues: whether they get out of a lock-out."""
-        n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
-        if n_invalid:
-            first = int((outcomes == OUTCOME_INVALID).argmax())
-            self._warn(
-                "invalid",
-                f"{n_invalid} of {len(outcomes)} points could not be used or had no key, the first of them row {first}: "
-                "they were skipped; further ones are only counted, in counts() and n_missing_keys",
-            )
-        if not self_recovering and "locked out" not in self._warnings.issued_topics:
-            self._n_rejected += int(np.count_nonzero(outcomes == OUTCOME_REJECTED))
-            if self._n_rejected >= max(
-                len(membership.key_index), LOCK_OUT_POINTS
-            ):  # so that looking costs little for each point
-                self._n_rejected = 0
-                self._check_lock_outs(membership)
-
-    def _check_lock_outs(self, membership: Membership) -> None:
-        locked_out = np.flatnonzero(
-            membership.state_matrix.states[: membership.key_index.n_rows, CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS
-        )
-        if len(locked_out):
-            self._warn(
-                "locked out",
-                f"{len(locked_out)} of {len(membership.key_index)} streams, such as {membership.key_index.get_key(int(locked_out[0]))!r}, have "
-                f"dropped their last {LOCK_OUT_POINTS} points and more: they have moved beyond the threshold, and no longer "
-                "learn. A larger gamma would follow them; the autopilot, SRA() without gamma and rho, gets out by "
-                "itself. counts() has how many points each has dropped in a row",
-            )
-
-    def _warn(self, topic: str, message: str) -> None:
-        """A warning, placed at the line that called the fleet."""
-        depth = 1
-        while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("limpet."):
-            depth += 1
-        self._warnings.warn_once(topic, message, depth + 2)
-
-
-SORT_CHUNK_POINTS = (
-    1 << 20
-)  # points that are sorted by stream at a time: they and their answers stay near the processor
+SORT_CHUNK_POINTS = 1 << 20  # points sorted by stream at a time, so that they and their results stay in the cache
 
 
 class FleetExecutor:
-    """What learns the points of a fleet, one call after another.
+    """Learn the points of a fleet, one call after the other.
 
-    model: whose settings all streams have. roster: who they are.
+    Parameters
+    ----------
+    learner : Learner
+        Its parameters are those of all streams.
+    membership : Membership
+        The keys and their states.
     """
 
-    def __init__(self, learner: StochasticApproximation, membership: Membership) -> None:
+    def __init__(self, learner: Learner, membership: Membership) -> None:
         self.lock = threading.RLock()
         self.backend: FleetBackend | None = None
         self.feature_names: tuple[str, ...] | None = None
         self.n_missing_keys = 0
         self._learner, self._membership = learner, membership
-        self.warnings = FleetWarnings()
+        self._warnings = WarningOnce()
+        self._n_rejected = 0  # points since the last search for locked out streams
         self._key_cache: KeyCache | None = None
         if membership.spill is not None and (width := membership.spill.width) is not None:
             self.set_width(width, None)
             self._set_spill_dimensions()
 
     def update(self, keys: Any, X: Any) -> Trace:
-        """See `Fleet.update`."""
+        """Learn one point per key; see `Fleet.update`."""
         with self.exclusive_call():
             cached = (
                 self._key_cache if self._key_cache and self._key_cache.matches(keys, self._membership.version) else None
@@ -163,7 +114,7 @@ class FleetExecutor:
 
     @contextmanager
     def exclusive_call(self) -> Iterator[None]:
-        """One call after another. The first stream to join decides how many variables there are, and what keys are."""
+        """Serialize calls. If the first call fails before a stream has joined, width and key type stay open."""
         with self.lock:
             was_unset = self.backend is None
             try:
@@ -177,14 +128,14 @@ class FleetExecutor:
                         self._membership.reset()
 
     def _set_spill_dimensions(self) -> None:
-        """What is spilled has states of this fleet's kind."""
+        """Set or check the dimensions of spilled states."""
         if self._membership.spill is not None and self.backend is not None:
             self._membership.spill.set_dimensions(self.backend.width, self.backend.state_size)
 
     def learn(
         self, parsed_keys: IntKeys | StrKeys, points: Vector, keys: Any = None, order: Integers | None = None
     ) -> Trace:
-        """Learns all points of a call, in this order; what is told is in the order in which they came."""
+        """Learn the points of a call, in the order given; results are in the order of the points."""
         results = self._allocate_results(parsed_keys, points)
         if order is not None:
             parsed_keys, points = parsed_keys.take(order), points[order]
@@ -208,12 +159,11 @@ class FleetExecutor:
         return replace(trace, explicit_alarm_index=[int(order[point]) for point in trace.alarm_index])
 
     def _run(self, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Holds the first points of streams, starts those that can start, and runs the others."""
+        """Buffer points of streams that have not started, start those that can start, and run the others."""
         assert self.backend is not None
         backend, matrix = self.backend, self._membership.state_matrix
-        assert not len(schedule) or schedule.streams[-1] < len(
-            matrix.states
-        )  # they are in order; compiled code does not ask
+        # Streams are sorted. Compiled code does not check bounds.
+        assert not len(schedule) or schedule.streams[-1] < len(matrix.states)
         if matrix.n_not_started:
             not_started = matrix.not_started(schedule.streams)
             pending, schedule = schedule.select(not_started), schedule.select(~not_started)
@@ -232,36 +182,83 @@ class FleetExecutor:
             results.alarms[i] = point, replace(alarm, key=self._membership.key_index.get_key(int(alarm.key or 0)))
 
     def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
-        """Room for the answers to these points, if they are all to be learnt from."""
+        """Allocate results; if the learner raises on invalid points, check all points first."""
         assert self.backend is not None
         if self._learner.on_invalid == "raise":
             self.backend.engine.raise_on_invalid(points)
             if (first_missing := parsed_keys.first_missing()) >= 0:
-                raise InvalidInputError(f"row {first_missing} has no key; nothing of this call was learnt")
+                raise InvalidInputError(
+                    f"keys: must not be missing, got none in row {first_missing}. No row was learned."
+                )
         return ResultBuffer.allocate(len(points), self.backend.n_results)
 
     def _to_trace(self, results: ResultBuffer) -> Trace:
         assert self.backend is not None
         trace = self.backend.to_trace(results)
-        self.warnings.check_outcomes(results.outcomes, self.backend.engine.self_recovering, self._membership)
+        self._warn_about(results.outcomes, self.backend.engine.self_recovering)
         return trace
 
     def set_width(self, width: int, names: tuple[str, ...] | None) -> None:
-        """The first points show how many variables there are."""
+        """Set the number of variables with the first points; later, check it."""
         if self.backend is None:
             self.backend = backend_for(self._learner._make_engine(width))
             self._membership.state_matrix = StateMatrix(self.backend.state_size, self.backend.n_init, width)
         elif width != self.backend.width:
-            raise InvalidInputError(f"the streams of this fleet have {self.backend.width} variables, got {width}")
+            raise invalid_param_error(
+                "X", f"must have {plural(self.backend.width, 'variable')}, as this fleet has", width
+            )
         self.feature_names = self.feature_names or names
         self.backend.engine.names = self.feature_names
 
     @property
     def is_auto(self) -> bool:
-        """Whether the streams run on autopilot."""
-        return getattr(self._learner, "_is_auto", False)
+        """Whether the streams are automatic."""
+        return self._learner.is_auto
 
     @property
     def width(self) -> int | None:
-        """How many variables there are, None if that is open."""
+        """The number of variables, None before the first points."""
         return None if self.backend is None else self.backend.width
+
+    # Warnings
+
+    def suppress_warning(self, code: str) -> None:
+        """Do not warn about this."""
+        self._warnings.issued_topics.add(code)
+
+    def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
+        """Warn once about invalid points and locked out streams; self_recovering streams are never locked out."""
+        n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
+        if n_invalid:
+            first = int((outcomes == OUTCOME_INVALID).argmax())
+            self._warn(
+                "invalid",
+                f"skipped {n_invalid} of {plural(len(outcomes), 'point')}, which are invalid or have no key, first in "
+                f"row {first}. Further ones are only counted, in counts() and n_missing_keys.",
+            )
+        if not self_recovering and "locked out" not in self._warnings.issued_topics:
+            self._n_rejected += int(np.count_nonzero(outcomes == OUTCOME_REJECTED))
+            if self._n_rejected >= max(
+                len(self._membership.key_index), LOCK_OUT_POINTS
+            ):  # keeps the cost per point low
+                self._n_rejected = 0
+                self._warn_about_lock_outs()
+
+    def _warn_about_lock_outs(self) -> None:
+        index, states = self._membership.key_index, self._membership.state_matrix.states
+        locked_out = np.flatnonzero(states[: index.n_rows, CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS)
+        if len(locked_out):
+            self._warn(
+                "locked out",
+                f"{len(locked_out)} of {plural(len(index), 'stream')}, such as {index.get_key(int(locked_out[0]))!r}, "
+                f"rejected at least their last {LOCK_OUT_POINTS} points: they have moved beyond the threshold and no "
+                "longer learn. A larger gamma would follow them; limpet.Detector() recovers automatically. "
+                "counts() has the consecutive rejections of each stream.",
+            )
+
+    def _warn(self, code: str, message: str) -> None:
+        """Warn at the line that called the fleet."""
+        depth = 1
+        while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("limpet."):
+            depth += 1
+        self._warnings.warn_once(code, message, depth + 2)

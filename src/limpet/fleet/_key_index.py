@@ -1,4 +1,4 @@
-"""Keys and rows. The keys of a fleet are all texts or all whole numbers: the first one decides."""
+"""Map keys to rows. The keys of a fleet are all strings or all integers, as the first one."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ import numpy.typing as npt
 from limpet._jit.compile import jit_entry_point, kernel, source_fingerprint
 from limpet.exceptions import InvalidTypeError
 
-# What a look-up of keys finds.
-
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 NO_MISSING_FLAGS: Flags = np.zeros(0, np.bool_)
-NO_ROW, UNKNOWN_ROW = -1, -2  # a row that is none, and what marks a key not seen before: UNKNOWN − its number
+NO_ROW, UNKNOWN_ROW = -1, -2  # of a missing key; of the i-th unknown key: UNKNOWN_ROW − i
 
 
 class Lookup(NamedTuple):
-    """The row of each key; a missing key has NOBODY, one not seen before UNKNOWN − its number.
+    """The row of each key; NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key.
 
-    unknown: the keys not seen before, numbered in the order they come. first: where in the call each came first.
+    unknown_keys: in the order of their first occurrence. first_index: their first indices in the call.
     """
 
     rows: Integers
@@ -33,27 +31,25 @@ class Lookup(NamedTuple):
     first_index: Integers
 
 
-# Whole numbers → rows: a hash table with open addresses, in one array.
+# Integers → rows: a hash table with open addressing, in one array
 
-KEY_COLUMN, ROW_COLUMN = 0, 1  # what a place holds
-EMPTY_SLOT, REMOVED_SLOT = np.int64(-1), np.int64(-2)  # places without a key: never had one, or no longer
+KEY_COLUMN, ROW_COLUMN = 0, 1  # of a slot
+EMPTY_SLOT, REMOVED_SLOT = np.int64(-1), np.int64(-2)  # in the row column of slots without a key
 HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
-MIN_TABLE_SLOTS, LOOKUP_CHUNK_KEYS = (
-    1 << 13,
-    1 << 12,
-)  # places; keys looked up before it is seen to that there are places left
+MIN_TABLE_SLOTS = 1 << 13
+LOOKUP_CHUNK_KEYS = 1 << 12  # looked up between checks of the free slots
 
 
 @kernel
 def first_slot(key: int, n_slots: int) -> int:
-    """Where to look first; the number of places is a power of two."""
+    """Return the first slot to probe; the number of slots is a power of two."""
     hash_ = (np.uint64(key) ^ (np.uint64(key) >> np.uint64(32))) * HASH_MULTIPLIER
     return np.int64(hash_ ^ (hash_ >> np.uint64(32))) & (n_slots - 1)  # type: ignore[return-value]
 
 
 @kernel
 def find_slot(slots: Integers, key: int) -> int:
-    """The place of a key; −1 − the place where it may be put, if it is not there."""
+    """Return the slot of a key; if it is not in the table, −1 − the slot in which to insert it."""
     slot, free_slot = first_slot(key, len(slots)), -1
     while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
         if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
@@ -65,7 +61,7 @@ def find_slot(slots: Integers, key: int) -> int:
 
 
 def _look_up(slots, keys, missing, start, stop, rows, unknown_keys, first_index, n_unknown):  # type: ignore[no-untyped-def]
-    stamp  # noqa: B018  (part of what Numba's cache looks at)
+    stamp  # noqa: B018  (Numba's cache depends on it)
     for i in range(start, stop):
         if len(missing) > 0 and missing[i]:
             rows[i] = NO_ROW
@@ -107,7 +103,7 @@ _compiled_get_row = jit_entry_point(_get_row)
 
 
 class IntHashTable:
-    """Which row each key has."""
+    """Rows of integer keys."""
 
     def __init__(self) -> None:
         self._clear(MIN_TABLE_SLOTS)
@@ -115,19 +111,19 @@ class IntHashTable:
     def _clear(self, n_slots: int) -> None:
         self.slots = np.zeros((n_slots, 2), np.int64)
         self.slots[:, ROW_COLUMN] = EMPTY_SLOT
-        self.n_used_slots = 0  # places that are not empty
+        self.n_used_slots = 0  # including removed ones
 
     def get_row(self, key: Any) -> int | None:
-        """The row of a key, None if it has none."""
+        """Return the row of a key, None if unknown."""
         if not isinstance(key, int) or isinstance(key, bool):
             return None
         row = int(_compiled_get_row(self.slots, key))
         return row if row >= 0 else None
 
     def look_up(self, keys: Integers, missing: Flags) -> Lookup:
-        """The rows of keys; `missing` marks those that are none, and may be empty.
+        """Return the rows of keys; `missing` flags the missing ones and may be empty.
 
-        The unknown ones are in the table from now on, and must be given their rows by `put`, or be taken out.
+        Unknown keys are added to the table: the caller must `put` their rows or `remove` them.
         """
         rows, unknown_keys, first_index = (np.empty(len(keys), np.int64) for _ in range(3))
         n_unknown = 0
@@ -141,12 +137,12 @@ class IntHashTable:
         return Lookup(rows, unknown_keys[:n_unknown].tolist(), first_index[:n_unknown].copy())
 
     def put(self, keys: Sequence[int] | Integers, rows: Integers) -> None:
-        """Gives rows to keys."""
+        """Set the rows of keys."""
         self._reserve(len(keys))
         self.n_used_slots += _compiled_put(self.slots, np.asarray(keys, np.int64), rows)
 
     def remove(self, keys: Sequence[int]) -> None:
-        """Forgets keys."""
+        """Remove keys."""
         _compiled_put(self.slots, np.array(keys, np.int64), np.full(len(keys), REMOVED_SLOT))
 
     def _reserve(self, n_new: int) -> None:
@@ -160,18 +156,18 @@ class IntHashTable:
             self.n_used_slots = _compiled_put(self.slots, keys, rows)
 
 
-# Keys that are missing: None, NaN, and what libraries have in their place.
+# Missing keys: None, NaN, and the null values of libraries
 
-NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})  # by name, so that nothing is imported
+NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})  # names avoid imports
 
 
 def is_null_type(key_type: type) -> bool:
-    """Whether all there is of this type is missing: None, pandas' NA and NaT, numpy's masked."""
+    """Return whether all values of a type are missing: None, pandas' NA and NaT, numpy's masked."""
     return key_type.__name__ in NULL_TYPE_NAMES
 
 
 def is_missing(key: Any) -> bool:
-    """Whether this is no key at all.
+    """Return whether a key is missing.
 
     >>> is_missing(None), is_missing(float("nan")), is_missing("")
     (True, True, False)
@@ -179,21 +175,21 @@ def is_missing(key: Any) -> bool:
     return is_null_type(type(key)) or (isinstance(key, float | np.floating) and bool(key != key))
 
 
-# Texts → rows.
+# Strings → rows
 
 
 class StrTable:
-    """Which row each key has."""
+    """Rows of string keys."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
 
     def get_row(self, key: Any) -> int | None:
-        """The row of a key, None if it has none."""
+        """Return the row of a key, None if unknown."""
         return self.rows.get(key) if isinstance(key, str) else None
 
     def look_up(self, strings: Sequence[Any]) -> Lookup:
-        """The rows of texts; what is no text is missing (None, NaN, …) or an error."""
+        """Return the rows of strings; other values must be missing (None, NaN, …)."""
         rows = np.fromiter(map(self.rows.get, strings, repeat(NO_ROW)), np.int64, len(strings))
         unknown_numbers: dict[str, int] = {}
         first_index: list[int] = []
@@ -201,17 +197,17 @@ class StrTable:
             string = strings[i]
             if isinstance(string, str):
                 if string not in unknown_numbers:
-                    unknown_numbers[str.__str__(string)] = len(
-                        unknown_numbers
-                    )  # also of a kind of text that shows itself otherwise
+                    unknown_numbers[str.__str__(string)] = len(unknown_numbers)  # a subclass may override str()
                     first_index.append(i)
                 rows[i] = UNKNOWN_ROW - unknown_numbers[string]
             elif not is_missing(string):
-                raise InvalidTypeError(f"the keys of this fleet are texts, got {string!r} ({type(string).__name__})")
+                raise InvalidTypeError(
+                    f"keys: must be strings, as this fleet has, got {string!r} ({type(string).__name__})."
+                )
         return Lookup(rows, list(unknown_numbers), np.array(first_index, np.int64))
 
     def look_up_codes(self, codes: Integers, strings: Sequence[Any]) -> Lookup:
-        """The rows of keys that are told by their places in a list of texts, −1 for a missing one."""
+        """Return the rows of keys given by their indices in a list of strings, −1 for a missing key."""
         occurs = np.zeros(len(strings), np.bool_)
         occurs[codes[codes >= 0]] = True
         result = self.look_up(
@@ -220,7 +216,7 @@ class StrTable:
         rows = np.append(result.rows, NO_ROW)[codes]
         positions = np.flatnonzero(rows <= UNKNOWN_ROW)[::-1]
         first_index = np.empty(len(result.unknown_keys), np.int64)
-        first_index[UNKNOWN_ROW - rows[positions]] = positions  # the last one written, the first of the call, stays
+        first_index[UNKNOWN_ROW - rows[positions]] = positions  # written last: the first of the call
         order = np.argsort(first_index)
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
@@ -228,24 +224,26 @@ class StrTable:
         return Lookup(rows, [result.unknown_keys[i] for i in order.tolist()], first_index[order])
 
     def put(self, keys: Sequence[str], rows: Iterable[int]) -> None:
-        """Gives rows to keys."""
+        """Set the rows of keys."""
         self.rows.update(zip(keys, rows, strict=True))
 
     def remove(self, keys: Sequence[str]) -> None:
-        """Forgets keys."""
+        """Remove keys."""
         for key in keys:
             self.rows.pop(key, None)
 
 
+# Keys
+
 Key = str | int
-MIN_INT_KEY, MAX_INT_KEY = -(2**63), 2**63 - 1  # whole numbers
-INT64_REQUIREMENT = "have to fit in 64 bits"
+MIN_INT_KEY, MAX_INT_KEY = -(2**63), 2**63 - 1
+INT64_REQUIREMENT = "keys: integers must fit in 64 bits"
 
 
 def normalize_key(key: object) -> Key | None:
-    """A key as it is kept; None for what can be none.
+    """Return a key as str or int; None if it is not a valid key.
 
-    >>> as_key(np.int8(3)), as_key("a"), as_key(True), as_key(2**70)
+    >>> normalize_key(np.int8(3)), normalize_key("a"), normalize_key(True), normalize_key(2**70)
     (3, 'a', None, None)
     """
     if isinstance(key, str):
@@ -256,57 +254,55 @@ def normalize_key(key: object) -> Key | None:
 
 
 def is_valid_utf8(text: str) -> bool:
-    """Whether UTF-8 can write it to a file; halves of characters (surrogates) it cannot."""
+    """Return whether a string can be encoded in UTF-8: it has no surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 @dataclass(frozen=True, eq=False)
 class IntKeys:
-    """Keys of a call that are whole numbers; `missing` marks those that are none, and may be empty."""
+    """Integer keys of a call; `missing` flags the missing ones and may be empty."""
 
     values: Integers
     missing: Flags
 
     @classmethod
     def from_array(cls, keys: npt.NDArray[Any]) -> IntKeys:
-        """The keys in an array of numbers; floats are what becomes of whole numbers where some are missing.
+        """Make keys from an array of numbers; libraries convert integers to floats if some are missing.
 
-        >>> Numbers.of(np.array([3.0, np.nan])).missing
+        >>> IntKeys.from_array(np.array([3.0, np.nan])).missing
         array([False,  True])
         """
         if keys.dtype.kind != "f":
             if keys.dtype.kind == "u" and len(keys) and keys.max() > np.iinfo(np.int64).max:
-                raise InvalidTypeError(f"keys: whole numbers {INT64_REQUIREMENT}, got {keys.max()}; make texts of them")
+                raise InvalidTypeError(f"{INT64_REQUIREMENT}, got {keys.max()}. Convert them to strings.")
             return cls(np.ascontiguousarray(keys, np.int64), NO_MISSING_FLAGS)
         missing = np.isnan(keys)
         integers = np.where(missing, 0.0, keys)
         if (integers != np.floor(integers)).any():
-            raise InvalidTypeError("keys: expected texts or whole numbers, got numbers with fractions")
+            raise InvalidTypeError("keys: must be strings or integers, got numbers with fractions.")
         if not (np.abs(integers) < 2.0**53).all():
-            raise InvalidTypeError(
-                "keys: floats of 2^53 and more are not exact: give whole numbers, or make texts of them"
-            )
+            raise InvalidTypeError("keys: floats must be less than 2^53 to be exact. Use integers or strings.")
         return cls(integers.astype(np.int64), missing)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def first_missing(self) -> int:
-        """The first that is none, −1 if all are there."""
+        """Return the index of the first missing key, −1 if none is missing."""
         return int(self.missing.argmax()) if self.missing.any() else -1
 
     def slice(self, start: int, stop: int) -> IntKeys:
-        """Some of them."""
+        """Return the keys start … stop − 1."""
         return IntKeys(self.values[start:stop], self.missing[start:stop])
 
     def take(self, order: Integers) -> IntKeys:
-        """In another order."""
+        """Return the keys at some indices."""
         return IntKeys(self.values[order], self.missing[order] if len(self.missing) else self.missing)
 
 
 @dataclass(frozen=True, eq=False)
 class StrKeys:
-    """Keys of a call that are texts (None or NaN: missing), each as it is or, with codes, by its place in the list."""
+    """String keys of a call (None or NaN: missing), or their indices in a list of strings (codes)."""
 
     values: Sequence[Any]
     codes: Integers | None = None
@@ -315,24 +311,24 @@ class StrKeys:
         return len(self.values) if self.codes is None else len(self.codes)
 
     def first_missing(self) -> int:
-        """The first that is none, −1 if all are there."""
+        """Return the index of the first missing key, −1 if none is missing."""
         codes = range(len(self)) if self.codes is None else self.codes.tolist()
         present = (code >= 0 and isinstance(self.values[code], str) for code in codes)
         return next((i for i, is_present in enumerate(present) if not is_present), -1)
 
     def slice(self, start: int, stop: int) -> StrKeys:
-        """Some of them."""
+        """Return the keys start … stop − 1."""
         return StrKeys(self.values[start:stop]) if self.codes is None else StrKeys(self.values, self.codes[start:stop])
 
     def take(self, order: Integers) -> StrKeys:
-        """In another order."""
+        """Return the keys at some indices."""
         if self.codes is None:
             return StrKeys([self.values[i] for i in order.tolist()])
         return StrKeys(self.values, self.codes[order])
 
 
 class KeyIndex:
-    """Which row each key has, and which key each row."""
+    """The row of each key, and the key of each row."""
 
     def __init__(self) -> None:
         self._table: IntHashTable | StrTable | None = None
@@ -347,47 +343,51 @@ class KeyIndex:
 
     @property
     def rows(self) -> Integers:
-        """The rows in use, in the order of `iter`."""
+        """The rows in use, in the order of iteration."""
         return np.array([row for row, key in enumerate(self._key_of_row) if key is not None], np.int64)
 
     @property
     def n_rows(self) -> int:
-        """Rows in use and free."""
+        """The number of rows, in use or free."""
         return len(self._key_of_row)
 
     def get_row(self, key: Any) -> int | None:
-        """The row of a key, None if it has none."""
+        """Return the row of a key, None if unknown."""
         return None if self._table is None else self._table.get_row(key)
 
     def get_key(self, row: int) -> Key:
-        """The key of a row that is in use."""
+        """Return the key of a row in use."""
         key = self._key_of_row[row]
         assert key is not None
         return key
 
     def look_up(self, keys: IntKeys | StrKeys) -> Lookup:
-        """The rows of the keys of a call. Unknown ones must be given rows by `add`, or be forgotten by `forget`."""
-        if not len(keys.values):  # all are missing: of what kind they would have been does not matter
+        """Return the rows of the keys of a call; the caller must `add` or `discard_pending` unknown keys."""
+        if not len(keys.values):  # all are missing, and fit any fleet
             return Lookup(np.full(len(keys), NO_ROW), [], np.zeros(0, np.int64))
         if isinstance(keys, IntKeys):
             self._table = self._table or IntHashTable()
             if isinstance(self._table, StrTable):
-                raise InvalidTypeError(f"the keys of this fleet are texts, got whole numbers such as {keys.values[0]}")
+                raise InvalidTypeError(
+                    f"keys: must be strings, as this fleet has, got integers such as {keys.values[0]}."
+                )
             return self._table.look_up(keys.values, keys.missing)
         self._table = self._table or StrTable()
         if isinstance(self._table, IntHashTable):
-            raise InvalidTypeError(f"the keys of this fleet are whole numbers, got texts such as {keys.values[0]!r}")
+            raise InvalidTypeError(
+                f"keys: must be integers, as this fleet has, got strings such as {keys.values[0]!r}."
+            )
         if keys.codes is None:
             return self._table.look_up(keys.values)
         return self._table.look_up_codes(keys.codes, keys.values)
 
     def set_key_type(self, keys: Sequence[Key]) -> None:
-        """Keys of this kind are to be added, without having been looked up."""
+        """Set the key type, so that keys can be added without a look-up."""
         if len(keys):
             self._table = StrTable() if isinstance(keys[0], str) else IntHashTable()
 
     def add(self, keys: Sequence[Key]) -> Integers:
-        """Gives rows to keys that have been looked up and were unknown: those that are free, then further ones."""
+        """Assign rows to unknown keys, free rows first."""
         assert self._table is not None
         reused = [self._free_rows.pop() for _ in range(min(len(self._free_rows), len(keys)))]
         appended = range(len(self._key_of_row), len(self._key_of_row) + len(keys) - len(reused))
@@ -399,12 +399,12 @@ class KeyIndex:
         return rows
 
     def discard_pending(self, unknown: Sequence[Key]) -> None:
-        """Keys that have been looked up and were unknown are not to be added after all."""
+        """Remove unknown keys of a look-up, which are not added."""
         if self._table is not None and len(unknown):
             self._table.remove(unknown)  # type: ignore[arg-type]
 
     def release_row(self, row: int) -> None:
-        """The key of a row is forgotten, and the row free."""
+        """Remove the key of a row and free the row."""
         self.discard_pending([self.get_key(row)])
         self._key_of_row[row] = None
         self._free_rows.append(row)

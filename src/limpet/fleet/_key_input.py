@@ -1,4 +1,4 @@
-"""Reads what users pass as keys and points of many streams."""
+"""Read keys and points of many streams from lists, arrays and dataframes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v1 as nw
 
 
-# Hashes of texts, and whether they told them apart: over the bytes of a column as Arrow lays them out.
-#
-# Text i is data[edges[i] : edges[i + 1]].
+# Hashes of strings in Arrow's layout: string i is data[offsets[i] : offsets[i + 1]]
 
 FNV_PRIME, FNV_OFFSET_BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)  # FNV-1a
 
@@ -62,33 +60,34 @@ def _codes_match_strings(data, offsets, codes, categories, category_offsets):  #
 
 
 hash_strings = jit_entry_point(_hash_strings, releases_gil=True)
-"""(data, edges, out): a number of 64 bits for each text."""
+"""(data, offsets, out): write the 64-bit hash of each string."""
 
 codes_match_strings = jit_entry_point(_codes_match_strings, releases_gil=True)
-"""(data, edges, codes, kinds, kinds' edges): whether every text is the one that its code names; −1 names none."""
+"""(data, offsets, codes, categories, category_offsets): whether every string is the category of its code.
+
+A code of −1 matches any string.
+"""
 
 
-# Keys one by one: in lists, in arrays, and by their places in a list of those that there are.
-#
-# Where all keys of a call are missing they are of neither kind, and fit every fleet: see `nobody`.
+# Keys in lists, in arrays and by codes. If all keys of a call are missing, they fit every fleet: see `all_missing`.
 
-VALIDATE_CHUNK_KEYS = 1 << 13  # texts that are tried together
-EXPECTED_KEYS_MESSAGE = "keys: expected texts or whole numbers"
+VALIDATE_CHUNK_KEYS = 1 << 13  # strings encoded together
+EXPECTED_KEYS_MESSAGE = "keys: must be strings or integers"
 
 
 def all_missing(n: int) -> StrKeys:
-    """n keys, all of them missing: places in a list of no texts.
+    """Return n missing keys: codes without strings.
 
-    >>> nobody(2).values, nobody(2).codes
+    >>> all_missing(2).values, all_missing(2).codes
     ([], array([-1, -1]))
     """
     return StrKeys([], np.full(n, NO_ROW, np.int64))
 
 
 def keys_from_list(keys: list[Any]) -> IntKeys | StrKeys:
-    """The keys in a list: whole numbers to the last digit, texts as they are, whatever is missing among them.
+    """Read keys from a list of integers or strings, some of which may be missing.
 
-    >>> read_listed([2**60 + 1, None]).values, read_listed(["a", None]).values
+    >>> keys_from_list([2**60 + 1, None]).values, keys_from_list(["a", None]).values
     (array([1152921504606846977,                   0]), ['a', None])
     """
     types = set(map(type, keys))
@@ -106,23 +105,23 @@ def keys_from_list(keys: list[Any]) -> IntKeys | StrKeys:
         return _int_keys_from_list(keys, types - present, int_types, float_types)
     for key in keys if int_types or float_types else ():
         if type(key) in int_types or (type(key) in float_types and key == key):
-            _raise_invalid_key(f"{EXPECTED_KEYS_MESSAGE}, all of one kind, got texts and", key)
+            _raise_invalid_key(f"{EXPECTED_KEYS_MESSAGE}, all of one type, got strings and", key)
     return _check_str_keys(keys, all_str=False)
 
 
 def keys_from_array(keys: npt.NDArray[Any]) -> IntKeys | StrKeys:
-    """The keys in an array; those that are masked are missing."""
+    """Read keys from an array; masked keys are missing."""
     if keys.ndim != 1:
-        raise InvalidInputError(f"keys: expected one key a point, got an array of shape {keys.shape}")
+        raise InvalidInputError(f"keys: must be one key per point, got an array of shape {keys.shape}.")
     if keys.dtype.kind not in "iufUTO":
-        raise InvalidTypeError(f"{EXPECTED_KEYS_MESSAGE}, got an array of {keys.dtype}")
+        raise InvalidTypeError(f"{EXPECTED_KEYS_MESSAGE}, got an array of {keys.dtype}.")
     if keys.dtype.kind in "iuf" and not isinstance(keys, np.ma.MaskedArray):
         return check_int_keys(IntKeys.from_array(keys))
     return keys_from_list(keys.tolist())
 
 
 def keys_from_codes(codes: Integers, categories: list[Any]) -> IntKeys | StrKeys:
-    """Keys that are told by their places in a list, −1 for a missing one."""
+    """Read keys given by their indices in a list, −1 for a missing key."""
     keys = keys_from_list(categories)
     if codes.max(initial=NO_ROW) < 0 or (isinstance(keys, StrKeys) and keys.codes is not None):
         return all_missing(len(codes))
@@ -133,21 +132,21 @@ def keys_from_codes(codes: Integers, categories: list[Any]) -> IntKeys | StrKeys
 
 
 def check_int_keys(keys: IntKeys) -> IntKeys | StrKeys:
-    """Whole numbers, unless all of them are missing."""
+    """Return integer keys, or `all_missing` if all of them are missing."""
     return all_missing(len(keys)) if len(keys.missing) and keys.missing.all() else keys
 
 
 def _check_str_keys(keys: list[Any], all_str: bool) -> StrKeys:
-    """Texts as they are, unless one cannot be written to a file."""
+    """Return string keys; raise an error if one cannot be encoded in UTF-8."""
     for start in range(0, len(keys), VALIDATE_CHUNK_KEYS):
         strings = keys[start : start + VALIDATE_CHUNK_KEYS]
         strings = strings if all_str else [string for string in strings if isinstance(string, str)]
         try:
-            "".join(strings).encode()  # all at once, for speed
+            "".join(strings).encode()  # faster than one by one
         except UnicodeEncodeError:
             invalid = next(string for string in strings if not is_valid_utf8(string))
             raise InvalidInputError(
-                f"keys: {invalid!r} holds half a character, which cannot be written as UTF-8"
+                f"keys: must be encodable in UTF-8, got {invalid!r} with half a character (a surrogate)."
             ) from None
     return StrKeys(keys)
 
@@ -155,12 +154,12 @@ def _check_str_keys(keys: list[Any], all_str: bool) -> StrKeys:
 def _int_keys_from_list(
     keys: list[Any], null_types: set[type], int_types: set[type], float_types: set[type]
 ) -> IntKeys | StrKeys:
-    """Numbers of these types; `gone` are those of what is missing."""
-    if not int_types:  # floats alone are what becomes of whole numbers where some are missing
+    """Return integer keys from a list of ints, floats and null values."""
+    if not int_types:  # libraries convert integers to floats if some are missing
         return check_int_keys(
             IntKeys.from_array(np.array([math.nan if type(key) in null_types else key for key in keys], np.float64))
         )
-    IntKeys.from_array(np.array([key for key in keys if type(key) in float_types], np.float64))  # refuses fractions
+    IntKeys.from_array(np.array([key for key in keys if type(key) in float_types], np.float64))  # raises for fractions
     missing: Flags = np.array([type(key) in null_types or bool(key != key) for key in keys], np.bool_)
     return IntKeys(
         _to_int64([0 if is_null else int(key) for key, is_null in zip(keys, missing.tolist(), strict=True)]), missing
@@ -172,35 +171,35 @@ def _to_int64(keys: Collection[int]) -> Integers:
         return np.array(keys, np.int64)
     except OverflowError:
         largest = max(keys, key=abs)
-        raise InvalidTypeError(f"keys: whole numbers {INT64_REQUIREMENT}, got {largest}; make texts of them") from None
+        raise InvalidTypeError(f"{INT64_REQUIREMENT}, got {largest}. Convert them to strings.") from None
 
 
 def _raise_invalid_key(message: str, key: Any) -> NoReturn:
-    raise InvalidTypeError(f"{message} {key!r} ({type(key).__name__})")
+    raise InvalidTypeError(f"{message} {key!r} ({type(key).__name__}).")
 
 
-# Dataframes and their columns, whichever library they come from; columns of keys, texts by their codes.
+# Dataframes and their columns, of any library
 
 
 def import_narwhals() -> Any:
-    """The library that knows all dataframes."""
+    """Import narwhals, or raise an error that names the extra."""
     with optional_import("reading a dataframe", "dataframes"):
         import narwhals.stable.v1 as nw
     return nw
 
 
 def is_column(keys: Any) -> bool:
-    """Whether this may be a column; classes are asked, because frames answer for columns of any name."""
+    """Return whether an object may be a column; checks the class, since a frame may have a column `dtype`."""
     return hasattr(type(keys), "dtype") or library_name(keys) == "pyarrow"
 
 
 def library_name(value: Any) -> str:
-    """The name of the library that this comes from."""
+    """Return the name of the library that defines the type of a value."""
     return type(value).__module__.partition(".")[0]
 
 
 def to_series(column: Any) -> nw.Series[Any]:
-    """A column of any library; also what pandas and pyarrow have outside of frames."""
+    """Convert a column of any library, or a pandas or pyarrow array, to a series of narwhals."""
     try:
         if library_name(column) == "pandas":
             import pandas
@@ -212,26 +211,26 @@ def to_series(column: Any) -> nw.Series[Any]:
             column = pyarrow.chunked_array([column]) if isinstance(column, pyarrow.Array) else column
         return import_narwhals().from_native(column, series_only=True)
     except (TypeError, NotImplementedError) as error:
-        raise InvalidTypeError(f"keys: expected a list, an array or a column, got {type(column).__name__}") from error
+        raise InvalidTypeError(f"keys: must be a list, an array or a column, got {type(column).__name__}.") from error
 
 
 def to_frame(frame: Any) -> nw.DataFrame[Any]:
-    """A dataframe of any library, with its values at hand."""
+    """Convert an eager dataframe of any library to one of narwhals."""
     nw = import_narwhals()
-    if type(frame).__name__ == "RecordBatch":  # of pyarrow, which narwhals takes as tables only
+    if type(frame).__name__ == "RecordBatch":  # of pyarrow; narwhals supports only tables
         import pyarrow
 
         frame = pyarrow.Table.from_batches([frame])
     try:
         return nw.from_native(frame, eager_only=True)
     except TypeError as error:
-        raise InvalidTypeError(f"expected an eager dataframe, got {type(frame).__name__}: {error}") from None
+        raise InvalidTypeError(f"frame: must be an eager dataframe, got {type(frame).__name__}: {error}.") from None
     except nw.exceptions.DuplicateError as error:
-        raise InvalidInputError(f"expected a frame whose columns have different names: {error}") from None
+        raise InvalidInputError(f"frame: must have distinct column names: {error}") from None
 
 
 def keys_from_column(column: nw.Series[Any]) -> IntKeys | StrKeys:
-    """The keys in a column: whole numbers as they are, texts by their codes in the column's own dictionary."""
+    """Read keys from a column: integers as they are, strings as codes."""
     nw = import_narwhals()
     native = column.to_native()
     if column.dtype.is_integer() or column.dtype.is_float():
@@ -244,14 +243,14 @@ def keys_from_column(column: nw.Series[Any]) -> IntKeys | StrKeys:
         if column.implementation.is_pandas_like():
             return _keys_from_pandas(column, native)
         return keys_from_list(column.to_list())
-    if column.is_null().all():  # of a type of its own, such as Null
+    if column.is_null().all():  # of the type Null, for example
         return all_missing(len(column))
-    label = "keys: the column" if column.name in (None, "") else f"column {column.name!r}"
-    raise InvalidTypeError(f"{label} holds {column.dtype}: keys are texts or whole numbers")
+    label = "" if column.name in (None, "") else f" in the column {column.name!r}"
+    raise InvalidTypeError(f"{EXPECTED_KEYS_MESSAGE}, got {column.dtype}{label}.")
 
 
 def _keys_from_numbers(column: nw.Series[Any]) -> IntKeys | StrKeys:
-    if str(column.dtype).endswith("128"):  # which no array can hold
+    if str(column.dtype).endswith("128"):  # no array can hold these
         return keys_from_list(column.to_list())
     if not (missing := column.is_null().to_numpy()).any():
         return check_int_keys(IntKeys.from_array(np.asarray(column.to_numpy())))
@@ -260,7 +259,7 @@ def _keys_from_numbers(column: nw.Series[Any]) -> IntKeys | StrKeys:
 
 
 def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
-    """Numbered by pandas; a column of any objects may hold whole numbers, too, and is read as a list of them is."""
+    """Factorize a column with pandas; a column of objects, which may be integers, is read as a list."""
     pandas = import_narwhals().get_native_namespace(column)
     if native.dtype == object and not (
         column.implementation.is_pandas() and pandas.api.types.infer_dtype(native, skipna=True) == "string"
@@ -273,15 +272,15 @@ def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
 
 
 def factorize_hashes(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
-    """(codes, first): the number of each hash in the order they come, −1 where missing, and where each came first."""
+    """Return codes of hashes in the order of occurrence, −1 for missing, and the first index of each code."""
     lookup = IntHashTable().look_up(hashes, missing)
     return np.maximum(UNKNOWN_ROW - lookup.rows, -1), lookup.first_index
 
 
 def _keys_from_polars(column: Any) -> StrKeys:
-    """Numbered by their hashes, which hardly ever fail to tell them apart; then each stands for itself."""
+    """Factorize a column by hashes; if two strings collide, return the strings."""
     missing = column.is_null().to_numpy() if column.null_count() else NO_MISSING_FLAGS
-    if str(column.dtype) != "String":  # categories have codes, which do tell them apart
+    if str(column.dtype) != "String":  # the codes of categories are distinct
         codes, first_index = factorize_hashes(column.to_physical().cast(int).fill_null(0).to_numpy(), missing)
         return StrKeys(column.gather(first_index).cast(str).to_list(), codes)
     codes, first_index = factorize_hashes(column.hash().to_numpy().view(np.int64), missing)
@@ -291,14 +290,14 @@ def _keys_from_polars(column: Any) -> StrKeys:
 
 
 def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
-    """Numbered by the dictionary they have, or by their hashes."""
+    """Factorize a column by its dictionary or by hashes; if two strings collide, return the strings."""
     import pyarrow
 
     types = pyarrow.types
     if not (types.is_dictionary(column.type) or types.is_string(column.type) or types.is_large_string(column.type)):
-        column = column.cast(pyarrow.large_string())  # from views, of which not even pieces can be put together
+        column = column.cast(pyarrow.large_string())  # string views cannot be concatenated
     array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
-    if isinstance(array, pyarrow.ChunkedArray):  # of several chunks still, or of none
+    if isinstance(array, pyarrow.ChunkedArray):  # still of several chunks, or of none
         array = pyarrow.concat_arrays(array.chunks) if array.num_chunks else pyarrow.array([], column.type)
     if types.is_dictionary(array.type):
         codes = array.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
@@ -317,7 +316,7 @@ def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
 
 
 def arrow_string_buffers(strings: Any) -> tuple[Any, Any]:
-    """The bytes of an array of texts, and where each begins and ends."""
+    """Return the bytes and the offsets of an array of strings."""
     import pyarrow
 
     strings = strings if pyarrow.types.is_large_string(strings.type) else strings.cast(pyarrow.large_string())
@@ -327,7 +326,7 @@ def arrow_string_buffers(strings: Any) -> tuple[Any, Any]:
 
 
 def read_keys(keys: Any) -> IntKeys | StrKeys:
-    """The keys of a call: a list, a tuple, an array or a column of a dataframe.
+    """Read the keys of a call from a list, a tuple, an array or a column of a dataframe.
 
     >>> read_keys(["a", None]).values, read_keys(np.array([3.0, np.nan])).missing
     (['a', None], array([False,  True]))
@@ -340,11 +339,11 @@ def read_keys(keys: Any) -> IntKeys | StrKeys:
         return keys_from_list(keys if isinstance(keys, list) else list(keys))
     if is_column(keys):
         return keys_from_column(to_series(keys))
-    raise InvalidTypeError(f"keys: expected a list, an array or a column, one key a point, got {type(keys).__name__}")
+    raise InvalidTypeError(f"keys: must be a list, an array or a column, one per point, got {type(keys).__name__}.")
 
 
 def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    """The points of a call, (n, width). Of rows of unequal length those of another width become NaN: not usable."""
+    """Read the points of a call as an array (n, width); rows of another length become NaN."""
     if isinstance(X, list | tuple) and X and _are_rows(X):
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
@@ -353,12 +352,12 @@ def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple
             X = [x if length == expected else [np.nan] * expected for x, length in zip(X, lengths, strict=True)]
     points, names = read_rows(X if isinstance(X, LabelledArray) else _check_no_strings(X), width, names)
     if len(points) != n:
-        raise InvalidInputError(f"expected a point for each key, got {n} keys and {len(points)} points")
+        raise InvalidInputError(f"X: must have one point per key, got {n} keys and {len(points)} points.")
     return points, names
 
 
 def _are_rows(X: Sequence[Any]) -> bool:
-    """Whether each is a point of several numbers; a text is none, though it has a length."""
+    """Return whether each item is a sequence of numbers; a string is not."""
     types = set(map(type, X))
     if not all(issubclass(type_, Sequence | np.ndarray) and not issubclass(type_, str | bytes) for type_ in types):
         return False
@@ -366,12 +365,12 @@ def _are_rows(X: Sequence[Any]) -> bool:
 
 
 def _check_no_strings(X: Any) -> Any:
-    """The same, if there is no text among other things: where some are missing, it would be read as a number."""
+    """Return X, or an array of it; raise an error for strings, which NumPy may convert to numbers."""
     array = X
     if isinstance(X, list | tuple):
         try:
             array = np.asarray(X)
-        except (TypeError, ValueError):  # of no one shape: `read_rows` says so
+        except (TypeError, ValueError):  # of unequal shapes: `read_rows` raises an error
             return X
     if isinstance(array, np.ndarray) and array.dtype.kind == "O":
         _raise_on_string(array.flat)
@@ -381,4 +380,4 @@ def _check_no_strings(X: Any) -> Any:
 def _raise_on_string(values: Iterable[Any]) -> None:
     for x in values:
         if isinstance(x, str | bytes):
-            raise InvalidTypeError(f"expected numbers, got {type(x).__name__} {x!r}")
+            raise InvalidTypeError(f"X: must be numbers, got {type(x).__name__} {x!r}.")

@@ -1,4 +1,4 @@
-"""Who is in a fleet: keys, their states, and who leaves when there are too many."""
+"""The members of a fleet: their keys and states, and which are evicted."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from limpet.fleet._key_index import UNKNOWN_ROW, Integers, IntKeys, Key, KeyInde
 from limpet.fleet._spill import Spill
 from limpet.fleet._state_matrix import START_SLOT_INDEX, StateMatrix
 
-# Who has not been seen for longest.
-
-NEVER_SEEN = np.iinfo(np.int64).max  # when a row that is free was seen
-SORT_CHUNK_DIVISOR = 16  # one in so many rows is put in order at once: what that costs is shared by all of these
+NEVER_SEEN = np.iinfo(np.int64).max  # of a free row
+SORT_CHUNK_DIVISOR = 16  # one in so many rows is sorted at once, which amortizes the cost
 
 
 class LRUClock:
-    """When each row was seen last, by a clock that counts points.
+    """The time at which each row was last seen, on a clock that counts points.
 
-    The longest unseen are sorted in advance. A row that is seen meanwhile has another time than it had then, and is
-    passed over; the others have been seen later than all of these.
+    The least recently seen rows are sorted in advance. A row that is seen meanwhile no longer has the time it was
+    sorted by and is skipped; all other rows are more recent.
     """
 
     def __init__(self) -> None:
@@ -31,26 +29,26 @@ class LRUClock:
         self.invalidate()
 
     def invalidate(self) -> None:
-        """What was put in order may have been used up."""
+        """Discard the sorted rows."""
         self._order: Integers = np.zeros(0, np.int64)
         self._order_seen: Integers = np.zeros(0, np.int64)
 
     def mark_seen(self, rows: Integers) -> None:
-        """These rows have been seen, in this order; a negative one is nobody."""
+        """Record that these rows have been seen, in this order; negative rows are ignored."""
         present = rows[rows >= 0]
         if len(present) and (highest := int(present.max())) >= len(self._last_seen):
             grown = np.full(max(highest + 1, 2 * len(self._last_seen)), NEVER_SEEN)
             grown[: len(self._last_seen)] = self._last_seen
             self._last_seen = grown
-        self._last_seen[present] = self._clock + np.arange(len(present))  # of several, the last one stays
+        self._last_seen[present] = self._clock + np.arange(len(present))  # the last of several is kept
         self._clock += len(present)
 
     def release(self, row: int) -> None:
-        """The row is free."""
+        """Record that a row is free."""
         self._last_seen[row] = NEVER_SEEN
 
     def oldest(self, n: int) -> Integers:
-        """At least n rows, or all, the one first that has not been seen for longest."""
+        """Return at least n rows, or all, least recently seen first."""
         is_current = self._last_seen[self._order] == self._order_seen
         self._order, self._order_seen = self._order[is_current], self._order_seen[is_current]
         if len(self._order) < n:
@@ -66,18 +64,20 @@ class LRUClock:
         return self._order
 
     def get_last_seen(self, rows: Integers) -> Integers:
-        """When these were seen."""
+        """Return when these rows were last seen."""
         return self._last_seen[rows]
 
     def restore(self, last_seen: Integers) -> None:
-        """Rows 0, 1, … were seen then."""
+        """Set when the rows 0, 1, … were last seen."""
         self._last_seen, self._clock = last_seen.copy(), int(last_seen.max(initial=-1)) + 1
         self.invalidate()
 
 
 class StreamSnapshot(NamedTuple):
-    """Streams taken out of a roster: keys, states (n, …), first points of those that have not started, in the order of
-    their states, and when each was seen last (empty where nobody has to leave)."""
+    """A copy of streams.
+
+    start_buffers: of the streams that have not started, in order. last_seen: empty if streams are never evicted.
+    """
 
     keys: Sequence[Key]
     states: Vector
@@ -85,24 +85,21 @@ class StreamSnapshot(NamedTuple):
     last_seen: Integers
 
 
-LOOKUP_CHUNK_KEYS = 4096  # keys that are looked up at once, or four for each that is kept, where some may have to leave
+LOOKUP_CHUNK_KEYS = 4096  # with max_keys, so many keys, or four per stream, are looked up at once
 
 
 class Membership:
-    """The streams of a fleet.
-
-    max_keys: how many there may be. spill: where those go that have to leave, if they are not to be forgotten.
-    """
+    """The streams of a fleet, at most `max_keys` in memory; evicted streams are stored in `spill` or dropped."""
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
         self.key_index = KeyIndex()
         self.state_matrix = StateMatrix(0, 0, 0)
-        self.version = 0  # grows whenever a key gets or loses its row
+        self.version = 0  # increases whenever a row is assigned or released
         self._lru_clock = LRUClock()
 
     def admit_in_chunks(self, keys: IntKeys | StrKeys) -> Iterator[tuple[slice, Integers]]:
-        """The points of a call in pieces, each with the rows of its keys; in one where nobody has to leave."""
+        """Yield slices of the points of a call with the rows of their keys; one slice if streams are never evicted."""
         start, chunk_size = 0, len(keys) if self.max_keys is None else max(4 * self.max_keys, LOOKUP_CHUNK_KEYS)
         while start < len(keys):
             is_single_chunk = start == 0 and chunk_size >= len(keys)
@@ -123,17 +120,17 @@ class Membership:
             start += n_points
 
     def reset(self) -> None:
-        """Forgets of what kind keys and states are, where there are none."""
+        """Reset the type of the keys and the size of the states of an empty fleet."""
         self.key_index, self.state_matrix = KeyIndex(), StateMatrix(0, 0, 0)
         self.version += 1
 
     def mark_seen(self, rows: Integers) -> None:
-        """These have been seen, in this order; a negative one is nobody."""
+        """Record that these rows have been seen, in this order; negative rows are ignored."""
         if self.max_keys is not None:
             self._lru_clock.mark_seen(rows)
 
     def _admit(self, lookup: Lookup) -> tuple[int, Integers]:
-        """Gives rows to unknown keys; how many points can be learnt before someone has to leave who has just come."""
+        """Assign rows to unknown keys; return how many points can be learned before a new stream must be evicted."""
         n_points, unknown_keys = len(lookup.rows), lookup.unknown_keys
         capacity = len(unknown_keys) if self.max_keys is None else self.max_keys - len(self.key_index)
         if capacity >= len(unknown_keys):
@@ -144,10 +141,10 @@ class Membership:
         while n_admitted < len(unknown_keys) and lookup.first_index[n_admitted] < stop:
             index = lookup.first_index[n_admitted]
             victim = next((row for row in candidates if first_use.get(row, n_points) >= index), None)
-            if victim is None:  # all have been seen in this call
+            if victim is None:  # all rows are used earlier in this call
                 stop = index
                 break
-            stop = min(stop, first_use.get(victim, n_points))  # it comes again: by then it will be looked up again
+            stop = min(stop, first_use.get(victim, n_points))  # if it occurs later, it is looked up again in that slice
             evicted.append(victim)
             n_admitted += 1
         new_rows = self._exchange(evicted, unknown_keys[:n_admitted])
@@ -155,13 +152,13 @@ class Membership:
         return int(stop), new_rows
 
     def _exchange(self, evicted: Sequence[int], admitted: Sequence[Key]) -> Integers:
-        """Rows for new keys: their states as they were when they left, if that was kept, or empty ones.
+        """Evict rows and return the rows of new keys, whose states are restored from the spill file or empty.
 
-        leaving: rows of streams that make room for them. What can fail is done first; then all has happened.
+        Operations that can fail come first, so that the exchange is atomic.
         """
         if not len(admitted):
             return np.zeros(0, np.int64)
-        n_rows = len(self.key_index) + len(admitted) - len(evicted)  # those that are free are used first
+        n_rows = len(self.key_index) + len(admitted) - len(evicted)  # free rows are used first
         self.state_matrix.reserve(max(self.key_index.n_rows, n_rows), len(admitted))
         restored: dict[Key, tuple[Vector, Vector]] = {}
         if self.spill is not None:
@@ -180,7 +177,7 @@ class Membership:
         return rows
 
     def remove(self, row: int) -> None:
-        """A stream is forgotten."""
+        """Remove the stream of a row."""
         self.version += 1
         self.state_matrix.release_row(row)
         self.key_index.release_row(row)
@@ -188,7 +185,7 @@ class Membership:
             self._lru_clock.release(row)
 
     def all_streams(self) -> StreamSnapshot:
-        """All streams, also those that were spilled; states are views where they can be."""
+        """Return all streams, including spilled ones; states are views if possible."""
         rows, keys = self.key_index.rows, list(self.key_index)
         states = (
             self.state_matrix.states[: len(rows)]
@@ -220,9 +217,9 @@ class Membership:
         )
 
     def restore(self, streams: StreamSnapshot) -> None:
-        """Takes in streams as `all_streams` gave them; those seen last stay, where there are too many.
+        """Restore streams from `all_streams` into an empty fleet, the most recently seen ones in memory.
 
-        They are all there are: what has been spilled before is forgotten.
+        Streams that were spilled before are removed.
         """
         n = len(streams.keys)
         self.key_index.set_key_type(streams.keys)
@@ -258,7 +255,7 @@ class Membership:
 
 
 def first_index_by_row(rows: Integers) -> dict[int, int]:
-    """Where in a call each row that is there comes first."""
+    """Return the index in a call at which each row occurs first; negative rows are ignored."""
     present = np.flatnonzero(rows >= 0)
     known, first = np.unique(rows[present], return_index=True)
     return dict(zip(known.tolist(), present[first].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Who has which points: the points of a call sorted by stream, each stream's own in the order in which they came."""
+"""Group the points of a call by stream, preserving arrival order."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from limpet._jit.simd import LANES
 
 Integers = npt.NDArray[np.int64]
 
-SORT_THRESHOLD_STREAMS_PER_POINT = 16  # streams a point, from which on points are sorted rather than counted
-MAX_SEQUENTIAL_TAIL_STREAMS = 2  # streams left side by side, from which on it is quicker to run them one after another
+SORT_THRESHOLD_STREAMS_PER_POINT = 16  # with more streams per point, points are sorted rather than counted
+MAX_SEQUENTIAL_TAIL_STREAMS = 2  # a group of at most so many streams runs faster sequentially than in lanes
 
 
 @dataclass(frozen=True, eq=False)
 class PointSchedule:
-    """Stream s of these has the points order[begins[s]] … order[begins[s] + counts[s] − 1]. See `scheme.many.Many`.
+    """The points of each stream: stream s has order[starts[s]] … order[starts[s] + counts[s] − 1].
 
-    streams: rows of the matrix of states, each of them once.
+    streams: distinct rows of the matrix of states. See `limpet.core.batched_algorithm`.
     """
 
     streams: Integers
@@ -33,10 +33,13 @@ class PointSchedule:
 
     @classmethod
     def from_rows(cls, rows: Integers, n_rows: int) -> PointSchedule:
-        """The points at rows[i] = stream, in order; a negative one is nobody's. n_rows: of the matrix of states."""
+        """Make the schedule of points whose streams are rows[i], ignoring negative ones.
+
+        n_rows: number of rows of the matrix of states.
+        """
         if SORT_THRESHOLD_STREAMS_PER_POINT * len(rows) > n_rows:
             return cls(*_compiled_sort_by_stream(rows, n_rows))
-        order = np.argsort(rows, kind="stable")  # few points among many streams: these are not gone through
+        order = np.argsort(rows, kind="stable")  # few points in many streams: avoids a pass over the streams
         order = order[np.searchsorted(rows[order], 0) :]
         streams, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
         return cls(streams, starts, counts, order)
@@ -46,22 +49,22 @@ class PointSchedule:
 
     @cached_property
     def n_points(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return int(self.counts.sum())
 
     @cached_property
     def is_uniform(self) -> bool:
-        """Whether all streams have as many points."""
+        """Whether all streams have equally many points."""
         return not len(self) or bool(self.counts.min() == self.counts.max())
 
     @cached_property
     def is_in_order(self) -> bool:
-        """Whether each stream has one point, and they come in the order of the streams."""
+        """Whether each stream has one point, in the order of the streams."""
         n = len(self)
         return self.is_uniform and n == len(self.order) and bool((self.order[self.starts] == np.arange(n)).all())
 
     def find_marked(self, marked: npt.NDArray[np.integer[Any]]) -> tuple[list[int], list[int]]:
-        """The places in `order` of the points that are marked, and which of the streams each belongs to."""
+        """Return the positions in `order` of the marked points, and the stream of each."""
         if self.is_in_order:
             stream_indices = np.flatnonzero(marked)
             return self.starts[stream_indices].tolist(), stream_indices.tolist()
@@ -71,28 +74,28 @@ class PointSchedule:
         return positions.tolist(), stream_indices.tolist()
 
     def select(self, selection: npt.NDArray[np.bool_] | Integers | slice) -> PointSchedule:
-        """Those of some of the streams."""
+        """Return the schedule of some of the streams."""
         return PointSchedule(self.streams[selection], self.starts[selection], self.counts[selection], self.order)
 
     def remaining(self, n_consumed: Integers) -> PointSchedule:
-        """What is left when stream s has had taken[s] of its points."""
+        """Return the schedule that remains after stream s has consumed n_consumed[s] of its points."""
         advanced = PointSchedule(self.streams, self.starts + n_consumed, self.counts - n_consumed, self.order)
         return advanced.select(advanced.counts > 0)
 
     def merge(self, others: PointSchedule) -> PointSchedule:
-        """Together with other streams of the same call."""
+        """Return the union with other streams of the same call."""
         streams, starts = np.append(self.streams, others.streams), np.append(self.starts, others.starts)
         return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
 
     def sort_by_length(self) -> PointSchedule:
-        """Streams with most points first: those that stand side by side then finish at about the same time."""
+        """Sort streams by decreasing number of points, so that the lanes of a group finish at about the same time."""
         if self.is_uniform:
             return self
         by_count = np.argsort(-self.counts, kind="stable")
         return PointSchedule(self.streams[by_count], self.starts[by_count], self.counts[by_count], self.order)
 
     def split_for_lanes(self) -> tuple[PointSchedule, PointSchedule]:
-        """What is to be run side by side, and what is left over for later: where few of them go on much longer."""
+        """Split into a schedule for lanes and a remainder, where few streams have many more points than the others."""
         if self.is_uniform and not 0 < len(self) % LANES <= MAX_SEQUENTIAL_TAIL_STREAMS:
             return self, self.select(slice(0))
         schedule = self.sort_by_length()
@@ -108,7 +111,7 @@ class PointSchedule:
         return in_lanes.select(lane_counts > 0), schedule.remaining(lane_counts)
 
     def partition(self, n: int) -> list[slice]:
-        """The streams in n parts with about as many points each."""
+        """Return n slices of the streams with about equally many points each."""
         shares = np.arange(1, n) / n
         if self.is_uniform:
             edges = (shares * len(self)).astype(np.int64)

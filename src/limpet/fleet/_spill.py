@@ -1,4 +1,4 @@
-"""States of streams that had to leave a fleet, on disk until they come again: a table of SQLite."""
+"""Store the states of evicted streams in an SQLite file until their keys return."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ SpilledState = tuple[Key, Vector, Vector]
 
 
 class Spill:
-    """A file with the states of streams, in use by one fleet at a time.
+    """A file with the states of evicted streams, used by one fleet at a time.
 
-    What is there already must be of a fleet with the same model; its streams come back when their keys come.
+    An existing file must be of a fleet with the same learner; it continues to be used.
     """
 
     def __init__(self, path: str | os.PathLike[str], model: str) -> None:
         if not isinstance(path, str | os.PathLike):
-            raise InvalidInputError(f"spill: expected the name of a file, got {path!r}")
+            raise InvalidInputError(f"spill: must be the name of a file, got {path!r}.")
         self.path = Path(path)
         if not self.path.absolute().parent.is_dir():
-            raise InvalidInputError(f"spill: there is no folder {self.path.absolute().parent}")
+            raise InvalidInputError(f"spill: must be in an existing folder, got {self.path}.")
         if self.path.is_dir():
-            raise InvalidInputError(f"spill: {self.path} is a folder")
+            raise InvalidInputError(f"spill: must be a file, got the folder {self.path}.")
         with self._translate_errors("cannot be used"):
             self._database = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
             self._database.execute("pragma locking_mode = exclusive")
@@ -52,29 +52,32 @@ class Spill:
                 if header is None:
                     self._database.execute("insert into fleet values (?, ?, null, null)", (FORMAT_VERSION, model))
         if header is not None and header != (FORMAT_VERSION, model):
-            raise CheckpointError(f"spill: {self.path} holds the states of another fleet: {header[1]}")
+            raise CheckpointError(f"spill: must be a file of this fleet, got {self.path} of another: {header[1]}.")
 
     @property
     def width(self) -> int | None:
-        """How many variables the streams have that are here, None if that is open."""
+        """The number of variables of the stored streams, None if not yet known."""
         with self._translate_errors():
             width: int | None = self._database.execute("select width from fleet").fetchone()[0]
         return width
 
     def set_dimensions(self, width: int, state_size: int) -> None:
-        """All states are of this kind from now on."""
+        """Set the number of variables and the size of a state, or check them if set."""
         with self._translate_errors(), transaction(self._database):
             dimensions = self._database.execute("select width, state_size from fleet").fetchone()
             if dimensions == (None, None):
                 self._database.execute("update fleet set width = ?, state_size = ?", (width, state_size))
             elif dimensions != (width, state_size):
                 raise CheckpointError(
-                    f"spill: {self.path} holds states of {dimensions[1]} numbers for {dimensions[0]} variables, "
-                    f"not of {state_size} for {width}"
+                    f"spill: states must have {state_size} numbers for {width} variables, got {dimensions[1]} "
+                    f"for {dimensions[0]} in {self.path}."
                 )
 
     def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
-        """Keeps the states of some keys, and gives back those of others that are here; both or nothing."""
+        """Store the states of evicted keys and remove those of admitted keys in one transaction.
+
+        Returns the removed states by key.
+        """
         with self._translate_errors(), transaction(self._database):
             restored = {}
             is_empty = self._database.execute("select 1 from streams limit 1").fetchone() is None
@@ -89,13 +92,13 @@ class Spill:
         return restored
 
     def replace_all(self, streams: Iterable[SpilledState]) -> None:
-        """These and no others are here."""
+        """Replace all stored states."""
         with self._translate_errors(), transaction(self._database):
             self._database.execute("delete from streams")
             self._put(streams)
 
     def remove(self, key: Key) -> bool:
-        """Forgets a key; whether it was there."""
+        """Remove a key; return whether it was stored."""
         with self._translate_errors():
             return self._database.execute("delete from streams where key = ?", (key,)).rowcount > 0
 
@@ -108,13 +111,13 @@ class Spill:
             return int(self._database.execute("select count(*) from streams").fetchone()[0])
 
     def items(self) -> Iterator[SpilledState]:
-        """Everything that is kept."""
+        """Yield the key, the state and the start buffer of each stored stream."""
         with self._translate_errors():
             for key, *record in self._database.execute("select key, state, start, sum from streams"):
                 yield key, *self._read(key, *record)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._database.close()
 
     def _put(self, streams: Iterable[SpilledState]) -> None:
@@ -125,17 +128,17 @@ class Spill:
 
     def _read(self, key: Key, state: bytes, start: bytes, checksum: int) -> tuple[Vector, Vector]:
         if _checksum(state, start) != checksum:
-            raise CheckpointError(f"spill: what {self.path} holds of {key!r} is damaged")
+            raise CheckpointError(f"spill: the state of {key!r} in {self.path} is corrupted.")
         return np.frombuffer(state).copy(), np.frombuffer(start).copy()
 
     @contextmanager
     def _translate_errors(self, failure: str = "could not be read or written") -> Iterator[None]:
-        """Errors of SQLite in words."""
+        """Raise errors of SQLite as CheckpointError."""
         try:
             yield
         except (sqlite3.Error, UnicodeEncodeError) as error:
             reason = "another fleet has it open" if "locked" in str(error) else error
-            raise CheckpointError(f"spill: {self.path} {failure}: {reason}") from None
+            raise CheckpointError(f"spill: {self.path} {failure}: {reason}.") from None
 
 
 def _checksum(state: bytes, start: bytes) -> int:

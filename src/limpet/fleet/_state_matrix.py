@@ -1,4 +1,4 @@
-"""The memory of a fleet: a matrix of states, a row a stream, and the first points of those that have not started."""
+"""The states of a fleet: one matrix row per stream, and start buffers of streams that are not initialized."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from limpet.core.state import HEADER_SIZE, N_BUFFERED, StreamBufferView, Vector
 from limpet.fleet._key_index import Integers
 
 FREE_SLOT = -1
-GROWTH_FACTOR = 1.25  # by how much more than needed is made room for
-START_SLOT_INDEX = (
-    HEADER_SIZE  # while a stream has not started, the first number of its theta tells where its first points are
-)
-SHRINK_FACTOR = 4  # slots for one that is used, from which on the others are given back
+GROWTH_FACTOR = 1.25  # of the arrays
+START_SLOT_INDEX = HEADER_SIZE  # before a stream has started, the first number of its theta is its start slot
+SHRINK_FACTOR = 4  # start buffers shrink when they have so many slots per used slot
 
 
 class StateMatrix:
-    """Rows that are views for whoever holds a cell on them; a cell is told where its row has gone."""
+    """States by row; learners of single streams hold views, which are rebound when the arrays move."""
 
     def __init__(self, state_size: int, n_init: int, width: int) -> None:
         self.states: Vector = np.zeros((0, state_size))
         self.start_buffers: Vector = np.zeros((0, n_init, width))
-        self._slot_rows: Integers = np.zeros(0, np.int64)  # the row that each slot is used by, or `FREE`
+        self._slot_rows: Integers = np.zeros(0, np.int64)  # the row that uses each slot, or FREE_SLOT
         self._free_slots: list[int] = []
-        self._views: WeakValueDictionary[int, StreamBufferView] = WeakValueDictionary()  # those that are out
+        self._views: WeakValueDictionary[int, StreamBufferView] = WeakValueDictionary()  # by row
 
     def init_rows(self, rows: Integers) -> None:
-        """Empty states and places for the first points at these rows, which are new or free."""
+        """Write empty states at new or free rows, and assign them start slots."""
         if not len(rows):
             return
         self.reserve(int(rows.max()) + 1, len(rows))
@@ -38,7 +36,7 @@ class StateMatrix:
         self.states[rows, START_SLOT_INDEX] = self._take_slots(rows)
 
     def reserve(self, n_rows: int, n_slots: int) -> None:
-        """Makes room, so that nothing can fail later: rows in all, and slots for streams that are to begin."""
+        """Allocate memory, so that nothing can fail later: rows in total, and additional start slots."""
         if n_rows > len(self.states):
             self.states = _grow(self.states, n_rows)
             self._rebind_views()
@@ -51,13 +49,13 @@ class StateMatrix:
             self._rebind_views()
 
     def restore(self, states: Vector, not_started: npt.NDArray[np.bool_], start_buffers: Vector) -> None:
-        """All rows at once, for a store that is empty; starts: first points of those that wait."""
+        """Set all rows of an empty matrix; start_buffers: of the streams that have not started."""
         self.states, self.start_buffers, self._free_slots = states, start_buffers.copy(), []
         self.states[not_started, START_SLOT_INDEX] = np.arange(len(start_buffers))
         self._slot_rows = np.flatnonzero(not_started)
 
     def write_row(self, row: int, state: Vector, start_buffer: Vector) -> None:
-        """A state that was taken out, at a row that is new or free."""
+        """Write a state at a new or free row."""
         self.reserve(row + 1, 1)
         self.states[row] = state
         if state[N_BUFFERED] >= 0.0:
@@ -65,14 +63,14 @@ class StateMatrix:
             self.start_buffers[slot] = start_buffer.reshape(self.start_buffers.shape[1:])
 
     def copy_row(self, row: int) -> tuple[Vector, Vector]:
-        """A copy of the state and the first points of a row."""
+        """Return a copy of the state and of the start buffer of a row."""
         state, start_buffer = self.states[row].copy(), self.get_start_buffer(row).copy()
         if state[N_BUFFERED] >= 0.0:
             state[START_SLOT_INDEX] = 0.0
         return state, start_buffer
 
     def release_row(self, row: int) -> None:
-        """The row is not needed any more; a cell on it keeps a copy."""
+        """Free a row; a view of it keeps a copy."""
         if row in self._views:
             view = self._views.pop(row)
             view.set_row(*self.copy_row(row))
@@ -82,7 +80,7 @@ class StateMatrix:
         self.states[row] = 0.0
 
     def get_buffer_view(self, row: int, make_view: Callable[[Vector, Vector], StreamBufferView]) -> StreamBufferView:
-        """The memory of one stream, for an engine of its own; all who ask for it while it is out have the same one."""
+        """Return the view of one stream, for an engine; the same object while one is in use."""
         view = self._views.get(row)
         if view is None:
             view = self._views[row] = make_view(self.states[row], self.get_start_buffer(row))
@@ -91,22 +89,22 @@ class StateMatrix:
         return view
 
     def get_start_buffer(self, row: int) -> Vector:
-        """The first points of a row: a view; zeros once it has started."""
+        """Return the first points of a row as a view; zeros if the stream has started."""
         if self.states[row, N_BUFFERED] < 0.0:
             return np.zeros(self.start_buffers.shape[1:])
         view: Vector = self.start_buffers[int(self.states[row, START_SLOT_INDEX])]
         return view
 
     def not_started(self, rows: Integers) -> npt.NDArray[np.bool_]:
-        """Which of these rows have not started."""
+        """Return which of these rows have not started."""
         return np.asarray(self.states[rows, N_BUFFERED] >= 0.0)
 
     def start_slots(self, rows: Integers) -> Integers:
-        """Where the first points of these rows are, which have not started."""
+        """Return the start slots of rows that have not started."""
         return self.states[rows, START_SLOT_INDEX].astype(np.int64)
 
     def release_start_slots(self, slots: Integers) -> None:
-        """The places of first points that are not needed any more."""
+        """Free start slots, and shrink the start buffers if most of them are free."""
         self._release_slots(slots)
         if SHRINK_FACTOR * self.n_not_started <= len(self.start_buffers):
             used = np.flatnonzero(self._slot_rows != FREE_SLOT)
@@ -115,16 +113,16 @@ class StateMatrix:
         self._rebind_views()
 
     def read_counter(self, entry: int, rows: Integers) -> Integers:
-        """One of the counts of the header, for these rows."""
+        """Return a counter of the header of these rows."""
         return self.states[rows, entry].astype(np.int64) if len(rows) else np.zeros(0, np.int64)
 
     @property
     def n_not_started(self) -> int:
-        """How many streams have not started, at most."""
+        """Upper bound of the number of streams that have not started."""
         return len(self.start_buffers) - len(self._free_slots)
 
     def _take_slots(self, rows: Integers) -> Integers:
-        """Places for the first points of these rows, for which there is room."""
+        """Assign reserved start slots to these rows."""
         slots = np.array([self._free_slots.pop() for _ in rows], np.int64)
         self._slot_rows[slots] = rows
         return slots
@@ -139,7 +137,7 @@ class StateMatrix:
 
 
 def _grow(array: Vector, n: int) -> Vector:
-    """A copy with so many rows at the least, or somewhat more than now."""
+    """Return a copy with at least n rows."""
     grown = np.zeros((max(n, int(GROWTH_FACTOR * len(array))), *array.shape[1:]))
     grown[: len(array)] = array
     return grown

@@ -1,4 +1,4 @@
-"""Many streams, one learner each: a row of one matrix."""
+"""Learn many keyed streams with one learner each, as rows of one matrix of states."""
 
 from __future__ import annotations
 
@@ -22,56 +22,68 @@ from limpet.fleet._key_input import read_keys
 from limpet.fleet._membership import Membership
 from limpet.fleet._spill import Spill
 from limpet.fleet.serialization import read_fleet
-from limpet.learners.base import StochasticApproximation
+from limpet.learners.base import Learner
 from limpet.learners.results import Trace
 from limpet.learners.serialization import BytesLike, atomic_write, read_header
 
 
 def check_learner(learner: Any) -> None:
-    """Refuses what cannot be the model of many streams."""
-    if not isinstance(learner, StochasticApproximation):
-        raise InvalidInputError(f"model: expected a learner such as SRA(), got {learner!r}")
+    """Raise an error if a learner cannot be that of many streams."""
+    if not isinstance(learner, Learner):
+        raise InvalidInputError(f"learner: must be a learner such as Detector(), got {learner!r}.")
     if learner.n_seen:
         raise InvalidInputError(
-            "model: expected a learner that has seen nothing: every stream starts from its own points"
+            f"learner: must not have been updated, got n_seen={learner.n_seen}. Each stream is initialized from its "
+            "first points; pass learner.clone()."
         )
     if getattr(learner, "n_components", 1) == "auto":
-        raise InvalidInputError(
-            "a fleet needs to know the number of components: n_components='auto' is for single streams"
-        )
+        raise InvalidInputError("n_components: must be an integer for a fleet, got 'auto'.")
     if learner.model.supervised:
-        raise InvalidInputError(
-            f"a fleet learns from points alone; {type(learner.model).__name__} learns from pairs (x, y)"
-        )
+        raise InvalidInputError(f"model: must not need targets in a fleet, got {type(learner.model).__name__}.")
 
 
 class Fleet:
     """One learner for each of many keyed streams: sensors, machines, accounts.
 
-    Each stream learns as if it were alone, to the last bit, whatever comes in between and however it is cut into calls.
-    A key that has not been seen before joins with a stream of its own, which starts from its own first points.
+    Each stream learns as if it were alone, to the last bit, however the points are batched into calls. A new key starts
+    a new stream, which is initialized from its first points.
 
-    model: a learner that has seen nothing; every stream gets one with its settings.
-    max_keys: how many streams are kept at most. When a further key comes, the stream that has not been seen for longest
-        leaves: it is forgotten or, with `spill`, the name of a file, kept there until its key comes again. A file that
-        is there already is gone on with.
+    Several threads may use a fleet; calls are serialized.
 
-    Several threads may use a fleet; they take turns.
+    Parameters
+    ----------
+    learner : Learner
+        A learner that has not been updated. Its parameters are those of every stream.
+    max_keys : int, optional
+        Maximum number of streams in memory. When a new key exceeds it, the least recently seen stream is evicted: it
+        is dropped or, with `spill`, stored.
+    spill : path, optional
+        The file for evicted streams; a stream is restored when its key returns. An existing file of an equal fleet
+        continues to be used.
 
+    Attributes
+    ----------
+    learner : Learner
+        A copy of the learner, without a state.
+    alarms : list of Alarm
+        The alarms of the last call, in the order of its rows.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from limpet import SRA, Fleet
     >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
     >>> rng = np.random.default_rng(0)
     >>> for _ in range(200):
     ...     trace = fleet.update(["oil", "water"], rng.normal([90.0, 20.0], 0.5))
-    >>> trace = fleet.update(["water", "oil"], [90.0, 90.0])  # too warm for water
-    >>> trace.dropped, fleet["oil"].means.round()
+    >>> trace = fleet.update(["water", "oil"], [90.0, 90.0])
+    >>> trace.rejected, fleet["oil"].means.round()
     (array([ True, False]), array([[90.]]))
     """
 
     def __init__(
         self,
-        learner: StochasticApproximation,
+        learner: Learner,
         *,
         max_keys: int | None = None,
         spill: str | os.PathLike[str] | None = None,
@@ -80,34 +92,57 @@ class Fleet:
         self.learner = learner.clone()
         self.max_keys = None if max_keys is None else check_int("max_keys", max_keys, 1)
         if spill is not None and max_keys is None:
-            raise InvalidInputError("spill says where streams go that have to leave: give max_keys as well")
+            raise InvalidInputError(f"spill: requires max_keys, got spill={spill!r} without it.")
         self._membership = Membership(self.max_keys, None if spill is None else Spill(spill, repr(self.learner)))
         self._executor = FleetExecutor(self.learner, self._membership)
         self.alarms: list[Alarm] = []
-        """What the last call raised, in the order of its rows."""
 
     # Learning
 
     def update(self, keys: Any, X: Any) -> Trace:
-        """Learns one point for each of many keys, in order; a key may come several times.
+        """Learn one point per key, in order; a key may occur several times.
 
-        keys: texts or whole numbers. X: (n,), (n, d), a dataframe or a list of dicts. Returns one entry a point. A
-        point that cannot be used or has no key is skipped and counted (`counts()`, `n_missing_keys`); the others are not
-        touched by it. A call with the keys of the call before does not look them up again.
+        An invalid point, or one without a key, is skipped and counted (`counts`, `n_missing_keys`). If the keys equal
+        those of the last call, they are not looked up again.
+
+        Parameters
+        ----------
+        keys : sequence of str or int
+            A list, an array or a column of a dataframe.
+        X : array-like of shape (n,) or (n, d), dataframe or list of dict
+            One point per key.
+
+        Returns
+        -------
+        Trace
+            One entry per point.
         """
         trace = self._executor.update(keys, X)
         self.alarms = trace.alarms
         return trace
 
     def process(self, frame: Any, key: str, values: Any = None, time: str | None = None, prefix: str = "") -> Any:
-        """Learns a long dataframe, a row a point, and returns it with the answers as further columns.
+        """Learn a long dataframe with one point per row, and return it with result columns.
 
-        frame: of pandas, polars, pyarrow, or whatever narwhals knows; or an iterator of such frames, for what is larger
-            than memory: then an iterator of results comes back, a frame at a time.
-        key: the column with the keys. values: the columns to learn from, by default all others that hold numbers.
-        time: a column to sort by; without it rows are taken as they come. A row without a time is skipped.
-        prefix: of the names of the new columns: score, dropped and bad; on autopilot also change_score, p_value,
-            anomaly and change. `alarms` has what was raised.
+        Parameters
+        ----------
+        frame : dataframe or iterable of dataframes
+            Of pandas, polars, pyarrow or another library that narwhals supports. For an iterable, an iterator of
+            results is returned.
+        key : str
+            The column of keys.
+        values : str or list of str, optional
+            The columns to learn. Default: all other numeric columns.
+        time : str, optional
+            The column to sort by. Default: rows are learned in order. A row without a time is invalid.
+        prefix : str
+            Prefix of the result columns: `score`, `rejected` and `invalid`, and for `Detector` also `p_value`,
+            `change_score`, `anomaly` and `change`.
+
+        Returns
+        -------
+        dataframe or iterator of dataframes
+            Of the same library. `alarms` has the alarms of the last frame.
         """
         if is_frame_iterable(frame):
             return (self.process(part, key, values, time, prefix) for part in frame)
@@ -115,16 +150,28 @@ class Fleet:
             result, self.alarms = process_frame(self._executor, frame, key, values, time, prefix)
             return result
 
+    # For the packages that build on fleets
+
     def row_indices(self, keys: Any) -> Integers:
-        """The row of each key's stream, which it keeps while it is here; −1 where there is none."""
+        """Return the row of each key, −1 if unknown; a stream keeps its row while it is in memory."""
         with self._executor.lock:
             lookup = self._membership.key_index.look_up(read_keys(keys))
             self._membership.key_index.discard_pending(lookup.unknown_keys)
             return np.maximum(lookup.rows, NO_ROW)
 
-    def _suppress_warning(self, topic: str) -> None:
-        """No warning on this topic: the caller tells of it himself."""
-        self._executor.warnings.suppress(topic)
+    def suppress_warning(self, code: str) -> None:
+        """Do not warn about "invalid" points or "locked out" streams."""
+        self._executor.suppress_warning(code)
+
+    def config(self) -> dict[str, Any]:
+        """Return learner, max_keys, spill (a path), and width and feature_names (None before the first points)."""
+        return {
+            "learner": self.learner,
+            "width": self._executor.width,
+            "feature_names": self._executor.feature_names,
+            "max_keys": self.max_keys,
+            "spill": None if self._membership.spill is None else self._membership.spill.path,
+        }
 
     # The streams
 
@@ -135,7 +182,7 @@ class Fleet:
         return iter(self._membership.key_index)
 
     def keys(self) -> list[Key]:
-        """The keys of all streams that are there."""
+        """Return the keys of all streams in memory."""
         return list(self._membership.key_index)
 
     def __contains__(self, key: object) -> bool:
@@ -143,22 +190,20 @@ class Fleet:
         in_memory = self._membership.key_index.get_row(normalized) is not None
         return in_memory or (spill is not None and normalized is not None and normalized in spill)
 
-    def __getitem__(self, key: Key) -> StochasticApproximation:
-        """The learner of one stream: what it learns, the fleet has learnt, and the other way round.
+    def __getitem__(self, key: Key) -> Learner:
+        """Return the learner of one stream, which shares its state with the fleet.
 
-        To ask for it is to see the stream. When the stream has to leave, or is dropped, the learner goes on by itself.
+        This counts as seeing the stream. When the stream is evicted or dropped, the learner keeps a copy of the state.
         """
         normalized = normalize_key(key)
         with self._executor.lock:
             if normalized is None or normalized not in self:
                 raise KeyError(key)
-            ((_, rows),) = self._membership.admit_in_chunks(
-                read_keys([normalized])
-            )  # which fetches it, if it had to leave
+            ((_, rows),) = self._membership.admit_in_chunks(read_keys([normalized]))  # restores a spilled stream
             return self._learner_at_row(int(rows[0]))
 
     def drop(self, key: Key) -> None:
-        """Forgets a stream. A learner of it that someone still holds goes on by itself."""
+        """Remove a stream. A learner of it keeps a copy of the state."""
         normalized = normalize_key(key)
         with self._executor.lock:
             row = self._membership.key_index.get_row(normalized)
@@ -169,7 +214,7 @@ class Fleet:
 
     __delitem__ = drop
 
-    def _learner_at_row(self, row: int) -> StochasticApproximation:
+    def _learner_at_row(self, row: int) -> Learner:
         backend = self._executor.backend
         assert backend is not None
         learner = self.learner.clone()
@@ -180,8 +225,13 @@ class Fleet:
         return learner
 
     def counts(self) -> dict[str, Any]:
-        """For each stream its key, how many points it has seen, dropped and could not use, and how many it has dropped
-        in a row by now: columns of a table. Streams that had to leave are not in it."""
+        """Return the counters of the streams in memory as columns of a table.
+
+        Returns
+        -------
+        dict
+            `key`, `n_seen`, `n_rejected`, `n_invalid` and `consecutive_rejections`.
+        """
         entries = {
             "n_seen": N_SEEN,
             "n_rejected": N_REJECTED,
@@ -196,9 +246,9 @@ class Fleet:
             }
 
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
-        """The same estimate, such as "means", of each of these streams; None for those that have not started.
+        """Return an estimate, such as "means", of each of these streams; None for those that have not started.
 
-        Quicker than to ask for the learner of each, and it does not count as having seen them.
+        Faster than `fleet[key]`, and does not count as seeing the streams.
 
         >>> from limpet import SRA
         >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
@@ -222,50 +272,50 @@ class Fleet:
 
     @property
     def is_auto(self) -> bool:
-        """Whether the streams run on autopilot."""
+        """Whether the streams are automatic, as those of `Detector`."""
         return self._executor.is_auto
 
     @property
     def n_missing_keys(self) -> int:
-        """Points that came without a key."""
+        """Number of points without a key."""
         return self._executor.n_missing_keys
 
     @property
     def n_seen(self) -> int:
-        """How many points have come for the streams that are there."""
+        """Number of points of the streams in memory."""
         return int(self.counts()["n_seen"].sum())
 
     @property
     def n_rejected(self) -> int:
-        """How many of them the threshold rejected."""
+        """Number of them that the threshold rejected."""
         return int(self.counts()["n_rejected"].sum())
 
     @property
     def n_invalid(self) -> int:
-        """How many of them could not be used."""
+        """Number of them that are invalid."""
         return int(self.counts()["n_invalid"].sum())
 
-    # Keeping
+    # Serialization
 
     def to_bytes(self) -> bytes:
-        """The fleet with all it has learnt, as bytes; `limpet.from_bytes` makes it again."""
+        """Return the fleet as bytes; `limpet.from_bytes` restores it."""
         with self._executor.lock:
             return b"".join(serialization.iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the fleet to one file, whole or not at all; `limpet.load` reads it. Spilled streams are in it."""
+        """Write the fleet, with spilled streams, atomically to a file; `limpet.load` reads it."""
         with self._executor.lock:
             atomic_write(path, serialization.iter_chunks(self))
 
     def close(self) -> None:
-        """Lets go of the file of spilled streams, for another fleet to use; there is nothing else to close."""
+        """Close the file of spilled streams, so that another fleet can use it."""
         if self._membership.spill is not None:
             self._membership.spill.close()
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         if self._membership.spill is not None:
             raise InvalidInputError(
-                "a fleet that spills cannot be copied: save it, and load it with a spill of its own"
+                "spill: a fleet with a spill file cannot be copied or pickled. Save it, and load it with another file."
             )
         return serialization.fleet_from_bytes, (self.to_bytes(),)
 
@@ -274,24 +324,32 @@ class Fleet:
         return f"Fleet({self.learner!r}{limit}): {len(self)} streams"
 
 
-# Fleets and learners from bytes and files.
+# Fleets and learners from bytes and files
 
 
-def from_bytes(data: BytesLike, spill: str | os.PathLike[str] | None = None) -> StochasticApproximation | Fleet:
-    """The learner or the fleet that `to_bytes` was called on, ready to go on where it was.
+def from_bytes(data: BytesLike, spill: str | os.PathLike[str] | None = None) -> Learner | Fleet:
+    """Restore a learner or a fleet from the bytes of `to_bytes`.
 
-    spill: of a fleet with max_keys, the file for streams that have to leave; see `Fleet`.
+    Parameters
+    ----------
+    data : bytes
+    spill : path, optional
+        The file for evicted streams, for a fleet that had one; see `Fleet`.
+
+    Returns
+    -------
+    Learner or Fleet
     """
     header, body = read_header(data)
     if "fleet" in header:
         return read_fleet(header, body if not body.readonly else memoryview(bytearray(body)), spill)
     if spill is not None:
-        raise InvalidInputError("spill is for a fleet; these are the bytes of a learner")
+        raise InvalidInputError(f"spill: must be None for a learner, got {spill!r}.")
     return learners.from_bytes(bytes(data))
 
 
-def load(path: str | os.PathLike[str], spill: str | os.PathLike[str] | None = None) -> StochasticApproximation | Fleet:
-    """The learner or the fleet that was saved to this file. spill: as in `from_bytes`."""
+def load(path: str | os.PathLike[str], spill: str | os.PathLike[str] | None = None) -> Learner | Fleet:
+    """Restore the learner or the fleet saved to a file; see `from_bytes`."""
     size = Path(path).stat().st_size
     data = bytearray(size)
     with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""A fleet in parts, and parts as one fleet again: each stream goes where it is sent, as it is."""
+"""Split a fleet by owner and concatenate fleets, without changing any state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from limpet._format import join_names
 from limpet.core.state import N_BUFFERED
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import Integers
@@ -14,9 +15,9 @@ from limpet.fleet.fleet import Fleet
 
 
 def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
-    """The streams of a fleet by owner: owners[i] gets that of key i of `keys_of`. Owners of nothing are not there.
+    """Return a fleet for each owner; owners[i] is the owner of key i of `all_keys`.
 
-    Points that came without a key are counted by the first of them.
+    The count of points without a key passes to the first of them.
 
     >>> from limpet import SRA
     >>> fleet = Fleet(SRA(gamma=4.0, rho=0.01))
@@ -42,17 +43,17 @@ def split(fleet: Fleet, owners: Integers) -> dict[int, Fleet]:
 
 
 def all_keys(fleet: Fleet) -> list[str | int]:
-    """All keys, also of streams that were spilled, in the order of `split`."""
+    """Return all keys, including those of spilled streams, in the order of `split`."""
     return list(fleet._membership.all_streams().keys)
 
 
 def concat(fleets: Sequence[Fleet]) -> Fleet:
-    """One fleet with the streams of several of the same model; a key may be in one of them only.
+    """Return one fleet with the streams of several with equal learners and distinct keys.
 
     >>> from limpet import SRA
-    >>> one, other = Fleet(SRA(gamma=4.0, rho=0.01)), Fleet(SRA(gamma=4.0, rho=0.01))
-    >>> _ = one.update(["oil"], [90.0]), other.update(["water"], [20.0])
-    >>> joined([one, other]).counts()["key"]
+    >>> first, second = Fleet(SRA(gamma=4.0, rho=0.01)), Fleet(SRA(gamma=4.0, rho=0.01))
+    >>> _ = first.update(["oil"], [90.0]), second.update(["water"], [20.0])
+    >>> concat([first, second]).counts()["key"]
     ['oil', 'water']
     """
     parts = [fleet for fleet in fleets if fleet._executor.width is not None]
@@ -63,11 +64,13 @@ def concat(fleets: Sequence[Fleet]) -> Fleet:
         return merged
     configs = {(repr(fleet.learner), fleet._executor.width, fleet.feature_names) for fleet in parts}
     if len(configs) > 1:
-        raise InvalidInputError(f"expected fleets of one kind, got {' and '.join(map(str, sorted(configs, key=str)))}")
+        raise InvalidInputError(
+            f"fleets: must have equal learners and variables, got {join_names(sorted(map(str, configs)), 'and')}."
+        )
     streams = [fleet._membership.all_streams() for fleet in parts]
     keys = [key for snapshot in streams for key in snapshot.keys]
     if len(set(keys)) < len(keys):
-        raise InvalidInputError("a key is in several of these fleets")
+        raise InvalidInputError("fleets: must have distinct keys, got a key in several of them.")
     states, start_buffers = (np.concatenate([snapshot[i] for snapshot in streams]) for i in (1, 2))
     merged = _build_similar_fleet(parts[0], StreamSnapshot(keys, states, start_buffers, np.zeros(0, np.int64)))
     merged._executor.n_missing_keys = n_missing_keys
@@ -75,7 +78,7 @@ def concat(fleets: Sequence[Fleet]) -> Fleet:
 
 
 def _build_similar_fleet(fleet: Fleet, streams: StreamSnapshot) -> Fleet:
-    """A fleet of the same kind with these streams."""
+    """Return a fleet with the same learner and variables and with these streams."""
     part = Fleet(fleet.learner)
     assert fleet._executor.width is not None
     part._executor.set_width(fleet._executor.width, fleet.feature_names)

@@ -1,8 +1,8 @@
-"""A fleet as bytes, in the container of `learners.checkpoint`:
+"""Serialize fleets in the container of `limpet.learners.serialization`:
 
-    header (its learner's settings, how many streams, …) | states | first points of those not started | when seen | keys
+    header (parameters of the learner, number of streams, …) | states | start buffers | last seen | keys
 
-Keys are whole numbers of 8 bytes, or texts as a JSON list.
+Keys are integers of 8 bytes, or strings as a JSON list.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
-    """The pieces to be written one after another."""
+    """Yield the parts of a serialized fleet."""
     streams = fleet._membership.all_streams()
     has_str_keys = any(isinstance(key, str) for key in streams.keys[:1])
     keys = json.dumps(streams.keys).encode() if has_str_keys else np.array(streams.keys, "<i8").tobytes()
@@ -33,8 +33,8 @@ def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
     header["fleet"] = {
         "streams": len(streams.keys),
         "state_size": streams.states.shape[1],
-        "waiting": len(streams.start_buffers),
-        "texts": has_str_keys,
+        "not_started": len(streams.start_buffers),
+        "has_str_keys": has_str_keys,
         "max_keys": fleet.max_keys,
         "spills": fleet._membership.spill is not None,
         "n_missing_keys": fleet.n_missing_keys,
@@ -46,14 +46,14 @@ def iter_chunks(fleet: Fleet) -> Iterator[BytesLike]:
 
 
 def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLike[str] | None) -> Fleet:
-    """The fleet that header and body tell of."""
+    """Restore a fleet from header and body."""
     from limpet.fleet.fleet import Fleet
 
     section = header["fleet"]
     n, max_keys = section["streams"], section["max_keys"]
     if section["spills"] and spill is None:
         raise InvalidInputError(
-            f"this fleet keeps {max_keys} streams and spills the others: say where to, with spill=…"
+            f"spill: required for a fleet that spills all but {max_keys} streams, got None. Pass spill=FILE."
         )
     fleet = Fleet(learner_from_config(header), max_keys=max_keys, spill=spill)
     fleet._executor.n_missing_keys = section["n_missing_keys"]
@@ -62,10 +62,10 @@ def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLik
     fleet._executor.set_width(header["width"], tuple(header["names"]) if header["names"] else None)
     matrix = fleet._membership.state_matrix
     if matrix.states.shape[1] != section["state_size"]:
-        raise CheckpointError(f"expected states of {matrix.states.shape[1]} numbers, got {section['state_size']}")
+        raise CheckpointError(f"state_size: must be {matrix.states.shape[1]}, got {section['state_size']}.")
     shapes = (
         (n, section["state_size"]),
-        (section["waiting"], *matrix.start_buffers.shape[1:]),
+        (section["not_started"], *matrix.start_buffers.shape[1:]),
         (n if max_keys is not None else 0,),
     )
     arrays, offset = [], 0
@@ -73,11 +73,11 @@ def read_fleet(header: dict[str, Any], body: memoryview, spill: str | os.PathLik
         count = math.prod(shape)
         arrays.append(np.frombuffer(body, dtype, count, offset).reshape(shape))
         offset += 8 * count
-    keys = json.loads(bytes(body[offset:])) if section["texts"] else np.frombuffer(body[offset:], "<i8").tolist()
+    keys = json.loads(bytes(body[offset:])) if section["has_str_keys"] else np.frombuffer(body[offset:], "<i8").tolist()
     fleet._membership.restore(StreamSnapshot(keys, *arrays))
     return fleet
 
 
 def fleet_from_bytes(data: bytes) -> Fleet:
-    """The fleet that `to_bytes` was called on."""
+    """Restore a fleet from the bytes of `Fleet.to_bytes`."""
     return read_fleet(*read_header(bytearray(data)), None)
