@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import limpet as lp
-from limpet.testing import assert_sound
 from limpet.exceptions import LimpetWarning, NotFittedError
 from limpet.models import GaussianMixture, LinearRegression, LogisticRegression, PoissonMixture
+from limpet.testing import assert_sound
 
 LEARNERS = {
     "SRA": lambda K: lp.SRA(K, rho=0.01),
