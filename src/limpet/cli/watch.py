@@ -39,7 +39,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
             resources.callback(checkpoints.close)
         checkpoint = None if checkpoints is None else checkpoints.latest()
         column_names = get_column_names(values)
-        source = open_source(uri, **column_names, follow=values["follow"], form=values["input_format"])
+        source = open_source(uri, **column_names, follow=values["follow"], input_format=values["input_format"])
         runners: list[Runner] = []
         if values["metrics"]:
             server = serve_metrics(values["metrics"], lambda: collect_metrics(runners[0]) if runners else [])
@@ -52,7 +52,7 @@ def run_watch(uri: str, values: dict[str, Any]) -> None:
         if checkpoint is not None and checkpoint[0]["schema"] is not None:
             probed.schema = Schema.from_dict(checkpoint[0]["schema"])
         if probed.schema is None:
-            probed.wait_for_schema(stop)
+            probed.wait_for_schema(stop, None if checkpoint is None else checkpoint[0]["position"])
         if probed.schema is None:
             log.info("stopped before the first point" if stop.is_set() else "ended: no record could be read")
             return

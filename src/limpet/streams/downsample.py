@@ -1,4 +1,4 @@
-"""A summary of a stream that stays small however long the stream is: what a picture of it needs."""
+"""Downsample a stream to buckets of rows: extreme values, last estimates, largest scores, counts."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from limpet.core.state import Vector
 from limpet.exceptions import InvalidInputError
 from limpet.learners.results import Trace
 
-MAX_BUCKETS = 4096  # buckets; there are at least half as many once the stream is longer than that
-INITIAL_BUCKETS = 64  # buckets there is room for in the beginning: many streams are short
+MAX_BUCKETS = 4096
+INITIAL_BUCKETS = 64  # allocated at first: many streams are short
 Array = npt.NDArray[Any]
 
-REDUCE_MIN, REDUCE_MAX, REDUCE_LAST, REDUCE_SUM = "smallest", "largest", "last", "count"
-REDUCTIONS = {  # in what way two neighbours become one
-    "least": REDUCE_MIN,
-    "greatest": REDUCE_MAX,
+REDUCE_FIRST, REDUCE_MIN, REDUCE_MAX, REDUCE_LAST = "first", "minimum", "maximum", "last"
+REDUCE_SUM, REDUCE_OR = "sum", "or"
+UFUNCS = {REDUCE_MIN: np.fmin, REDUCE_MAX: np.fmax, REDUCE_SUM: np.add, REDUCE_OR: np.bitwise_or}
+REDUCTIONS = {
+    "minimum": REDUCE_MIN,
+    "maximum": REDUCE_MAX,
     "rejected_minimum": REDUCE_MIN,
     "rejected_maximum": REDUCE_MAX,
     "estimate": REDUCE_LAST,
@@ -29,32 +31,68 @@ REDUCTIONS = {  # in what way two neighbours become one
     "n_invalid": REDUCE_SUM,
     "n_anomalies": REDUCE_SUM,
 }
-PER_VARIABLE_COLUMNS = ("least", "greatest", "rejected_minimum", "rejected_maximum", "estimate")
+PER_VARIABLE_COLUMNS = ("minimum", "maximum", "rejected_minimum", "rejected_maximum", "estimate")
+
+
+def reduce_buckets(reduction: str, values: Array, starts: Array, axis: int = -1) -> Array:
+    """Reduce the entries from each start up to the next one; NaN counts as missing.
+
+    >>> values, starts = np.array([3.0, np.nan, 1.0, 5.0, np.nan]), np.array([0, 2])
+    >>> [reduce_buckets(how, values, starts).tolist() for how in (REDUCE_FIRST, REDUCE_MIN, REDUCE_LAST)]
+    [[3.0, 1.0], [3.0, 1.0], [3.0, 5.0]]
+    """
+    if reduction == REDUCE_FIRST:
+        return np.take(values, starts, axis)
+    if reduction != REDUCE_LAST:
+        return np.asarray(UFUNCS[reduction].reduceat(values, starts, axis=axis))
+    index = np.arange(values.shape[axis])
+    index = index if axis in (-1, values.ndim - 1) else index[:, None]
+    last = np.maximum.reduceat(np.where(np.isnan(values), -1, index), starts, axis=axis)
+    return np.where(last < 0, np.nan, np.take_along_axis(values, last, axis))
 
 
 class MinMaxSummary:
-    """Buckets of equally many rows, one after another; up to ``most`` rows a bucket is a single row.
+    """A stream downsampled to buckets of equally many rows, of bounded size.
 
-    When they are full, neighbours are joined. The sketch depends on the rows alone, not on how they were cut into
-    batches.
+    Up to `max_buckets` rows each bucket is a single row. When all buckets are full, neighbors are merged. The result
+    depends on the rows only, not on how they are cut into batches.
 
-    names: of the variables. most: buckets, at most; an even number.
+    Parameters
+    ----------
+    names : tuple of str
+        The names of the variables.
+    max_buckets : int
+        The largest number of buckets, an even number; at least half as many are in use once the stream is longer.
 
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows so far.
+    width : int
+        The number of rows per bucket.
+    is_auto : bool
+        Whether the learner computes a change score.
+    last_time
+        The time of the last row; None without times.
+
+    Examples
+    --------
     >>> from limpet import SRA
-    >>> sketch, learner = Sketch(("t",)), SRA(gamma=4.0, rho=0.01)
+    >>> summary, learner = MinMaxSummary(("t",)), SRA(gamma=4.0, rho=0.01)
     >>> for batch in np.random.default_rng(0).normal(size=(10, 1000, 1)):
-    ...     sketch.add(batch, learner.process(batch))
-    >>> sketch.n_rows, sketch.width, len(sketch), sketch.greatest.shape
+    ...     summary.add(batch, learner.process(batch))
+    >>> summary.n_rows, summary.width, len(summary), summary.maximum.shape
     (10000, 4, 2500, (1, 2500))
     """
 
     def __init__(self, names: tuple[str, ...], max_buckets: int = MAX_BUCKETS) -> None:
-        if not names or max_buckets < 2 or max_buckets % 2:
-            raise InvalidInputError(f"expected names, and an even number of buckets, got {names!r} and {max_buckets!r}")
+        if not names:
+            raise InvalidInputError(f"names: must have at least one name, got {names!r}")
+        if max_buckets < 2 or max_buckets % 2:
+            raise InvalidInputError(f"max_buckets: must be an even number, got {max_buckets!r}")
         self.names, self.max_buckets = tuple(names), max_buckets
         self.n_rows, self.width = 0, 1
         self.is_auto = False
-        """Whether the scores are those of an autopilot, which has a change score of its own."""
         self.last_time: Any = None
         self._times: Array | None = None
         self._columns = {name: self._make_empty(name, min(INITIAL_BUCKETS, max_buckets)) for name in REDUCTIONS}
@@ -74,58 +112,64 @@ class MinMaxSummary:
 
     @property
     def times(self) -> Array | None:
-        """The first time of each bucket; None where times are not known."""
+        """The first time of each bucket; None without times."""
         return None if self._times is None else self._times[: len(self)]
 
     @property
     def minimum(self) -> Vector:
-        """(d, buckets): the least value that was not dropped; NaN where there is none."""
-        return self._columns["least"][:, : len(self)]
+        """(d, buckets): the smallest value that was not rejected; NaN if missing."""
+        return self._columns["minimum"][:, : len(self)]
 
     @property
     def maximum(self) -> Vector:
-        """(d, buckets): the greatest value that was not dropped; NaN where there is none."""
-        return self._columns["greatest"][:, : len(self)]
+        """(d, buckets): the largest value that was not rejected; NaN if missing."""
+        return self._columns["maximum"][:, : len(self)]
 
     @property
     def rejected_minimum(self) -> Vector:
-        """(d, buckets): the least value that was dropped; NaN where there is none."""
+        """(d, buckets): the smallest rejected value; NaN if missing."""
         return self._columns["rejected_minimum"][:, : len(self)]
 
     @property
     def rejected_maximum(self) -> Vector:
-        """(d, buckets): the greatest value that was dropped; NaN where there is none."""
+        """(d, buckets): the largest rejected value; NaN if missing."""
         return self._columns["rejected_maximum"][:, : len(self)]
 
     @property
     def estimate(self) -> Vector:
-        """(d, buckets): the last estimate in the bucket; NaN where there is none."""
+        """(d, buckets): the last estimate; NaN if missing."""
         return self._columns["estimate"][:, : len(self)]
 
     @property
     def score(self) -> Vector:
-        """(buckets,): the largest score; NaN where there is none."""
+        """(buckets,): the largest score; NaN if missing."""
         return self._columns["score"][0, : len(self)]
 
     @property
     def change_score(self) -> Vector:
-        """(buckets,): the largest change score; NaN where there is none."""
+        """(buckets,): the largest change score; NaN if missing."""
         return self._columns["change_score"][0, : len(self)]
 
     @property
     def n_rejected(self) -> Vector:
-        """(buckets,): how many rows were dropped."""
+        """(buckets,): the number of rejected rows."""
         return self._columns["n_rejected"][0, : len(self)]
 
     @property
     def n_invalid(self) -> Vector:
-        """(buckets,): how many rows could not be used."""
+        """(buckets,): the number of invalid rows."""
         return self._columns["n_invalid"][0, : len(self)]
 
     @property
     def n_anomalies(self) -> Vector:
-        """(buckets,): how many rows stand out."""
+        """(buckets,): the number of anomalous rows."""
         return self._columns["n_anomalies"][0, : len(self)]
+
+    def value_range(self, variable: int, max_buckets: int) -> tuple[Array, Vector, Vector]:
+        """Return first rows, minimum and maximum of at most so many larger buckets, for a small picture."""
+        starts = np.arange(0, len(self), -(-len(self) // max_buckets))
+        low = reduce_buckets(REDUCE_MIN, self.minimum[variable], starts)
+        return self.rows[starts], low, reduce_buckets(REDUCE_MAX, self.maximum[variable], starts)
 
     def add(
         self,
@@ -135,11 +179,20 @@ class MinMaxSummary:
         times: Array | None = None,
         selection: Array | None = None,
     ) -> None:
-        """The rows that come next.
+        """Append rows.
 
-        values: (n, d), NaN where one is missing. trace: what became of them. means: (n, d), the estimate after each,
-        NaN where it is not known. times: (n,), of any kind. which: only these entries of all that is given, as where
-        a batch holds the rows of many streams.
+        Parameters
+        ----------
+        values : array (n, d)
+            The values, NaN where missing.
+        trace : Trace
+            The results of the rows.
+        means : array (n, d), optional
+            The estimate after each row, NaN where unknown.
+        times : array (n,), optional
+            Times of any type.
+        selection : array of int, optional
+            The rows to append, where a batch holds the rows of several streams.
         """
         outcomes, score = trace.outcomes, trace.score
         change_score = None if trace.auto_scores is None else trace.auto_scores[0]
@@ -148,51 +201,48 @@ class MinMaxSummary:
             change_score = None if change_score is None else change_score[selection]
             means, times = None if means is None else means[selection], None if times is None else times[selection]
         shape = (len(score), len(self.names))
-        if values.shape != shape or (means is not None and means.shape != shape):
-            raise InvalidInputError(f"expected values and means of shape {shape}, got {values.shape}")
+        for name, array in (("values", values), ("means", means)):
+            if array is not None and array.shape != shape:
+                raise InvalidInputError(f"{name}: must have shape {shape}, got {array.shape}")
         if not len(values):
             return
         while self.n_rows + len(values) > self.max_buckets * self.width:
             self._merge_neighbors()
-        first, n_filled = divmod(self.n_rows, self.width)  # the bucket that is next, and how many rows it has already
+        first, n_filled = divmod(self.n_rows, self.width)  # the next bucket, and the rows that it has
         starts = np.arange(-n_filled, len(values), self.width)
         starts[0] = 0
         self._reserve(first + len(starts))
         self._append_times(times, starts[1:] if n_filled else starts)
         rejected, invalid = outcomes & OUTCOME_MASK == OUTCOME_REJECTED, outcomes & OUTCOME_MASK == OUTCOME_INVALID
         columns = np.array(values.T, np.float64, order="C")
-        updates = {"score": np.fmax.reduceat(score, starts)}
-        indexes = np.flatnonzero(rejected)
-        buckets = (n_filled + indexes) // self.width
-        if len(indexes):
-            runs = np.flatnonzero(np.diff(buckets, prepend=-1))
-            for name, ufunc in (("rejected_minimum", np.fmin), ("rejected_maximum", np.fmax)):
-                updates[name] = np.full((len(columns), len(starts)), np.nan)
-                updates[name][:, buckets[runs]] = ufunc.reduceat(_replace_infinite(columns[:, indexes]), runs, axis=1)
-        for name, flags in (
-            ("n_rejected", rejected),
-            ("n_invalid", invalid),
-            ("n_anomalies", outcomes & OUTCOME_ANOMALY > 0),
-        ):
-            indexes = np.flatnonzero(flags)
-            if len(indexes):
-                updates[name] = np.bincount((n_filled + indexes) // self.width, minlength=len(starts)).astype(
-                    np.float64
-                )
+        updates = {"score": reduce_buckets(REDUCE_MAX, score, starts)}
         if change_score is None:
             change_score = np.where(rejected, np.nan, score)
         else:
             self.is_auto = True
-        updates["change_score"] = np.fmax.reduceat(change_score, starts)
+        updates["change_score"] = reduce_buckets(REDUCE_MAX, change_score, starts)
+        anomalous = outcomes & OUTCOME_ANOMALY > 0
+        for name, flags in (("n_rejected", rejected), ("n_invalid", invalid), ("n_anomalies", anomalous)):
+            buckets = (n_filled + np.flatnonzero(flags)) // self.width
+            if len(buckets):
+                updates[name] = np.bincount(buckets, minlength=len(starts)).astype(np.float64)
+        indexes = np.flatnonzero(rejected)  # few
+        if len(indexes):
+            buckets = (n_filled + indexes) // self.width
+            runs = np.flatnonzero(np.diff(buckets, prepend=-1))
+            outliers = _replace_infinite(columns[:, indexes])
+            for name in ("rejected_minimum", "rejected_maximum"):
+                updates[name] = np.full((len(columns), len(starts)), np.nan)
+                updates[name][:, buckets[runs]] = reduce_buckets(REDUCTIONS[name], outliers, runs)
         columns[:, rejected | invalid] = np.nan
         columns = _replace_infinite(columns)
-        updates["least"] = np.fmin.reduceat(columns, starts, axis=1)
-        updates["greatest"] = np.fmax.reduceat(columns, starts, axis=1)
+        for name in ("minimum", "maximum"):
+            updates[name] = reduce_buckets(REDUCTIONS[name], columns, starts)
         if means is not None:
-            updates["estimate"] = _find_last_known(means, starts)
+            updates["estimate"] = reduce_buckets(REDUCE_LAST, np.ascontiguousarray(means.T), starts)
         for name, update in updates.items():
             stored = self._columns[name][:, first : first + len(starts)]
-            stored[:] = _merge(REDUCTIONS[name], stored, update)
+            stored[:] = _combine(REDUCTIONS[name], stored, update)
         self.n_rows += len(values)
 
     def _make_empty(self, name: str, n_buckets: int) -> Vector:
@@ -200,7 +250,7 @@ class MinMaxSummary:
         return np.full(shape, 0.0 if REDUCTIONS[name] == REDUCE_SUM else np.nan)
 
     def _reserve(self, n_buckets: int) -> None:
-        """For so many buckets, and so that this need not be done often."""
+        """Allocate at least so many buckets, at least doubling their number."""
         capacity = self._columns["score"].shape[1]
         if n_buckets > capacity:
             n_extra = min(self.max_buckets, max(n_buckets, 2 * capacity)) - capacity
@@ -209,19 +259,19 @@ class MinMaxSummary:
             }
 
     def _merge_neighbors(self) -> None:
-        """Make one bucket of two; the last one may be left alone, and is then joined to one with nothing in it."""
+        """Merge each two buckets; without a neighbor the last one is merged with an empty one."""
         n_merged = -(-len(self) // 2)
         self._reserve(2 * n_merged)
         if self._times is not None:
             self._times = self._times[: len(self) : 2].copy()
         for name, column in self._columns.items():
-            merged = _merge(REDUCTIONS[name], column[:, : 2 * n_merged : 2], column[:, 1 : 2 * n_merged : 2])
+            merged = _combine(REDUCTIONS[name], column[:, : 2 * n_merged : 2], column[:, 1 : 2 * n_merged : 2])
             column[:, n_merged:] = self._make_empty(name, 1)
             column[:, :n_merged] = merged
         self.width *= 2
 
     def _append_times(self, times: Array | None, starts: Array) -> None:
-        """The first time of each bucket that begins; where a batch comes without them, there are none from then on."""
+        """Append the first time of each new bucket; after a batch without times the stream has none."""
         if times is None or (self.n_rows and self._times is None):
             self._times = self.last_time = None
             return
@@ -230,34 +280,17 @@ class MinMaxSummary:
 
 
 def last_estimate(trace: Trace) -> Vector | None:
-    """The estimate after each row, (n, d), if it was recorded; of several components there is no single one."""
+    """Return the estimate after each row, (n, d), if it was recorded and the model has one component."""
     means = trace.recorded.get("means")
     return None if means is None or means.shape[1] != 1 else means[:, 0]
 
 
-def _merge(reduction: str, before: Array, after: Array) -> Array:
-    """What is kept of two buckets together."""
-    if reduction == REDUCE_MIN:
-        return np.fmin(before, after)
-    if reduction == REDUCE_MAX:
-        return np.fmax(before, after)
-    return before + after if reduction == REDUCE_SUM else np.where(np.isnan(after), before, after)
+def _combine(reduction: str, before: Array, after: Array) -> Array:
+    """Reduce two consecutive buckets to one."""
+    return np.where(np.isnan(after), before, after) if reduction == REDUCE_LAST else UFUNCS[reduction](before, after)
 
 
 def _replace_infinite(columns: Vector) -> Vector:
-    """The same array with NaN for what is infinite."""
+    """Replace infinite values by NaN in place."""
     columns[np.isinf(columns)] = np.nan
     return columns
-
-
-def _find_last_known(means: Vector, starts: Array) -> Vector:
-    """(d, buckets): the last estimate that is a number in each bucket; NaN where there is none."""
-    ends = np.append(starts[1:], len(means)) - 1
-    last: Vector = means[ends].T
-    unknown = np.flatnonzero(np.isnan(last).any(axis=0))
-    for bucket in unknown:
-        rows = means[starts[bucket] : ends[bucket] + 1]
-        for variable in np.flatnonzero(np.isnan(last[:, bucket])):
-            known = np.flatnonzero(~np.isnan(rows[:, variable]))
-            last[variable, bucket] = rows[known[-1], variable] if len(known) else np.nan
-    return last

@@ -91,7 +91,7 @@ class BatchResult:
 
 
 def dedupe_names(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
-    """Append underscores until all names differ, from each other and from used ones, whatever their case.
+    """Append underscores until all names differ, from each other and from used ones, ignoring case.
 
     >>> dedupe_names(["a", "A", "Score", "score_"], ["score"])
     ['a', 'A_', 'Score__', 'score_']

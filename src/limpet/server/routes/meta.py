@@ -1,8 +1,8 @@
-"""The server about itself."""
+"""Endpoints of the server: health, settings, sources, metrics."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends
 from fastapi.responses import Response
@@ -10,7 +10,10 @@ from fastapi.responses import Response
 from limpet import __version__
 from limpet.server.monitor import Monitor, get_monitor
 from limpet.server.responses import json_response
-from limpet.streams.metrics import CONTENT_TYPE, Metric, format_metrics
+from limpet.streams.metrics import CONTENT_TYPE, format_metrics, make_metric
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 router = APIRouter(tags=["server"])
 MonitorDep = Annotated[Monitor, Depends(get_monitor)]
@@ -18,42 +21,43 @@ MonitorDep = Annotated[Monitor, Depends(get_monitor)]
 
 @router.get("/health")
 async def health() -> Response:
-    """Whether the server is up."""
+    """Report that the server is up."""
     return json_response({"status": "ok", "version": __version__})
 
 
 @router.get("/settings")
 async def read_settings(monitor: MonitorDep) -> Response:
-    """What the server was started with."""
+    """Return the configuration of the server."""
     return json_response(monitor.config.to_api())
 
 
 @router.get("/sources")
 async def read_sources(monitor: MonitorDep) -> Response:
-    """The sources that bring points in, and how they are doing."""
-    return json_response([reader.told() for reader in monitor.readers])
+    """Return the state of the sources."""
+    return json_response([reader.to_api() for reader in monitor.readers])
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def read_metrics(monitor: MonitorDep) -> Response:
-    """Counters and gauges, as Prometheus reads them."""
+    """Return the metrics in the format of Prometheus."""
     return Response(format_metrics(collect_metrics(monitor)), headers={"Content-Type": CONTENT_TYPE})
 
 
-def collect_metrics(monitor: Monitor) -> dict[str, Metric]:
-    """What there is to tell at this moment."""
+def collect_metrics(monitor: Monitor) -> list[Metric]:
+    """Return the current metrics of the server."""
     registry = monitor.processor.registry
     with registry.lock:
         totals = registry.totals()
         n_rejected, n_alarms = (
             sum(getattr(stream, name) for stream in registry.iter_streams()) for name in ("n_rejected", "n_alarms")
         )
-    return {
-        "limpet_points_total": Metric("counter", "Points learnt or rejected.", totals["n_points"]),
-        "limpet_dropped_total": Metric("counter", "Points rejected as outliers.", n_rejected),
-        "limpet_alarms_total": Metric("counter", "Alarms of the streams that are there.", n_alarms),
-        "limpet_streams": Metric("gauge", "Streams that are being followed.", totals["n_streams"]),
-        "limpet_alarming_streams": Metric("gauge", "Streams with open alarms.", totals["n_alarming"]),
-        "limpet_open_alarms": Metric("gauge", "Alarms that nobody has acknowledged.", totals["open_alarms"]),
-        "limpet_waiting_points": Metric("gauge", "Points that wait to be learnt.", monitor.writer.n_queued_points),
-    }
+    n_queued = monitor.writer.n_queued_points
+    return [
+        make_metric("counter", "limpet_points_total", "Points processed.", totals["n_points"]),
+        make_metric("counter", "limpet_rejected_points_total", "Points rejected as outliers.", n_rejected),
+        make_metric("counter", "limpet_alarms_total", "Alarms of all streams.", n_alarms),
+        make_metric("gauge", "limpet_streams", "Streams.", totals["n_streams"]),
+        make_metric("gauge", "limpet_alarming_streams", "Streams with open alarms.", totals["n_alarming"]),
+        make_metric("gauge", "limpet_open_alarms", "Alarms not acknowledged.", totals["open_alarms"]),
+        make_metric("gauge", "limpet_queued_points", "Points waiting to be processed.", n_queued),
+    ]

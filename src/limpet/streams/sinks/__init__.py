@@ -1,1 +1,1 @@
-"""Where results go: files, Parquet, SQLite, standard output, web hooks."""
+"""Sinks: line files, Parquet, SQLite, standard output, web hooks."""

@@ -1,4 +1,4 @@
-"""To whom results belong: what one run has written is never taken back by another."""
+"""Ownership of results: a run never truncates what another run has written."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from limpet.exceptions import CheckpointError, InvalidInputError
 
 
 class SinkOwner(NamedTuple):
-    """A run that can go back. since: how much was there before it: bytes, rows or parts."""
+    """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
 
     name: str
     since: int
 
 
 def make_owner(since: int) -> SinkOwner:
-    """One that nobody else is."""
+    """Return an owner with a unique name."""
     return SinkOwner(uuid4().hex[:12], since)
 
 
 class OwnerLockFile:
-    """The hidden file `.NAME.limpet` next to results, which says whose they are.
+    """The hidden file `.NAME.limpet` beside results, which names their owner.
 
-    Only a run with checkpoints can go back, so only such a run has its name there. It writes it before its first
-    checkpoint. Then a new run does not add to these results, for they would be cut off when the first one is resumed;
-    nor does the first one go back where another name is, or none. Attributes of the file itself would be neater, but
-    not every file system and not every copy keeps them.
+    Only a run with checkpoints truncates results, so only such a run is an owner. It writes its name before its first
+    checkpoint. A new run does not append to owned results, since they would be truncated when the owner resumes; the
+    owner does not truncate results that have another owner, or none. Extended attributes of the results would need no
+    second file, but not every file system and not every copy keeps them.
     """
 
     def __init__(self, results: Path) -> None:
         self.path = results.with_name(f".{results.name}.limpet")
 
     def read(self) -> SinkOwner | None:
-        """Whose they are; None: nobody's."""
+        """Return the owner, None if the results have none."""
         try:
             data = json.loads(self.path.read_bytes())
             return SinkOwner(str(data["owner"]), int(data["since"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError):
-            raise InvalidInputError(f"{self.path} cannot be read: it should say which run the results are of") from None
+            raise InvalidInputError(f"{self.path}: must name the owner of the results, cannot be read") from None
 
     def write(self, owner: SinkOwner) -> bool:
-        """They are this one's from now on, even after a crash; False if that cannot be written down."""
+        """Set the owner durably; return False if the file cannot be written."""
         temporary = self.path.with_name(f"{self.path.name}.writing")
         try:
             with open(temporary, "wb") as file:
@@ -63,34 +63,33 @@ class OwnerLockFile:
         return True
 
     def remove(self) -> None:
-        """They are nobody's."""
+        """Remove the owner."""
         with contextlib.suppress(OSError):
             self.path.unlink()
 
 
 def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
-    """That a new run may add here. count: how much is there; an owner that has added nothing is none."""
+    """Raise if a new run must not append. An owner that has not written anything is ignored."""
     if owner is not None and count != owner.since:
         raise InvalidInputError(
-            f"{target} belongs to the run of another --checkpoint folder, which would take back what is added: give "
-            "another file"
+            f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file"
         )
 
 
 def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None, n_later: int) -> None:
-    """That a run may go on here. known: its name as an owner; beyond: how much there is that it would take back."""
+    """Raise if a run must not resume: another owner, or later results of an unknown run."""
     if (None if owner is None else owner.name) != expected_owner and (owner is not None or n_later > 0):
         raise CheckpointError(
-            f"{target} has been written to by another run since the checkpoint: nothing was changed. Give another file "
-            "and another --checkpoint folder"
+            f"{target}: another run has written to it since the checkpoint. Nothing was changed. Give another file and "
+            "another --checkpoint folder"
         )
 
 
 def try_lock(handle: int) -> bool:
-    """Takes a file or a folder until it is closed; False if another one has it."""
+    """Lock an open file or folder until it is closed; return False if another process holds the lock."""
     try:
         import fcntl
-    except ImportError:  # not on this system: then nobody watches over it
+    except ImportError:  # Windows: without a lock
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +101,7 @@ def try_lock(handle: int) -> bool:
 
 
 def fsync_directory(folder: Path) -> None:
-    """Names that were given or taken away are so after a crash, too."""
+    """Make the creation, renaming and removal of files in a folder durable."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

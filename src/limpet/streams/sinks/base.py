@@ -98,7 +98,7 @@ def close_all(parts: Sequence[Any]) -> Iterator[None]:
         first_error = error
     for part in parts:
         try:
-            getattr(part, "close", lambda: None)()
+            part.close()
         except Exception as error:
             if first_error is not None:
                 log.error("cannot close %s: %s", type(part).__name__, error)

@@ -1,4 +1,4 @@
-"""Files of lines as sinks: what was written after a mark is cut off again."""
+"""Line files as sinks. The sink truncates the file to the last checkpoint."""
 
 from __future__ import annotations
 
@@ -25,14 +25,23 @@ from limpet.streams.sinks._ownership import OwnerLockFile, SinkOwner, check_owne
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 log = logging.getLogger("limpet.streams")
-TAIL_CHECKSUM_BYTES = 256  # bytes before a mark, by which it is known again
+TAIL_CHECKSUM_BYTES = 256  # before an offset
 
 
 class LinesFile(BaseSink):
-    """A file that lines are added to. what: "alarms" or "points". anew: whether what is there is written over.
+    """A file that lines are appended to.
 
-    One run has it at a time, by a lock, from `rewind` to `close`. A run that can be resumed has it for good: see
-    `OwnerFile`. A mark holds the size of the file, a checksum of the last bytes before it, and the owner.
+    One run at a time holds a lock, from `truncate_to` to `close`; a run with checkpoints owns the file permanently, see
+    `OwnerLockFile`. An offset holds the size of the file, a checksum of the last bytes, and the owner.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    table : {"alarms", "points"}
+        What to write.
+    overwrite : bool
+        Whether to replace an existing file instead of appending to it.
     """
 
     is_exclusive = True
@@ -41,7 +50,7 @@ class LinesFile(BaseSink):
         self.path, self.table, self._overwrite = Path(path), check_table(table), overwrite
         self.name = f"{table} in {self.path.resolve()}"
         if not self.path.absolute().parent.is_dir():
-            raise InvalidInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+            raise InvalidInputError(f"{self.path}: cannot be written, its folder {self.path.parent} does not exist")
         self._owners = OwnerLockFile(self.path.resolve())
         self._owner: str | None = None
         self._is_new = not self.path.exists()
@@ -52,7 +61,7 @@ class LinesFile(BaseSink):
             raise self._error(error) from None
 
     def write(self, results: BatchResult) -> None:
-        """Adds lines; others can read them at once."""
+        """Append lines; other processes can read them at once."""
         if not self._started:
             self.truncate_to(None)
         remaining = memoryview(self.format_lines(results).encode("utf-8", "replace"))
@@ -63,14 +72,14 @@ class LinesFile(BaseSink):
             raise self._error(error) from None
 
     def _error(self, error: OSError) -> InvalidInputError:
-        return InvalidInputError(f"{self.path} cannot be written: {(error.strerror or str(error)).lower()}")
+        return InvalidInputError(f"{self.path}: cannot be written: {(error.strerror or str(error)).lower()}")
 
     def format_lines(self, results: BatchResult) -> str:
-        """The results as lines."""
+        """Format results as lines."""
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """How many bytes the file has, all on the disk. If it was moved away, as logs are, a new one is begun."""
+        """Sync the file and return the offset. If the file was moved, as by log rotation, continue in a new one."""
         if self._started and self._was_moved():
             self._reopen()
         size = self._file.tell()
@@ -88,7 +97,7 @@ class LinesFile(BaseSink):
         return (current.st_ino, current.st_dev) != (opened.st_ino, opened.st_dev)
 
     def _reopen(self) -> None:
-        log.warning("%s was moved away: going on in a new one", self.path)
+        log.warning("%s was moved, continuing in a new file", self.path)
         try:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -96,16 +105,16 @@ class LinesFile(BaseSink):
         except OSError as error:
             raise self._error(error) from None
         if not try_lock(self._file.fileno()):
-            raise InvalidInputError(f"{self.path} is in use by another run")
+            raise InvalidInputError(f"{self.path}: in use by another run")
         self._file.seek(0, os.SEEK_END)
         if self._owner is not None:
             self._owners.write(SinkOwner(self._owner, self._file.tell()))
 
     def truncate_to(self, offset: Any) -> None:
-        """Cuts off what came after the mark."""
+        """Truncate the file to the offset."""
         try:
             if not try_lock(self._file.fileno()):
-                raise InvalidInputError(f"{self.path} is in use by another run, or given twice")
+                raise InvalidInputError(f"{self.path}: in use by another run, or given twice")
             self._start() if offset is None else self._resume(check_offset(self, offset))
         except BaseException:
             self.close()
@@ -119,10 +128,10 @@ class LinesFile(BaseSink):
         if self._overwrite or self._is_new:
             self._owners.remove()
         check_unowned(str(self.path), self._owners.read(), self._size)
-        self._owners.remove()  # of one that has added nothing
+        self._owners.remove()  # an owner that has not written anything
 
     def acquire(self) -> None:
-        """What is added from now on is this run's alone."""
+        """Become the owner of what is appended from now on."""
         owner = make_owner(self._size)
         self._owner = owner.name if self._owners.write(owner) else None
 
@@ -130,10 +139,10 @@ class LinesFile(BaseSink):
         size, known_size = self._size, int(offset["size"])
         if size < known_size:
             raise CheckpointError(
-                f"{self.path} has {size:,} bytes, the checkpoint knows of {known_size:,}: lines are gone"
+                f"{self.path}: must have the {known_size:,} bytes of the checkpoint, got {size:,}. Lines are missing"
             )
         if self._tail_checksum(known_size) != offset["tail"]:
-            raise CheckpointError(f"{self.path} is not the file that the checkpoint knows: its lines are others")
+            raise CheckpointError(f"{self.path}: must be the file of the checkpoint, got one with other lines")
         self._owner = offset["owner"]
         check_owner(str(self.path), self._owners.read(), self._owner, size - known_size)
         self._file.truncate(known_size)
@@ -143,25 +152,25 @@ class LinesFile(BaseSink):
         return os.fstat(self._file.fileno()).st_size
 
     def _tail_checksum(self, size: int) -> int:
-        """A checksum of the bytes before this place."""
+        """Return a checksum of the last bytes before this size."""
         start = max(size - TAIL_CHECKSUM_BYTES, 0)
         return zlib.crc32(os.pread(self._file.fileno(), size - start, start))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
 class JsonLinesFile(LinesFile):
-    """A JSON object a line."""
+    """JSON lines: one object per row."""
 
     def format_lines(self, results: BatchResult) -> str:
-        """One line a row."""
+        """Format each row as one line."""
         return "".join(f"{to_json_line(record)}\n" for record in to_records(results, self.table))
 
 
 class CsvFile(LinesFile):
-    """Separated values, the names first."""
+    """Comma-separated values with a header."""
 
     _names: Sequence[str] | None = None
 
@@ -170,7 +179,7 @@ class CsvFile(LinesFile):
         self._names = None
 
     def format_lines(self, results: BatchResult) -> str:
-        """One line a row; before the first one the names, unless they are there already."""
+        """Format each row as one line, after a header if the file is empty."""
         if not len(results) or (self.table == ALARMS_TABLE and not results.trace.alarms and self._file.tell()):
             return ""
         text = io.StringIO()
@@ -190,15 +199,15 @@ class CsvFile(LinesFile):
             header = next(csv.reader(file), [])
         if header != list(self._names or ()):
             raise InvalidInputError(
-                f"{self.path} has other columns: {', '.join(header)}; expected {', '.join(self._names or ())}. "
-                "Give the name of another file"
+                f"{self.path}: must have the columns {', '.join(self._names or ())}, got {', '.join(header)}. "
+                "Give another file"
             )
 
 
 def _format_cell(value: Any) -> Any:
-    """A value as it stands in a file; several are separated by spaces.
+    """Convert a value to a cell; lists become strings separated by spaces.
 
-    >>> _cell(True), _cell(["a", "b"]), _cell(None)
+    >>> _format_cell(True), _format_cell(["a", "b"]), _format_cell(None)
     (1, 'a b', None)
     """
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Results to Parquet: one file that is there at the end, or a folder of parts that is whole at any moment."""
+"""Parquet as a sink: one file that is complete at the end, or a folder of parts, each of them complete."""
 
 from __future__ import annotations
 
@@ -26,14 +26,21 @@ from limpet.streams.sinks._ownership import (
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 PART_NAME_PATTERN = re.compile(r"part-([0-9]{6,})\.parquet")
-TEMPORARY_SUFFIX = ".writing"  # at the end of the name of a file that is not whole
-ROW_GROUP_ROWS = 1 << 16  # rows that are written together
+TEMPORARY_SUFFIX = ".writing"  # of incomplete files
+ROW_GROUP_ROWS = 1 << 16
 
 
 class ParquetFile(BaseSink):
-    """Writes one file, which is there and whole once this is drained and closed. what: "points" or "alarms".
+    """Writes one file, which exists once the sink is drained and closed.
 
-    A run that ends by an error leaves no file. It cannot be gone on with after a crash: `ParquetParts` can.
+    A run that fails leaves no file, and a run cannot be resumed with this sink; see `ParquetParts`.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    table : {"alarms", "points"}
+        What to write.
     """
 
     is_exclusive = True
@@ -42,37 +49,35 @@ class ParquetFile(BaseSink):
         import_pyarrow()
         self.path, self.table = Path(path), check_table(table)
         if self.path.is_dir() or not self.path.parent.is_dir():
-            raise InvalidInputError(f"{path} cannot be written: it is a folder, or in none that is there")
+            raise InvalidInputError(f"{path}: must be a file in an existing folder")
         self._file: _PartialFile | None = None
         self._empty_results = BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8)))
         self.name = f"{table} in {self.path.resolve()}"
         self._is_closed = self._is_complete = False
 
     def write(self, results: BatchResult) -> None:
-        """Adds to the file."""
-        if not len(results):  # may not know its columns yet
+        """Append the rows of a batch."""
+        if not len(results):  # may lack columns
             self._empty_results = results
             return
         self._file = self._file or _PartialFile(self.path)
         self._file.add(to_arrow_table(results, self.table))
 
     def flush(self) -> Any:
-        """How many rows it has."""
+        """Return the number of rows as the offset."""
         return make_offset(self, rows=0 if self._file is None else self._file.n_rows)
 
     def truncate_to(self, offset: Any) -> None:
-        """Only to the beginning."""
+        """Accept the offset of an empty file only."""
         if offset is not None and check_offset(self, offset)["rows"]:
-            raise InvalidInputError(
-                f"{self.path} cannot be gone on with: results to be resumed go to a folder of parts"
-            )
+            raise InvalidInputError(f"{self.path}: cannot be resumed. Give a folder of parts, whose name ends in /")
 
     def drain(self) -> None:
-        """All has been written."""
+        """Mark the file as complete."""
         self._is_complete = True
 
     def close(self) -> None:
-        """The file is there, if only with the names of its columns; unless the run was cut short."""
+        """Create the file, unless the run has failed. Without rows it has a schema only."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -87,11 +92,17 @@ class ParquetFile(BaseSink):
 
 
 class ParquetParts(BaseSink):
-    """Writes a folder of files part-000000.parquet, …, each whole when it appears. what: "points" or "alarms".
+    """Writes a folder of files part-000000.parquet, …, each of them complete when it appears: exactly-once.
 
-    There is one for each flush that has something to write, and the mark is how many there are: after a crash nothing
-    is lost and nothing is there twice. A new run goes on after the parts that it finds, unless they belong to one that
-    can be resumed: see `LinesFile`, which is held in the same way.
+    Each flush with new rows writes one part; the offset is the number of parts. A new run appends after existing parts,
+    unless another run owns them; locking and ownership work as in `LinesFile`.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder, created if necessary.
+    table : {"alarms", "points"}
+        What to write.
     """
 
     is_exclusive = True
@@ -103,17 +114,17 @@ class ParquetParts(BaseSink):
         self._owners, self._is_new = OwnerLockFile(self.folder.resolve()), not self.folder.exists()
         self._owner: str | None = None
         self._started = False
-        self._lock_handle: int | None = None  # of the folder, while it is ours
+        self._lock_handle: int | None = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidInputError(f"{folder} cannot be a folder of parts: {error.strerror}") from None
+            raise InvalidInputError(f"{folder}: cannot be a folder of parts: {error.strerror}") from None
         self._n_parts = self._next_part_number()
         self._part: _PartialFile | None = None
         self._schema: Any = None
 
     def write(self, results: BatchResult) -> None:
-        """Adds to the part that will be there at the next flush."""
+        """Append the rows of a batch to the next part."""
         if not self._started:
             self.truncate_to(None)
         table = to_arrow_table(results, self.table)
@@ -124,7 +135,7 @@ class ParquetParts(BaseSink):
         self._part.add(table)
 
     def flush(self) -> Any:
-        """How many parts there are."""
+        """Complete the part and return the number of parts as the offset."""
         if self._part is not None:
             self._part.finish()
             self._part = None
@@ -132,7 +143,7 @@ class ParquetParts(BaseSink):
         return make_offset(self, parts=self._n_parts, owner=self._owner)
 
     def truncate_to(self, offset: Any) -> None:
-        """Removes later parts, the last one first, and what had been begun; None: all that is there stays."""
+        """Remove later parts, the last one first, and incomplete files."""
         try:
             self._acquire_lock()
             if offset is None:
@@ -140,7 +151,7 @@ class ParquetParts(BaseSink):
                     self._owners.remove()
                 self._n_parts = self._next_part_number()
                 check_unowned(str(self.folder), self._owners.read(), self._n_parts)
-                self._owners.remove()  # of one that has added nothing
+                self._owners.remove()  # an owner that has not written anything
             else:
                 self._n_parts, self._owner = int(check_offset(self, offset)["parts"]), offset["owner"]
                 later_parts = sorted(
@@ -158,12 +169,12 @@ class ParquetParts(BaseSink):
             raise
 
     def acquire(self) -> None:
-        """What is added from now on is this run's alone."""
+        """Become the owner of what is appended from now on."""
         owner = make_owner(self._n_parts)
         self._owner = owner.name if self._owners.write(owner) else None
 
     def close(self) -> None:
-        """What has not been flushed is."""
+        """Flush the last part and release the lock."""
         if self._part is not None:
             self.flush()
         self._release_lock()
@@ -172,7 +183,7 @@ class ParquetParts(BaseSink):
         if self._lock_handle is None and os.name == "posix":
             self._lock_handle = os.open(self.folder, os.O_RDONLY)
             if not try_lock(self._lock_handle):
-                raise InvalidInputError(f"{self.folder} is in use by another run, or given twice")
+                raise InvalidInputError(f"{self.folder}: in use by another run, or given twice")
 
     def _release_lock(self) -> None:
         if self._lock_handle is not None:
@@ -190,7 +201,7 @@ class ParquetParts(BaseSink):
         return max(self._list_part_numbers(), default=-1) + 1
 
     def _check_schema(self, schema: Any) -> None:
-        """That the columns are those of the parts that are there."""
+        """Raise if existing parts have other columns."""
         if self._schema is None:
             last = max(self._list_part_numbers(), default=None)
             self._schema = schema if last is None else import_pyarrow().parquet.read_schema(self._make_part_path(last))
@@ -199,29 +210,27 @@ class ParquetParts(BaseSink):
                 ", ".join(f"{field.name} ({field.type})" for field in schema_) for schema_ in (self._schema, schema)
             )
             raise InvalidInputError(
-                f"the parts in {self.folder} have the columns {was}, not {now}: give another folder"
+                f"{self.folder}: must have the columns of its parts, {was}, got {now}. Give another folder"
             )
 
 
 class _PartialFile:
-    """A file under a name of its own, which gets its right name once it is whole and on the disk."""
+    """A file with a temporary name, renamed once it is complete and durable."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.temporary_path = path, path.with_name(f".{path.name}{TEMPORARY_SUFFIX}")
         try:
             self._handle: BinaryIO = self.temporary_path.open("wb")
         except OSError as error:
-            raise InvalidInputError(f"{path} cannot be written: {error.strerror}") from None
+            raise InvalidInputError(f"{path}: cannot be written: {error.strerror}") from None
         self._writer: Any = None
         self._buffered: list[Any] = []
         self.n_rows = self._n_written = 0
 
     def add(self, table: Any) -> None:
-        """Further rows: many at a time, for it takes as long to write a few."""
+        """Append rows; write them in large groups, since a small group takes as long."""
         if self._writer is None:
-            dictionary_columns = [
-                field.name for field in table.schema if is_string_type(field.type)
-            ]  # numbers hardly ever come again
+            dictionary_columns = [field.name for field in table.schema if is_string_type(field.type)]
             self._writer = import_pyarrow().parquet.ParquetWriter(
                 self._handle, table.schema, use_dictionary=dictionary_columns
             )
@@ -231,7 +240,7 @@ class _PartialFile:
             self._write()
 
     def finish(self) -> None:
-        """The file is there."""
+        """Write the end of the file and rename it."""
         self._write()
         self._writer.close()
         self._handle.flush()
@@ -241,9 +250,9 @@ class _PartialFile:
         fsync_directory(self.path.parent)
 
     def discard(self) -> None:
-        """The file will never be there."""
+        """Remove the file."""
         with contextlib.suppress(OSError, ValueError, import_pyarrow().ArrowException):
-            self._writer.close()  # which writes its end
+            self._writer.close()  # writes the end
         self._handle.close()
         self.temporary_path.unlink(missing_ok=True)
 

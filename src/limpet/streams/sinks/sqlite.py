@@ -1,4 +1,4 @@
-"""A database of SQLite as a sink: the tables `points` and `alarms`."""
+"""A SQLite database as a sink, with the tables `points` and `alarms`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ from limpet.streams.results import (
 from limpet.streams.sinks._ownership import SinkOwner, check_owner, check_unowned, make_owner
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
-ROW_NUMBER_COLUMN = "n"  # the column that has the number of a row
+ROW_NUMBER_COLUMN = "n"
 
 
 class SqliteSink(BaseSink):
-    """Rows of tables, numbered in the order in which they were told.
+    """Writes rows with consecutive numbers, one transaction per batch: exactly-once.
 
-    path: of the database, made if it is not there. what: "alarms", "points", or both. anew: whether rows that are there
-    are written over.
-    Others may read while it is written. A row is there as soon as its batch has been learnt.
+    Other processes may read at any time. The table `limpet` has a row for each other table, with the number of rows
+    written, and the owner with the number of rows before it. A run does not append to a table with another owner. Each
+    transaction checks that the table is unchanged since the last one, which detects concurrent runs.
 
-    Its table `limpet` has a row for each of the others: how many rows it has had, and which run can go back in it, if
-    there is one, with how many there were before. No other run adds to it then. Each batch is written only if the table
-    is as this run has left it, so that two at a time are noticed as well.
+    Parameters
+    ----------
+    path : str or path
+        The database, created if necessary.
+    tables : {"alarms", "points"} or a sequence of them
+        What to write.
+    overwrite : bool
+        Whether to replace existing rows instead of appending to them.
     """
 
     is_exclusive = True
@@ -50,9 +55,9 @@ class SqliteSink(BaseSink):
         self.path, self._overwrite = Path(path), overwrite
         self.tables = tuple(map(check_table, (tables,) if isinstance(tables, str) else tables))
         if not self.path.absolute().parent.is_dir():
-            raise InvalidInputError(f"{self.path} cannot be written: there is no folder {self.path.parent}")
+            raise InvalidInputError(f"{self.path}: cannot be written, its folder {self.path.parent} does not exist")
         self.name = f"{' and '.join(self.tables)} in {self.path.resolve()}"
-        self._created_tables: set[str] = set()  # tables that are known to be right
+        self._created_tables: set[str] = set()
         self._owner: str | None = None
         with self._wrap_errors():
             self._database = sqlite3.connect(self.path, timeout=10.0, isolation_level=None, check_same_thread=False)
@@ -68,7 +73,7 @@ class SqliteSink(BaseSink):
             self._next = {name: self._read_state(name)[0] for name in self.tables}
 
     def write(self, results: BatchResult) -> None:
-        """Adds the rows of a batch, all or none."""
+        """Append the rows of a batch in one transaction."""
         if not len(results):
             return
         with self._wrap_errors(), transaction(self._database):
@@ -77,7 +82,7 @@ class SqliteSink(BaseSink):
         self._next |= counts
 
     def flush(self) -> Any:
-        """How many rows each table has had; they are on the disk."""
+        """Sync the database and return the numbers of rows as the offset."""
         with self._wrap_errors():
             self._database.execute("pragma synchronous = full")
             with transaction(self._database):
@@ -88,14 +93,14 @@ class SqliteSink(BaseSink):
         return make_offset(self, rows=dict(self._next), owner=self._owner)
 
     def truncate_to(self, offset: Any) -> None:
-        """Takes out the rows that came after the mark."""
+        """Delete the rows after the offset."""
         rows = None if offset is None else check_offset(self, offset)["rows"]
         with self._wrap_errors(), transaction(self._database):
             for name in self.tables:
                 count, owner = self._read_state(name)
                 if rows is None:
                     check_unowned(f"the table {name} of {self.path}", owner, count)
-                    self._write_owner(name, None)  # one that has added nothing
+                    self._write_owner(name, None)  # an owner that has not written anything
                     self._next[name] = 0 if self._overwrite else count
                     if self._overwrite:
                         self._database.execute(f"drop table if exists {name}")
@@ -103,7 +108,9 @@ class SqliteSink(BaseSink):
                     continue
                 known_rows = int(rows[name])
                 if count < known_rows:
-                    raise CheckpointError(f"{self.path} has had {count} {name}, the checkpoint knows of {known_rows}")
+                    raise CheckpointError(
+                        f"{self.path}: must have the {known_rows} {name} of the checkpoint, got {count}"
+                    )
                 check_owner(f"the table {name} of {self.path}", owner, offset["owner"], count - known_rows)
                 if count > known_rows:
                     self._database.execute(f"delete from {name} where n >= ?", (known_rows,))
@@ -112,7 +119,7 @@ class SqliteSink(BaseSink):
         self._owner = None if offset is None else offset["owner"]
 
     def acquire(self) -> None:
-        """What is added from now on is this run's alone."""
+        """Become the owner of what is appended from now on."""
         name = make_owner(0).name
         with self._wrap_errors(), transaction(self._database):
             self._check_unchanged()
@@ -121,11 +128,11 @@ class SqliteSink(BaseSink):
         self._owner = name
 
     def close(self) -> None:
-        """Closes the database."""
+        """Close the database."""
         self._database.close()
 
     def _read_state(self, name: str) -> tuple[int, SinkOwner | None]:
-        """How many rows a table has had, and whose it is."""
+        """Return the number of rows of a table, and its owner."""
         query = "select next, owner, since from limpet where name = ?"
         count, owner, since = self._database.execute(query, (name,)).fetchone()
         return count, None if owner is None else SinkOwner(owner, since)
@@ -135,14 +142,14 @@ class SqliteSink(BaseSink):
         self._database.execute("update limpet set owner = ?, since = ? where name = ?", (*values, name))
 
     def _check_unchanged(self) -> None:
-        """That nobody else has written since."""
+        """Raise if another run has written to the tables."""
         for name in self.tables:
             count, owner = self._read_state(name)
             if count != self._next[name] or (None if owner is None else owner.name) != self._owner:
-                raise InvalidInputError(f"another run writes to the table {name} of {self.path}: give another file")
+                raise InvalidInputError(f"{self.path}: another run writes to its table {name}. Give another file")
 
     def _insert_rows(self, name: str, results: BatchResult) -> int:
-        """Adds the rows of one table; how many it has had then."""
+        """Insert the rows of one table and return the number of rows then."""
         rows, first = to_rows(results, name), self._next[name]
         if name not in self._created_tables:
             self._create_table(
@@ -157,7 +164,7 @@ class SqliteSink(BaseSink):
         return first + len(rows)
 
     def _create_table(self, name: str, columns: Sequence[str]) -> None:
-        """The table, if it is not there; one that is there must have these columns."""
+        """Create the table; an existing one must have these columns."""
         column_list = ", ".join(map(_quote, columns))
         self._database.execute(
             f"create table if not exists {name} ({ROW_NUMBER_COLUMN} integer primary key, {column_list})"
@@ -165,41 +172,41 @@ class SqliteSink(BaseSink):
         existing = [row[1] for row in self._database.execute(f"pragma table_info({name})")][1:]
         if existing != list(columns):
             raise InvalidInputError(
-                f"the table {name} of {self.path} has other columns: {', '.join(existing)}; expected "
-                f"{', '.join(columns)}. Give the name of another file"
+                f"{self.path}: its table {name} must have the columns {', '.join(columns)}, got {', '.join(existing)}. "
+                "Give another file"
             )
         self._created_tables.add(name)
 
     @contextmanager
     def _wrap_errors(self) -> Iterator[None]:
-        """Errors of SQLite in words."""
+        """Convert the errors of SQLite."""
         try:
             yield
         except sqlite3.Error as error:
-            raise InvalidInputError(f"{self.path} could not be written: {error}") from None
+            raise InvalidInputError(f"{self.path}: cannot be written: {error}") from None
 
 
 def _quote(name: str) -> str:
-    """A name as SQL takes it.
+    """Quote a name for SQL.
 
-    >>> _quoted('a"b')
+    >>> _quote('a"b')
     '"a""b"'
     """
     return '"' + name.replace('"', '""') + '"'
 
 
 def _to_sql_value(value: Any) -> Any:
-    """A value as a column holds it."""
+    """Convert a value to one that SQLite can hold."""
     if isinstance(value, list):
         value = " ".join(value)
     return _to_utf8(value) if isinstance(value, str) else value
 
 
 def _to_sql_name(text: str) -> str:
-    """A name that SQL can hold, which ends at a zero."""
+    """Replace what a name in SQL cannot hold."""
     return _to_utf8(text).replace("\0", "?")
 
 
 def _to_utf8(text: str) -> str:
-    """A text that UTF-8 can write."""
+    """Replace what UTF-8 cannot encode."""
     return text if text.isascii() else text.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Standard output as a sink: lines for people or for machines."""
+"""Standard output as a sink: sentences or JSON lines."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 
 class StdoutSink(BaseSink):
-    """Lines as they come. What has been printed cannot be taken back: after a crash some lines may come again.
+    """Prints results: at-least-once, since printed lines cannot be undone after a crash.
 
-    what: "alarms" or "points". form: "text", a sentence an alarm, or "json", an object a line.
+    Parameters
+    ----------
+    table : {"alarms", "points"}
+        What to print.
+    form : {"text", "json"}
+        A sentence per alarm, or JSON lines. Points are JSON lines in both cases.
     """
 
     def __init__(self, table: str = ALARMS_TABLE, form: str = "text") -> None:
@@ -22,10 +27,10 @@ class StdoutSink(BaseSink):
         self.name = f"{table} to standard output"
 
     def write(self, results: BatchResult) -> None:
-        """Prints them at once."""
+        """Print the results of a batch."""
         records = to_records(results, self.table)
         if self.form == "text" and self.table == ALARMS_TABLE:
-            now = datetime.now().isoformat(" ", "seconds")  # where points have no times, when it was noticed
+            now = datetime.now().isoformat(" ", "seconds")  # of detection, for points without times
             lines = [f"{now if row['time'] is None else row['time']} {format_alarm(row)}" for row in records]
         else:
             lines = [to_json_line(record) for record in records]
@@ -37,10 +42,10 @@ class StdoutSink(BaseSink):
             sys.stdout.flush()
 
     def flush(self) -> Any:
-        """All has been printed."""
+        """Return an offset that identifies the sink only."""
         return make_offset(self)
 
     def truncate_to(self, offset: Any) -> None:
-        """What has been printed stays."""
+        """Check the offset; printed lines stay."""
         if offset is not None:
             check_offset(self, offset)
