@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from limpet.server.db.points import TIME_GIVEN_BIT, PointBlock
 
 from harness.retrying_client import Client, Rows
 from limpet._optional import optional_import
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet.server.db import Store
 from limpet.server.db.alarms import find_alarms
-from limpet.server.db.blocks import TIME_GIVEN_BIT, PointBlock
 from limpet.server.db.points import read_points
 from limpet.server.db.schema import BUCKETS_TABLE
 from limpet.server.ingest.processor import GroupProcessor
@@ -48,7 +48,7 @@ def look(place: str, clients: Sequence[Client]) -> Aftermath:
     """At a store that no server has open."""
     found, store = Aftermath(), Store(place)
     try:
-        desk = GroupProcessor(store, SRA(), ALL)
+        desk = GroupProcessor(store, Detector(), ALL)
         with store.read_connection() as connection:
             for client in clients:
                 _look_at(found, client, desk, connection)
@@ -71,7 +71,7 @@ def _look_at(found: Aftermath, client: Client, desk: GroupProcessor, connection:
     found.doubled += max(0, in_buckets - first)
     found.hold("points, in order", points.first_row == first and _same(points.values, expected[first:]))
 
-    alone = SRA()
+    alone = Detector()
     trace = alone.process(expected)
     untimed = np.zeros(len(expected), bool)
     whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace)

@@ -1,4 +1,4 @@
-"""The live monitor for tests: without HTTP, behind FastAPI's test client, and behind a real socket."""
+"""The live monitor for tests: without HTTP, behind FastAPI's test client, and behind a socket."""
 
 import contextlib
 import socket
@@ -22,12 +22,12 @@ from limpet.server.monitor import MonitorConfig
 from limpet.server.routes.alarms import _acknowledge_all, _apply_patch
 from limpet.server.schemas import AlarmPatch
 
-LONG_TIME = 3600.0  # seconds between checkpoints: none comes by itself
-PATIENCE = 240.0  # seconds: kernels may have to be compiled
+CHECKPOINT_INTERVAL_S = 3600.0  # longer than any test
+TIMEOUT_S = 240.0  # kernels may have to be compiled
 
 
 def levels(n=400, seed=7, shift_at=260):
-    """A level with a few outliers that changes once; it raises alarms of both kinds."""
+    """Return a level with a few outliers and one change; it raises alarms of both kinds."""
     values = np.random.default_rng(seed).normal(20.0, 0.5, n).round(3)
     values[120::97] += 40.0
     values[shift_at:] += 6.0
@@ -35,92 +35,96 @@ def levels(n=400, seed=7, shift_at=260):
 
 
 class Monitor:
-    """Store, desk and keeper, as the server has them."""
+    """Store, processor and writer, as the server has them."""
 
-    def __init__(self, place, learner=None, keep=10_000, most=1000):
+    def __init__(self, place, learner=None, retain_points=10_000, max_streams=1000):
         self.store = Store(place)
         try:
-            self.desk = GroupProcessor(self.store, learner or lp.SRA(), most)
+            self.processor = GroupProcessor(self.store, learner or lp.Detector(), max_streams)
         except BaseException:
             self.store.close()
             raise
-        self.told = []
-        self.keeper = WriterThread(self.desk, keep, self.told.append, LONG_TIME)
+        self.outcomes = []
+        self.writer = WriterThread(self.processor, retain_points, self.outcomes.append, CHECKPOINT_INTERVAL_S)
 
-    def submit(self, key, points, **more):
-        return self.keeper.submit(IngestRequest([parse_stream_points(key, points)], **more))
+    def submit(self, key, points, **fields):
+        return self.writer.submit(IngestRequest([parse_stream_points(key, points)], **fields))
 
-    def post(self, key, points, **more):
-        return self.submit(key, points, **more).result(PATIENCE)[0]
+    def post(self, key, points, **fields):
+        return self.submit(key, points, **fields).result(TIMEOUT_S)[0]
 
-    def do(self, work):
-        """In the one thread that writes."""
-        return self.keeper.call(work).result(PATIENCE)
+    def call(self, function):
+        """Call a function in the writer thread."""
+        return self.writer.call(function).result(TIMEOUT_S)
 
-    def checkpoint(self, pieces=None):
-        """A whole checkpoint, or so many pieces of one."""
+    def checkpoint(self, max_chunks=None):
+        """Write a checkpoint, or some chunks of one."""
 
         def write():
-            writing, n = self.desk.start_checkpoint(), 0
-            while pieces is None or n < pieces:
+            checkpoint, n = self.processor.start_checkpoint(), 0
+            while max_chunks is None or n < max_chunks:
                 with self.store.write_transaction() as connection:
-                    if writing.write_next_chunk(connection):
-                        self.desk.finish_checkpoint(writing)
+                    if checkpoint.write_next_chunk(connection):
+                        self.processor.finish_checkpoint(checkpoint)
                         return
                 n += 1
 
-        self.do(write)
+        self.call(write)
 
-    def condense(self):
-        def work():
-            self.keeper._compactor.add_candidates([known.entry.id for known in self.desk.registry.iter_streams()], 0)
-            while self.keeper._compactor.has_candidates:
-                self.keeper._compactor.compact(self.desk)
+    def compact(self):
+        """Compact all streams."""
+        compactor = self.writer._compactor
 
-        self.do(work)
+        def compact_all():
+            compactor.add_candidates([stream.entry.id for stream in self.processor.registry.iter_streams()], 0)
+            while compactor.has_candidates:
+                compactor.compact(self.processor)
+
+        self.call(compact_all)
 
     def alarms(self):
-        """All, the newest first."""
+        """Return all alarms, the newest first."""
         with self.store.read_connection() as connection:
             return find_alarms(connection, stream_id=None, is_open=None, before=None, limit=1000)[1]
 
-    def acknowledge(self, number, note):
-        return self.do(lambda: _apply_patch(self, number, AlarmPatch(acknowledged=True, note=note)))
+    def acknowledge(self, alarm_id, note):
+        return self.call(lambda: _apply_patch(self, alarm_id, AlarmPatch(acknowledged=True, note=note)))
 
     def acknowledge_all(self):
-        return self.do(lambda: _acknowledge_all(self, None))
+        return self.call(lambda: _acknowledge_all(self, None))
 
-    def known(self, key):
-        return self.desk.registry.get(key)
+    def get_stream(self, key):
+        return self.processor.registry.get(key)
 
     def crash(self):
-        """What `kill -9` leaves behind: all that was committed, nothing else."""
-        self.keeper._finish = lambda: None
+        """Stop as `kill -9` would: all that was committed remains, nothing else."""
+        self.writer._finish = lambda: None
         self.stop()
 
     def stop(self):
-        self.keeper.stop()
+        self.writer.stop()
         self.store.close()
 
-    def board(self):
-        """All that is told of the streams; when a point came is not kept, only its time."""
-        listed = self.desk.registry.list_streams("", "name", 0, 1000)
-        del listed["seq"]
-        for stream in listed["streams"]:
+    def summaries(self):
+        """Return the list of streams, without times of arrival, which are not stored."""
+        page = self.processor.registry.list_streams("", "name", 0, 1000)
+        del page["seq"]
+        for stream in page["streams"]:
             del stream["last_seen"]
-        return listed
+        return page
 
     def states(self):
-        """Of each stream, the state to the last bit."""
-        return self.do(lambda: {known.entry.key: self._state(known) for known in self.desk.registry.iter_streams()})
+        """Return the bytes of the state of each stream."""
+        streams = self.processor.registry.iter_streams
+        return self.call(lambda: {stream.entry.key: self._state(stream) for stream in streams()})
 
-    def _state(self, known):
-        return self.desk.models.get(known.entry.width, known.entry.number).state.tobytes()
+    def _state(self, stream):
+        return self.processor.models.get(stream.entry.width, stream.entry.id).state.tobytes()
 
 
 def tables(store, without=()):
-    """All rows of a store."""
-    with store.reading() as connection:
+    """Return all rows of a store by table."""
+    with store.read_connection() as connection:
         return {
             name: sorted(map(repr, connection.execute(select(table)).all()))
             for name, table in METADATA.tables.items()
@@ -129,39 +133,39 @@ def tables(store, without=()):
 
 
 @contextlib.contextmanager
-def client_of(place, rules=None, feeding=None, **more):
-    """A client of a server in this process; `client.app.state` has its parts."""
-    settings = MonitorConfig(str(place), lp.SRA(), checkpoint_interval_s=LONG_TIME, **more)
-    with TestClient(make_app(settings, rules, feeding), base_url="http://localhost") as client:
+def client_of(place, security=None, open_sources=None, **fields):
+    """Yield a client of a server in this process; `client.app.state` has its parts."""
+    config = MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S, **fields)
+    with TestClient(make_app(config, security, open_sources), base_url="http://localhost") as client:
         yield client
 
 
 @contextlib.contextmanager
 def served(app, port=0):
-    """The app behind a real socket; its URL."""
-    own = socket.socket()
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    own.bind(("127.0.0.1", port))
+    """Yield the URL of an app behind a socket."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([own],), daemon=True)
+    thread = threading.Thread(target=server.run, args=([sock],), daemon=True)
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive(), "the server did not start"
             threading.Event().wait(0.01)
-        yield f"http://127.0.0.1:{own.getsockname()[1]}"
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
     finally:
-        if hasattr(app.state, "watching"):
-            app.state.monitor.hub.closed = True
+        if hasattr(app.state, "monitor"):
+            app.state.monitor.notifier.closed = True
         server.should_exit = True
         thread.join(20)
-        own.close()
+        sock.close()
 
 
 def expected(values):
-    """What lp.SRA makes of the same points: its state, and its trace."""
-    learner = lp.SRA()
+    """Return state and trace of a Detector that has learned the same points."""
+    learner = lp.Detector()
     trace = learner.process(np.array(values, np.float64))
     return learner.state.tobytes(), trace
 

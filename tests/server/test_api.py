@@ -116,8 +116,8 @@ def test_times_sort_out_what_comes_late_or_twice(client):
     key = new()
     post(client, key, {"value": 0, "time": 1.5e-05})
     told = post(client, key, [{"value": i, "time": time} for i, time in enumerate([10, 20, 15, 20, 21, 21])])
-    assert (told["accepted"], told["skipped"]) == (5, {"late": 1, "repeated": 0})
-    assert post(client, key, {"value": 5, "time": 21})["skipped"] == {"late": 0, "repeated": 1}
+    assert (told["accepted"], told["skipped"]) == (5, {"late": 1, "duplicate": 0})
+    assert post(client, key, {"value": 5, "time": 21})["skipped"] == {"late": 0, "duplicate": 1}
     again = post(client, key, {"value": 5, "time": 21.0})
     assert (again["accepted"], again["first_row"], again["last_row"]) == (0, None, None)
     assert read(client, f"/streams/{key}/points")["times"] == [1.5e-05, 10, 20, 20, 21, 21]
@@ -132,7 +132,7 @@ def test_a_post_with_a_name_is_learnt_once(client):
     assert one.json()["alarms"]
     assert read(client, f"/streams/{key}")["n_points"] == 400
     other = client.post(f"/streams/{key}/points", json=[1.0], headers=headers)
-    assert (other.status_code, other.json()["error"]["code"]) == (409, "other_post")
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
     assert post(client, new(), [1.0], **headers)["accepted"] == 1, "a name counts for one address"
     many = [client.post("/points", json=[{"stream": key, "value": 1}], headers=headers).json() for _ in range(2)]
     assert many[0] == many[1]
@@ -150,46 +150,46 @@ BAD_BODIES = {
     b'"\xff"': "malformed_json",
     b'"\\ud800"': "malformed_json",
     b"[" * 100_000: "malformed_json",
-    b"null": "bad_point",
-    b"true": "bad_point",
-    b'"1.5"': "bad_point",
-    b"[]": "bad_point",
-    b"{}": "bad_point",
-    b'{"points": []}': "bad_point",
-    b'{"points": 1}': "bad_point",
-    b'{"points": [1], "more": 2}': "bad_point",
-    b'{"value": null}': "bad_point",
-    b'{"value": 1, "values": [1]}': "bad_point",
-    b'{"value": 1, "colour": "red"}': "bad_point",
-    b'{"value": 1, "stream": "other"}': "bad_point",
-    b'{"values": []}': "bad_point",
-    b'{"values": {}}': "bad_point",
-    b'{"values": {"a": "1"}}': "bad_point",
-    b'{"values": {"": 1}}': "bad_point",
-    b'{"values": {"a\\u0000": 1}}': "bad_point",
-    b'[{"values": {"a": 1}}, 2]': "bad_point",
-    b"[1, [null]]": "bad_point",
-    b"[1, [[2]]]": "bad_point",
-    b"1e151": "bad_point",
+    b"null": "invalid_point",
+    b"true": "invalid_point",
+    b'"1.5"': "invalid_point",
+    b"[]": "invalid_point",
+    b"{}": "invalid_point",
+    b'{"points": []}': "invalid_point",
+    b'{"points": 1}': "invalid_point",
+    b'{"points": [1], "more": 2}': "invalid_point",
+    b'{"value": null}': "invalid_point",
+    b'{"value": 1, "values": [1]}': "invalid_point",
+    b'{"value": 1, "colour": "red"}': "invalid_point",
+    b'{"value": 1, "stream": "other"}': "invalid_point",
+    b'{"values": []}': "invalid_point",
+    b'{"values": {}}': "invalid_point",
+    b'{"values": {"a": "1"}}': "invalid_point",
+    b'{"values": {"": 1}}': "invalid_point",
+    b'{"values": {"a\\u0000": 1}}': "invalid_point",
+    b'[{"values": {"a": 1}}, 2]': "invalid_point",
+    b"[1, [null]]": "invalid_point",
+    b"[1, [[2]]]": "invalid_point",
+    b"1e151": "invalid_point",
     b"1" + b"0" * 400: "malformed_json",
-    b"[[]]": "wrong_width",
-    b"[[1, 2], [3]]": "wrong_width",
-    json.dumps([[1] * 33]).encode(): "wrong_width",
-    b'{"value": 1, "time": "yesterday"}': "bad_time",
-    b'{"value": 1, "time": "2026-02-30"}': "bad_time",
-    b'{"value": 1, "time": true}': "bad_time",
-    b'{"value": 1, "time": [1]}': "bad_time",
-    b'{"value": 1, "time": 1e305}': "bad_time",
-    b'[{"value": 1, "time": 1}, {"value": 1, "time": "2026-01-01"}]': "bad_time",
+    b"[[]]": "dimension_mismatch",
+    b"[[1, 2], [3]]": "dimension_mismatch",
+    json.dumps([[1] * 33]).encode(): "dimension_mismatch",
+    b'{"value": 1, "time": "yesterday"}': "invalid_time",
+    b'{"value": 1, "time": "2026-02-30"}': "invalid_time",
+    b'{"value": 1, "time": true}': "invalid_time",
+    b'{"value": 1, "time": [1]}': "invalid_time",
+    b'{"value": 1, "time": 1e305}': "invalid_time",
+    b'[{"value": 1, "time": 1}, {"value": 1, "time": "2026-01-01"}]': "invalid_time",
 }
 OF_STREAMS = {
-    "full": {b"[[1, 2]]": "wrong_width", b'{"values": {"a": 1}}': "unknown_variable"},
-    "timed": {b'{"value": 1, "time": "2026-01-01"}': "bad_time"},
+    "full": {b"[[1, 2]]": "dimension_mismatch", b'{"values": {"a": 1}}': "unknown_variable"},
+    "timed": {b'{"value": 1, "time": "2026-01-01"}': "invalid_time"},
     "dated": {
-        b"[[1, 2, 3]]": "wrong_width",
+        b"[[1, 2, 3]]": "dimension_mismatch",
         b'{"values": {"c": 1}}': "unknown_variable",
-        b'{"values": {"a": 1}, "time": 5}': "bad_time",
-        b'{"values": {"a": null}}': "bad_point",
+        b'{"values": {"a": 1}, "time": 5}': "invalid_time",
+        b'{"values": {"a": null}}': "invalid_point",
     },
 }
 CASES = [("new", body, code) for body, code in BAD_BODIES.items()]
@@ -198,7 +198,7 @@ CASES += [(key, body, code) for key, own in OF_STREAMS.items() for body, code in
 
 @pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
 def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, code):
-    board = client.app.state.monitor.desk.board
+    board = client.app.state.monitor.processor.registry
     before, known = board.listed("", "name", 0, 1000), board.get(key)
     n_points = None if known is None else known.n_points
     answer = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
@@ -251,10 +251,10 @@ BAD_KEYS = [
 
 @pytest.mark.parametrize("key", BAD_KEYS)
 def test_bad_keys(client, key):
-    n_streams = len(client.app.state.monitor.desk.board)
+    n_streams = len(client.app.state.monitor.processor.registry)
     answer = client.post("/points", json=[{"stream": key, "value": 1}])
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "bad_key")
-    assert len(client.app.state.monitor.desk.board) == n_streams
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_key")
+    assert len(client.app.state.monitor.processor.registry) == n_streams
 
 
 @pytest.mark.parametrize("path", ["a%00b", "x" * 201, "a%2F..%2Fb", "a%2Fpoints", "%2e%2e", "a%C2%85", "%ff%0d"])
@@ -282,7 +282,7 @@ def test_halves_of_characters(client):
 
 def test_too_large(client):
     body, store = b"[" + b"1," * (600 * 1024) + b"1]", client.app.state.monitor.store
-    n_streams = len(client.app.state.monitor.desk.board)
+    n_streams = len(client.app.state.monitor.processor.registry)
     json_type = {"Content-Type": "application/json"}
     for content in (body, (body[i : i + 100_000] for i in range(0, len(body), 100_000))):  # with a length, and chunked
         answer = client.post("/streams/large/points", content=content, headers=json_type)
@@ -291,28 +291,28 @@ def test_too_large(client):
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     answer = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
-    assert len(client.app.state.monitor.desk.board) == n_streams
-    assert store.about("format") == 1
+    assert len(client.app.state.monitor.processor.registry) == n_streams
+    assert store.get_meta("format") == 1
 
 
 def test_too_many_streams(client):
     watching = client.app.state.monitor
-    most, n = watching.desk.most, len(watching.desk.board)
-    watching.desk.most = n + 1
+    most, n = watching.processor.max_streams, len(watching.processor.registry)
+    watching.processor.max_streams = n + 1
     try:
         two = client.post("/points", json=[{"stream": new(), "value": 1}, {"stream": new(), "value": 1}])
         assert (two.status_code, two.json()["error"]["code"]) == (429, "too_many_streams")
-        assert len(watching.desk.board) == n
+        assert len(watching.processor.registry) == n
         post(client, new(), 1)
         assert client.post(f"/streams/{new()}/points", json=1).status_code == 429
         post(client, "full", 20)
     finally:
-        watching.desk.most = most
+        watching.processor.max_streams = most
 
 
 def test_other_content_types_and_names(client):
     answer = client.post("/streams/a/points", content=b"1", headers={"Content-Type": "text/plain"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "wrong_type")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
     for name in ("a b", "x" * 201, "é".encode(), ""):
         answer = client.post("/streams/a/points", json=1, headers={"Idempotency-Key": name})
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
@@ -337,7 +337,7 @@ def test_unknown_streams(client, path):
 def test_other_things_that_there_are_not(client):
     for method, path, status, code in [
         ("GET", "/nothing", 404, "not_found"),
-        ("PUT", "/streams", 405, "wrong_method"),
+        ("PUT", "/streams", 405, "method_not_allowed"),
         ("DELETE", "/streams/none", 404, "unknown_stream"),
         ("PATCH", "/alarms/999999", 404, "unknown_alarm"),
         ("PATCH", "/alarms/x", 422, "invalid"),
@@ -378,7 +378,7 @@ def test_the_list(client):
 
 
 def test_a_stream_in_full(client):
-    found, learner = read(client, "/streams/full"), lp.SRA()
+    found, learner = read(client, "/streams/full"), lp.Detector()
     learner.process(np.array(levels()))
     learner.process(np.array(read(client, "/streams/full/points?after=399")["values"][0]))
     assert found["estimate"]["means"] == learner.means.tolist()
@@ -398,13 +398,13 @@ def test_points_and_history(client):
     assert points["rows"] == list(range(100, 150))
     assert points["values"][0] == levels()[100:150]
     whole = read(client, f"/streams/{key}/history")
-    assert (whole["first_row"], whole["n_rows"], whole["condensed"]) == (0, 400, False)
+    assert (whole["first_row"], whole["n_rows"], whole["buckets"]) == (0, 400, False)
     assert whole["low"] == whole["high"] == [levels()]
     changes = [row for row, change in enumerate(whole["change"]) if change]
     assert changes
     assert all(whole["estimate"][0][row + after] is not None for row in changes for after in (0, 1))
     few = read(client, f"/streams/{key}/history?buckets=7")
-    assert few["condensed"]
+    assert few["buckets"]
     assert len(few["rows"]) <= 7
     assert sum(few["counts"]) == 400
     assert min(few["low"][0]) == min(levels())
@@ -448,7 +448,7 @@ def test_alarms_are_acknowledged_and_noted(client):
 
 def test_the_server_tells_of_itself(client):
     assert read(client, "/health") == {"status": "ok", "version": lp.__version__}
-    assert read(client, "/settings")["far"] == lp.SRA().far
+    assert read(client, "/settings")["far"] == lp.Detector().far
     assert read(client, "/sources") == []
     assert read(client, "/session") == {"needed": False, "ok": True}
     assert client.post("/session", json={"token": "anything"}).json() == {"needed": False, "ok": True}
@@ -491,6 +491,6 @@ def test_answers_are_those_of_a_learner_however_posts_are_cut_and_mixed(client, 
         assert [(one["kind"], one["row"], one["onset"], one["size"]) for one in raised[name]] == [
             (alarm.kind, alarm.row, alarm.onset, alarm.size) for alarm in trace.alarms
         ]
-        assert live.desk.fleets.of(1, live.known(name).entry.number).state.tobytes() == state
+        assert live.processor.models.get(1, live.get_stream(name).entry.id).state.tobytes() == state
         summary = read(client, f"/streams/{name}")
         assert (summary["n_points"], summary["n_rejected"]) == (n, int(trace.rejected.sum()))

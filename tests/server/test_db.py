@@ -25,7 +25,7 @@ def in_pieces(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
 
 @pytest.mark.parametrize("how", ["stopped", "checkpoint and points", "points alone", "torn checkpoint"])
 def test_a_restart_changes_nothing(start, how, monkeypatch):
-    monkeypatch.setattr(checkpoints, "PIECE", 3000)  # so that there are several pieces
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_CHUNK_BYTES", 3000)  # so that there are several pieces
     before = start()
     before.post("pump/1", levels()[:150])
     if how in ("checkpoint and points", "torn checkpoint"):
@@ -37,24 +37,24 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
     )
     before.post("several", [{"values": {"a": 1.5, "b": None}}, {"values": {"b": 0.1 + 0.2}}])
     if how == "torn checkpoint":
-        before.checkpoint(pieces=2)
+        before.checkpoint(max_chunks=2)
     first = before.alarms()[0]["id"]  # the newest, so that an older one is the newest that is open
     acknowledged = before.acknowledge(first, "a <b>note</b>; drop table alarms")
-    board, kept, learnt, raised = before.board(), tables(before.store), before.states(), before.alarms()
+    board, kept, learnt, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
     assert len(raised) > 1
     assert board["open_alarms"] == len(raised) - 1
     before.stop() if how == "stopped" else before.crash()
 
     after = start()
-    assert after.board() == board
+    assert after.summaries() == board
     assert after.states() == learnt
     assert after.alarms() == raised
     assert acknowledged in raised
-    unlike = ("checkpoints", "states", "about")
+    unlike = ("checkpoints", "checkpoint_chunks", "meta")
     assert tables(after.store, unlike) == {name: rows for name, rows in kept.items() if name not in unlike}
     assert learnt["pump/1"] == expected(levels())[0]
-    assert after.post("new", [{"value": 5, "time": "2026-01-01T00:00:30Z"}])["skipped"] == {"late": 1, "repeated": 0}
-    assert after.post("new", [{"value": 4, "time": "2026-01-01T00:01:00Z"}])["skipped"] == {"late": 0, "repeated": 1}
+    assert after.post("new", [{"value": 5, "time": "2026-01-01T00:00:30Z"}])["skipped"] == {"late": 1, "duplicate": 0}
+    assert after.post("new", [{"value": 4, "time": "2026-01-01T00:01:00Z"}])["skipped"] == {"late": 0, "duplicate": 1}
     more = after.post("pump/1", [500.0])
     assert (more["first_row"], more["last_row"]) == (400, 400)
     assert min(alarm["id"] for alarm in more["alarms"]) > max(alarm["id"] for alarm in raised)
@@ -74,7 +74,7 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
     third.post("a", values[290:])
     state, trace = expected(values)
     assert third.states() == {"a": state}
-    with third.store.reading() as connection:
+    with third.store.read_connection() as connection:
         points = read_points_after(connection, 1, -1, 1000, 1)
     assert points.rows.tolist() == list(range(400))
     np.testing.assert_array_equal(points.score, trace.score)
@@ -85,10 +85,10 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
 
 
 def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
-    monkeypatch.setattr(checkpoints, "PIECE", 1000)
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_CHUNK_BYTES", 1000)
     monitor = start()
     monitor.post("a", levels())
-    monitor.do(lambda: setattr(monitor.keeper, "_writing", monitor.desk.begin_checkpoint()))
+    monitor.call(lambda: setattr(monitor.writer, "_checkpoint_writer", monitor.processor.start_checkpoint()))
     insert_many = checkpoints.bulk_insert
 
     def fails_once(connection, table, rows):
@@ -96,12 +96,12 @@ def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
             raise OSError("disk full")
         insert_many(connection, table, rows)
 
-    monkeypatch.setattr(checkpoints, "insert_many", fails_once)
+    monkeypatch.setattr(checkpoints, "bulk_insert", fails_once)
     for _ in range(3):
         with contextlib.suppress(OSError):
-            monitor.do(lambda: monitor.keeper._writing and monitor.keeper._write_piece())
-    assert monitor.keeper._writing is None
-    monkeypatch.setattr(checkpoints, "insert_many", insert_many)
+            monitor.call(lambda: monitor.writer._checkpoint_writer and monitor.writer._write_chunk())
+    assert monitor.writer._checkpoint_writer is None
+    monkeypatch.setattr(checkpoints, "bulk_insert", insert_many)
     assert tables(monitor.store)["checkpoints"] == []
     monitor.checkpoint()
     learnt = monitor.states()
@@ -115,14 +115,14 @@ def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
     before.post("b", levels()[:30])
     newest = before.alarms()[0]["id"]
     before.checkpoint()
-    before.do(lambda: before.desk.remove("a"))
+    before.call(lambda: before.processor.delete_stream("a"))
     assert before.alarms() == []
     before.crash()
     between = start()
-    assert [stream["key"] for stream in between.board()["streams"]] == ["b"]
+    assert [stream["key"] for stream in between.summaries()["streams"]] == ["b"]
     between.post("a", [[1.0, 2.0], [3.0, 4.0]])  # even of another width
     between.checkpoint()
-    between.do(lambda: between.desk.remove("a"))
+    between.call(lambda: between.processor.delete_stream("a"))
     between.post("a", levels()[:290])
     between.crash()
     after = start()
@@ -144,7 +144,7 @@ def test_other_settings_and_other_formats_are_refused_in_words(start, place):
     with pytest.raises(InvalidInputError, match=r"made with .*far.* = .*now it is .*0\.01.*--database"):
         Monitor(place, lp.Detector(far=0.01))
     monitor = start()
-    with monitor.store.writing() as connection:
+    with monitor.store.write_transaction() as connection:
         connection.execute(text("update about set value = '99' where name = 'format'"))
     monitor.stop()
     with pytest.raises(InvalidInputError, match="has format 99, this limpet reads 1"):

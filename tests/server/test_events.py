@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import limpet as lp
-from helpers.monitor import LONG_TIME, levels, served
+from helpers.monitor import CHECKPOINT_INTERVAL_S, levels, served
 from limpet.server.app import make_app
 from limpet.server.ingest import notifier
 from limpet.server.monitor import MonitorConfig
@@ -19,7 +19,7 @@ VALUES = levels(3000)
 
 def new_app(place):
     return make_app(
-        MonitorConfig(str(place), lp.SRA(), checkpoint_interval_s=LONG_TIME), SecurityConfig(max_requests_per_s=1e9)
+        MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S), SecurityConfig(max_requests_per_s=1e9)
     )
 
 
@@ -163,10 +163,10 @@ def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
     live = app.state.monitor
 
     def work():
-        take = live.desk.take
-        monkeypatch.setattr(live.desk, "take", lambda posts: take(posts) and 1 / 0)
+        take = live.processor.process_group
+        monkeypatch.setattr(live.processor, "process_group", lambda posts: take(posts) and 1 / 0)
         assert httpx.post(f"{url}/streams/other/points", json=[1], timeout=60).status_code == 503
-        monkeypatch.setattr(live.desk, "take", take)
+        monkeypatch.setattr(live.processor, "process_group", take)
         post(url, "failing", [3])
 
     threading.Timer(0.3, work).start()
@@ -175,7 +175,7 @@ def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
 
 
 def test_there_may_be_so_many_listeners(url, monkeypatch):
-    monkeypatch.setattr(notifier, "MOST", 0)
+    monkeypatch.setattr(notifier, "MAX_LISTENERS", 0)
     for path in ("/events", "/streams/cut/events"):
         post(url, "cut", 1)
         answer = httpx.get(url + path)
@@ -197,7 +197,7 @@ def test_who_is_gone_is_forgotten(app, url):
     live = app.state.monitor
     listen(url, "/streams/left/events?after=-1", len)
     until = time.monotonic() + 20
-    while live.known("left").entry.number in live.hub._of_stream and time.monotonic() < until:
+    while live.get_stream("left").entry.id in live.notifier._stream_listeners and time.monotonic() < until:
         post(url, "left", 1)
         time.sleep(0.05)
-    assert live.known("left").entry.number not in live.hub._of_stream
+    assert live.get_stream("left").entry.id not in live.notifier._stream_listeners

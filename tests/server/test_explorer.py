@@ -29,7 +29,7 @@ FLOW[300] = 90.0
 OTHER = rng.normal(size=N).round(3)
 TIMES = [f"2026-03-01T{i // 3600:02d}:{i // 60 % 60:02d}:{i % 60:02d}" for i in range(N)]
 CSV = "time,flow,other,remark\n" + "".join(f"{t},{a},{b},ok\n" for t, a, b in zip(TIMES, FLOW, OTHER, strict=True))
-HAND = {"mode": "hand", "gamma": 6.0, "rho": 0.02}
+HAND = {"mode": "manual", "gamma": 6.0, "rho": 0.02}
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +67,14 @@ def numbers(listed):
 def test_built_in_streams_are_listed_and_shown(client):
     told = client.get("/explore/streams").json()
     names = [one["name"] for one in told["streams"]]
-    assert {"levels", "burst", "one-of-two", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(names)
+    assert {"levels", "burst", "correlated-pair", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(names)
     data = client.get("/explore/data/builtin:abrupt-3d").json()
     stream = lp.datasets.make_abrupt(dim=3)
     np.testing.assert_array_equal(np.array(data["values"]), stream.y.T)
     np.testing.assert_array_equal(np.array(data["means"]), stream.means.transpose(2, 1, 0))
     assert data["change_points"] == stream.change_points
     assert data["suggested"]["n_components"] == 2
-    assert client.get("/explore/data/builtin:one-of-two?columns=pressure").json()["columns"] == ["pressure"]
+    assert client.get("/explore/data/builtin:correlated-pair?columns=pressure").json()["columns"] == ["pressure"]
 
 
 def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkeypatch):
@@ -86,8 +86,8 @@ def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkey
 def test_a_file_is_understood_as_detect_understands_it(client):
     told = given(client)
     assert told["all_columns"] == ["flow", "other"]
-    assert told["told"]["time"] == "time"
-    assert told["told"]["left_out"] == {"remark": "holds texts"}
+    assert told["metadata"]["time"] == "time"
+    assert told["metadata"]["ignored"] == {"remark": "holds texts"}
     data = client.get(f"/explore/data/{told['id']}").json()
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
     assert data["times"] == TIMES
@@ -139,33 +139,33 @@ def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monk
     text = "flow,state\n" + "".join(f"{y},{'low' if i % 3 else 'high'}\n" for i, y in enumerate(FLOW))
     (tmp_path / "pump.csv").write_text(text)
     told = given(client, text)
-    assert (told["keys"], told["told"]["may_be_keys"], told["told"]["hints"]) == (None, ["state"], [])
-    answer = client.post("/explore/data", params={"name": "pump.csv", "by": "state"}, content=text).json()
+    assert (told["keys"], told["metadata"]["key_candidates"], told["metadata"]["hints"]) == (None, ["state"], [])
+    answer = client.post("/explore/data", params={"name": "pump.csv", "key_column": "state"}, content=text).json()
     assert answer["id"] != told["id"]
     assert answer["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
     run = ran(client, answer["id"], HAND, key="low")
     assert "key='state'" in run["python"]
     code, _, _ = here([*shlex.split(run["command"])[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
     assert code == 0
-    missing = client.post("/explore/data", params={"name": "pump.csv", "by": "none such"}, content=text)
+    missing = client.post("/explore/data", params={"name": "pump.csv", "key_column": "none such"}, content=text)
     assert "none such" in refused(missing, 422, "unreadable")
 
 
 def test_a_file_that_is_not_utf_8_is_told_of(client):
     text = "Temp °C\n" + "\n".join(map(str, FLOW))
-    assert not given(client, text.encode())["told"]["hints"]
-    assert "not UTF-8" in given(client, text.encode("latin-1"))["told"]["hints"][0]
+    assert not given(client, text.encode())["metadata"]["hints"]
+    assert "not UTF-8" in given(client, text.encode("latin-1"))["metadata"]["hints"][0]
 
 
 def test_rows_without_a_value_are_counted_in_words(client):
     rows = [*FLOW[:200], "", *FLOW[200:400]]
     id = given(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
-    assert ran(client, id, {"mode": "autopilot"}, columns=["flow"])["notes"] == ["1 row has no value and is skipped."]
+    assert ran(client, id, {"mode": "auto"}, columns=["flow"])["notes"] == ["1 row has no value and is skipped."]
 
 
 def test_a_run_is_what_python_computes(client):
     id = given(client)["id"]
-    run = ran(client, id, {"mode": "autopilot", "far": 1e-3}, columns=["flow"])
+    run = ran(client, id, {"mode": "auto", "far": 1e-3}, columns=["flow"])
     model = lp.Detector(far=1e-3)
     trace = model.process(FLOW, record="means")
     assert run["n_rejected"] == trace.rejected.sum() > 0
@@ -179,7 +179,7 @@ def test_a_run_is_what_python_computes(client):
     change = next(one for one in run["alarms"] if one["kind"] == "change")
     assert change["variables"] == ["flow"]
     assert change["time"] == TIMES[change["row"]]
-    assert run["watched_by"] == "itself"
+    assert run["alarms_by"] == "self"
     assert "0.001" not in run["summary"]
     assert run["summary"].splitlines()[0] == model.summary().splitlines()[0]
     assert run["rho"] == pytest.approx(model.fitted_params()["rho"])
@@ -189,24 +189,24 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     id = given(client)["id"]
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
-    assert run["watched_by"] == "autopilot"
+    assert run["alarms_by"] == "autopilot"
     watched = lp.Detector(far=1e-3).process(FLOW)
     assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
     again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
     assert again["alarms"] == run["alarms"]
-    tied = ran(client, id, {"mode": "hand", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
+    tied = ran(client, id, {"mode": "manual", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
     assert tied["rho"] == pytest.approx(lp.tradeoff.step_size(3.0, 0.1, 5.0))
-    endless = ran(client, id, {"mode": "hand", "gamma": None, "rho": 0.02}, columns=["flow"])
+    endless = ran(client, id, {"mode": "manual", "gamma": None, "rho": 0.02}, columns=["flow"])
     assert (endless["n_rejected"], endless["gamma"]) == (0, None)
 
 
 def test_what_a_learner_warns_of_is_told_and_not_raised(client):
-    run = ran(client, "builtin:levels", {"mode": "hand", "gamma": 3.0, "rho": 0.01})
+    run = ran(client, "builtin:levels", {"mode": "manual", "gamma": 3.0, "rho": 0.01})
     assert any("rejected" in note for note in run["notes"])
 
 
 def test_errors_of_the_estimate_are_those_of_the_metrics(client):
-    settings = {"mode": "hand", "gamma": 6.0, "rho": 0.02, "n_components": 2}
+    settings = {"mode": "manual", "gamma": 6.0, "rho": 0.02, "n_components": 2}
     stream = lp.datasets.make_abrupt()
     means = lp.SRA(2, 6.0, 0.02).process(stream.y, record="means").means
     assert ran(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
@@ -214,28 +214,28 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
     )
     told = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
     assert told["total"] is None
-    assert "2 components" in told["told"]
+    assert "2 components" in told["metadata"]
 
 
 @pytest.mark.parametrize(
     ("settings", "detector"),
     [
         ({"name": "SEM", "rho": 0.03}, lp.SEM(1, rho=0.03)),
-        ({"name": "KSWIN", "window": 60, "stat": 20}, lp.detectors.KSWIN(window=60, stat=20)),
-        ({"name": "PageHinkley", "delta": 20.5}, lp.detectors.PageHinkley(delta=20.5)),
+        ({"name": "KSWIN", "window": 60, "stat": 20}, lp.drift.KSWIN(window=60, stat=20)),
+        ({"name": "PageHinkley", "delta": 20.5}, lp.drift.PageHinkley(delta=20.5)),
         (
             {"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0},
-            lp.detectors.RiverPageHinkley(delta=0.1, threshold=25.0),
+            lp.drift.RiverPageHinkley(delta=0.1, threshold=25.0),
         ),
     ],
 )
 def test_rivals(client, settings, detector):
-    run = ran(client, given(client)["id"], {"mode": "rival", **settings}, columns=["flow"])
+    run = ran(client, given(client)["id"], {"mode": "baseline", **settings}, columns=["flow"])
     scores = detector.process(FLOW)
     scores = scores.score if settings["name"] == "SEM" else scores
     np.testing.assert_array_equal(numbers(run["score"]), scores.astype(np.float32))
     assert run["command"] is None
-    assert run["watched_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
+    assert run["alarms_by"] == (None if settings["name"] in ("SEM", "PageHinkley") else "detector")
 
 
 @pytest.mark.parametrize(
@@ -251,15 +251,15 @@ def test_detections_are_told(client, settings, most):
         pytest.importorskip("river", reason="ADWIN is river's")
     calm = np.delete(FLOW, 300)
     id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
-    run = ran(client, id, {"mode": "rival", **settings})
+    run = ran(client, id, {"mode": "baseline", **settings})
     rows = [one["row"] for one in run["alarms"]]
     assert 1 <= len(rows) == run["n_changes"] <= most
     assert 599 <= rows[0] < 660
     assert run["n_rejected"] is None
 
 
-@pytest.mark.parametrize("data", ["builtin:levels", "builtin:one-of-two", "pump.csv"])
-@pytest.mark.parametrize("settings", [{"mode": "autopilot", "far": 1e-3}, HAND, {"mode": "hand", "rho": 0.05}])
+@pytest.mark.parametrize("data", ["builtin:levels", "builtin:correlated-pair", "pump.csv"])
+@pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, HAND, {"mode": "manual", "rho": 0.05}])
 def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pump.csv").write_text(CSV)
@@ -271,7 +271,7 @@ def test_copied_python_does_the_same(client, data, settings, tmp_path, monkeypat
     assert f"{run['n_rejected']} points rejected" in printed.getvalue()
 
 
-@pytest.mark.parametrize("settings", [{"mode": "autopilot", "far": 1e-3}, {"mode": "hand", "gamma": None, "rho": 0.02}])
+@pytest.mark.parametrize("settings", [{"mode": "auto", "far": 1e-3}, {"mode": "manual", "gamma": None, "rho": 0.02}])
 def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pump.csv").write_text(CSV)
@@ -288,35 +288,35 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
 
 
 def test_the_trade_off_is_measured_where_the_truth_is_known(client):
-    asked = {"data": "builtin:levels", "settings": {"mode": "autopilot"}}
+    asked = {"data": "builtin:levels", "settings": {"mode": "auto"}}
     told = client.post("/explore/tradeoff", json=asked).json()
     assert told["kind"] == "mse"
     i, j = np.unravel_index(np.nanargmin(np.array(told["values"], float)), (len(told["gammas"]), len(told["rhos"])))
     best = told["best"]
     assert (best["gamma"], best["rho"]) == (told["gammas"][i], told["rhos"][j])
-    hand = {"mode": "hand", "gamma": best["gamma"], "rho": best["rho"]}
+    hand = {"mode": "manual", "gamma": best["gamma"], "rho": best["rho"]}
     assert ran(client, "builtin:levels", hand)["mse"]["total"] == pytest.approx(best["value"])
 
 
 def test_the_trade_off_is_the_theorys_where_it_is_not(client):
-    asked = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "autopilot"}}
+    asked = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
     told = client.post("/explore/tradeoff", json=asked).json()
     assert told["kind"] == "bound"
-    assert "contamination" in told["assumed"]
+    assert "contamination" in told["assumptions"]
     assert told["best"]["value"] <= 1.05 * np.min(told["values"])
-    asked["settings"] = {"mode": "rival", "name": "SEM"}
+    asked["settings"] = {"mode": "baseline", "name": "SEM"}
     refused(client.post("/explore/tradeoff", json=asked), 422, "invalid")
 
 
 def test_much_is_cut_and_said(client, monkeypatch):
-    monkeypatch.setattr(dataset, "MOST", 1000)
+    monkeypatch.setattr(dataset, "MAX_VALUES", 1000)
     told = given(client, CSV, "cut.csv")
-    assert told["told"]["cut"]
+    assert told["metadata"]["cut"]
     assert told["n_rows"] == 500
 
 
 def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
-    monkeypatch.setattr(routes, "LARGEST", 1000)
+    monkeypatch.setattr(routes, "MAX_FILE_BYTES", 1000)
     assert "detect" in refused(client.post("/explore/data?name=a.csv", content=CSV), 413, "too_large")
     in_parts = client.post("/explore/data?name=a.csv", content=iter([CSV.encode()[:800], CSV.encode()[800:1600]]))
     refused(in_parts, 413, "too_large")
@@ -347,15 +347,15 @@ def test_strange_names_do_no_harm(client):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"mode": "hand", "gamma": -1.0, "rho": 0.1}, "gamma"),
-        ({"mode": "hand", "gamma": 3.0, "beta": 0.1}, "all three are needed"),
-        ({"mode": "hand", "gamma": 3.0, "rho": 0.1, "beta": 0.1, "M": 5.0}, "given twice"),
-        ({"mode": "hand", "gamma": 3.0, "rho": "NaN"}, "rho"),
-        ({"mode": "autopilot", "far": 0.5}, "far"),
-        ({"mode": "autopilot", "n_components": 99}, "n_components"),
-        ({"mode": "autopilot", "gamma": 3.0}, "gamma"),
+        ({"mode": "manual", "gamma": -1.0, "rho": 0.1}, "gamma"),
+        ({"mode": "manual", "gamma": 3.0, "beta": 0.1}, "all three are needed"),
+        ({"mode": "manual", "gamma": 3.0, "rho": 0.1, "beta": 0.1, "M": 5.0}, "given twice"),
+        ({"mode": "manual", "gamma": 3.0, "rho": "NaN"}, "rho"),
+        ({"mode": "auto", "far": 0.5}, "far"),
+        ({"mode": "auto", "n_components": 99}, "n_components"),
+        ({"mode": "auto", "gamma": 3.0}, "gamma"),
         ({"mode": "other"}, "mode"),
-        ({"mode": "rival", "name": "KSWIN", "window": 20, "stat": 15}, "half of window"),
+        ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "half of window"),
     ],
 )
 def test_settings_that_cannot_be_are_told_of(client, settings, words):
@@ -367,7 +367,7 @@ def test_settings_that_cannot_be_are_told_of(client, settings, words):
 def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
     refused(client.post("/explore/runs", json={"data": "gone", "settings": HAND}), 404, "unknown_data")
     refused(client.get("/explore/data/builtin:none"), 404, "unknown_data")
-    monkeypatch.setattr(routes, "DATA", SizedLRUCache(1))
+    monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1))
     first, second = given(client)["id"], given(client, CSV, "second.csv")["id"]
     refused(client.get(f"/explore/data/{first}"), 404, "unknown_data")
     assert client.get(f"/explore/data/{second}").status_code == 200
@@ -375,7 +375,7 @@ def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
 
 def test_few_points_and_no_usable_ones(client):
     short = given(client, "a\n1\n2\n3\n", "short.csv")["id"]
-    run = ran(client, short, {"mode": "autopilot"})
+    run = ran(client, short, {"mode": "auto"})
     assert (run["n_rows"], run["n_rejected"], run["alarms"]) == (3, 0, [])
     assert "not started" in run["summary"]
     ran(client, short, HAND)

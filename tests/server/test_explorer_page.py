@@ -180,7 +180,7 @@ def test_two_settings_side_by_side(browser, address, pump):
             return a.min > 0 && a.min === b.min && a.max === b.max }"""
         wait_until(page, js)
         page.locator("select[data-name=rival]:visible").select_option("PageHinkley")
-        run = wait_until(page, "() => (({B}) => B.watched_by === 'detector' && B)(limpet.explorer.state.runs)")
+        run = wait_until(page, "() => (({B}) => B.alarms_by === 'detector' && B)(limpet.explorer.state.runs)")
         assert any(1000 < one["row"] < 1050 for one in run["alarms"])
         assert page.locator(REJECTED.format("B")).inner_text() == "–"
 
@@ -188,23 +188,23 @@ def test_two_settings_side_by_side(browser, address, pump):
 def test_a_link_waits_for_its_file_and_back_goes_back(browser, address, pump):
     with looking(browser) as page:
         id = hashlib.sha256(b"pump.csv\0" + pump.read_bytes() + b"\n").hexdigest()[:20]  # never given before
-        page.goto(f"{address}#data={id}&mode=hand&gamma=11&rho=0.08")
-        settled(page, mode="autopilot")
+        page.goto(f"{address}#data={id}&mode=manual&gamma=11&rho=0.08")
+        settled(page, mode="auto")
         assert "are not here" in page.locator(".understood").inner_text()
         pump.write_text(pump.read_text() + "\n")
         drop(page, pump)
-        assert settled(page, mode="hand", gamma=11, rho=0.08)["n_rows"] == N
+        assert settled(page, mode="manual", gamma=11, rho=0.08)["n_rows"] == N
         page.locator("[data-id='builtin:burst']").click()
         wait_until(page, "() => limpet.explorer.state.data.id === 'builtin:burst' && location.hash.includes('burst')")
         page.go_back()
         wait_until(page, "id => limpet.explorer.state.data.id === id", id)
-        assert settled(page, mode="hand", gamma=11)["n_rows"] == N
+        assert settled(page, mode="manual", gamma=11)["n_rows"] == N
 
 
 def test_a_broken_link_and_a_server_that_is_away(browser, address):
     with looking(browser) as page:
         page.goto(address + "#data=builtin:levels&mode=zzz&far=7&components=1.5&norm=q")
-        settled(page, mode="autopilot", far=1e-4, components=1)
+        settled(page, mode="auto", far=1e-4, components=1)
         said = "async () => (await import('/static/common.js')).api('/health').catch((error) => error.message)"
         page.context.set_offline(True)
         assert page.evaluate(said) == "The server does not answer."
@@ -225,8 +225,8 @@ def test_numbers_and_times_are_read_as_people_write_them(browser, address):
 
 def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
     with looking(browser) as page:
-        page.goto(address + "#data=builtin:levels&mode=hand&gamma=11&rho=0.08")
-        run = settled(page, mode="hand", gamma=11, rho=0.08)
+        page.goto(address + "#data=builtin:levels&mode=manual&gamma=11&rho=0.08")
+        run = settled(page, mode="manual", gamma=11, rho=0.08)
         stream = lp.datasets.Stream(np.array(in_chart(page, 1)))
         assert run["n_rejected"] == lp.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
         wait_until(page, "() => limpet.explorer.trade()?.kind === 'mse'", seconds=120.0)
@@ -242,15 +242,15 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
 def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, pump, monkeypatch):
     with looking(browser) as page:
         opened(page, address, pump)
-        monkeypatch.setattr(routes, "DATA", SizedLRUCache(1 << 20))
+        monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1 << 20))
         page.get_by_role("button", name="By hand").first.click()
-        run = settled(page, mode="hand")
+        run = settled(page, mode="manual")
         assert run["n_rows"] == N
 
 
 def test_on_a_phone_nothing_sticks_out(browser, address):
     with looking(browser, 360, 740) as page:
-        page.goto(address + "#data=builtin:one-of-two&compare=1&b.mode=hand")
+        page.goto(address + "#data=builtin:correlated-pair&compare=1&b.mode=manual")
         settled(page)
         wait_until(page, "() => limpet.explorer.state.runs.B")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -32,30 +32,30 @@ def writes_fail(monitor, table):
     """As with a disk that is full."""
     *before, after = GUARD[monitor.store.engine.dialect.name]
     before, after = ([line.replace("full before", '"full" before').format(table) for line in before], after)
-    with monitor.store.writing() as connection:
+    with monitor.store.write_transaction() as connection:
         for line in before:
             connection.exec_driver_sql(line)
     try:
         yield
     finally:
-        with monitor.store.writing() as connection:
+        with monitor.store.write_transaction() as connection:
             connection.exec_driver_sql(after.replace("trigger full", 'trigger "full"'))
 
 
-@pytest.mark.parametrize("table", ["points", "alarms", "streams", "posts"])
+@pytest.mark.parametrize("table", ["points", "alarms", "streams", "idempotency"])
 def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
     monitor = start()
     monitor.post("a", levels()[:250])
-    board, states, kept = monitor.board(), monitor.states(), tables(monitor.store)
+    board, states, kept = monitor.summaries(), monitor.states(), tables(monitor.store)
     with writes_fail(monitor, table):
         with pytest.raises(ApiError, match=r"nothing was stored: .*disk full") as refused:
-            monitor.keeper.submit(
+            monitor.writer.submit(
                 IngestRequest(
                     [parse_stream_points("a", levels()[250:]), parse_stream_points("new", [1.0])], "name", "digest"
                 )
             ).result(30)
         assert refused.value.status == 503
-        assert (monitor.board(), monitor.states(), tables(monitor.store)) == (board, states, kept)
+        assert (monitor.summaries(), monitor.states(), tables(monitor.store)) == (board, states, kept)
     assert monitor.post("a", levels()[250:])["first_row"] == 250
     monitor.post("new", [1.0])
     assert monitor.states()["a"] == expected(levels())[0]
@@ -78,7 +78,7 @@ def test_a_disk_that_is_full(tmp_path):
                 connection.execute(f"pragma max_page_count = {most}")
 
         pages(1)  # which is as many as there are
-        states, board = monitor.states(), monitor.board()
+        states, board = monitor.states(), monitor.summaries()
         refused = ""
         for _ in range(50):
             try:
@@ -86,13 +86,13 @@ def test_a_disk_that_is_full(tmp_path):
             except ApiError as refusal:
                 refused = str(refusal)
                 break
-            states, board = monitor.states(), monitor.board()
+            states, board = monitor.states(), monitor.summaries()
         assert "full" in refused
-        assert monitor.board() == board
+        assert monitor.summaries() == board
         assert monitor.states() == states
         pages(1_000_000)
         monitor.post("a", [1.0, 2.0])
-        assert monitor.board()["streams"][0]["n_points"] == board["streams"][0]["n_points"] + 2
+        assert monitor.summaries()["streams"][0]["n_points"] == board["streams"][0]["n_points"] + 2
     finally:
         monitor.stop()
 
@@ -100,7 +100,7 @@ def test_a_disk_that_is_full(tmp_path):
 def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
     monitor = start()
     monitor.post("a", levels()[:100])
-    board, connect = monitor.board(), monitor.store.engine.connect
+    board, connect = monitor.summaries(), monitor.store.engine.connect
 
     def gone(*_):
         raise sqlite3.OperationalError("gone")
@@ -111,7 +111,7 @@ def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
         with pytest.raises(ApiError, match="nothing was stored"):
             monitor.post("a", levels()[100:])
     with pytest.raises(ApiError, match="cannot be read"):
-        monitor.do(lambda: None)
+        monitor.call(lambda: None)
     monkeypatch.undo()
     assert connect is not None
     assert monitor.post("a", levels()[100:])["first_row"] == 100
@@ -126,23 +126,23 @@ def test_who_does_not_wait_for_the_answer_does_not_disturb_others(start):
         entered.set()
         go_on.wait(10)
 
-    waiting = monitor.keeper.call(wait)
+    waiting = monitor.writer.call(wait)
     entered.wait(10)
     gone, stays = monitor.submit("a", [1.0]), monitor.submit("b", [1.0])
     assert gone.cancel()
     go_on.set()
     waiting.result(10)
     assert stays.result(10)[0]["accepted"] == 1
-    assert [stream["key"] for stream in monitor.board()["streams"]] == ["b"]
+    assert [stream["key"] for stream in monitor.summaries()["streams"]] == ["b"]
 
 
 def test_the_same_post_twice_at_once_is_learnt_once(start):
     monitor, go_on = start(), threading.Event()
-    monitor.keeper.call(lambda: go_on.wait(10))
+    monitor.writer.call(lambda: go_on.wait(10))
     one, same, other = (
-        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
-        monitor.submit("a", [1.0, 2.0], name="n", digest="d"),
-        monitor.submit("a", [3.0], name="n", digest="e"),
+        monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
+        monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
+        monitor.submit("a", [3.0], idempotency_key="n", digest="e"),
     )
     beside = monitor.submit("b", [1.0])
     go_on.set()
@@ -150,7 +150,7 @@ def test_the_same_post_twice_at_once_is_learnt_once(start):
     assert beside.result(10)[0]["accepted"] == 1
     with pytest.raises(ApiError, match="another post"):
         other.result(10)
-    assert monitor.desk.board.get("a").n_points == 2
+    assert monitor.processor.registry.get("a").n_points == 2
 
 
 def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
@@ -162,7 +162,7 @@ def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
             set_meta(connection, "server", "another")
         with pytest.raises(ApiError, match="taken the store over"):
             monitor.post("a", [2.0])
-        assert monitor.board()["n_points"] == 1
+        assert monitor.summaries()["n_points"] == 1
     finally:
         monitor.crash()
 
@@ -173,8 +173,8 @@ def test_of_a_source_what_fits_is_learnt_with_its_position(start):
     monitor.post("a", [1.0])
     parts = [parse_stream_points("a", [[1.0, 2.0]]), parse_stream_points("b", [3.0, 4.0])]
     post = IngestRequest(parts, source_position=("file", {"offset": 7}))
-    (told,) = monitor.keeper.submit(post).result()
+    (told,) = monitor.writer.submit(post).result()
     assert (told["stream"], told["accepted"]) == ("b", 2)
-    assert [(part.key, refusal.code) for part, refusal in post.rejected_parts] == [("a", "wrong_width")]
-    with monitor.store.reading() as connection:
+    assert [(part.key, refusal.code) for part, refusal in post.failed_parts] == [("a", "dimension_mismatch")]
+    with monitor.store.read_connection() as connection:
         assert list(connection.execute(select(SOURCE_POSITIONS_TABLE))) == [("file", '{"offset": 7}')]

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from limpet.server.db.points import BLOCK_MAX_POINTS
 
 from helpers.monitor import expected, levels, tables
 from limpet.server.db import history as history_module
-from limpet.server.db.blocks import BLOCK_MAX_POINTS
 from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
 
 KEEP = 16
 
 
 def history(monitor, first=0, last=2**53):
-    with monitor.store.reading() as connection:
+    with monitor.store.read_connection() as connection:
         return read_history(connection, 1, 1, first, last)
 
 
@@ -24,30 +24,30 @@ def summed_up(found, begin, end):
         np.nanmax(found.high[own]),
         found.counts[own].sum(),
         found.n_rejected[own].sum(),
-        np.bitwise_or.reduce(found.fates[own]),
+        np.bitwise_or.reduce(found.outcomes[own]),
         np.fmax.reduce(found.score[own]),
         np.fmin.reduce(found.p_value[own]),
     )
 
 
 def test_where_a_block_ends_with_what_is_condensed(start):
-    monitor = start(keep=KEEP)
+    monitor = start(retain_points=KEEP)
     monitor.post("a", levels(BLOCK_MAX_POINTS + KEEP))
     monitor.checkpoint()
-    monitor.condense()
+    monitor.compact()
     assert history(monitor).counts.tolist() == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * KEEP
 
 
 def test_what_is_condensed_says_the_same(start):
-    monitor = start(keep=KEEP)
-    monitor.keeper._room.keep = 10**6  # nothing yet
+    monitor = start(retain_points=KEEP)
+    monitor.writer._compactor.retain_points = 10**6  # nothing yet
     monitor.post("a", levels(2000))
     whole, raised = history(monitor), monitor.alarms()
-    monitor.keeper._room.keep = KEEP
-    monitor.condense()
+    monitor.writer._compactor.retain_points = KEEP
+    monitor.compact()
     assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learnt again"
     monitor.checkpoint()
-    monitor.condense()
+    monitor.compact()
     found = history(monitor)
     assert len(found) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
     np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
@@ -65,23 +65,23 @@ def test_what_is_condensed_says_the_same(start):
     assert at_most.counts.sum() == 2000
     state = monitor.states()
     monitor.crash()
-    again = start(keep=KEEP)
+    again = start(retain_points=KEEP)
     assert again.states() == state
-    assert again.board()["streams"][0]["n_points"] == 2000
+    assert again.summaries()["streams"][0]["n_points"] == 2000
     np.testing.assert_array_equal(history(again).rows, found.rows)
 
 
 def test_a_store_does_not_grow_for_ever(start):
-    monitor, sizes = start(keep=KEEP), []
+    monitor, sizes = start(retain_points=KEEP), []
     values = levels(3000)
     for _ in range(4):
         monitor.post("a", values)
         monitor.checkpoint()
-        monitor.condense()
+        monitor.compact()
         sizes.append({name: len(rows) for name, rows in tables(monitor.store).items()})
     assert sizes[-1]["points"] <= KEEP + max(KEEP // 4, BUCKET_FACTOR)
-    assert sizes[-1]["condensed"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
-    assert sizes[-1]["states"] == sizes[0]["states"]
+    assert sizes[-1]["buckets"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
+    assert sizes[-1]["checkpoint_chunks"] == sizes[0]["checkpoint_chunks"]
     assert sizes[-1]["checkpoints"] == 1
     found = history(monitor)
     np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
@@ -91,33 +91,33 @@ def test_a_store_does_not_grow_for_ever(start):
 
 
 def test_old_alarms_that_nobody_waits_for_are_forgotten(start, monkeypatch):
-    monkeypatch.setattr(history_module, "KEPT_ALARMS", 1)
-    monitor = start(keep=KEEP)
+    monkeypatch.setattr(history_module, "MAX_KEPT_ALARMS", 1)
+    monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))
     ids = [one["id"] for one in monitor.alarms()]
     assert len(ids) > 2
     monitor.checkpoint()
-    monitor.condense()
+    monitor.compact()
     assert [one["id"] for one in monitor.alarms()] == ids, "open ones stay"
     monitor.acknowledge_all()
     monitor.post("a", levels(100))
     monitor.checkpoint()
-    monitor.condense()
+    monitor.compact()
     assert [one["id"] for one in monitor.alarms() if one["acknowledged_at"]] in ([], ids[:1])
 
 
 def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatch):
-    monitor = start(keep=KEEP)
+    monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))
     monitor.checkpoint()
     read = history.read_points
 
     def meanwhile(connection, *where):
         found = read(connection, *where)
-        monkeypatch.setattr(history_module, "points_between", read)
-        monitor.condense()
+        monkeypatch.setattr(history_module, "read_points", read)
+        monitor.compact()
         return found
 
-    monkeypatch.setattr(history_module, "points_between", meanwhile)
+    monkeypatch.setattr(history_module, "read_points", meanwhile)
     assert history(monitor).counts.sum() == 1000
     assert len(history(monitor)) < 1000

@@ -31,7 +31,7 @@ ENDLESS = r"/events$"  # they go on for ever
 def operations(tmp_path_factory):
     """All of them, against a server with a few streams and alarms."""
     app = make_app(
-        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), lp.SRA()),
+        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), lp.Detector()),
         SecurityConfig(max_requests_per_s=1e9),
     )
     with served(app) as url:

@@ -7,7 +7,7 @@ import pytest
 
 from helpers.commands import here
 from helpers.monitor import client_of, sqlite_at, tables
-from limpet.server import middleware
+from limpet.server import security
 from limpet.server.app import STATIC_DIR
 from limpet.server.security import PUBLIC_PATHS, SecurityConfig
 
@@ -36,7 +36,7 @@ def refused(answer, status, code):
 
 
 def assert_headers(answer):
-    for name, value in middleware.SECURITY_HEADERS.items():
+    for name, value in security.SECURITY_HEADERS.items():
         assert answer.headers[name] == value
     assert "cache-control" in answer.headers
     assert "server" not in answer.headers
@@ -47,8 +47,8 @@ def assert_headers(answer):
 
 @pytest.mark.parametrize("path", PRIVATE)
 def test_without_the_token_nothing_is_told(closed, path):
-    refused(closed.get(path), 401, "unauthorised")
-    refused(closed.get(path, headers={"Cookie": "limpet=x"}), 401, "unauthorised")
+    refused(closed.get(path), 401, "unauthorized")
+    refused(closed.get(path, headers={"Cookie": "limpet=x"}), 401, "unauthorized")
     for given in ("Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "\xff\xfe"):
         assert closed.get(path, headers={"Authorization": given.encode("latin-1")}).status_code in (401, 429)
     assert closed.get(path).headers["www-authenticate"] == "Bearer"
@@ -63,7 +63,7 @@ def test_without_the_token_nothing_is_done(closed):
         ("PATCH", "/alarms/1", {"note": "x"}),
         ("POST", "/alarms/acknowledge", {}),
     ]:
-        refused(closed.request(method, path, json=body), 401, "unauthorised")
+        refused(closed.request(method, path, json=body), 401, "unauthorized")
     assert tables(closed.app.state.monitor.store) == before
 
 
@@ -78,7 +78,7 @@ def test_a_page_logs_in_and_out(closed):
     assert closed.get("/session").json() == {"needed": True, "ok": False}
     for path in PUBLIC_PATHS:
         assert closed.get(path).status_code == 200
-    refused(closed.post("/session", json={"token": "wrong"}), 401, "unauthorised")
+    refused(closed.post("/session", json={"token": "wrong"}), 401, "unauthorized")
     assert not closed.cookies
     answer = closed.post("/session", json={"token": TOKEN})
     assert answer.json() == {"needed": True, "ok": True}
@@ -92,7 +92,7 @@ def test_a_page_logs_in_and_out(closed):
     closed.cookies.clear()
     assert closed.get("/streams", headers=among_others).status_code == 200
     assert closed.delete("/session").status_code == 204
-    refused(closed.get("/streams"), 401, "unauthorised")
+    refused(closed.get("/streams"), 401, "unauthorized")
 
 
 def test_who_guesses_has_to_wait(closed):
@@ -172,8 +172,8 @@ def test_other_sites_may_not_ask(client):
     assert client.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status_code == 200
     assert client.post("/streams/own/points", json=1, headers={"Origin": "http://localhost"}).status_code == 200
     client.delete("/streams/own")
-    after = tables(client.app.state.monitor.store, ("about",))
-    assert after == {name: rows for name, rows in before.items() if name != "about"}
+    after = tables(client.app.state.monitor.store, ("meta",))
+    assert after == {name: rows for name, rows in before.items() if name != "meta"}
     assert (
         "access-control-allow-origin" not in client.get("/streams", headers={"Origin": "https://evil.example"}).headers
     )
@@ -197,7 +197,7 @@ def test_what_goes_wrong_here_is_told_without_details(client, monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(client.app.state.monitor.desk.board, "listed", fails)
+    monkeypatch.setattr(client.app.state.monitor.processor.registry, "listed", fails)
     answer = client.get("/streams")
     refused(answer, 500, "internal")
     assert "secret" not in answer.text

@@ -150,6 +150,12 @@ class KSWIN(DriftDetector):
         self._workspace, self._drawn = np.empty(self.window - self.stat, np.int64), np.empty(self.stat, np.int64)
         self._use_pool = uses_pool(self.window - self.stat, self.stat)
 
+    @property
+    def detection_threshold(self) -> float:
+        """The smallest score at which KSWIN reports a drift; infinite if no score is large enough."""
+        scores = self._score_table[self._critical_gap :]
+        return float(scores[0]) if len(scores) else np.inf
+
     def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
         state = (self._values, self._bookkeeping, self._generators)
         work = (self._initial_generator, self._workspace, self._drawn)

@@ -1,4 +1,4 @@
-"""A page to look at, and the API behind it: the explorer of one stream, the live monitor of many."""
+"""HTTP server with a live monitor of many streams, an explorer of one, and the API for both."""
 
 from limpet._optional import require_installed
 

@@ -1,4 +1,4 @@
-"""Runs the app until somebody says stop."""
+"""Run the app with uvicorn until a signal stops it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from fastapi import FastAPI
 
 from limpet.exceptions import InvalidInputError
 
-SHUTDOWN_TIMEOUT_S = 5  # seconds for requests that are being answered when the server stops
+SHUTDOWN_TIMEOUT_S = 5  # for requests in progress
 
 
 class GracefulServer(uvicorn.Server):
-    """Lets go of listeners first: they would keep it from stopping."""
+    """uvicorn server that ends event streams first; they would delay the shutdown."""
 
     def __init__(self, app: FastAPI, on_ready: Callable[[], None]) -> None:
         config = uvicorn.Config(
@@ -29,38 +29,38 @@ class GracefulServer(uvicorn.Server):
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             timeout_keep_alive=30,
             limit_concurrency=2000,
-            proxy_headers=False,  # who asks is who is connected
+            proxy_headers=False,  # the client is the connected address
         )
         super().__init__(config)
         self._app, self._on_ready = app, on_ready
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """From start to end; what is in the way of a start is raised, where uvicorn would log it and leave."""
+        """Run from start to shutdown; raise an error of the start, which uvicorn would only log."""
         async with self._app.router.lifespan_context(self._app):
             await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ready once the state is there and the port is open."""
+        """Report readiness once the state is restored and the port is open."""
         await super().startup(sockets)
         if self.started:
             self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """SIGTERM and Ctrl-C: an orderly end, whose exit code is 0; a second Ctrl-C does not wait for anybody.
+        """Shut down with exit code 0 on SIGTERM and Ctrl-C; a second Ctrl-C does not wait for requests.
 
-        uvicorn's own remembers the signal and raises it again at the end, which would look like a crash.
+        uvicorn would raise the signal again at the end, which looks like a crash.
         """
         monitor = getattr(self._app.state, "monitor", None)
         if monitor is not None:
-            monitor.hub.close()
+            monitor.notifier.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """A socket at this address, or an error in words; port 0 is any that is free."""
-    if not 0 <= port < 1 << 16:  # which would be taken as another one
-        raise InvalidInputError(f"cannot listen at {host}:{port}: ports go up to 65535")
+    """Return a socket bound to an address; port 0 is any free port."""
+    if not 0 <= port < 1 << 16:  # would be taken modulo 65536
+        raise InvalidInputError(f"port: expected 0 to 65535, got {port}.")
     try:
         family, sock_type, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, sock_type, protocol)
@@ -73,16 +73,16 @@ def bind_socket(host: str, port: int) -> socket.socket:
             raise
     except (OSError, UnicodeError, OverflowError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise InvalidInputError(f"cannot listen at {host}:{port}: {reason}") from None
+        raise InvalidInputError(f"host, port: cannot listen at {host}:{port}: {reason}.") from None
     return sock
 
 
 def serve(app: FastAPI, sock: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C."""
-    uvicorn_log = logging.getLogger("uvicorn")  # goes where ours goes; not what any client can cause
+    """Serve the app on a socket until SIGTERM or Ctrl-C; call `on_ready` once it accepts requests."""
+    uvicorn_log = logging.getLogger("uvicorn")  # errors only: clients can cause warnings
     uvicorn_log.handlers[:], uvicorn_log.propagate = logging.getLogger("limpet").handlers, False
     uvicorn_log.setLevel(logging.ERROR)
     server = GracefulServer(app, on_ready)
     server.run([sock])
     if not server.started:
-        raise InvalidInputError("the server could not start; the log says why")
+        raise InvalidInputError("the server failed to start; see the log.")

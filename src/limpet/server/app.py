@@ -1,4 +1,4 @@
-"""The app: API and pages."""
+"""The ASGI application: API and pages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from limpet import __version__
 from limpet.server import schemas
 from limpet.server.db import Store
 from limpet.server.explorer import routes as explorer
-from limpet.server.middleware import SecurityMiddleware
 from limpet.server.monitor import Monitor, MonitorConfig
 from limpet.server.responses import install_error_handlers
 from limpet.server.routes import alarms, events, meta, points, session, streams
-from limpet.server.security import RequestGuard, SecurityConfig
+from limpet.server.security import RequestGuard, SecurityConfig, SecurityMiddleware
 
 STATIC_DIR = Path(__file__).parent / "static"
-API_DESCRIPTION = """Learns from data streams in one pass: ignores outliers, follows changes, tells which is which.
+API_DESCRIPTION = """Learns from data streams in one pass: ignores outliers, follows changes, reports which is which.
 
-Post points to a stream and get back what they came to; read streams, alarms and history; listen to what is new.
+Post points to a stream and receive their results; read streams, alarms and history; subscribe to events.
 Errors are `{"error": {"code", "message", "details"}}`."""
 SourceFactory = Callable[[Monitor], AbstractContextManager[Any]]
 
@@ -34,8 +33,23 @@ SourceFactory = Callable[[Monitor], AbstractContextManager[Any]]
 def make_app(
     config: MonitorConfig, security: SecurityConfig | None = None, open_sources: SourceFactory | None = None
 ) -> FastAPI:
-    """The app for these settings. feeding: what else brings points in while it runs."""
-    store = Store(config.store)
+    """Return the app.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+        The database and the learner.
+    security : SecurityConfig, optional
+        Token and limits; by default no token, for this machine only.
+    open_sources : callable, optional
+        Takes the monitor and returns a context manager; it is open while the app runs and may submit points.
+
+    Returns
+    -------
+    FastAPI
+        The application. It opens the database at once, and closes it at shutdown.
+    """
+    store = Store(config.database)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -55,7 +69,7 @@ def make_app(
         version=__version__,
         description=API_DESCRIPTION,
         lifespan=lifespan,
-        docs_url=None,  # which would load its scripts from another host; /api is ours
+        docs_url=None,  # FastAPI's page loads scripts from another host; see /api
         redoc_url=None,
     )
     install_error_handlers(app)
@@ -77,21 +91,21 @@ def _add_pages(app: FastAPI) -> None:
 
 
 def _page(name: str) -> Callable[[], HTMLResponse]:
-    """All pages are alike but for their script and their style."""
+    """Return the handler of a page; pages differ in their script and style sheet."""
     title = "API" if name == "api" else name.capitalize()
     text = Template((STATIC_DIR / "page.html").read_text(encoding="utf-8")).substitute(name=name, title=title)
     return lambda: HTMLResponse(text)
 
 
 def _document_bodies(app: FastAPI) -> None:
-    """The bodies of posts are read by hand; their schemas are put into the documentation here."""
+    """Add the schemas of bodies that the endpoints parse themselves to the OpenAPI document."""
     generate_openapi = app.openapi
 
     def openapi_with_bodies() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = generate_openapi()
             components = document.setdefault("components", {}).setdefault("schemas", {})
-            bodies: dict[str, Any] = {"Body": schemas.Body, "Many": schemas.StreamPointList}
+            bodies: dict[str, Any] = {"PointBody": schemas.PointBody, "StreamPointList": schemas.StreamPointList}
             for name, model in bodies.items():
                 schema = TypeAdapter(model).json_schema(ref_template="#/components/schemas/{model}")
                 components |= schema.pop("$defs", {})
@@ -104,11 +118,11 @@ def _document_bodies(app: FastAPI) -> None:
 
 
 def _document_errors(document: dict[str, Any]) -> None:
-    """Whatever is asked for may be refused, and all errors look alike; FastAPI's own would look otherwise."""
-    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    """Document that every operation may fail with an ErrorResponse, in place of FastAPI's validation error."""
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
     for path in document["paths"].values():
         for operation in path.values():
             operation["responses"].pop("422", None)
-            operation["responses"]["4XX"] = {"description": "It is not done, and nothing is stored.", "content": error}
+            operation["responses"]["4XX"] = {"description": "The request failed; nothing is stored.", "content": error}
     for name in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(name, None)

@@ -1,4 +1,4 @@
-"""Streams to look at: made up, live, with outliers and changes now and then."""
+"""Demo: simulated live streams with outliers and changes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
 from limpet.server.monitor import Monitor
 
-N_PAST_POINTS = 900  # points that are there in the beginning
-POINT_INTERVAL_S = 0.5  # seconds between points
-OUTLIER_SHARE = 0.0005  # share of points
-SHIFT_SHARE = 1 / 3000  # share of points after which the level is another one
+N_PAST_POINTS = 900  # per stream at the start
+POINT_INTERVAL_S = 0.5
+OUTLIER_SHARE = 0.0005
+SHIFT_SHARE = 1 / 3000  # of points at which the level changes
 LEVEL_AND_SPREAD = {
     "boiler/pressure": (6.2, 0.05),
     "boiler/temperature": (184.0, 0.8),
@@ -34,7 +34,7 @@ LEVEL_AND_SPREAD = {
 
 
 class DemoGenerator:
-    """A plant that does not exist: one point of every stream, again and again."""
+    """Simulates a plant: one value of each stream per step."""
 
     def __init__(self, seed: int = 0) -> None:
         self._rng = np.random.default_rng(seed)
@@ -42,7 +42,7 @@ class DemoGenerator:
         self._spreads = np.array([spread for _, spread in LEVEL_AND_SPREAD.values()])
 
     def next_values(self) -> Vector:
-        """The next value of each stream."""
+        """Return the next value of each stream."""
         n = len(self._levels)
         shifts = self._rng.random(n) < SHIFT_SHARE
         self._levels = self._levels + shifts * self._spreads * self._rng.choice([-1, 1], n) * self._rng.uniform(2, 6, n)
@@ -53,7 +53,7 @@ class DemoGenerator:
 
 @contextmanager
 def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
-    """Posts points of a demo as long as the monitor runs; some have come before."""
+    """Post simulated points while the context is open, after a history for an empty database."""
     stop, generator = threading.Event(), DemoGenerator(seed)
 
     def post_points() -> None:
@@ -76,7 +76,7 @@ def run_demo(monitor: Monitor, seed: int = 0) -> Iterator[None]:
 
 
 def _post(monitor: Monitor, values: Vector, start: float) -> None:
-    """Rows of points of every stream, a moment apart, the last ones now."""
+    """Post rows of values of all streams, at regular times from `start` on."""
     times_ns = [int(1e9 * (start + POINT_INTERVAL_S * i)) for i in range(len(values))]
     times: list[str | None] = [
         datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

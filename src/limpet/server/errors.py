@@ -1,4 +1,4 @@
-"""What goes wrong between a client and the server, each kind by a code of its own."""
+"""Errors of the API: a stable code for programs, a message for people, an HTTP status."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATUS_BY_CODE = {
     "malformed_json": 400,
     "bad_request": 400,
     "wrong_host": 400,
-    "unauthorised": 401,
+    "unauthorized": 401,
     "wrong_origin": 403,
     "not_found": 404,
     "unknown_stream": 404,
@@ -18,14 +18,14 @@ STATUS_BY_CODE = {
     "unknown_data": 404,
     "unknown_key": 404,
     "unknown_column": 404,
-    "wrong_method": 405,
-    "other_post": 409,
+    "method_not_allowed": 405,
+    "idempotency_conflict": 409,
     "too_large": 413,
-    "wrong_type": 415,
-    "bad_key": 422,
-    "bad_point": 422,
-    "bad_time": 422,
-    "wrong_width": 422,
+    "unsupported_media_type": 415,
+    "invalid_key": 422,
+    "invalid_point": 422,
+    "invalid_time": 422,
+    "dimension_mismatch": 422,
     "unknown_variable": 422,
     "invalid": 422,
     "unreadable": 422,
@@ -43,7 +43,19 @@ STATUS_BY_CODE = {
 
 
 class ApiError(InvalidInputError):
-    """Something that a client asked for is not done; nothing of it was stored."""
+    """A request that failed; nothing of it was stored.
+
+    Parameters
+    ----------
+    code : str
+        A key of `STATUS_BY_CODE`.
+    message : str
+        What is wrong, in one sentence.
+    details : object, optional
+        Further fields for programs, serializable as JSON.
+    headers : dict of str, optional
+        Headers of the response, such as Retry-After.
+    """
 
     def __init__(self, code: str, message: str, details: Any = None, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -51,9 +63,9 @@ class ApiError(InvalidInputError):
 
     @property
     def status(self) -> int:
-        """As HTTP has it."""
+        """The HTTP status."""
         return STATUS_BY_CODE[self.code]
 
     def to_dict(self) -> dict[str, Any]:
-        """As clients get it."""
+        """Return the body of the response."""
         return {"error": {"code": self.code, "message": str(self), "details": self.details}}

@@ -1,4 +1,4 @@
-"""All parts of the live monitor together."""
+"""The live monitor: database, models, writer thread and notifier."""
 
 from __future__ import annotations
 
@@ -11,60 +11,74 @@ from typing import Any
 
 from fastapi import Request
 
-from limpet.learners import SRA
+from limpet.learners import SRA, Detector
 from limpet.server.db import Store
 from limpet.server.ingest.notifier import EventNotifier
 from limpet.server.ingest.parse import IngestRequest, StreamPoints
 from limpet.server.ingest.processor import GroupProcessor, unknown_stream_error
 from limpet.server.ingest.stream_registry import StreamInfo
 from limpet.server.ingest.writer import CHECKPOINT_INTERVAL_S, WriterThread
+from limpet.streams.checkpoint_store import model_config
 
 
 @dataclass(frozen=True)
 class MonitorConfig:
-    """What the monitor is made with.
+    """Configuration of the monitor.
 
-    store: a file or a URL. learner: whose settings all streams have. keep: points of a stream that are kept in full,
-    and as many buckets of older ones at each level. max_streams: streams, at most. every: seconds between checkpoints.
+    Parameters
+    ----------
+    database : str
+        The name of an SQLite file, or the URL of a PostgreSQL database.
+    learner : Detector or SRA
+        The learner whose configuration all streams have.
+    retain_points : int
+        The number of points of a stream that are stored in full, and the number of buckets of older points per level.
+    max_streams : int
+        The largest number of streams.
+    checkpoint_interval_s : float
+        Seconds between checkpoints.
     """
 
-    store: str
-    learner: SRA
-    max_full_points: int = 10_000
+    database: str
+    learner: Detector | SRA
+    retain_points: int = 10_000
     max_streams: int = 100_000
     checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S
 
     def to_api(self) -> dict[str, Any]:
-        """As the API tells them."""
-        learner = self.learner
-        names = ("n_components", "far", "lags", "season", "memory", "gamma", "rho", "beta", "M", "norm")
-        params = {name: getattr(learner, name) for name in names}
-        params["norm"] = str(params["norm"])
+        """Return the configuration as the API has it."""
+        config = model_config(self.learner)
         return {
-            **params,
-            "keep": self.max_full_points,
+            **{name: value for name, value in config.items() if name not in ("fleet", "max_keys")},
+            "retain_points": self.retain_points,
             "max_streams": self.max_streams,
-            "every": self.checkpoint_interval_s,
+            "checkpoint_interval_s": self.checkpoint_interval_s,
         }
 
 
 class Monitor:
-    """The monitor, from its start in an event loop to its end."""
+    """All parts of the monitor, made within a running event loop.
+
+    Parameters
+    ----------
+    config : MonitorConfig
+        The configuration.
+    store : Store
+        The open database; `stop` closes it.
+    """
 
     def __init__(self, config: MonitorConfig, store: Store) -> None:
         self.config, self.store = config, store
         self.processor = GroupProcessor(store, config.learner, config.max_streams)
         self.notifier = EventNotifier(asyncio.get_running_loop())
         threading.Thread(target=self._warm_up, name="limpet warm-up", daemon=True).start()
-        self.readers: list[Any] = []
-        """Sources that bring points in."""
+        self.readers: list[Any] = []  # of sources
         self.writer = WriterThread(
-            self.processor, config.max_full_points, self.notifier.publish, config.checkpoint_interval_s
+            self.processor, config.retain_points, self.notifier.publish, config.checkpoint_interval_s
         )
 
     def _warm_up(self) -> None:
-        """Has kernels compiled, and keeps what that leaves in memory out of every search for garbage, which would hold
-        up all posts for as long as it takes."""
+        """Compile kernels, and exclude the objects that remain from garbage collection, which would delay requests."""
         self.processor.models.warm_up()
         gc.collect()
         gc.freeze()
@@ -72,27 +86,27 @@ class Monitor:
     async def ingest(
         self, parts: list[StreamPoints], idempotency_key: str | None = None, digest: str = ""
     ) -> list[dict[str, Any]]:
-        """Learns points; the answer comes once they are kept."""
+        """Learn points; return the response once they are stored."""
         return await asyncio.wrap_future(self.writer.submit(IngestRequest(parts, idempotency_key, digest)))
 
     async def run_on_writer(self, function: Callable[[], Any]) -> Any:
-        """Something that writes, done by the one thread that does."""
+        """Call a function in the writer thread and return its result."""
         return await asyncio.wrap_future(self.writer.call(function))
 
     def get_stream(self, key: str) -> StreamInfo:
-        """The stream of this key."""
+        """Return the stream with this key, or raise."""
         stream = self.processor.registry.get(key)
         if stream is None:
             raise unknown_stream_error(key)
         return stream
 
     def stop(self) -> None:
-        """Orderly: what waits is learnt, and a checkpoint written."""
+        """Process all queued points, write a checkpoint, and close the database."""
         self.writer.stop()
         self.store.close()
 
 
 def get_monitor(request: Request) -> Monitor:
-    """The monitor of the app that was asked."""
+    """Return the monitor of the app that received a request."""
     monitor: Monitor = request.app.state.monitor
     return monitor

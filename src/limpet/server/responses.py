@@ -1,4 +1,4 @@
-"""Answers and errors as JSON."""
+"""Serialize responses and errors as JSON."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from limpet.exceptions import LimpetError
 from limpet.server.db.engine import StoreError
 from limpet.server.errors import ApiError
 
-CODE_BY_STATUS = {404: "not_found", 405: "wrong_method", 415: "wrong_type"}
+CODE_BY_STATUS = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
 
 
 def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer; NaN is null."""
+    """Return a JSON response; NaN becomes null."""
     body = orjson.dumps(content, option=orjson.OPT_SERIALIZE_NUMPY)
     return Response(body, status, headers, "application/json")
 
 
 def error_response(error: ApiError) -> Response:
-    """What a client did wrong, or what is in its way."""
+    """Return the response that reports an error."""
     return json_response(error.to_dict(), error.status, error.headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Every error of this app has the same shape."""
+    """Give every error of the app the same shape."""
 
     @app.exception_handler(ApiError)
     async def on_api_error(_: Request, error: ApiError) -> Response:
@@ -50,12 +50,12 @@ def install_error_handlers(app: FastAPI) -> None:
         location = ".".join(str(part) for part in first["loc"] if part not in ("query", "path", "body", "header"))
         message = f"{location}: {first['msg']}" if location else str(first["msg"])
         if first["type"] == "json_invalid":
-            return error_response(ApiError("malformed_json", "the body is not JSON"))
+            return error_response(ApiError("malformed_json", "body: not valid JSON"))
         return error_response(ApiError("invalid", message[:300]))
 
     @app.exception_handler(HTTPException)
     async def on_http_error(_: Request, error: HTTPException) -> Response:
         code = CODE_BY_STATUS.get(error.status_code, "bad_request")
-        messages = {"not_found": "there is nothing at this address", "wrong_method": "this address has no such method"}
+        messages = {"not_found": "path: not found", "method_not_allowed": "method: not allowed for this path"}
         content = {"error": {"code": code, "message": messages.get(code, str(error.detail)), "details": None}}
         return json_response(content, error.status_code, error.headers)

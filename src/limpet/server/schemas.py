@@ -1,4 +1,7 @@
-"""What goes over the wire, for the documentation of the API and its checks."""
+"""Models of requests and responses, for the OpenAPI document and its tests.
+
+Bodies of points are parsed by `limpet.server.ingest.parse`, which is faster; their models are documentation only.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Time = Annotated[float | str, Field(description="A number, or a text in ISO 8601.", examples=["2026-01-02T03:04:05Z"])]
+Time = Annotated[float | str, Field(description="A number, or an ISO 8601 string.", examples=["2026-01-02T03:04:05Z"])]
 Number = Annotated[float, Field(ge=-1e150, le=1e150)]
 
 
 class StrictModel(BaseModel):
-    """Nothing but what is named here."""
+    """A model without further fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AlarmPatch(StrictModel):
-    """What is to be changed of an alarm; what is left out stays."""
+    """Changes of an alarm; a field that is left out stays unchanged."""
 
     acknowledged: bool | None = None
     note: Annotated[str | None, Field(max_length=2000)] = None
@@ -30,42 +33,39 @@ class AlarmSelector(StrictModel):
 
 
 class Login(StrictModel):
-    """The token that the server was started with."""
+    """The token of the server."""
 
     token: Annotated[str, Field(max_length=1000)]
 
 
-class Alarm(BaseModel):
-    """Something has happened."""
+class AlarmSummary(BaseModel):
+    """The main fields of an alarm."""
 
     id: int
-    stream: str
     kind: Literal["change", "anomaly"]
-    row: int = Field(description="Where it was noticed; rows count from the first point of the stream.")
-    onset: int = Field(description="Where it began, as far as can be told.")
-    size: float | None = Field(description="In standard deviations of before, or new spread over old; null: unknown.")
-    direction: Literal["up", "down", "wider", "narrower"]
-    variables: list[str] = Field(description="Those that carry it, the one that carries most first.")
-    p_value: float | None
+    row: int = Field(description="The row at which it was detected, counted from the first point of the stream.")
     time: str | float
     message: str
+
+
+class Alarm(AlarmSummary):
+    """A change or an anomaly of a stream."""
+
+    key: str = Field(description="The key of the stream.")
+    onset: int = Field(description="The estimated row at which it began.")
+    size: float | None = Field(
+        description="Distance in standard deviations, or ratio of the new spread to the old one; null: unknown."
+    )
+    direction: Literal["up", "down", "wider", "narrower"]
+    variables: list[str] = Field(description="The variables that contribute most, the largest first.")
+    p_value: float | None
     raised_at: float = Field(description="Seconds since 1970.")
     acknowledged_at: float | None
     note: str
 
 
-class LastAlarm(BaseModel):
-    """The newest alarm of a stream, in short."""
-
-    id: int
-    kind: Literal["change", "anomaly"]
-    row: int
-    time: str | float
-    message: str
-
-
-class Summary(BaseModel):
-    """A stream at a glance."""
+class StreamSummary(BaseModel):
+    """A stream in the list."""
 
     key: str
     variables: list[str]
@@ -78,52 +78,52 @@ class Summary(BaseModel):
     last_seen: float | None
     last: list[float | None]
     p_value: float | None
-    last_alarm: LastAlarm | None = Field(description="The newest that is open; if none is, the newest of all.")
-    spark: list[float | None]
-    spark_rejected: list[int]
+    last_alarm: AlarmSummary | None = Field(description="The newest open alarm; without one, the newest of all.")
+    sparkline: list[float | None]
+    sparkline_rejected: list[int]
 
 
-class Streams(BaseModel):
-    """Some of the streams."""
+class StreamPage(BaseModel):
+    """A page of the list of streams, with totals."""
 
-    total: int = Field(description="How many match.")
+    total: int = Field(description="The number of matching streams.")
     n_streams: int
     n_alarming: int
     open_alarms: int
     n_points: int
     seq: int
-    streams: list[Summary]
+    streams: list[StreamSummary]
 
 
-class Details(Summary):
-    """A stream with what has been learnt of it."""
+class StreamDetails(StreamSummary):
+    """A stream with the state of its model."""
 
     estimate: dict[str, Any] | None
     summary: str | None
     calibration: dict[str, float | None] | None
 
 
-class Points(BaseModel):
-    """Points of a stream: a list for each thing, in order of rows."""
+class PointColumns(BaseModel):
+    """Points of a stream as lists by column, in order of rows."""
 
     rows: list[int]
     times: list[str | float]
-    values: list[list[float | None]] = Field(description="One list for each variable.")
+    values: list[list[float | None]] = Field(description="One list per variable.")
     estimate: list[list[float | None]]
     score: list[float | None]
     change_score: list[float | None]
     p_value: list[float | None]
-    dropped: list[int]
+    rejected: list[int]
     anomaly: list[int]
     change: list[int]
 
 
 class History(BaseModel):
-    """The past of a stream in buckets of rows; one of a single point has low = high = its value."""
+    """The history of a stream in buckets of rows; a bucket of one point has low = high = its value."""
 
     first_row: int
     n_rows: int
-    condensed: bool
+    is_downsampled: bool
     rows: list[int]
     counts: list[int]
     times: list[str | float]
@@ -137,54 +137,54 @@ class History(BaseModel):
     change: list[int]
 
 
-class Skipped(BaseModel):
-    """Points that were not learnt: older than the last one of their stream, or equal to it."""
+class SkippedCounts(BaseModel):
+    """Points that were skipped: older than the latest point of their stream, or equal to it."""
 
     late: int
-    repeated: int
+    duplicate: int
 
 
-class Accepted(BaseModel):
-    """What became of posted points: those accepted are in the store."""
+class IngestResult(BaseModel):
+    """The result for posted points of one stream; accepted points are stored."""
 
     stream: str
     accepted: int
     first_row: int | None
     last_row: int | None
-    skipped: Skipped
+    skipped: SkippedCounts
     alarms: list[Alarm]
 
 
-class Alarms(BaseModel):
-    """Some of the alarms, the newest first."""
+class AlarmPage(BaseModel):
+    """A page of the list of alarms, the newest first."""
 
     total: int
     alarms: list[Alarm]
 
 
 class ErrorDetail(BaseModel):
-    """What is wrong."""
+    """Code, message and details of an error."""
 
     code: str
     message: str
     details: Any = None
 
 
-class Error(BaseModel):
-    """Every error looks like this."""
+class ErrorResponse(BaseModel):
+    """The body of every error."""
 
     error: ErrorDetail
 
 
 class Point(StrictModel):
-    """A point with its value, and when it was."""
+    """A point of one variable."""
 
     value: Number
     time: Time | None = None
 
 
 class MultiValuePoint(StrictModel):
-    """A point of several variables, by their order or by their names; null is a missing value."""
+    """A point of several variables, by position or by name; null is a missing value."""
 
     values: Annotated[list[Number | None], Field(min_length=1, max_length=32)] | dict[str, Number | None]
     time: Time | None = None
@@ -193,22 +193,22 @@ class MultiValuePoint(StrictModel):
 PointInput = Number | Point | MultiValuePoint
 
 
-class Posted(StrictModel):
-    """Several points."""
+class PointList(StrictModel):
+    """An object with a list of points."""
 
     points: Annotated[list[PointInput], Field(min_length=1)]
 
 
-Body = (
+PointBody = (
     PointInput
     | Annotated[list[PointInput | Annotated[list[Number | None], Field(min_length=1)]], Field(min_length=1)]
-    | Posted
+    | PointList
 )
-"""Of POST /streams/{key}/points."""
+"""The body of POST /streams/{key}/points."""
 
 
 class StreamPoint(StrictModel):
-    """A point of one of many streams."""
+    """A point that names its stream."""
 
     stream: Annotated[str, Field(min_length=1, max_length=200)]
     value: Number | None = None
@@ -217,4 +217,4 @@ class StreamPoint(StrictModel):
 
 
 StreamPointList = Annotated[list[StreamPoint], Field(min_length=1)]
-"""Of POST /points."""
+"""The body of POST /points."""

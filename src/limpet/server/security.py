@@ -1,31 +1,56 @@
-"""Who may ask, and how often."""
+"""Authentication, request limits and security headers."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limpet.server.errors import ApiError
+from limpet.server.responses import error_response
 
+log = logging.getLogger("limpet.server")
 COOKIE_NAME = "limpet"
-PUBLIC_PATHS = ("/", "/explorer", "/api", "/health", "/session", "/favicon.ico")  # pages hold no data
+PUBLIC_PATHS = ("/", "/explorer", "/api", "/health", "/session", "/favicon.ico")  # without data
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-MAX_TOKEN_GUESSES = 10.0  # wrong tokens of an address at once, and one more every five seconds
+MAX_TOKEN_GUESSES = 10.0  # wrong tokens per address in a burst
+TOKEN_GUESSES_PER_S = 0.2
+BYTES_PER_MB = 1 << 20
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
 
 
 @dataclass(frozen=True)
 class SecurityConfig:
-    """token: asked for, if there is one; without it only names of this machine are answered to.
+    """Access and limits of the server.
 
-    rate: requests a second of one address. body: megabytes that may be sent at once; a file to explore may be larger.
+    Parameters
+    ----------
+    token : str, optional
+        The token that requests must have. Without one, the server responds only to host names of this machine.
+    max_requests_per_s : float
+        Requests per second and address.
+    max_body_mb, max_file_mb : float
+        The size of a request body, and of a file for the explorer.
     """
 
     token: str | None = None
@@ -34,31 +59,31 @@ class SecurityConfig:
     max_file_mb: float = 32.0
 
     def session_token(self) -> str:
-        """What the cookie of somebody holds who knows the token."""
+        """Return the value of the session cookie."""
         return hmac.new((self.token or "").encode(), b"limpet session", hashlib.sha256).hexdigest()
 
     def is_token(self, candidate: str) -> bool:
-        """Whether this is the token, found out in a time that does not depend on what was given."""
+        """Return whether this is the token, in constant time."""
         digests = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (candidate, self.token or ""))
         return self.token is not None and hmac.compare_digest(*digests)
 
 
 class TokenBucketLimiter:
-    """How many requests each address may make: so many a second, and a burst of two seconds' worth.
+    """Limits requests per address to a rate, with bursts of two seconds of it.
 
-    >>> few = Buckets(rate=1.0)
-    >>> [few.take("a", now) for now in (0.0, 0.0, 0.0, 1.0)]
+    >>> limiter = TokenBucketLimiter(rate=1.0)
+    >>> [limiter.take("a", now) for now in (0.0, 0.0, 0.0, 1.0)]
     [True, True, False, True]
     """
 
-    MAX_ADDRESSES = 10_000  # addresses that are remembered
+    MAX_ADDRESSES = 10_000  # the address that was inactive for longest is evicted
 
     def __init__(self, rate: float, burst: float | None = None) -> None:
         self.rate, self.burst = rate, 2.0 * rate if burst is None else burst
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, address: str, now: float | None = None) -> bool:
-        """Whether there is one more for this address."""
+        """Return whether one more request is allowed from an address."""
         now = time.monotonic() if now is None else now
         tokens, updated_at = self._tokens.get(address, (self.burst, now))
         tokens = min(self.burst, tokens + (now - updated_at) * self.rate)
@@ -70,58 +95,129 @@ class TokenBucketLimiter:
 
 
 class RequestGuard:
-    """Looks at who asks, before anything is done."""
+    """Checks a request before it is processed."""
 
     def __init__(self, config: SecurityConfig) -> None:
         self.config = config
-        self._requests, self._guesses = (
-            TokenBucketLimiter(config.max_requests_per_s),
-            TokenBucketLimiter(0.2, MAX_TOKEN_GUESSES),
-        )
+        self._requests = TokenBucketLimiter(config.max_requests_per_s)
+        self._guesses = TokenBucketLimiter(TOKEN_GUESSES_PER_S, MAX_TOKEN_GUESSES)
 
     def check(self, address: str, method: str, path: str, headers: Headers) -> None:
-        """Refuses a request that may not come in."""
+        """Raise an ApiError for a request that is not allowed."""
         if not self._requests.take(address):
-            raise ApiError("too_many_requests", "too many requests: wait a second", headers={"Retry-After": "1"})
+            raise ApiError(
+                "too_many_requests",
+                "requests: rate limit of this address exceeded. Retry after a second.",
+                headers={"Retry-After": "1"},
+            )
         if self.config.token is None and not is_loopback(parse_host(headers.get("host", ""))):
-            raise ApiError("wrong_host", "without a token this server answers to names of its own machine only")
+            raise ApiError("wrong_host", "Host: expected a name of this machine, because the server has no token.")
         self._check_origin(method, headers)
         if self.config.token is not None and path not in PUBLIC_PATHS and not path.startswith("/static/"):
             self._check_token(address, headers)
 
     def _check_origin(self, method: str, headers: Headers) -> None:
-        """Other sites that somebody visits may not use his browser to ask here."""
+        """Refuse requests that other sites send through the browser of a user."""
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
         is_cross_site = site == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
         if origin is not None and method not in SAFE_METHODS and _parse_netloc(origin) != headers.get("host"):
             is_cross_site = True
         if is_cross_site:
-            raise ApiError("wrong_origin", "requests from other sites are not answered")
+            raise ApiError("wrong_origin", "Origin: requests from other sites are not allowed")
 
     def _check_token(self, address: str, headers: Headers) -> None:
         authorization = headers.get("authorization")
         if authorization is None:
             if not self.has_session(headers):
-                raise ApiError("unauthorised", "a token is needed", headers={"WWW-Authenticate": "Bearer"})
+                raise ApiError(
+                    "unauthorized", "Authorization: a token is required", headers={"WWW-Authenticate": "Bearer"}
+                )
             return
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not self.config.is_token(token.strip()):
             self.reject_token(address)
 
     def has_session(self, headers: Headers) -> bool:
-        """Whether the cookie of a login is there."""
+        """Return whether a request has a valid session cookie."""
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE_NAME, "")
         return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.config.session_token().encode())
 
     def reject_token(self, address: str) -> None:
-        """A wrong token; who guesses often has to wait."""
+        """Raise for a wrong token; after many of them the address must wait."""
         if not self._guesses.take(address):
-            raise ApiError("too_many_requests", "too many wrong tokens: wait", headers={"Retry-After": "5"})
-        raise ApiError("unauthorised", "this is not the token", headers={"WWW-Authenticate": "Bearer"})
+            raise ApiError(
+                "too_many_requests", "token: too many wrong tokens. Retry later.", headers={"Retry-After": "5"}
+            )
+        raise ApiError("unauthorized", "token: wrong token", headers={"WWW-Authenticate": "Bearer"})
+
+
+class SecurityMiddleware:
+    """Outermost layer of the app: checks requests, limits bodies, adds headers, catches errors."""
+
+    def __init__(self, app: ASGIApp, request_guard: RequestGuard) -> None:
+        self.app, self.request_guard = app, request_guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Process one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers, path, response_started = Headers(scope=scope), scope["path"], False
+        too_large: list[ApiError] = []
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal response_started
+            if too_large:
+                return
+            if message["type"] == "http.response.start":
+                response_started = True
+                response_headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    response_headers.setdefault(name, value)
+                response_headers.setdefault("Cache-Control", "no-cache" if path.startswith("/static/") else "no-store")
+            await send(message)
+
+        try:
+            self.request_guard.check((scope.get("client") or ("", 0))[0], scope["method"], path, headers)
+            await self.app(scope, self._limit_body(path, headers, receive, too_large), send_with_headers)
+            if too_large:  # even if the app has handled it
+                raise too_large.pop()
+        except ApiError as error:  # also from the app, while it reads a body that is too large
+            if response_started:
+                raise
+            await error_response(error)(scope, receive, send_with_headers)
+        except Exception:
+            log.exception("%s %r failed", scope["method"], path)
+            if response_started:
+                raise
+            internal = ApiError("internal", "internal error; see the log of the server")
+            await error_response(internal)(scope, receive, send_with_headers)
+
+    def _limit_body(self, path: str, headers: Headers, receive: Receive, errors: list[ApiError]) -> Receive:
+        """Return a `receive` that raises once the body is too large, and records the error."""
+        config = self.request_guard.config
+        max_mb = config.max_file_mb if path.startswith("/explore/data") else config.max_body_mb
+        max_bytes, n_bytes = int(max_mb * BYTES_PER_MB), 0
+        too_large = ApiError("too_large", f"body: expected at most {max_mb:g} MB", headers={"Connection": "close"})
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > max_bytes:
+            raise too_large
+
+        async def receive_limited() -> Message:
+            nonlocal n_bytes
+            message = await receive()
+            if message["type"] == "http.request":
+                n_bytes += len(message.get("body", b""))
+                if n_bytes > max_bytes:
+                    errors.append(too_large)
+                    raise too_large
+            return message
+
+        return receive_limited
 
 
 def _parse_netloc(origin: str) -> str | None:
-    """Host and port of an origin; None for what is none."""
+    """Return host and port of an origin, None if it cannot be parsed."""
     try:
         return urlsplit(origin).netloc or None
     except ValueError:
@@ -129,9 +225,9 @@ def _parse_netloc(origin: str) -> str | None:
 
 
 def parse_host(header: str) -> str:
-    """The name in a Host header, without the port.
+    """Return the name in a Host header, without the port.
 
-    >>> host_in("localhost:8000"), host_in("[::1]:8000"), host_in("127.0.0.1")
+    >>> parse_host("localhost:8000"), parse_host("[::1]:8000"), parse_host("127.0.0.1")
     ('localhost', '::1', '127.0.0.1')
     """
     name, _, port = header.rpartition(":")
@@ -139,12 +235,12 @@ def parse_host(header: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this is a name of this machine that nobody else can reach.
+    """Return whether a host is a loopback name or address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("127.example.org")
     (True, True, False, False)
     """
     try:
         return host.lower() == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # any other name may be that of somewhere else
+    except ValueError:  # a name other than localhost may resolve to any address
         return False

@@ -1,4 +1,4 @@
-"""What is kept: streams, points, alarms and states, in SQLite or PostgreSQL through one layer."""
+"""Database of the server: streams, points, alarms and checkpoints in SQLite or PostgreSQL."""
 
 from limpet.server.db.engine import Store
 

@@ -1,8 +1,7 @@
-"""Alarms: raised once, acknowledged and noted by people."""
+"""Store alarms with their acknowledgements and notes."""
 
 from __future__ import annotations
 
-import json
 import time as clock
 from collections.abc import Sequence
 from typing import Any
@@ -10,25 +9,38 @@ from typing import Any
 import orjson
 from sqlalchemy import ColumnElement, Connection, Row, Select, case, func, select
 
-from limpet.server.db.blocks import to_api_time
+from limpet.detection.alarm import ALARM_FIELDS
 from limpet.server.db.engine import bulk_insert
 from limpet.server.db.schema import ALARMS_TABLE, STREAMS_TABLE
 
 
 def write_alarms(connection: Connection, alarms: Sequence[dict[str, Any]], stream_ids: Sequence[int]) -> None:
-    """New ones, as the API tells them, of the streams of these numbers."""
-    names = [column.name for column in ALARMS_TABLE.columns]
+    """Insert new alarms, given as the API has them with the ids of their streams."""
     rows = []
     for alarm, stream_id in zip(alarms, stream_ids, strict=True):
-        record = {**alarm, "stream": stream_id, "variables": json.dumps(alarm["variables"]), "time": str(alarm["time"])}
-        rows.append(tuple(record[name] for name in names))
+        record = orjson.dumps({name: alarm[name] for name in ALARM_FIELDS}).decode()
+        rows.append((alarm["id"], stream_id, alarm["row"], record, alarm["raised_at"], None, ""))
     bulk_insert(connection, ALARMS_TABLE, rows)
 
 
 def find_alarms(
     connection: Connection, *, stream_id: int | None, is_open: bool | None, before: int | None, limit: int
 ) -> tuple[int, list[dict[str, Any]]]:
-    """How many there are of these, and the newest of them."""
+    """Return the number of matching alarms, and the newest of them as the API has them.
+
+    Parameters
+    ----------
+    connection : Connection
+        A connection to read from.
+    stream_id : int, optional
+        Only alarms of this stream.
+    is_open : bool, optional
+        Only alarms that are not acknowledged, or only those that are.
+    before : int, optional
+        Only alarms with smaller ids; they do not change the number.
+    limit : int
+        The largest number of alarms to return.
+    """
     conditions: list[ColumnElement[bool]] = []
     if stream_id is not None:
         conditions.append(ALARMS_TABLE.c.stream == stream_id)
@@ -39,14 +51,14 @@ def find_alarms(
     total = connection.execute(select(func.count()).select_from(ALARMS_TABLE).where(*conditions)).scalar_one()
     if before is not None:
         conditions.append(ALARMS_TABLE.c.id < before)
-    result = connection.execute(_select_with_keys().where(*conditions).order_by(ALARMS_TABLE.c.id.desc()).limit(limit))
+    result = connection.execute(_select_alarms().where(*conditions).order_by(ALARMS_TABLE.c.id.desc()).limit(limit))
     return total, [row_to_api(row) for row in result]
 
 
 def read_alarms_between(connection: Connection, stream_id: int, first: int, last: int) -> list[dict[str, Any]]:
-    """Those that rows of a stream raised, both ends included."""
+    """Return the alarms that rows of a stream raised, both ends included."""
     query = (
-        _select_with_keys()
+        _select_alarms()
         .where(ALARMS_TABLE.c.stream == stream_id, ALARMS_TABLE.c.row.between(first, last))
         .order_by(ALARMS_TABLE.c.id)
     )
@@ -54,13 +66,16 @@ def read_alarms_between(connection: Connection, stream_id: int, first: int, last
 
 
 def get_alarm(connection: Connection, alarm_id: int) -> dict[str, Any] | None:
-    """One of them."""
-    result = connection.execute(_select_with_keys().where(ALARMS_TABLE.c.id == alarm_id)).first()
+    """Return an alarm as the API has it, None if it does not exist."""
+    result = connection.execute(_select_alarms().where(ALARMS_TABLE.c.id == alarm_id)).first()
     return None if result is None else row_to_api(result)
 
 
 def update_alarm(connection: Connection, alarm_id: int, acknowledged: bool | None, note: str | None) -> None:
-    """Acknowledges it, or takes that back, and notes something; None leaves either as it is. The first time stands."""
+    """Acknowledge or reopen an alarm and set its note; None leaves either unchanged.
+
+    An acknowledged alarm keeps the time of its first acknowledgement.
+    """
     statement = ALARMS_TABLE.update().where(ALARMS_TABLE.c.id == alarm_id)
     if acknowledged:
         connection.execute(
@@ -73,7 +88,7 @@ def update_alarm(connection: Connection, alarm_id: int, acknowledged: bool | Non
 
 
 def acknowledge_all(connection: Connection, stream_id: int | None) -> list[int]:
-    """All that are open, of one stream or of all; their numbers."""
+    """Acknowledge all open alarms, of one stream or of all; return their ids."""
     conditions: list[ColumnElement[bool]] = [ALARMS_TABLE.c.acknowledged_at.is_(None)]
     if stream_id is not None:
         conditions.append(ALARMS_TABLE.c.stream == stream_id)
@@ -83,8 +98,8 @@ def acknowledge_all(connection: Connection, stream_id: int | None) -> list[int]:
 
 
 def count_alarms(connection: Connection) -> list[tuple[int, int, int, int, int | None]]:
-    """Of each stream with alarms: its number, how many there are, how many are open, the newest and the newest open."""
-    open_count = func.count() - func.count(ALARMS_TABLE.c.acknowledged_at)  # which does not count what is NULL
+    """Return (stream id, alarms, open alarms, newest id, newest open id) of each stream with alarms."""
+    open_count = func.count() - func.count(ALARMS_TABLE.c.acknowledged_at)  # the latter does not count NULL
     newest_open = func.max(case((ALARMS_TABLE.c.acknowledged_at.is_(None), ALARMS_TABLE.c.id)))
     query = select(ALARMS_TABLE.c.stream, func.count(), open_count, func.max(ALARMS_TABLE.c.id), newest_open)
     result = connection.execute(query.group_by(ALARMS_TABLE.c.stream))
@@ -92,21 +107,16 @@ def count_alarms(connection: Connection) -> list[tuple[int, int, int, int, int |
 
 
 def max_alarm_id(connection: Connection) -> int:
-    """The largest number so far."""
+    """Return the largest id of an alarm, 0 without any."""
     return connection.execute(select(func.max(ALARMS_TABLE.c.id))).scalar() or 0
 
 
 def row_to_api(row: Row[Any]) -> dict[str, Any]:
-    """An alarm as the API tells it."""
-    record = {str(name): value for name, value in row._mapping.items()}  # else names are not quite texts
-    record["stream"] = record.pop("key")
-    record["variables"] = orjson.loads(record["variables"])
-    record["time"] = to_api_time(record["time"])
-    return record
+    """Return an alarm as the API has it: id, `Alarm.to_dict`, and its treatment."""
+    treatment = {"raised_at": row.raised_at, "acknowledged_at": row.acknowledged_at, "note": row.note}
+    return {"id": row.id, **orjson.loads(row.record), **treatment}
 
 
-def _select_with_keys() -> Select[Any]:
-    columns = [column for column in ALARMS_TABLE.columns if column.name != "stream"]
-    return select(*columns, STREAMS_TABLE.c.key).join_from(
-        ALARMS_TABLE, STREAMS_TABLE, ALARMS_TABLE.c.stream == STREAMS_TABLE.c.id
-    )
+def _select_alarms() -> Select[Any]:
+    """Select alarms of streams that exist."""
+    return select(ALARMS_TABLE).join_from(ALARMS_TABLE, STREAMS_TABLE, ALARMS_TABLE.c.stream == STREAMS_TABLE.c.id)

@@ -1,4 +1,4 @@
-"""Opens the store: an SQLite file by default, a PostgreSQL database by its URL."""
+"""Open the database: an SQLite file, or a PostgreSQL database by its URL."""
 
 from __future__ import annotations
 
@@ -22,17 +22,27 @@ from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.server.db.schema import META_TABLE, METADATA
 from limpet.streams.sinks._ownership import try_lock
 
-# Many rows at once. SQLAlchemy's own way takes three times as long with SQLite, and a hundred with PostgreSQL.
+STORE_FORMAT = 2
+ADVISORY_LOCK_ID = 7_235_418_120_554_511  # of limpet in a PostgreSQL database
+MAX_WAL_PAGES = 16_384  # of SQLite's log, beyond which a commit waits until the log is written back
+WAL_CHECKPOINT_INTERVAL_S = 1.0  # between write-backs in the background
+
+
+class StoreError(LimpetError):
+    """The database cannot be read or written; nothing of the failed transaction is stored."""
 
 
 def bulk_insert(connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Adds rows, each with a value for every column in order."""
+    """Insert rows, each with a value for every column in order.
+
+    SQLAlchemy's executemany takes three times as long with SQLite and a hundred times with PostgreSQL.
+    """
     if not rows:
         return
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql(_insert_with_placeholders(table), list(rows))
         return
-    if any(isinstance(value, bytes | memoryview) for value in rows[0]):  # which JSON cannot hold
+    if any(isinstance(value, bytes | memoryview) for value in rows[0]):  # JSON cannot hold bytes
         names = list(table.columns.keys())
         connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
         return
@@ -58,22 +68,18 @@ def _insert_from_json(table: Table, _: str) -> str:
     )
 
 
-STORE_FORMAT = 1
-ADVISORY_LOCK_ID = 7_235_418_120_554_511  # the number of our lock among those of a PostgreSQL database
-
-
-MAX_WAL_PAGES = 16_384  # pages of SQLite's log, after which a commit has to wait until it is written back
-WAL_CHECKPOINT_INTERVAL_S = 1.0  # seconds after which it is written back besides, so that no commit has to
-
-
-class StoreError(LimpetError):
-    """The store could not be read or written; what was not answered with success is not in it."""
-
-
 class Store:
-    """A database that one server has to itself.
+    """A database that a single server owns.
 
-    place: the name of an SQLite file, or a URL: sqlite:///file, postgresql://user@host/database.
+    Parameters
+    ----------
+    location : str or Path
+        The name of an SQLite file, or a URL: sqlite:///file, postgresql://user@host/database.
+
+    Raises
+    ------
+    InvalidInputError
+        If the database cannot be opened, has another format, or belongs to another server.
     """
 
     def __init__(self, location: str | Path) -> None:
@@ -82,10 +88,8 @@ class Store:
             self.url.render_as_string(hide_password=True) if self.is_postgresql else str(self.url.database)
         )
         self._lock: IO[bytes] | Connection | None = None
-        self.engine, self.write_engine = (
-            _make_engine(self.url),
-            _make_engine(self.url),
-        )  # readers cannot keep the writer waiting
+        self.engine = _make_engine(self.url)
+        self.write_engine = _make_engine(self.url)  # separate, so that readers cannot exhaust the writer's pool
         self._server_id, self._closed = uuid4().hex, threading.Event()
         try:
             self._acquire_lock()
@@ -98,50 +102,52 @@ class Store:
                 threading.Thread(target=self._checkpoint_wal, name="limpet write-back", daemon=True).start()
         except SQLAlchemyError as error:
             self.close()
-            raise InvalidInputError(f"{self.display_name} cannot be opened: {describe_db_error(error)}") from None
+            raise InvalidInputError(
+                f"database: {self.display_name} cannot be opened: {describe_db_error(error)}"
+            ) from None
         except BaseException:
             self.close()
             raise
 
     def _checkpoint_wal(self) -> None:
-        """SQLite's log goes into its file in the background: within a commit it would hold up all posts."""
+        """Write SQLite's log back in the background; within a commit it would delay all requests."""
         while not self._closed.wait(WAL_CHECKPOINT_INTERVAL_S):
             with suppress(SQLAlchemyError), self.engine.connect() as connection:
                 connection.exec_driver_sql("pragma wal_checkpoint(passive)")
 
     @property
     def is_postgresql(self) -> bool:
-        """Whether it is a server's, and not a file."""
+        """Whether the database is PostgreSQL."""
         return self.url.get_backend_name() != "sqlite"
 
     @contextmanager
     def read_connection(self) -> Iterator[Connection]:
-        """A connection to read with; any thread may have one."""
+        """Open a connection for reading, from any thread."""
         try:
             with self.engine.connect() as connection:
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"the store cannot be read: {describe_db_error(error)}") from None
+            raise StoreError(f"cannot read the database: {describe_db_error(error)}") from None
 
     @contextmanager
     def write_transaction(self) -> Iterator[Connection]:
-        """One transaction: what is done in it is kept whole or not at all. One thread writes."""
+        """Open a transaction, from the writer thread."""
         try:
             with self.write_engine.begin() as connection:
                 if self.is_postgresql:
                     self._check_ownership(connection)
                 yield connection
         except (DBAPIError, NoConnection) as error:
-            raise StoreError(f"the store cannot be written: {describe_db_error(error)}") from None
+            raise StoreError(f"cannot write the database: {describe_db_error(error)}") from None
 
     def get_meta(self, name: str) -> Any:
-        """Something that the store knows of itself; None if it does not."""
+        """Return a value of the metadata, None if it does not exist."""
         with self.read_connection() as connection:
             value = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == name)).scalar()
         return None if value is None else json.loads(value)
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Release the lock and close all connections."""
         self._closed.set()
         if self._lock is not None:
             self._lock.close()
@@ -149,7 +155,7 @@ class Store:
         self.write_engine.dispose()
 
     def _acquire_lock(self) -> None:
-        """No other server may have it."""
+        """Take the lock that makes this server the owner."""
         if self.is_postgresql:
             connection = self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
             self._lock = connection
@@ -160,24 +166,25 @@ class Store:
                 self._lock = open(path, "ab")  # noqa: SIM115
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
-                raise InvalidInputError(f"{self.url.database} cannot be opened: {reason}") from None
+                raise InvalidInputError(f"database: {self.url.database} cannot be opened: {reason}") from None
             acquired = try_lock(self._lock.fileno())
         if not acquired:
-            raise InvalidInputError(f"{self.display_name} is in use by another server")
+            raise InvalidInputError(f"database: {self.display_name} is in use by another server.")
 
     def _check_tables(self) -> None:
-        """Tables of somebody else that are called like ours are left alone."""
+        """Refuse a database with tables of these names that another program made."""
         tables = set(inspect(self.engine).get_table_names())
         if META_TABLE.name not in tables and (foreign := sorted(tables & METADATA.tables.keys())):
             raise InvalidInputError(
-                f"{self.display_name} has a table {foreign[0]} that is not of a limpet server: give another"
+                f"database: {self.display_name} has a table {foreign[0]!r} but no metadata of this version of limpet. "
+                "Name another database."
             )
 
     def _check_ownership(self, connection: Connection) -> None:
-        """A lock goes with its connection; if another server has come since then, this one must not write."""
+        """Refuse to write if the lock was lost with its connection and another server has taken over."""
         name = connection.execute(select(META_TABLE.c.value).where(META_TABLE.c.name == "server")).scalar()
         if name != json.dumps(self._server_id):
-            raise StoreError("another server has taken the store over")
+            raise StoreError("another server has taken over the database")
 
     def _check_format(self) -> None:
         version = self.get_meta("format")
@@ -186,21 +193,22 @@ class Store:
                 bulk_insert(connection, META_TABLE, [("format", json.dumps(STORE_FORMAT))])
         elif version != STORE_FORMAT:
             raise InvalidInputError(
-                f"{self.display_name} has format {version}, this limpet reads {STORE_FORMAT}: give another store"
+                f"database: {self.display_name} has format {version}, this limpet reads format {STORE_FORMAT}. "
+                "Name another database."
             )
 
 
 def set_meta(connection: Connection, name: str, value: Any) -> None:
-    """The store knows this of itself from now on."""
+    """Set a value of the metadata."""
     connection.execute(META_TABLE.delete().where(META_TABLE.c.name == name))
     connection.execute(META_TABLE.insert().values(name=name, value=json.dumps(value)))
 
 
 def describe_db_error(error: Exception) -> str:
-    """What went wrong, in one line without the statement."""
+    """Describe an error in one line, without the SQL statement."""
     cause = getattr(error, "orig", None) or error
     detail = cause.args[0] if cause.args else ""
-    if isinstance(detail, dict):  # of PostgreSQL, field by field
+    if isinstance(detail, dict):  # pg8000 gives fields
         detail = detail.get("M", "")
     return re.sub(r"\s+", " ", str(detail) or type(cause).__name__).strip()
 
@@ -211,27 +219,27 @@ def _parse_url(location: str) -> URL:
     try:
         url = make_url(location)
     except SQLAlchemyError:
-        raise InvalidInputError("store: expected the name of a file, or postgresql://user@host/database") from None
+        raise InvalidInputError("database: expected the name of a file, or postgresql://user@host/database.") from None
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql", "postgres"):
-        raise InvalidInputError(f"store: expected a file or postgresql://…, got {backend}://…")
+        raise InvalidInputError(f"database: expected a file or postgresql://…, got {backend}://…")
     if backend == "sqlite" and not url.database:
-        raise InvalidInputError("store: sqlite:///FILE names a file; a store in memory would forget everything")
-    if url.drivername in ("postgresql", "postgres"):  # others may be named: postgresql+psycopg://
+        raise InvalidInputError("database: expected sqlite:///FILE; a database in memory is lost at exit.")
+    if url.drivername in ("postgresql", "postgres"):  # other drivers can be named: postgresql+psycopg://
         return url.set(drivername="postgresql+pg8000")
     return url
 
 
 def _make_engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
-        with optional_import("a store in PostgreSQL", "postgres"):
+        with optional_import("a PostgreSQL database", "postgres"):
             return create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=8)
     engine = create_engine(url, pool_size=8, max_overflow=8, connect_args={"timeout": 30.0})
 
     @event.listens_for(engine, "connect")
     def configure_connection(connection: Any, _: Any) -> None:
         connection.execute("pragma journal_mode = wal")  # readers do not wait for the writer
-        connection.execute("pragma synchronous = full")  # what is answered with success survives a power cut
+        connection.execute("pragma synchronous = full")  # a stored point survives a power failure
         connection.execute("pragma cache_size = -65536")
         connection.execute(f"pragma wal_autocheckpoint = {MAX_WAL_PAGES}")
 

@@ -1,7 +1,7 @@
-"""The store does not grow for ever: of a stream the latest points are kept, older ones in ever larger buckets.
+"""Downsample the history of streams: recent points are stored in full, older ones in ever larger buckets.
 
-Sixteen points become a bucket of the first level, sixteen of those one of the second, and what would leave the last
-level is forgotten. Each level keeps the same number of rows.
+Sixteen points become a bucket of the first level, sixteen of those a bucket of the second; the oldest buckets of the
+last level are deleted. Each level has the same number of rows.
 """
 
 from __future__ import annotations
@@ -15,25 +15,44 @@ import orjson
 from sqlalchemy import Connection, Row, func, select
 
 from limpet.core.state import Vector
-from limpet.server.db.blocks import (
-    ANOMALY_BIT,
-    CHANGE_BIT,
-    REJECTED_BIT,
+from limpet.server.db.engine import bulk_insert
+from limpet.server.db.points import (
     Integers,
     PointBlock,
+    decisions_to_api,
+    delete_blocks,
     nan_to_none,
+    read_blocks,
+    read_points,
     to_api_time,
+    write_blocks,
 )
-from limpet.server.db.engine import bulk_insert
-from limpet.server.db.points import delete_blocks, read_blocks, read_points, write_blocks
 from limpet.server.db.schema import ALARMS_TABLE, BUCKETS_TABLE
 
-# Neighbouring rows of a stream as one: what is kept of the past, and what a picture of it needs.
+BUCKET_FACTOR = 16
+N_BUCKET_LEVELS = 2
+SLACK_DIVISOR = 4  # a stream is compacted once it has a quarter more rows than it may keep
+COMPACT_CHUNK_ROWS = 512 * BUCKET_FACTOR  # compacted in one transaction
+MAX_KEPT_ALARMS = 1000  # per stream; open alarms are always kept
 
 
 @dataclass(eq=False)
 class HistoryBuckets:
-    """Buckets of rows in order. rows: the first of each; counts: points in it; low, high, estimate: (n, d)."""
+    """Consecutive buckets of rows.
+
+    Parameters
+    ----------
+    rows, counts : array of shape (n,)
+        The first row of each bucket, and its number of points.
+    times : list of str
+        The time of the first point of each bucket.
+    low, high, estimate : array of shape (n, d)
+        The extreme values and the last estimate.
+    score, p_value : array of shape (n,)
+        The largest score and the smallest p-value.
+    n_rejected, outcomes : array of shape (n,)
+        The number of rejected points, and the outcomes of all points combined by bitwise or.
+    """
 
     rows: Integers
     counts: Integers
@@ -51,14 +70,14 @@ class HistoryBuckets:
 
     @classmethod
     def from_points(cls, block: PointBlock) -> HistoryBuckets:
-        """Each point a bucket of its own."""
+        """Return a bucket per point."""
         ones, values = np.ones(len(block), np.int64), block.values
-        scores, n_rejected = (block.score, block.p_value), block.outcomes & REJECTED_BIT
+        scores, n_rejected = (block.score, block.p_value), block.rejected.astype(np.int64)
         return cls(block.rows, ones, block.times, values, values, block.means, *scores, n_rejected, block.outcomes)
 
     @classmethod
     def from_rows(cls, rows: Sequence[Row[Any]], width: int) -> HistoryBuckets:
-        """As the store has them."""
+        """Return the buckets of rows of the table."""
         return cls(
             np.array([row.row for row in rows], np.int64),
             np.array([row.n for row in rows], np.int64),
@@ -69,18 +88,18 @@ class HistoryBuckets:
             np.array([row.score for row in rows], np.float64),
             np.array([row.p_value for row in rows], np.float64),
             np.array([row.n_rejected for row in rows], np.int64),
-            np.array([row.fate for row in rows], np.int64),
+            np.array([row.outcome for row in rows], np.int64),
         )
 
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
-        """One after another."""
+        """Return consecutive buckets as one object."""
         columns = ("rows", "counts", "low", "high", "estimate", "score", "p_value", "n_rejected", "outcomes")
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
         return cls(times=[time for part in parts for time in part.times], **arrays)
 
     def merge(self, starts: Integers) -> HistoryBuckets:
-        """Those from each start up to the next one as one."""
+        """Return a bucket for the buckets from each start up to the next."""
         last_estimates = _last_estimates(self.estimate, starts)
         return HistoryBuckets(
             self.rows[starts],
@@ -96,13 +115,13 @@ class HistoryBuckets:
         )
 
     def reduce_to(self, n: int) -> HistoryBuckets:
-        """So many of them at most."""
+        """Return at most n buckets of the same rows."""
         if len(self) <= n:
             return self
         return self.merge(np.arange(0, len(self), -(-len(self) // n)))
 
     def to_rows(self, stream: int, level: int) -> list[tuple[Any, ...]]:
-        """Rows of the table `condensed`."""
+        """Return the rows of the table."""
         is_missing: list[bool] = np.asarray(np.isnan(self.estimate).any(axis=1)).tolist()
         estimates = [
             None if missing else text for missing, text in zip(is_missing, _to_json_lists(self.estimate), strict=True)
@@ -124,7 +143,7 @@ class HistoryBuckets:
         return [(stream, level, *row) for row in zip(*columns, *other_columns, strict=True)]
 
     def to_api(self) -> dict[str, Any]:
-        """As the API tells them: a list for each thing."""
+        """Return the buckets as lists by column, as the API has them."""
         return {
             "rows": self.rows.tolist(),
             "counts": self.counts.tolist(),
@@ -135,15 +154,14 @@ class HistoryBuckets:
             "score": nan_to_none(self.score),
             "p_value": nan_to_none(self.p_value),
             "n_rejected": self.n_rejected.tolist(),
-            "anomaly": ((self.outcomes & ANOMALY_BIT) // ANOMALY_BIT).tolist(),
-            "change": ((self.outcomes & CHANGE_BIT) // CHANGE_BIT).tolist(),
+            **decisions_to_api(self.outcomes),
         }
 
 
 def _to_json_lists(values: Vector) -> list[str]:
-    """Each row of numbers as a JSON list, null for NaN.
+    """Return each row of numbers as a JSON list, null for NaN.
 
-    >>> _texts(np.array([[0.1, np.nan], [3.0, -4.5]]))
+    >>> _to_json_lists(np.array([[0.1, np.nan], [3.0, -4.5]]))
     ['[0.1,null]', '[3.0,-4.5]']
     """
     text = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()
@@ -151,14 +169,14 @@ def _to_json_lists(values: Vector) -> list[str]:
 
 
 def _from_json_lists(strings: Sequence[str | None], width: int) -> Vector:
-    """The rows that `_texts` wrote, (n, width); NaN for one that is not there."""
+    """Return the rows that `_to_json_lists` wrote, (n, width); NaN for None."""
     null_row = f"[{','.join(['null'] * width)}]"
     decoded = orjson.loads(f"[{','.join(text or null_row for text in strings)}]")
     return np.array(decoded, np.float64).reshape(len(strings), width)
 
 
 def _last_estimates(estimates: Vector, starts: Integers) -> Vector:
-    """The last estimate between each start and the next; NaN where there is none."""
+    """Return the last estimate between each start and the next; NaN without one."""
     present = ~np.asarray(np.isnan(estimates).any(axis=1))
     index = np.where(present, np.arange(len(estimates)), -1)
     last = np.maximum.reduceat(index, starts)
@@ -166,24 +184,33 @@ def _last_estimates(estimates: Vector, starts: Integers) -> Vector:
     return result
 
 
-BUCKET_FACTOR = 16
-N_BUCKET_LEVELS = 2  # above the points
-SLACK_DIVISOR = 4  # a quarter more than is kept may be there, so that this is done seldom
-COMPACT_CHUNK_ROWS = 512 * BUCKET_FACTOR  # rows at a time, so that nobody waits long
-MAX_KEPT_ALARMS = 1000  # of a stream
-
-
 def needs_compaction(n_rows: int, max_rows: int) -> bool:
-    """Whether there are enough rows too many."""
+    """Return whether a stream has clearly more rows than it may keep."""
     return n_rows > max_rows + max(max_rows // SLACK_DIVISOR, BUCKET_FACTOR)
 
 
 def compact_stream(
     connection: Connection, stream_id: int, width: int, first_row: int, end_row: int, max_rows: int
 ) -> int:
-    """Condenses the oldest points of a stream, whose rows are kept from `first` up to `end`; the new first row.
+    """Replace the oldest points of a stream by buckets.
 
-    end: the row before which all is in a checkpoint: what may still have to be learnt again stays.
+    Parameters
+    ----------
+    connection : Connection
+        A write transaction.
+    stream_id, width : int
+        The stream and its number of variables.
+    first_row : int
+        The first row that is stored in full.
+    end_row : int
+        The first row that is not in a checkpoint; rows from there on are not compacted.
+    max_rows : int
+        The number of rows to keep at each level.
+
+    Returns
+    -------
+    int
+        The first row that is stored in full now.
     """
     n = min((end_row - first_row - max_rows) // BUCKET_FACTOR * BUCKET_FACTOR, COMPACT_CHUNK_ROWS)
     if n <= 0:
@@ -191,7 +218,7 @@ def compact_stream(
     points = read_blocks(connection, stream_id, first_row, first_row + n, width)
     _insert_buckets(connection, stream_id, 1, HistoryBuckets.from_points(points[:n]))
     delete_blocks(connection, stream_id, first_row, first_row + n)
-    write_blocks(connection, [(stream_id, points[n:])])  # what the last block has beyond
+    write_blocks(connection, [(stream_id, points[n:])])  # of the last block, beyond n
     for level in range(1, N_BUCKET_LEVELS + 1):
         _compact_level(connection, stream_id, width, level, max_rows)
     _delete_old_alarms(connection, stream_id)
@@ -199,11 +226,9 @@ def compact_stream(
 
 
 def read_history(connection: Connection, stream_id: int, width: int, first_row: int, last_row: int) -> HistoryBuckets:
-    """All that is kept of these rows, both included, in order."""
+    """Return all that is stored of a range of rows, both ends included."""
     points = read_points(connection, stream_id, first_row, last_row + 1, width)
-    end_row = (
-        points.first_row if len(points) else last_row + 1
-    )  # some of these points may have been condensed since they were read
+    end_row = points.first_row if len(points) else last_row + 1  # points may be compacted between the two queries
     conditions = (
         BUCKETS_TABLE.c.stream == stream_id,
         BUCKETS_TABLE.c.row < end_row,
@@ -214,6 +239,7 @@ def read_history(connection: Connection, stream_id: int, width: int, first_row: 
 
 
 def _compact_level(connection: Connection, stream_id: int, width: int, level: int, max_rows: int) -> None:
+    """Replace the oldest buckets of a level by buckets of the next one, or delete them at the last level."""
     conditions = (BUCKETS_TABLE.c.stream == stream_id, BUCKETS_TABLE.c.level == level)
     n_rows = connection.execute(select(func.count()).select_from(BUCKETS_TABLE).where(*conditions)).scalar_one()
     if not needs_compaction(n_rows, max_rows):
@@ -226,13 +252,13 @@ def _compact_level(connection: Connection, stream_id: int, width: int, level: in
 
 
 def _insert_buckets(connection: Connection, stream_id: int, level: int, buckets: HistoryBuckets) -> None:
-    """Into buckets of a level, a few rows each."""
+    """Merge buckets into buckets of a level and insert these."""
     merged = buckets.merge(np.arange(0, len(buckets), BUCKET_FACTOR))
     bulk_insert(connection, BUCKETS_TABLE, merged.to_rows(stream_id, level))
 
 
 def _delete_old_alarms(connection: Connection, stream_id: int) -> None:
-    """Of alarms that were acknowledged the latest stay; open ones always do."""
+    """Delete the oldest acknowledged alarms of a stream."""
     newest_first = (
         select(ALARMS_TABLE.c.id).where(ALARMS_TABLE.c.stream == stream_id).order_by(ALARMS_TABLE.c.id.desc())
     )

@@ -1,26 +1,198 @@
-"""Blocks of points in the store."""
+"""Store the points of streams in blocks: some hundred points per table row, as columns of JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import orjson
 from sqlalchemy import Connection, func, select
 
-from limpet.server.db.blocks import BLOCK_MAX_POINTS, PointBlock
+from limpet.core.algorithm import (
+    OUTCOME_ANOMALY,
+    OUTCOME_CHANGE,
+    OUTCOME_MASK,
+    OUTCOME_NEEDS_REINIT,
+    OUTCOME_REJECTED,
+)
+from limpet.core.state import Vector
+from limpet.learners.results import Flags, Trace
 from limpet.server.db.engine import bulk_insert
 from limpet.server.db.schema import BLOCKS_TABLE, STREAMS_TABLE
 
+BLOCK_MAX_POINTS = 256
+TIME_GIVEN_BIT = 64  # of a stored outcome: the time was sent with the point, it is not the time of arrival
+Integers = npt.NDArray[np.int64]
 
-class LatestPoints(NamedTuple):
-    """The last points of a stream."""
 
-    stream_id: int
-    block: PointBlock
+@dataclass(eq=False)
+class PointBlock:
+    """Consecutive points of a stream with their results.
+
+    Parameters
+    ----------
+    first_row : int
+        The row of the first point.
+    times : list of str
+        The times as they were sent.
+    values : array of shape (n, d)
+        The values; NaN where one is missing.
+    means : array of shape (n, d)
+        The estimate after each point; NaN where it was not recorded.
+    score, change_score, p_value : array of shape (n,)
+        The results of the learner.
+    outcomes : array of shape (n,)
+        Outcomes as the kernels return them, and `TIME_GIVEN_BIT`.
+    """
+
+    first_row: int
+    times: list[str]
+    values: Vector
+    means: Vector
+    score: Vector
+    change_score: Vector
+    p_value: Vector
+    outcomes: Integers
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, part: slice) -> PointBlock:
+        start, end, _ = part.indices(len(self))
+        columns = {field.name: getattr(self, field.name)[part] for field in fields(self) if field.name != "first_row"}
+        return PointBlock(self.first_row + min(start, end), **columns)
+
+    @property
+    def rows(self) -> Integers:
+        """The row of each point."""
+        return self.first_row + np.arange(len(self))
+
+    @property
+    def rejected(self) -> Flags:
+        """Whether each point was rejected."""
+        return is_rejected(self.outcomes)
+
+    @classmethod
+    def from_trace(
+        cls,
+        first_row: int,
+        times: list[str],
+        time_given: Flags,
+        values: Vector,
+        trace: Trace,
+        means: Vector | None = None,
+    ) -> PointBlock:
+        """Return points with the results of a learner."""
+        outcomes = trace.outcomes & ~OUTCOME_NEEDS_REINIT | TIME_GIVEN_BIT * time_given
+        stored_means = np.full(values.shape, np.nan) if means is None else means
+        return cls(first_row, times, values, stored_means, trace.score, trace.change_score, trace.p_value, outcomes)
+
+    @classmethod
+    def concatenate(cls, blocks: Sequence[PointBlock]) -> PointBlock:
+        """Return the points of consecutive blocks as one block."""
+        columns = {
+            field.name: np.concatenate([getattr(block, field.name) for block in blocks])
+            for field in fields(cls)
+            if field.name not in ("first_row", "times")
+        }
+        return cls(blocks[0].first_row, [time for block in blocks for time in block.times], **columns)
+
+    @classmethod
+    def empty(cls, width: int) -> PointBlock:
+        """Return a block without points."""
+        none = np.zeros(0)
+        return cls(0, [], np.zeros((0, width)), np.zeros((0, width)), none, none, none, np.zeros(0, np.int64))
+
+    def split(self) -> Iterator[PointBlock]:
+        """Yield blocks of at most `BLOCK_MAX_POINTS`."""
+        if 0 < len(self) <= BLOCK_MAX_POINTS:
+            yield self
+            return
+        for start in range(0, len(self), BLOCK_MAX_POINTS):
+            yield self[start : start + BLOCK_MAX_POINTS]
+
+    def to_json(self) -> str:
+        """Return the columns as JSON; numbers keep their bits, null is NaN."""
+        rows_with_means = np.flatnonzero(~np.isnan(self.means).any(axis=1))
+        is_same_time = len(set(self.times)) == 1
+        payload = {
+            "time": self.times[0] if is_same_time else self.times,
+            "values": [np.ascontiguousarray(column) for column in self.values.T],
+            "score": np.ascontiguousarray(self.score),
+            "change_score": np.ascontiguousarray(self.change_score),
+            "p_value": np.ascontiguousarray(self.p_value),
+            "outcome": np.ascontiguousarray(self.outcomes),
+            "means": {str(row): self.means[row].tolist() for row in rows_with_means.tolist()},
+        }
+        return orjson.dumps(payload, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+    @classmethod
+    def from_json(cls, first_row: int, text: str) -> PointBlock:
+        """Return the block that `to_json` serialized."""
+        payload = orjson.loads(text)
+        values = np.array(payload["values"], np.float64).T
+        means = np.full(values.shape, np.nan)
+        for row, mean in payload["means"].items():
+            means[int(row)] = mean
+        times = [payload["time"]] * len(values) if isinstance(payload["time"], str) else payload["time"]
+        scores = {name: np.array(payload[name], np.float64) for name in ("score", "change_score", "p_value")}
+        return cls(first_row, times, values, means, outcomes=np.array(payload["outcome"], np.int64), **scores)
+
+    def to_api(self) -> dict[str, Any]:
+        """Return the points as lists by column, as the API has them."""
+        return {
+            "rows": self.rows.tolist(),
+            "times": [to_api_time(time) for time in self.times],
+            "values": [nan_to_none(column) for column in self.values.T],
+            "estimate": [nan_to_none(column) for column in self.means.T],
+            "score": nan_to_none(self.score),
+            "change_score": nan_to_none(self.change_score),
+            "p_value": nan_to_none(self.p_value),
+            "rejected": self.rejected.astype(int).tolist(),
+            **decisions_to_api(self.outcomes),
+        }
+
+
+def is_rejected(outcomes: Integers) -> Flags:
+    """Return whether each outcome is a rejection."""
+    return np.asarray(outcomes & OUTCOME_MASK == OUTCOME_REJECTED)
+
+
+def decisions_to_api(outcomes: Integers) -> dict[str, list[int]]:
+    """Return anomalies and changes as lists of 0 and 1."""
+    flags = {"anomaly": OUTCOME_ANOMALY, "change": OUTCOME_CHANGE}
+    return {name: (outcomes & flag > 0).astype(int).tolist() for name, flag in flags.items()}
+
+
+def nan_to_none(values: Vector) -> list[float | None]:
+    """Return numbers as a list, None for NaN.
+
+    >>> nan_to_none(np.array([1.5, np.nan]))
+    [1.5, None]
+    """
+    return [None if value != value else value for value in values.tolist()]
+
+
+def to_api_time(text: str) -> str | float | int:
+    """Return a stored time as it was sent: a number, or an ISO 8601 string.
+
+    >>> to_api_time("12.5"), to_api_time("2.5e-05"), to_api_time("2026-01-02T03:04:05Z")
+    (12.5, 2.5e-05, '2026-01-02T03:04:05Z')
+    """
+    if text[4:5] == "-" and text[:4].isdecimal():
+        return text
+    number = float(text)
+    return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+
+
+# The table
 
 
 def write_blocks(connection: Connection, blocks: Iterable[tuple[int, PointBlock]]) -> None:
-    """Points of streams, in blocks that are not too long."""
+    """Insert points, given as pairs of stream id and block."""
     split_blocks = ((stream_id, piece) for stream_id, block in blocks for piece in block.split())
     bulk_insert(
         connection,
@@ -30,35 +202,31 @@ def write_blocks(connection: Connection, blocks: Iterable[tuple[int, PointBlock]
 
 
 def read_points(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
-    """The points of a stream from one row up to another, as far as they are kept."""
-    covering = read_blocks(
-        connection, stream_id, first_row - BLOCK_MAX_POINTS + 1, end_row, width
-    )  # no block is longer
+    """Return the stored points of a stream with first_row ≤ row < end_row."""
+    covering = read_blocks(connection, stream_id, first_row - BLOCK_MAX_POINTS + 1, end_row, width)
     return covering[max(0, first_row - covering.first_row) : max(0, end_row - covering.first_row)]
 
 
 def read_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> PointBlock:
-    """All points of the blocks that begin in these rows."""
+    """Return all points of the blocks whose first row is in the range."""
     conditions = (BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row)
     rows = connection.execute(
         select(BLOCKS_TABLE.c.row, BLOCKS_TABLE.c.body).where(*conditions).order_by(BLOCKS_TABLE.c.row)
     ).all()
-    return (
-        PointBlock.concatenate([PointBlock.from_json(row, body) for row, body in rows])
-        if rows
-        else PointBlock.empty(width)
-    )
+    if not rows:
+        return PointBlock.empty(width)
+    return PointBlock.concatenate([PointBlock.from_json(row, body) for row, body in rows])
 
 
 def read_points_after(connection: Connection, stream_id: int, after_row: int, limit: int, width: int) -> PointBlock:
-    """The points of a stream after a row, so many at most; what is not kept any more is left out."""
+    """Return at most `limit` points after a row, from the first one that is stored."""
     first_stored = select(func.min(BLOCKS_TABLE.c.row)).where(BLOCKS_TABLE.c.stream == stream_id)
     start = max(after_row + 1, connection.execute(first_stored).scalar() or 0)
     return read_points(connection, stream_id, start, start + limit, width)
 
 
 def delete_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int) -> None:
-    """Those that begin in these rows."""
+    """Delete the blocks whose first row is in the range."""
     connection.execute(
         BLOCKS_TABLE.delete().where(
             BLOCKS_TABLE.c.stream == stream_id, BLOCKS_TABLE.c.row >= first_row, BLOCKS_TABLE.c.row < end_row
@@ -67,14 +235,14 @@ def delete_blocks(connection: Connection, stream_id: int, first_row: int, end_ro
 
 
 def merge_blocks(connection: Connection, stream_id: int, first_row: int, end_row: int, width: int) -> None:
-    """Short blocks that begin in these rows become long ones."""
+    """Replace short blocks whose first row is in the range by long ones."""
     points = read_blocks(connection, stream_id, first_row, end_row, width)
     delete_blocks(connection, stream_id, first_row, end_row)
     write_blocks(connection, [(stream_id, points)])
 
 
-def read_latest_points(connection: Connection, max_points: int) -> Iterator[LatestPoints]:
-    """The last points of every stream, so many at most."""
+def read_latest_points(connection: Connection, max_points: int) -> Iterator[tuple[int, PointBlock]]:
+    """Yield the id of every stream with its latest points, at most `max_points`."""
     points = BLOCKS_TABLE.alias()
     last_row = (
         select(func.max(points.c.row))
@@ -93,16 +261,16 @@ def read_latest_points(connection: Connection, max_points: int) -> Iterator[Late
     )
     for stream_id, row, body in rows:
         if stream_id != current_id and blocks:
-            yield LatestPoints(current_id, PointBlock.concatenate(blocks)[-max_points:])
+            yield current_id, PointBlock.concatenate(blocks)[-max_points:]
             blocks = []
         current_id = stream_id
         blocks.append(PointBlock.from_json(row, body))
     if blocks:
-        yield LatestPoints(current_id, PointBlock.concatenate(blocks)[-max_points:])
+        yield current_id, PointBlock.concatenate(blocks)[-max_points:]
 
 
 def read_first_rows(connection: Connection) -> dict[int, int]:
-    """Of every stream, the first row whose point is kept."""
+    """Return the first stored row of every stream that has points, by stream id."""
     first_row = (
         select(func.min(BLOCKS_TABLE.c.row))
         .where(BLOCKS_TABLE.c.stream == STREAMS_TABLE.c.id)

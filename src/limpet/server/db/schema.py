@@ -1,4 +1,4 @@
-"""The tables. Lists are JSON in texts, so that both databases, and people with a prompt, can read them."""
+"""Tables of the database. Lists are stored as JSON, which both databases can query."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from sqlalchemy import BigInteger, Column, Double, Integer, LargeBinary, MetaDat
 
 METADATA = MetaData()
 
-META_TABLE = Table("about", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
-"""The format, the settings of the learner, and the next number of a stream."""
+META_TABLE = Table("meta", METADATA, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+"""The format, the configuration of the learner, the next ids, the server that owns the database."""
 
 STREAMS_TABLE = Table(
     "streams",
     METADATA,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),  # is never used again
+    Column("id", BigInteger, primary_key=True, autoincrement=False),  # never reused
     Column("key", Text, nullable=False, unique=True),
     Column("width", Integer, nullable=False),
-    Column("variables", Text),  # names, if the first post had any
+    Column("variables", Text),  # names, if the first points have them
     Column("created", Double, nullable=False),
 )
 
@@ -25,12 +25,12 @@ BLOCKS_TABLE = Table(
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
     Column("row", BigInteger, primary_key=True, autoincrement=False),  # the first of a block
     Column("n", Integer, nullable=False),
-    Column("body", Text, nullable=False),  # columns of points, see `blocks`
-    sqlite_with_rowid=False,  # so that the points of a stream lie side by side
+    Column("body", Text, nullable=False),  # `PointBlock.to_json`
+    sqlite_with_rowid=False,  # clusters the points of a stream
 )
 
 BUCKETS_TABLE = Table(
-    "condensed",
+    "buckets",
     METADATA,
     Column("stream", BigInteger, primary_key=True, autoincrement=False),
     Column("level", SmallInteger, primary_key=True, autoincrement=False),
@@ -43,7 +43,7 @@ BUCKETS_TABLE = Table(
     Column("score", Double),
     Column("p_value", Double),
     Column("n_rejected", Integer, nullable=False),
-    Column("fate", SmallInteger, nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
     sqlite_with_rowid=False,
 )
 
@@ -52,15 +52,8 @@ ALARMS_TABLE = Table(
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("stream", BigInteger, nullable=False, index=True),
-    Column("kind", Text, nullable=False),
     Column("row", BigInteger, nullable=False),
-    Column("onset", BigInteger, nullable=False),
-    Column("size", Double),
-    Column("direction", Text, nullable=False),
-    Column("variables", Text, nullable=False),
-    Column("p_value", Double),
-    Column("time", Text, nullable=False),
-    Column("message", Text, nullable=False),
+    Column("record", Text, nullable=False),  # `Alarm.to_dict` and the time, as JSON
     Column("raised_at", Double, nullable=False),
     Column("acknowledged_at", Double),
     Column("note", Text, nullable=False),
@@ -71,24 +64,24 @@ CHECKPOINTS_TABLE = Table(
     METADATA,
     Column("id", BigInteger, primary_key=True, autoincrement=False),
     Column("header", Text, nullable=False),
-    Column("learnt", LargeBinary, nullable=False),  # pairs of a stream and how many of its rows are in the states
+    Column("row_counts", LargeBinary, nullable=False),  # pairs of a stream id and the number of its rows in the states
 )
 
 CHECKPOINT_CHUNKS_TABLE = Table(
-    "states",
+    "checkpoint_chunks",
     METADATA,
     Column("checkpoint", BigInteger, primary_key=True, autoincrement=False),
-    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("chunk", Integer, primary_key=True, autoincrement=False),
     Column("body", LargeBinary, nullable=False),
 )
 
 IDEMPOTENCY_TABLE = Table(
-    "posts",
+    "idempotency",
     METADATA,
-    Column("name", Text, primary_key=True),  # the Idempotency-Key
-    Column("at", Double, nullable=False),
+    Column("key", Text, primary_key=True),
+    Column("created", Double, nullable=False),
     Column("digest", Text, nullable=False),
-    Column("answer", Text, nullable=False),
+    Column("response", Text, nullable=False),
 )
 
 SOURCE_POSITIONS_TABLE = Table(

@@ -1,10 +1,10 @@
-"""Streams: their keys, how many variables they have, and what these are called."""
+"""Store the streams: key, number of variables and their names."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
@@ -15,7 +15,7 @@ VariableNames = tuple[str, ...] | None
 
 
 class StreamRow(NamedTuple):
-    """A stream as it is kept."""
+    """A row of the table of streams."""
 
     id: int
     key: str
@@ -25,7 +25,7 @@ class StreamRow(NamedTuple):
 
 
 def add_streams(connection: Connection, entries: Sequence[StreamRow]) -> None:
-    """New ones."""
+    """Insert new streams."""
     bulk_insert(
         connection,
         STREAMS_TABLE,
@@ -34,7 +34,7 @@ def add_streams(connection: Connection, entries: Sequence[StreamRow]) -> None:
 
 
 def read_streams(connection: Connection) -> list[StreamRow]:
-    """All there are."""
+    """Return all streams by id."""
     return [
         StreamRow(
             row.id, row.key, row.width, None if row.variables is None else tuple(json.loads(row.variables)), row.created
@@ -44,12 +44,7 @@ def read_streams(connection: Connection) -> list[StreamRow]:
 
 
 def delete_stream(connection: Connection, stream_id: int) -> None:
-    """A stream with all that is kept of it."""
-    tables: list[tuple[Any, Any]] = [
-        (BLOCKS_TABLE, BLOCKS_TABLE.c.stream),
-        (BUCKETS_TABLE, BUCKETS_TABLE.c.stream),
-        (ALARMS_TABLE, ALARMS_TABLE.c.stream),
-    ]
-    for table, column in tables:
-        connection.execute(table.delete().where(column == stream_id))
+    """Delete a stream with its points and alarms."""
+    for table in (BLOCKS_TABLE, BUCKETS_TABLE, ALARMS_TABLE):
+        connection.execute(table.delete().where(table.c.stream == stream_id))
     connection.execute(STREAMS_TABLE.delete().where(STREAMS_TABLE.c.id == stream_id))

@@ -1,1 +1,1 @@
-"""The explorer: one stream, looked at with one setting or with two side by side."""
+"""Explorer: run different settings on one stream and compare the results."""

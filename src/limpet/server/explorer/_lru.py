@@ -1,4 +1,4 @@
-"""What is kept in memory under a name, up to so many bytes; what was not used for longest leaves first."""
+"""Cache with a limit in bytes that evicts the least recently used entry."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Value = TypeVar("Value")
 
 
 class SizedLRUCache(Generic[Value]):
-    """Names with what is kept under them.
+    """Values by key, with the sizes that the caller gives; safe for threads.
 
-    >>> shelf = Shelf[str](most=10)
-    >>> shelf.put("a", "first", 6), shelf.put("b", "second", 6), shelf.get("a"), shelf.get("b")
+    >>> cache = SizedLRUCache[str](max_bytes=10)
+    >>> cache.put("a", "first", 6), cache.put("b", "second", 6), cache.get("a"), cache.get("b")
     (None, None, None, 'second')
     """
 
@@ -23,7 +23,7 @@ class SizedLRUCache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Value | None:
-        """What is kept under the name; None if it has left."""
+        """Return the value of a key, None if it was evicted."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -31,7 +31,7 @@ class SizedLRUCache(Generic[Value]):
             return None if entry is None else entry[0]
 
     def put(self, key: str, value: Value, n_bytes: int) -> None:
-        """Keeps it; the newest stays even if it is larger than all the room."""
+        """Store a value; the newest one stays even if it exceeds the limit."""
         with self._lock:
             self._bytes -= self._entries.pop(key, (None, 0))[1]
             self._entries[key] = value, n_bytes

@@ -29,7 +29,7 @@ def to_python(data: ExplorerDataset, setting: AutoSettings | ManualSettings | Ba
             )
             + "\n"
         )
-    source = f"lp.streams.source_at({', '.join(_source_arguments(data))})"
+    source = f"lp.streams.open_source({', '.join(_source_arguments(data))})"
     if not learner:
         read_lines = [f"batches = {source}.read()", "values = np.concatenate([batch.values for batch in batches])"]
         lines += ["import limpet as lp", "import numpy as np", "", *read_lines]

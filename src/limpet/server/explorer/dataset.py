@@ -1,4 +1,4 @@
-"""A file that was dropped on the page, read as `limpet detect` reads it."""
+"""Data of the explorer: files that were uploaded, read as `limpet detect` reads them, and example streams."""
 
 from __future__ import annotations
 
@@ -22,22 +22,41 @@ from limpet.streams.rejects import RejectLog
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import ColumnSpec, Schema
 from limpet.streams.schema_probe import ProbedSource
-from limpet.streams.timestamps import format_times as as_told
+from limpet.streams.timestamps import format_times
 from limpet.streams.uri import open_file_source
 
-# Data that is looked at: a file that was read, or a built-in stream.
-
-MAX_COLUMNS = 16  # variables that are learnt at once, at most
+MAX_COLUMNS = 16  # that are learned together
+MAX_VALUES = 200_000  # of a file
+KEY_HINT = ", use --key "  # of hints about a column that may be the key
+SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 
 
 @dataclass(frozen=True, eq=False)
 class ExplorerDataset:
-    """Points in the order in which they came.
+    """Points of one or more streams, in order.
 
-    name: of the file, or of the built-in stream. values: (n, d), NaN where one is missing.
-    times: as they are told, None if there are none. keys: of which stream each point is, None if there is one stream.
-    means: (n, K, d), where the truth is known. change_points: where they are. told: what was understood of a file.
-    suggested: settings that suit it. lines: Python that makes it, for a built-in stream.
+    Parameters
+    ----------
+    name : str
+        The name of the file or of the example stream.
+    names : tuple of str
+        The names of the variables.
+    values : array of shape (n, d)
+        The values; NaN where one is missing.
+    times : list, optional
+        The times in the format of the file.
+    keys : array of shape (n,), optional
+        The stream of each point; None for a single stream.
+    means : array of shape (n, K, d), optional
+        The true means of the components, if they are known.
+    change_points : list of int
+        The true change points.
+    metadata : dict
+        What was inferred about a file.
+    suggested : dict
+        Suggested settings.
+    source_code : str, optional
+        Python that makes the stream, for an example stream.
     """
 
     name: str
@@ -53,43 +72,41 @@ class ExplorerDataset:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes it takes, about."""
+        """The approximate size in memory."""
         times = 0 if self.times is None else 80 * len(self.times)
         keys = 0 if self.keys is None else 16 * len(self.keys)
         return self.values.nbytes + times + keys + (0 if self.means is None else self.means.nbytes) + 4096
 
     @cached_property
     def content_hash(self) -> str:
-        """The same for the same points of the same variables at the same times."""
+        """A digest of variables, times and values."""
         header = repr((self.names, None if self.times is None else (self.times[0], self.times[-1])))
         return hashlib.sha256(header.encode("utf-8", "replace") + self.values.tobytes()).hexdigest()
 
     @cached_property
     def key_counts(self) -> list[dict[str, Any]]:
-        """The keys with their numbers of points, in the order in which they first came."""
+        """The keys with their numbers of points, in order of appearance."""
         counts: dict[str, int] = {}
         for key in () if self.keys is None else self.keys.tolist():
             counts[key] = counts.get(key, 0) + 1
         return [{"key": key, "rows": n} for key, n in counts.items()]
 
     def select(self, key: str | None, columns: list[str] | None) -> ExplorerDataset:
-        """One of its streams, some of its variables."""
+        """Return one stream (by default the first) with some of its variables."""
         rows: Any = slice(None)
         if self.keys is not None:
             key = self.key_counts[0]["key"] if key is None else key
             rows = np.flatnonzero(self.keys == key)
             if not len(rows):
-                raise ApiError("unknown_key", f"there is no stream {key!r} in {self.name}")
+                raise ApiError("unknown_key", f"key: {self.name} has no stream {key!r}")
         elif key is not None:
-            raise ApiError("unknown_key", f"{self.name} is one stream: it has no keys")
+            raise ApiError("unknown_key", f"key: {self.name} is a single stream without keys")
         unknown = [column for column in columns or () if column not in self.names]
         if unknown:
-            raise ApiError("unknown_column", f"there is no column {', '.join(map(repr, unknown))} in {self.name}")
+            raise ApiError("unknown_column", f"columns: {self.name} has no column {', '.join(map(repr, unknown))}")
         names = tuple(dict.fromkeys(columns)) if columns else self.names
         if len(names) > MAX_COLUMNS:
-            raise ApiError(
-                "too_many_columns", f"at most {MAX_COLUMNS} columns are learnt together here, got {len(names)}"
-            )
+            raise ApiError("too_many_columns", f"columns: expected at most {MAX_COLUMNS}, got {len(names)}")
         column_index = [self.names.index(column) for column in names]
         return ExplorerDataset(
             self.name,
@@ -110,31 +127,43 @@ class ExplorerDataset:
         return [self.times[row] for row in rows.tolist()]
 
 
-MAX_VALUES = 200_000  # values that are looked at
-KEY_HINT = ", say --key "  # in hints for the command; the page has a choice for it
-SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
+def read_file(content: bytes, name: str, key_column: str | None = None) -> ExplorerDataset:
+    """Read the contents of a file.
 
+    Parameters
+    ----------
+    content : bytes
+        The contents.
+    name : str
+        The name of the file; its suffix is the format.
+    key_column : str, optional
+        The column of the key; by default it is inferred.
 
-def read_file(content: bytes, name: str, by: str | None = None) -> ExplorerDataset:
-    """What is in a file of this name; what was understood, left out, refused and cut off is told with it.
+    Returns
+    -------
+    ExplorerDataset
+        The points, up to `MAX_VALUES` values. The metadata has the schema, and what was ignored, malformed, skipped.
 
-    by: the column whose values tell its streams apart; None to find it out.
+    Raises
+    ------
+    ApiError
+        If the file cannot be read.
     """
     display_name = PurePath(name.replace("\\", "/")).name or "data.csv"
     if not content.strip():
-        raise ApiError("unreadable", f"{display_name} is empty")
+        raise ApiError("unreadable", f"{display_name}: the file is empty")
     with TemporaryDirectory(prefix="limpet") as folder:
         path = Path(folder) / f"data{_get_suffix(display_name)}"
         path.write_bytes(content)
         try:
-            return _read_dataset(path, display_name, by)
-        except (InvalidInputError, ValueError, OSError) as error:  # pyarrow's errors are of the latter kinds
+            return _read_dataset(path, display_name, key_column)
+        except (InvalidInputError, ValueError, OSError) as error:  # the latter two of pyarrow
             message = str(error).replace(str(path), display_name)
             raise ApiError("unreadable", message if display_name in message else f"{display_name}: {message}") from None
 
 
 def _get_suffix(name: str) -> str:
-    """The end of a name, by which readers go: .csv, .csv.gz; .csv for names that do not tell."""
+    """Return the suffix of a name that readers know, .txt by default, with .gz if it has that."""
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     is_gzipped = suffixes[-1:] == [".gz"]
     recognized = (
@@ -145,19 +174,19 @@ def _get_suffix(name: str) -> str:
     return "".join(recognized[-1:] or [".txt"]) + ".gz" * is_gzipped
 
 
-def _read_dataset(path: Path, name: str, by: str | None) -> ExplorerDataset:
-    source = ProbedSource(open_file_source(path, ColumnSpec(key=by)))
+def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerDataset:
+    source = ProbedSource(open_file_source(path, ColumnSpec(key=key_column)))
     has_schema = source.wait_for_schema(threading.Event())
-    if not has_schema or source.columns is None:
+    if not has_schema or source.schema is None:
         first = next((item for batch in source.read() for item in batch.rejects.first), None)
         reason = "" if first is None else f" ({first})"
-        raise ApiError("unreadable", f"{name}: there is not one record that can be read{reason}")
-    columns = source.columns
+        raise ApiError("unreadable", f"{name}: no readable record found{reason}")
+    columns = source.schema
     max_rows = max(MAX_VALUES // len(columns.values), 1)
     batches, report = _read_batches(source, max_rows)
     report |= {"columns": columns.values, "time": columns.time, "time_kind": columns.time_kind, "key": columns.key}
-    report |= {"left_out": columns.ignored, "hints": _hints(columns)}
-    report |= {"by": by, "may_be_keys": [item.split(KEY_HINT)[1] for item in columns.hints if KEY_HINT in item]}
+    report |= {"ignored": columns.ignored, "hints": _get_hints(columns), "key_column": key_column}
+    report |= {"key_candidates": [hint.split(KEY_HINT)[1] for hint in columns.hints if KEY_HINT in hint]}
     keys = None
     if columns.key is not None:
         key_strings = [key for batch in batches for key in (to_str_list(batch.keys) if batch.keys is not None else ())]
@@ -166,31 +195,31 @@ def _read_dataset(path: Path, name: str, by: str | None) -> ExplorerDataset:
     return ExplorerDataset(name, columns.values, values, _collect_times(batches), keys, metadata=report)
 
 
-def _hints(columns: Schema) -> list[str]:
-    """What the user may want to know; keys are chosen on the page, not by an option."""
+def _get_hints(columns: Schema) -> list[str]:
+    """Return the hints of the schema, without those about keys, for which the page has a choice."""
     hints = [hint for hint in columns.hints if KEY_HINT not in hint]
     if any("\ufffd" in name for name in (*columns.values, *columns.ignored)):
         hints.append(
-            "This file is not UTF-8 (perhaps Latin-1 or Windows-1252): letters that could not be read are shown as "
-            "\ufffd. The numbers are not touched by it. Saved as UTF-8 it has its names back."
+            "This file is not UTF-8 (perhaps Latin-1 or Windows-1252): unreadable letters are shown as \ufffd. "
+            "Numbers are not affected. Save the file as UTF-8 to see all names."
         )
     return hints
 
 
 def _read_batches(source: ProbedSource, max_rows: int) -> tuple[list[Batch], dict[str, Any]]:
-    """So many points, without those that are late, as the runner takes them; and what there is to tell."""
-    time_filter, rejected = EventTimeFilter(), RejectLog()
+    """Read up to a number of points, without late ones and duplicates; return also the counts of these."""
+    time_filter, malformed = EventTimeFilter(), RejectLog()
     n_rows = n_skipped = n_records = 0
     is_truncated = False
     batches: list[Batch] = []
     for batch in source.read():
-        rejected.merge(batch.rejects, n_records)
+        malformed.merge(batch.rejects, n_records)
         n_records += batch.n_records
         if n_rows >= max_rows and len(batch):
             is_truncated = True
             break
-        accepted, n_late, n_repeated = time_filter.filter(batch)
-        n_skipped += n_late + n_repeated
+        accepted, n_late, n_duplicates = time_filter.filter(batch)
+        n_skipped += n_late + n_duplicates
         if len(accepted) > max_rows - n_rows:
             accepted, is_truncated = accepted.filter(np.arange(len(accepted)) < max_rows - n_rows), True
         n_rows += len(accepted)
@@ -199,16 +228,12 @@ def _read_batches(source: ProbedSource, max_rows: int) -> tuple[list[Batch], dic
         if is_truncated:
             break
     source.close()
-    counts = {
-        "refused": dict(rejected.counts),
-        "first_refused": [str(record) for record in rejected.first],
-        "late": n_skipped,
-    }
-    return batches, counts | {"cut": is_truncated, "most_values": MAX_VALUES}
+    counts = {"malformed": dict(malformed.counts), "first_malformed": [str(record) for record in malformed.first]}
+    return batches, counts | {"n_skipped": n_skipped, "is_truncated": is_truncated, "max_values": MAX_VALUES}
 
 
 def _collect_times(batches: list[Batch]) -> list[Any] | None:
-    """The times of all points as they are written; None if some have none."""
+    """Return the times of all points as strings, None if some batch has none."""
     if any(batch.times is None for batch in batches):
         return None
-    return [time for batch in batches if batch.times is not None for time in as_told(batch.times, batch.tz_aware)]
+    return [time for batch in batches if batch.times is not None for time in format_times(batch.times, batch.tz_aware)]

@@ -1,4 +1,4 @@
-"""Streams to begin with: those of the paper, and a few in which it is plain to see what happens."""
+"""Example streams: those of the paper, and some with clear outliers and changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE_ID_PREFIX = "builtin:"
 
 
 def levels() -> Stream:
-    """A level that jumps three times, with outliers."""
+    """Make a level that jumps three times, with outliers."""
     rng = np.random.default_rng(3)
     means = np.repeat([20.0, 23.0, 21.0, 26.0], 1500)
     y = means + rng.normal(0.0, 0.6, 6000)
@@ -31,7 +31,7 @@ def levels() -> Stream:
 
 
 def burst() -> Stream:
-    """Forty wild points in a row, and later a real shift."""
+    """Make a burst of forty outliers, and later a real shift."""
     rng = np.random.default_rng(4)
     means = np.repeat([5.0, 6.5], [3500, 2500])
     y = means + rng.normal(0.0, 0.4, 6000)
@@ -42,18 +42,18 @@ def burst() -> Stream:
 
 
 def correlated_pair() -> Stream:
-    """Two variables that go together; only the second one moves."""
+    """Make two correlated variables, of which only the second one shifts."""
     rng = np.random.default_rng(6)
     means = np.full((5000, 1, 2), [40.0, 3.0])
     means[2600:, 0, 1] += 0.35
     noise = rng.normal(size=(5000, 2)) @ [[2.0, 0.1], [0.0, 0.17]]
     outliers = rng.random(5000) < 0.006
     y = np.where(outliers[:, None], [40.0, 3.0] + rng.uniform(-1.0, 1.0, (5000, 2)) * [40.0, 4.0], means[:, 0] + noise)
-    return Stream(y, means, outliers, change_points=[2600], name="one of two")
+    return Stream(y, means, outliers, change_points=[2600], name="correlated pair")
 
 
 def season() -> Stream:
-    """A day of 144 rows that comes again and again, one odd hour, and a lasting rise."""
+    """Make a season of 144 rows with an unusual hour and a lasting rise."""
     rng = np.random.default_rng(7)
     t = np.arange(6048)
     y = 12.0 + 4.0 * np.sin(2 * np.pi * t / 144) + 1.5 * np.sin(4 * np.pi * t / 144) + rng.normal(0.0, 0.5, 6048)
@@ -64,7 +64,7 @@ def season() -> Stream:
 
 @dataclass(frozen=True)
 class ExampleStream:
-    """A stream that is always there. make: makes it; call: how Python calls that, for functions of `lp.datasets`."""
+    """A built-in stream: the function that makes it, and the call of `lp.datasets`, if it is one of these."""
 
     title: str
     description: str
@@ -76,41 +76,45 @@ class ExampleStream:
 
 
 EXAMPLE_STREAMS = {
-    "levels": ExampleStream(
-        "Level shifts", "One variable whose level jumps three times, with one outlier in a hundred.", levels
+    "levels": ExampleStream("Level shifts", "One variable whose level jumps three times; 1 % outliers.", levels),
+    "burst": ExampleStream("A burst, then a shift", "Forty outliers in sequence; the level shifts later.", burst),
+    "correlated-pair": ExampleStream(
+        "Correlated pair", "Flow and pressure; only the pressure shifts.", correlated_pair, names=("flow", "pressure")
     ),
-    "burst": ExampleStream("A burst, then a shift", "Forty wild points in a row; the level really moves later.", burst),
-    "one-of-two": ExampleStream(
-        "One of two moves", "Flow and pressure; only the pressure moves.", correlated_pair, names=("flow", "pressure")
+    "season": ExampleStream(
+        "A season", "A season of 144 rows, an unusual hour, and a lasting rise.", season, season=144
     ),
-    "season": ExampleStream("A season", "A day of 144 rows, one odd hour, and a lasting rise.", season, season=144),
     "abrupt": ExampleStream(
         "Abrupt change, 1-d",
-        "The paper's: two components that jump apart.",
+        "From the paper: two components that jump apart.",
         make_abrupt,
         "make_abrupt()",
         n_components=2,
     ),
     "gradual": ExampleStream(
-        "Gradual change, 1-d", "The paper's: two that drift apart.", make_gradual, "make_gradual()", n_components=2
+        "Gradual change, 1-d",
+        "From the paper: two components that drift apart.",
+        make_gradual,
+        "make_gradual()",
+        n_components=2,
     ),
     "abrupt-3d": ExampleStream(
         "Abrupt change, 3-d",
-        "The paper's in three variables.",
+        "From the paper, in three variables.",
         lambda: make_abrupt(dim=3),
         "make_abrupt(dim=3)",
         n_components=2,
     ),
     "gradual-3d": ExampleStream(
         "Gradual change, 3-d",
-        "The paper's in three variables.",
+        "From the paper, in three variables.",
         lambda: make_gradual(dim=3),
         "make_gradual(dim=3)",
         n_components=2,
     ),
     "well-log": ExampleStream(
         "Well-log",
-        "Magnetic measurements down a borehole: real jumps, real outliers.",
+        "Magnetic measurements in a borehole: real jumps, real outliers.",
         load_well_log,
         "load_well_log()",
     ),
@@ -118,19 +122,19 @@ EXAMPLE_STREAMS = {
 
 
 def list_names() -> list[str]:
-    """Those that are there now: the borehole only if its file is, for listing downloads nothing."""
+    """Return the names of available streams; the well-log only if its file exists, because nothing is downloaded."""
     return [name for name in EXAMPLE_STREAMS if name != "well-log" or _has_well_log()]
 
 
 def list_examples() -> list[dict[str, Any]]:
-    """All of them, in words."""
+    """Return the descriptions of the available streams."""
     examples = ((name, load(name)) for name in list_names())
     return [
         {
             "id": EXAMPLE_ID_PREFIX + name,
             "name": name,
             "title": EXAMPLE_STREAMS[name].title,
-            "told": EXAMPLE_STREAMS[name].description,
+            "description": EXAMPLE_STREAMS[name].description,
             "rows": len(stream.values),
             "variables": stream.names,
             "suggested": stream.suggested,
@@ -140,9 +144,9 @@ def list_examples() -> list[dict[str, Any]]:
 
 
 def load(name: str) -> ExplorerDataset:
-    """The stream of this name."""
+    """Return the stream with this name."""
     if name not in EXAMPLE_STREAMS or (name == "well-log" and not _has_well_log()):
-        raise ApiError("unknown_data", f"there is no built-in stream {name!r}; there are {', '.join(list_names())}")
+        raise ApiError("unknown_data", f"data: expected one of {', '.join(list_names())}, got {name!r}")
     return _load(name)
 
 
@@ -159,14 +163,14 @@ def _load(name: str) -> ExplorerDataset:
         stream.y,
         means=stream.means,
         change_points=change_points if isinstance(change_points, list) else change_points[1],
-        metadata={"title": example.title, "sentence": example.description, "columns": variables},
+        metadata={"title": example.title, "description": example.description, "columns": variables},
         suggested={"n_components": example.n_components, "season": example.season},
         source_code=_source_code(example),
     )
 
 
 def _source_code(example: ExampleStream) -> str:
-    """Python that makes the stream: a call of `lp.datasets`, or the function above as it stands."""
+    """Return Python that makes the stream: a call of `lp.datasets`, or the source of its function."""
     if example.dataset_call:
         return f"import limpet as lp\n\nstream = lp.datasets.{example.dataset_call}\n"
     function_source = inspect.getsource(example.make).rstrip()

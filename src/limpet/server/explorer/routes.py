@@ -1,4 +1,4 @@
-"""The addresses of the explorer: data, runs, and the trade-off."""
+"""Endpoints of the explorer: data, runs, and the trade-off."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from limpet.server.explorer.run import run
 from limpet.server.explorer.settings import AnySettings, AutoSettings, BaselineSettings
 from limpet.server.explorer.tradeoff import noise_std, tradeoff_grid, typical_run_length
 from limpet.server.responses import json_response
-from limpet.streams.split_columns import MAX_JOINT_COLUMNS  # columns that are looked at if nobody says which
+from limpet.streams.split_columns import MAX_JOINT_COLUMNS
 
-MAX_FILE_BYTES = 32 << 20  # bytes of a file
+MAX_FILE_BYTES = 32 << 20
 DATASET_CACHE: SizedLRUCache[ExplorerDataset] = SizedLRUCache(64 << 20)
 TRADEOFF_CACHE: SizedLRUCache[dict[str, Any]] = SizedLRUCache(4 << 20)
-TRADEOFF_ENTRY_BYTES = 16 << 10  # bytes of a trade-off, about
+TRADEOFF_ENTRY_BYTES = 16 << 10  # approximately
 
 router = APIRouter(prefix="/explore", tags=["explorer"])
 
 
 class RunRequest(BaseModel):
-    """A stream, which of its columns, and a setting."""
+    """A stream, its columns, and a setting."""
 
     model_config = ConfigDict(extra="forbid")
 
-    data: Annotated[str, Field(max_length=100, description="An id that /explore/data gave, or builtin:NAME.")]
+    data: Annotated[str, Field(max_length=100, description="An id that /explore/data returned, or builtin:NAME.")]
     key: Annotated[str | None, Field(max_length=1000)] = None
     columns: Annotated[list[str] | None, Field(max_length=1000)] = None
     settings: AnySettings = AutoSettings()
@@ -41,8 +41,8 @@ class RunRequest(BaseModel):
 
 @router.get("/streams")
 def list_examples() -> Response:
-    """The built-in streams."""
-    limits = {"most_values": MAX_VALUES, "most_bytes": MAX_FILE_BYTES, "most_columns": MAX_COLUMNS}
+    """List the example streams and the limits of files."""
+    limits = {"max_values": MAX_VALUES, "max_bytes": MAX_FILE_BYTES, "max_columns": MAX_COLUMNS}
     return json_response({"streams": examples.list_examples(), "limits": limits})
 
 
@@ -55,13 +55,13 @@ def list_examples() -> Response:
 async def upload_data(
     request: Request,
     name: Annotated[str, Query(max_length=500)] = "data.csv",
-    by: Annotated[
-        str | None, Query(max_length=1000, description="The column of the key, if it is not to be found.")
+    key_column: Annotated[
+        str | None, Query(max_length=1000, description="The column of the key; by default it is inferred.")
     ] = None,
 ) -> Response:
-    """Takes a file as it is (CSV, TSV, JSON lines, Parquet, .gz) and says what was understood of it."""
+    """Store a file (CSV, TSV, JSON lines, Parquet, .gz) and return its schema."""
     content = await _read_body(request)
-    return await run_in_threadpool(_store_dataset, content, name, by)
+    return await run_in_threadpool(_store_dataset, content, name, key_column)
 
 
 @router.get("/data/{id}")
@@ -70,7 +70,7 @@ def read_data(
     key: Annotated[str | None, Query(max_length=1000)] = None,
     columns: Annotated[list[str] | None, Query(max_length=1000)] = None,
 ) -> Response:
-    """The values of a stream, column by column, with its times and what is known of its truth."""
+    """Return the values of a stream by column, with its times and its true means."""
     dataset = _get_dataset(id)
     selection = dataset.select(key, columns or list(dataset.names[:MAX_JOINT_COLUMNS]))
     content = _describe_dataset(id, dataset) | {
@@ -82,23 +82,23 @@ def read_data(
         "means": None
         if selection.means is None
         else [[*variable.T.copy()] for variable in selection.means.transpose(2, 0, 1)],
-        "usual_length": typical_run_length(selection.values),
-        "usual_spread": noise_std(selection.values),
+        "typical_run_length": typical_run_length(selection.values),
+        "noise_std": noise_std(selection.values),
     }
     return json_response(content)
 
 
 @router.post("/runs")
 def create_run(request: RunRequest) -> Response:
-    """One setting from the first point to the last: what was rejected, the estimate, scores, alarms."""
+    """Run a setting on a stream: rejected rows, estimates, scores, alarms."""
     return json_response(run(_get_dataset(request.data).select(request.key, request.columns), request.settings))
 
 
 @router.post("/tradeoff")
 def compute_tradeoff(request: RunRequest) -> Response:
-    """The mean squared error over γ and ρ where the truth is known; else the theory's bound."""
+    """Compute the mean squared error over γ and ρ where the true means are known, else the bound of Theorem 2."""
     if isinstance(request.settings, BaselineSettings):
-        raise ApiError("invalid", "the trade-off of γ and ρ is SRA's, not a rival's")
+        raise ApiError("invalid", "mode: expected auto or manual, got baseline, which has no γ and ρ")
     dataset = _get_dataset(request.data)
     settings = request.settings.model_dump(include={"mode", "n_components", "norm"})
     cache_key = hashlib.sha256(orjson.dumps([request.data, request.key, request.columns, settings])).hexdigest()
@@ -110,9 +110,9 @@ def compute_tradeoff(request: RunRequest) -> Response:
 
 
 async def _read_body(request: Request) -> bytes:
-    """The file, as long as it is not too large."""
+    """Return the body of a request, or raise once it is too large."""
     too_large = ApiError(
-        "too_large", f"the file is larger than {MAX_FILE_BYTES >> 20} MB: `limpet detect FILE` takes any size"
+        "too_large", f"file: expected at most {MAX_FILE_BYTES >> 20} MB. Use `limpet detect FILE` for larger ones."
     )
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_FILE_BYTES:
@@ -125,12 +125,12 @@ async def _read_body(request: Request) -> bytes:
     return bytes(content)
 
 
-def _store_dataset(content: bytes, name: str, by: str | None) -> Response:
-    header = name if by is None else f"{name}\0{by}"
+def _store_dataset(content: bytes, name: str, key_column: str | None) -> Response:
+    header = name if key_column is None else f"{name}\0{key_column}"
     id = hashlib.sha256(header.encode("utf-8", "replace") + b"\0" + content).hexdigest()[:20]
     dataset = DATASET_CACHE.get(id)
     if dataset is None:
-        dataset = read_file(content, name, by)
+        dataset = read_file(content, name, key_column)
         DATASET_CACHE.put(id, dataset, dataset.n_bytes)
     return json_response(_describe_dataset(id, dataset))
 
@@ -140,7 +140,7 @@ def _get_dataset(id: str) -> ExplorerDataset:
         return examples.load(id.removeprefix(examples.EXAMPLE_ID_PREFIX))
     dataset = DATASET_CACHE.get(id)
     if dataset is None:
-        raise ApiError("unknown_data", "this file is not kept here any more: give it again")
+        raise ApiError("unknown_data", "data: the file is no longer in memory. Upload it again.")
     return dataset
 
 
@@ -151,7 +151,7 @@ def _describe_dataset(id: str, dataset: ExplorerDataset) -> dict[str, Any]:
         "n_rows": len(dataset.values),
         "all_columns": dataset.names,
         "keys": None if dataset.keys is None else dataset.key_counts[:2000],
-        "told": dataset.metadata,
+        "metadata": dataset.metadata,
         "suggested": dataset.suggested,
         "change_points": dataset.change_points,
         "has_truth": dataset.means is not None,

@@ -1,4 +1,4 @@
-"""Settings as the page sends them, and the learner or detector that each of them is."""
+"""Settings that the page sends, and the learner or detector of each."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
-from limpet.drift.base import Detector
-from limpet.learners import IEM, SDEM, SEM, SRA
-from limpet.learners.base import StochasticApproximation
+from limpet.drift.base import DriftDetector
+from limpet.learners import IEM, SDEM, SEM, SRA, Detector
+from limpet.learners.base import Learner
 
-Far = Annotated[float, Field(ge=1e-12, le=0.1, description="At most one false alarm in 1/far points.")]
+Far = Annotated[float, Field(ge=1e-12, le=0.1, description="At most one false alarm per 1/far points.")]
 Positive = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 Components = Annotated[int, Field(ge=1, le=5)]
 
 
 class BaseSettings(BaseModel):
-    """What settings share: what is not known is refused, not passed over."""
+    """Base of settings; unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AutoSettings(BaseSettings):
-    """No knobs but the promise."""
+    """The automatic learner."""
 
-    mode: Literal["autopilot"] = "autopilot"
+    mode: Literal["auto"] = "auto"
     far: Far = 1e-4
     n_components: Components | Literal["auto"] = 1
     season: Annotated[int, Field(ge=0, le=20_000)] = 0
     lags: Annotated[int, Field(ge=0, le=24)] = 0
 
-    def learner(self) -> SRA:
-        """The learner, which has seen nothing."""
-        return SRA(**self.to_params())
+    def learner(self) -> Detector:
+        """Return a new learner."""
+        return Detector(**self.to_params())
 
     def to_params(self) -> dict[str, Any]:
-        """What differs from the defaults."""
+        """Return the parameters that differ from the defaults."""
         return {name: value for name, value in self if name != "mode" and value != _get_default(self, name)}
 
 
 class ManualSettings(BaseSettings):
-    """The paper's algorithm: γ (None is ∞), and ρ or what ties it to γ. far: of the autopilot beside it."""
+    """The paper's algorithm: γ (None is ∞), and ρ or β and M; `far` is of the automatic learner that raises alarms."""
 
-    mode: Literal["hand"]
+    mode: Literal["manual"]
     gamma: Positive | None = None
     rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     beta: Positive | None = None
@@ -54,11 +54,11 @@ class ManualSettings(BaseSettings):
     far: Far = 1e-4
 
     def learner(self) -> SRA:
-        """The learner, which has seen nothing."""
+        """Return a new learner."""
         return SRA(**self.to_params())
 
     def to_params(self) -> dict[str, Any]:
-        """What differs from the defaults, and always γ."""
+        """Return γ, and the parameters that differ from the defaults."""
         params: dict[str, Any] = {} if self.n_components == 1 else {"n_components": self.n_components}
         params["gamma"] = math.inf if self.gamma is None else self.gamma
         steps = {"rho": self.rho, "beta": self.beta, "M": self.M}
@@ -66,14 +66,14 @@ class ManualSettings(BaseSettings):
         return params if self.norm == "whitened" else params | {"norm": self.norm}
 
     def to_auto_settings(self) -> AutoSettings:
-        """The autopilot that raises the alarms, which the paper's algorithm does not."""
+        """Return the settings of the automatic learner that raises the alarms."""
         return AutoSettings(far=self.far, n_components=self.n_components)
 
 
 class BaselineSettings(BaseSettings):
-    """Another method; of these parameters it takes those that are its own."""
+    """Another method, with those of these parameters that it has."""
 
-    mode: Literal["rival"]
+    mode: Literal["baseline"]
     name: Literal["SEM", "IEM", "SDEM", "ADWIN", "KSWIN", "PageHinkley", "RiverPageHinkley"]
     n_components: Components | None = None
     rho: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
@@ -84,12 +84,12 @@ class BaselineSettings(BaseSettings):
     stat: Annotated[int, Field(ge=1, le=1000)] | None = None
     threshold: Positive | None = None
 
-    def learner(self) -> StochasticApproximation | Detector:
-        """The method, which has seen nothing."""
+    def learner(self) -> Learner | DriftDetector:
+        """Return a new learner or detector."""
         return BASELINES[self.name](**self.to_params())  # type: ignore[no-any-return]
 
     def to_params(self) -> dict[str, Any]:
-        """What was said, of what this method understands."""
+        """Return the given parameters that the method has."""
         names = BASELINE_PARAMS[self.name]
         return {name: value for name, value in self if name in names and value is not None}
 

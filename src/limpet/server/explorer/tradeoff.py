@@ -1,4 +1,4 @@
-"""The trade-off drawn: what every γ and ρ cost on this stream, or what the theory says that they cost."""
+"""Errors over a grid of γ and ρ: measured on the stream, or the bound of the theory."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ N_GAMMAS, N_RHOS = 14, 12
 RHO_GRID = np.geomspace(3e-4, 0.3, N_RHOS)
 GAMMA_RANGE_SD = (1.5, 60.0)  # thresholds in standard deviations
 MAX_MEASURED_ROWS = 20_000
-DEFAULT_BETA, DEFAULT_M = 0.1, 5.0  # of the relation between γ and ρ: values of the paper
-MIN_OUTLIER_SHARE = 0.001  # of outliers: the theory has no best threshold without any
+DEFAULT_BETA, DEFAULT_M = 0.1, 5.0  # of the relation between γ and ρ; the values of the paper
+MIN_OUTLIER_SHARE = 0.001  # without outliers, the theory has no optimal threshold
 
 
 def tradeoff_grid(data: ExplorerDataset, setting: AutoSettings | ManualSettings) -> dict[str, Any]:
-    """A table over γ and ρ: of the mean squared error where the truth is known, else of the bound of Theorem 2."""
+    """Return a table over γ and ρ: mean squared errors if the true means are known, else the bound of Theorem 2."""
     manual = (
         setting
         if isinstance(setting, ManualSettings)
-        else ManualSettings(mode="hand", n_components=_get_n_components(data, setting))
+        else ManualSettings(mode="manual", n_components=_get_n_components(data, setting))
     )
     gammas = np.geomspace(*_get_gamma_range(data, manual), N_GAMMAS)
     if data.means is not None and data.means.shape[1] == manual.n_components and len(data.values) <= MAX_MEASURED_ROWS:
@@ -46,7 +46,7 @@ def _get_n_components(data: ExplorerDataset, setting: AutoSettings) -> int:
 
 
 def _get_gamma_range(data: ExplorerDataset, manual: ManualSettings) -> tuple[float, float]:
-    """Thresholds worth a look: standard deviations, or for the paper's norms lengths in the units of the data."""
+    """Return the range of thresholds: in standard deviations, or for the paper's norms in the units of the data."""
     if manual.norm == "whitened":
         return GAMMA_RANGE_SD
     length = typical_run_length(data.values)
@@ -54,14 +54,14 @@ def _get_gamma_range(data: ExplorerDataset, manual: ManualSettings) -> tuple[flo
 
 
 def typical_run_length(values: Vector) -> float:
-    """How far points lie from 0, usually."""
+    """Return the median norm of the points."""
     lengths = np.sqrt(np.nansum(values**2, axis=1))
     typical = float(np.median(lengths[np.isfinite(lengths)])) if np.isfinite(lengths).any() else 1.0
     return typical or 1.0
 
 
 def noise_std(values: Vector) -> float:
-    """The standard deviation of the noise, by how far neighbours are apart: changes of the level do not count."""
+    """Return the standard deviation of the noise, from differences of neighbours, which shifts hardly change."""
     spreads = []
     for column in values.T:
         steps = np.abs(np.diff(column[np.isfinite(column)]))
@@ -73,7 +73,7 @@ def noise_std(values: Vector) -> float:
 
 
 def _measure_mse(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) -> dict[str, Any]:
-    """The mean squared error of every pair, each learner run by itself."""
+    """Measure the mean squared error of every pair, each with its own learner."""
 
     def run_pair(pair: tuple[float, float]) -> float:
         learner = SRA(manual.n_components, float(pair[0]), float(pair[1]), norm=manual.norm)
@@ -95,12 +95,12 @@ def _measure_mse(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) 
         "limits": None,
         "best": best,
         "relation": {"beta": DEFAULT_BETA, "M": DEFAULT_M},
-        "assumed": f"Measured on all {len(data.values):,} rows against the truth, from row 1,000 on.",
+        "assumptions": f"Measured on all {len(data.values):,} rows against the truth, from row 1,000 on.",
     }
 
 
 def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector) -> dict[str, Any]:
-    """The bound of the theory, with what the autopilot finds in the stream; its other constants are 1."""
+    """Compute the bound of the theory with constants fitted to the stream; those that are not fitted are 1."""
     auto = AutoSettings(n_components=manual.n_components).learner()
     run_timed(auto, data)
     calibration = auto.fitted_params() if auto.started else {"M": 1.5, "contamination": 0.01}
@@ -115,9 +115,10 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
         {"gamma": optimum.gamma, "rho": optimum.rho, "value": optimum.bound} if math.isfinite(optimum.gamma) else None
     )
     assumptions = (
-        f"No truth is known here, so this is what the theory promises. Found in the stream: tail M = {calibration['M']:.3g}, "
-        f"contamination {100 * outlier_share:.2g} %, outliers up to {max_deviation:.3g} standard deviations off; its other "
-        "constants are taken to be 1. It shows how the two knobs depend on each other; its height is no forecast."
+        "The true means are unknown: this is the bound of the theory. Fitted constants: "
+        f"tail M = {calibration['M']:.3g}, contamination {100 * outlier_share:.2g} %, outliers up to "
+        f"{max_deviation:.3g} standard deviations away. All other constants are 1. The map shows how the two "
+        "parameters depend on each other; its values are not a forecast."
     )
     return {
         "kind": "bound",
@@ -126,12 +127,12 @@ def _compute_bound(data: ExplorerDataset, manual: ManualSettings, gammas: Vector
         "limits": np.asarray(tradeoff.admissible_step(gammas, constants)),
         "best": best,
         "relation": {"beta": constants.beta, "M": constants.M},
-        "assumed": assumptions,
+        "assumptions": assumptions,
     }
 
 
 def _max_deviation(data: ExplorerDataset) -> float:
-    """How many standard deviations off the farthest point is."""
+    """Return the largest distance of a point from the median, in robust standard deviations."""
     values = data.values[np.isfinite(data.values).all(axis=1)]
     if not len(values):
         return 20.0

@@ -1,1 +1,1 @@
-"""Streams that are watched live: points come in, are learnt, kept and told, one group after another."""
+"""Ingestion: from posted points and sources to learned, stored and published results."""

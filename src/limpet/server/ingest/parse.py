@@ -1,4 +1,4 @@
-"""Bodies of posts: JSON, no larger than is allowed."""
+"""Parse and validate posted points: from the bytes of a request to arrays by stream."""
 
 from __future__ import annotations
 
@@ -16,23 +16,33 @@ from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.server.db.streams import VariableNames
 from limpet.server.errors import ApiError
-from limpet.server.ingest.event_time import EventTime
+from limpet.streams.event_time import EventTime
 from limpet.streams.timestamps import is_number, parse_iso_ns
 
-# What comes in: points of one stream or of many, checked before anything is done with them.
-
-MAX_KEY_CHARS = 200  # characters
-RESERVED_KEY_SUFFIXES = (
-    "points",
-    "history",
-    "events",
-)  # of a path: a key that ends in one of these could not be told from it
+MAX_REQUEST_POINTS = 50_000
 MAX_VARIABLES = 32
+MAX_KEY_CHARS = 200
+MAX_IDEMPOTENCY_KEY_CHARS = 200
+RESERVED_KEY_SUFFIXES = ("points", "history", "events")  # last parts of paths below /streams/{key}
 
 
 @dataclass(eq=False)
 class StreamPoints:
-    """Points of one stream. times: as they were given, None for those without; moments: the same to compare."""
+    """Points of one stream.
+
+    Parameters
+    ----------
+    key : str
+        The key of the stream.
+    values : array of shape (n, d)
+        The values; NaN where one is missing.
+    names : tuple of str, optional
+        Names of the variables, if the points name them.
+    times : list of str or None
+        The times as they were sent, None for points without one.
+    event_times : list of int, float or None
+        The same times in comparable form.
+    """
 
     key: str
     values: Vector
@@ -46,10 +56,18 @@ class StreamPoints:
 
 @dataclass(eq=False)
 class IngestRequest:
-    """What somebody sent, and where the answer goes.
+    """Points to store and learn, and the future of the response.
 
-    name, digest: of a post that may be sent again, and of what it holds. position: (source, where it goes on), of a
-    post that comes from a source.
+    Parameters
+    ----------
+    parts : list of StreamPoints
+        The points by stream.
+    idempotency_key : str, optional
+        The key under which the response is kept for retries.
+    digest : str
+        A digest of the body, to recognize another body under the same key.
+    source_position : tuple, optional
+        Name and position of the source that the points come from.
     """
 
     parts: list[StreamPoints]
@@ -57,36 +75,113 @@ class IngestRequest:
     digest: str = ""
     source_position: tuple[str, Any] | None = None
     future: Future[list[dict[str, Any]]] = field(default_factory=Future)
-    rejected_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)
+    failed_parts: list[tuple[StreamPoints, ApiError]] = field(default_factory=list)
 
     @property
     def n_points(self) -> int:
-        """All of its points."""
+        """The number of points of all parts."""
         return sum(map(len, self.parts))
 
 
+# Requests
+
+
+async def read_json(request: Request) -> tuple[Any, str]:
+    """Return the decoded body of a request and its digest."""
+    media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise ApiError("unsupported_media_type", f"Content-Type: expected application/json, got {media_type!r:.60}")
+    body = await request.body()
+    try:
+        return orjson.loads(body), hashlib.sha256(body).hexdigest()
+    except orjson.JSONDecodeError as error:
+        raise ApiError("malformed_json", f"body: not valid JSON: {error}"[:300]) from None
+
+
+def idempotency_key(request: Request) -> str | None:
+    """Return the Idempotency-Key of a request, scoped to its path; None without one."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
+        raise ApiError(
+            "invalid",
+            f"Idempotency-Key: expected 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters without spaces",
+        )
+    return f"{request.scope['path']} {key}"
+
+
 def check_key(key: Any) -> str:
-    """A key that can be kept, shown, and asked for."""
+    """Return the key of a stream, or raise if it cannot be stored, shown and used in a path."""
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_CHARS:
-        raise ApiError("bad_key", f"the key of a stream is a text of 1 to {MAX_KEY_CHARS} characters")
+        raise ApiError("invalid_key", f"stream: expected a string of 1 to {MAX_KEY_CHARS} characters")
     if any(ord(char) < 32 or 127 <= ord(char) < 160 or "\ud800" <= char <= "\udfff" for char in key):
-        raise ApiError("bad_key", "the key of a stream has no control characters, and no halves of characters")
+        raise ApiError("invalid_key", "stream: expected a key without control characters and lone surrogates")
     if key != key.strip():
-        raise ApiError("bad_key", "the key of a stream neither begins nor ends with white space")
+        raise ApiError("invalid_key", "stream: expected a key without leading and trailing white space")
     parts = key.split("/")
     if "." in parts or ".." in parts or "" in parts or (len(parts) > 1 and parts[-1] in RESERVED_KEY_SUFFIXES):
         raise ApiError(
-            "bad_key",
-            f"a key has no empty part, . or .. between slashes, nor {', '.join(RESERVED_KEY_SUFFIXES)} after the last",
+            "invalid_key",
+            "stream: expected a key without empty parts, . and .. between slashes, and without "
+            f"{', '.join(RESERVED_KEY_SUFFIXES)} after the last slash",
         )
     return key
 
 
+def extract_points(content: Any) -> list[Any]:
+    """Return the points of a decoded body: a point, a list, or an object with a list under points."""
+    if isinstance(content, dict) and "points" in content:
+        if len(content) > 1 or not isinstance(content["points"], list):
+            raise ApiError("invalid_point", "points: expected a list, without further fields next to it")
+        content = content["points"]
+    points = content if isinstance(content, list) else [content]
+    if not points:
+        raise ApiError("invalid_point", "points: expected at least one point, got an empty list")
+    if len(points) > MAX_REQUEST_POINTS:
+        raise ApiError("too_many_points", f"points: expected at most {MAX_REQUEST_POINTS}, got {len(points)}")
+    return points
+
+
+def group_by_stream(content: Any) -> list[StreamPoints]:
+    """Parse a decoded body whose points name their streams."""
+    by_key: dict[str, list[Any]] = {}
+    for index, point in enumerate(extract_points(content)):
+        if not isinstance(point, dict) or "stream" not in point:
+            raise ApiError("invalid_point", f"point {index}: expected an object with stream and value or values")
+        key = point["stream"]
+        if not isinstance(key, str) or key not in by_key:
+            by_key[check_key(key)] = []
+        by_key[key].append({name: value for name, value in point.items() if name != "stream"})
+    return [parse_stream_points(key, points) for key, points in by_key.items()]
+
+
+# Points
+
+
 def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
-    """Points of one stream, each a number, a list of numbers, or an object with value or values, and maybe time."""
+    """Parse decoded points of one stream.
+
+    Parameters
+    ----------
+    key : str
+        The key of the stream, checked by `check_key`.
+    points : sequence
+        Each a number, a list of numbers, or an object with value or values, and optionally time.
+
+    Returns
+    -------
+    StreamPoints
+        The points as arrays.
+
+    Raises
+    ------
+    ApiError
+        If a point cannot be used; the message names the first one.
+    """
     times: list[str | None] = [None] * len(points)
     event_times: list[EventTime | None] = [None] * len(points)
-    if set(map(type, points)) <= {int, float}:  # the most common case, without a look at each
+    if set(map(type, points)) <= {int, float}:  # the most common case, without a loop over the points
         return StreamPoints(key, _to_column(points), None, times, event_times)
     raw_values: list[Any] = list(points)
     for index, point in enumerate(points):
@@ -95,44 +190,45 @@ def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
             if point.get("time") is not None:
                 times[index], event_times[index] = _parse_time(point["time"], index)
     values, names = _to_matrix(raw_values)
-    kinds = {type(event_time) for event_time in event_times if event_time is not None}
-    if len(kinds) > 1:
-        raise ApiError("bad_time", "times are given as numbers and as dates in turn")
+    if len({type(event_time) for event_time in event_times if event_time is not None}) > 1:
+        raise ApiError("invalid_time", "time: expected numbers or dates, got both")
     return StreamPoints(key, values, names, times, event_times)
 
 
 def _extract_value(point: dict[str, Any], index: int) -> Any:
+    """Return the value of a point, or its list or object of values."""
     unknown = point.keys() - {"value", "values", "time"}
     if unknown:
         raise ApiError(
-            "bad_point", f"{point_label(index)}: expected value or values, time, got {sorted(unknown)[0]!r:.60}"
+            "invalid_point", f"point {index}: expected value or values, and time, got {sorted(unknown)[0]!r:.60}"
         )
     if ("value" in point) == ("values" in point):
-        raise ApiError("bad_point", f"{point_label(index)}: expected either value or values")
+        raise ApiError("invalid_point", f"point {index}: expected either value or values")
     if "value" in point:
         if not is_number(point["value"]):
             raise ApiError(
-                "bad_point", f"{point_label(index)}: value: expected a number, got {_json_type_name(point['value'])}"
+                "invalid_point", f"point {index}: value: expected a number, got {_json_type_name(point['value'])}"
             )
         return point["value"]
     if not isinstance(point["values"], list | dict) or not point["values"]:
-        raise ApiError("bad_point", f"{point_label(index)}: values: expected a list or an object with numbers")
+        raise ApiError("invalid_point", f"point {index}: values: expected a list or an object of numbers")
     return point["values"]
 
 
 def _parse_time(time: Any, index: int) -> tuple[str, EventTime]:
+    """Return a time as a string and in comparable form."""
     if is_number(time) and abs(time) < 1e300:
         return (str(time) if isinstance(time, int) else repr(time)), float(time)
     event_time = parse_iso_ns(time)
     if event_time is None:
         raise ApiError(
-            "bad_time", f"{point_label(index)}: time: expected a number, or a text in ISO 8601, got {str(time)!r:.60}"
+            "invalid_time", f"point {index}: time: expected a number or an ISO 8601 string, got {str(time)!r:.60}"
         )
     return str(time), event_time
 
 
 def _to_matrix(points: list[Any]) -> tuple[Vector, VariableNames]:
-    """Values as (n, d), and names of variables, where they are given by name."""
+    """Return the values, (n, d), and the names of variables, if the points name them."""
     if any(isinstance(point, dict) for point in points):
         return _to_matrix_by_name(points)
     if set(map(type, points)) <= {int, float}:
@@ -143,36 +239,37 @@ def _to_matrix(points: list[Any]) -> tuple[Vector, VariableNames]:
         row = point if isinstance(point, list) else [point]
         if len(row) != width:
             raise ApiError(
-                "wrong_width", f"{point_label(index)}: expected {width} values as in the first point, got {len(row)}"
+                "dimension_mismatch", f"point {index}: expected {width} values as in the first point, got {len(row)}"
             )
         rows.append([_to_float(value, index) for value in row])
     if not 0 < width <= MAX_VARIABLES:
-        raise ApiError("wrong_width", f"a point has 1 to {MAX_VARIABLES} values, got {width}")
+        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {width}")
     return _check_values(np.array(rows, np.float64).reshape(len(rows), width)), None
 
 
 def _to_column(points: Sequence[float]) -> Vector:
-    """Points of one number each."""
+    """Return the values of univariate points, (n, 1)."""
     try:
         values = np.array(points, np.float64)
-    except OverflowError:  # whole numbers of JSON may be larger than any float
+    except OverflowError:  # integers of JSON may be larger than any float
         values = np.array([point if _is_in_float_range(point) else np.inf for point in points])
     return _check_values(values.reshape(-1, 1))
 
 
 def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
+    """Return the values of points that name their variables, (n, d), and the names in order of appearance."""
     names: dict[str, int] = {}
     for index, point in enumerate(points):
         if not isinstance(point, dict):
-            raise ApiError("bad_point", f"{point_label(index)}: some points name their values, this one does not")
+            raise ApiError("invalid_point", f"point {index}: expected an object of values by name, as in other points")
         for name in point:
             names.setdefault(name, len(names))
     if len(names) > MAX_VARIABLES:
-        raise ApiError("wrong_width", f"a point has 1 to {MAX_VARIABLES} values, got {len(names)}")
+        raise ApiError("dimension_mismatch", f"values: expected 1 to {MAX_VARIABLES} per point, got {len(names)}")
     if invalid_names := [name for name in names if not 0 < len(name) <= MAX_KEY_CHARS or not name.isprintable()]:
         raise ApiError(
-            "bad_point",
-            f"a variable has a name of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}",
+            "invalid_point",
+            f"values: expected names of 1 to {MAX_KEY_CHARS} printable characters, got {invalid_names[0]!r:.60}",
         )
     values = np.full((len(points), len(names)), np.nan)
     for index, point in enumerate(points):
@@ -182,93 +279,34 @@ def _to_matrix_by_name(points: list[Any]) -> tuple[Vector, VariableNames]:
 
 
 def _to_float(value: Any, index: int) -> float:
+    """Return a value as a float: NaN for null, infinity beyond the range of floats."""
     if value is None:
         return np.nan
     if not is_number(value):
         raise ApiError(
-            "bad_point",
-            f"{point_label(index)}: expected a number, or null for a missing one, got {_json_type_name(value)}",
+            "invalid_point",
+            f"point {index}: expected a number, or null for a missing value, got {_json_type_name(value)}",
         )
     return float(value) if _is_in_float_range(value) else np.inf
 
 
 def _check_values(values: Vector) -> Vector:
-    """Values that can be learnt from: at least one in each point, and none that is out of reach."""
+    """Return values that a learner can use: in range, at least one per point."""
     if (np.abs(values) <= MAX_ABS_VALUE).all():  # the most common case
         return values
     if (too_large := np.flatnonzero((np.abs(values) > MAX_ABS_VALUE).any(axis=1))).size:
-        raise ApiError("bad_point", f"{point_label(int(too_large[0]))}: a value is larger than {MAX_ABS_VALUE:g}")
+        raise ApiError("invalid_point", f"point {too_large[0]}: expected absolute values up to {MAX_ABS_VALUE:g}")
     if (empty := np.flatnonzero(np.isnan(values).all(axis=1))).size:
-        raise ApiError("bad_point", f"{point_label(int(empty[0]))}: all values are missing")
+        raise ApiError("invalid_point", f"point {empty[0]}: expected at least one value, got null only")
     return values
 
 
 def _is_in_float_range(number: float) -> bool:
-    """Whether this is no larger than a float can be."""
+    """Return whether a number of JSON converts to a finite float."""
     return -1e300 < number < 1e300
 
 
 def _json_type_name(value: Any) -> str:
-    names = {bool: "true or false", str: "a text", list: "a list", dict: "an object", type(None): "null"}
+    """Return the name of a decoded JSON value's type."""
+    names = {bool: "true or false", str: "a string", list: "a list", dict: "an object", type(None): "null"}
     return names.get(type(value), type(value).__name__)
-
-
-def point_label(index: int) -> str:
-    """Which point, as people count in a list."""
-    return f"point {index}"
-
-
-MAX_REQUEST_POINTS = 50_000  # of a post
-MAX_IDEMPOTENCY_KEY_CHARS = 200  # characters of an Idempotency-Key
-
-
-async def read_json(request: Request) -> tuple[Any, str]:
-    """What the body holds, and a digest of it."""
-    media_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise ApiError("wrong_type", f"expected Content-Type: application/json, got {media_type!r:.60}")
-    body = await request.body()
-    try:
-        return orjson.loads(body), hashlib.sha256(body).hexdigest()
-    except orjson.JSONDecodeError as error:
-        raise ApiError("malformed_json", f"the body is not JSON: {error}"[:300]) from None
-
-
-def extract_points(content: Any) -> list[Any]:
-    """The points of a body: one, a list of them, or an object that holds such a list."""
-    if isinstance(content, dict) and "points" in content:
-        if len(content) > 1 or not isinstance(content["points"], list):
-            raise ApiError("bad_point", "expected a list under points, and nothing else beside it")
-        content = content["points"]
-    points = content if isinstance(content, list) else [content]
-    if not points:
-        raise ApiError("bad_point", "expected at least one point, got an empty list")
-    if len(points) > MAX_REQUEST_POINTS:
-        raise ApiError("too_many_points", f"a post has at most {MAX_REQUEST_POINTS} points, got {len(points)}")
-    return points
-
-
-def group_by_stream(content: Any) -> list[StreamPoints]:
-    """The points of many streams, each of which names its own, in order."""
-    by_key: dict[str, list[Any]] = {}
-    for index, point in enumerate(extract_points(content)):
-        if not isinstance(point, dict) or "stream" not in point:
-            raise ApiError("bad_point", f"point {index}: expected an object with stream and value or values")
-        key = point["stream"]
-        if not isinstance(key, str) or key not in by_key:
-            by_key[check_key(key)] = []
-        by_key[key].append({name: value for name, value in point.items() if name != "stream"})
-    return [parse_stream_points(key, points) for key, points in by_key.items()]
-
-
-def idempotency_key(request: Request) -> str | None:
-    """The name of a post that may be sent again: its Idempotency-Key, which counts for one address."""
-    key = request.headers.get("idempotency-key")
-    if key is None:
-        return None
-    if not 0 < len(key) <= MAX_IDEMPOTENCY_KEY_CHARS or not all("!" <= char <= "~" for char in key):
-        raise ApiError(
-            "invalid",
-            f"Idempotency-Key: expected 1 to {MAX_IDEMPOTENCY_KEY_CHARS} printable ASCII characters, no spaces",
-        )
-    return f"{request.scope['path']} {key}"

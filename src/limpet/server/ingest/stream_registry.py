@@ -1,4 +1,4 @@
-"""What is known of every stream without asking the store: the list that people look at."""
+"""Summaries of all streams in memory, for the list of streams."""
 
 from __future__ import annotations
 
@@ -9,31 +9,41 @@ from typing import Any
 
 import numpy as np
 
-from limpet.server.db.blocks import REJECTED_BIT, PointBlock, nan_to_none, to_api_time
+from limpet.server.db.points import PointBlock, nan_to_none, to_api_time
 from limpet.server.db.streams import StreamRow
-from limpet.server.ingest.event_time import EventTimeFilter
+from limpet.streams.event_time import StreamClock
 
-SPARKLINE_POINTS = 60  # points of a sparkline
+SPARKLINE_POINTS = 60
 SORT_ALARMING, SORT_BY_NAME, SORT_RECENT = "alarming", "name", "recent"
 
 
 class StreamInfo:
-    """One stream. open_alarm, newest_alarm: the newest open one and the newest of all, as the API tells them in short.
+    """One stream: its latest point, counts and alarms.
 
-    seq: when it changed last, counted in groups.
-
-    first_row: the first whose point is kept. packed: the row before which blocks are long; loose: blocks since.
+    Attributes
+    ----------
+    open_alarm, newest_alarm : dict, optional
+        Summaries of the newest open alarm, and of the newest of all.
+    seq : int
+        The number of the group that changed it last.
+    clock : StreamClock
+        The event time of the latest point.
+    first_row : int
+        The first row that is stored in full.
+    merged_until, n_loose_blocks : int
+        The row up to which short blocks were merged, and the number of blocks since.
     """
 
     __slots__ = (
         *("entry", "n_points", "n_rejected", "n_alarms", "open_alarms", "open_alarm", "newest_alarm"),
-        *("last_time", "last_seen", "last", "p_value", "spark", "clock", "first_row", "packed", "loose", "seq"),
+        *("last_time", "last_seen", "last", "p_value", "sparkline", "clock", "first_row", "seq"),
+        *("merged_until", "n_loose_blocks"),
     )
 
     def __init__(self, entry: StreamRow) -> None:
         self.entry = entry
         self.n_points = self.n_rejected = self.n_alarms = self.open_alarms = self.seq = 0
-        self.first_row = self.packed_until = self.n_loose_blocks = 0
+        self.first_row = self.merged_until = self.n_loose_blocks = 0
         self.open_alarm: dict[str, Any] | None = None
         self.newest_alarm: dict[str, Any] | None = None
         self.last_time: str | float | int | None = None
@@ -41,42 +51,43 @@ class StreamInfo:
         self.last: list[float | None] = []
         self.p_value: float | None = None
         self.sparkline: deque[tuple[float | None, bool]] = deque(maxlen=SPARKLINE_POINTS)
-        self.time_filter = EventTimeFilter()
+        self.clock = StreamClock()
 
     @property
     def names(self) -> list[str]:
-        """Of the variables; a single one that was not named is called value, several go by their numbers."""
+        """Names of the variables: without names "value" for a single one, indices for several."""
         width = self.entry.width
         return list(self.entry.names or (["value"] if width == 1 else map(str, range(width))))
 
     @property
     def has_unnamed_variables(self) -> bool:
-        """Whether its variables go by numbers."""
+        """Whether it has several variables without names."""
         return self.entry.names is None and self.entry.width > 1
 
     def add_block(self, block: PointBlock) -> None:
-        """Further points, of which the last few are shown."""
+        """Add points to the counts and the sparkline."""
         self.n_points = block.first_row + len(block)
-        self.n_rejected += int(np.count_nonzero(block.outcomes & REJECTED_BIT))
+        is_rejected = block.rejected
+        self.n_rejected += int(np.count_nonzero(is_rejected))
         self.last, self.p_value = nan_to_none(block.values[-1]), nan_to_none(block.p_value[-1:])[0]
         self.last_time = to_api_time(block.times[-1])
-        is_rejected = [outcome & REJECTED_BIT > 0 for outcome in block.outcomes[-SPARKLINE_POINTS:].tolist()]
-        self.sparkline.extend(zip(nan_to_none(block.values[-SPARKLINE_POINTS:, 0]), is_rejected, strict=True))
+        latest = nan_to_none(block.values[-SPARKLINE_POINTS:, 0])
+        self.sparkline.extend(zip(latest, is_rejected[-SPARKLINE_POINTS:].tolist(), strict=True))
 
     def add_alarm(self, alarm: dict[str, Any]) -> None:
-        """A new one."""
+        """Add a new alarm."""
         self.n_alarms += 1
         self.open_alarms += 1
         self.open_alarm = self.newest_alarm = summarize_alarm(alarm)
 
     @property
     def last_alarm(self) -> dict[str, Any] | None:
-        """The newest that is open; if none is, the newest of all."""
+        """The newest open alarm; without one, the newest of all."""
         return self.open_alarm if self.open_alarms else self.newest_alarm
 
-    def to_api(self, n_settling_points: int) -> dict[str, Any]:
-        """As the API tells it. settled: points from which on every kind of alarm can be raised."""
-        state = "alarming" if self.open_alarms else "learning" if self.n_points < n_settling_points else "quiet"
+    def to_api(self, n_warmup_points: int) -> dict[str, Any]:
+        """Return the stream as the API has it; below `n_warmup_points` some kinds of alarm are not possible yet."""
+        state = "alarming" if self.open_alarms else "learning" if self.n_points < n_warmup_points else "quiet"
         return {
             "key": self.entry.key,
             "variables": self.names,
@@ -90,79 +101,82 @@ class StreamInfo:
             "last": self.last,
             "p_value": self.p_value,
             "last_alarm": self.last_alarm,
-            "spark": [value for value, _ in self.sparkline],
-            "spark_rejected": [index for index, (_, is_rejected) in enumerate(self.sparkline) if is_rejected],
+            "sparkline": [value for value, _ in self.sparkline],
+            "sparkline_rejected": [index for index, (_, is_rejected) in enumerate(self.sparkline) if is_rejected],
         }
 
 
 class StreamRegistry:
-    """All streams. One thread changes it, many look at it.
+    """All streams by key and id. The writer thread changes it, any thread may read.
 
-    settled: points from which on every kind of alarm can be raised.
+    Parameters
+    ----------
+    n_warmup_points : int
+        The number of points of a stream from which on every kind of alarm is possible.
     """
 
-    def __init__(self, n_settling_points: int) -> None:
+    def __init__(self, n_warmup_points: int) -> None:
         self.lock = threading.RLock()
-        self.n_settling_points, self.seq, self.n_points = n_settling_points, 0, 0
+        self.n_warmup_points, self.seq, self.n_points = n_warmup_points, 0, 0
         self._by_key: dict[str, StreamInfo] = {}
-        self._by_id: OrderedDict[int, StreamInfo] = OrderedDict()  # those that changed last stand at the end
+        self._by_id: OrderedDict[int, StreamInfo] = OrderedDict()  # those that changed last are at the end
         self._sorted_streams: dict[str, list[StreamInfo]] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def get(self, key: str) -> StreamInfo | None:
-        """The stream of this key."""
+        """Return the stream with this key, None if it does not exist."""
         return self._by_key.get(key)
 
     def get_by_id(self, stream_id: int) -> StreamInfo:
-        """The stream of this number, which there is."""
+        """Return the stream with this id, which must exist."""
         return self._by_id[stream_id]
 
     def clear(self) -> None:
-        """Nothing is known."""
+        """Remove all streams."""
         self._by_key.clear()
         self._by_id.clear()
         self._sorted_streams.clear()
 
     def get_id(self, key: str) -> int:
-        """The number of a stream that there is."""
+        """Return the id of a stream, which must exist."""
         return self._by_key[key].entry.id
 
     def find_by_id(self, stream_id: int) -> StreamInfo | None:
-        """The stream of this number, if there is one."""
+        """Return the stream with this id, None if it does not exist."""
         return self._by_id.get(stream_id)
 
     def add(self, entry: StreamRow) -> StreamInfo:
-        """A new stream."""
+        """Add a new stream."""
         stream = StreamInfo(entry)
         self._by_key[entry.key] = self._by_id[entry.id] = stream
         self._sorted_streams.clear()
         return stream
 
     def remove(self, stream: StreamInfo) -> None:
-        """A stream that is gone."""
+        """Remove a stream."""
         del self._by_key[stream.entry.key], self._by_id[stream.entry.id]
         self.seq += 1
         self._sorted_streams.clear()
 
     def touch(self, changed: Iterable[StreamInfo]) -> None:
-        """These streams have changed, together."""
+        """Mark streams as changed by one group."""
         self.seq += 1
         for stream in changed:
             stream.seq = self.seq
             self._by_id.move_to_end(stream.entry.id)
 
     def invalidate_order(self) -> None:
-        """Alarms have come or gone, so the order is another one."""
+        """Discard the sorted lists, after alarms were raised or acknowledged."""
         self._sorted_streams.clear()
 
     def iter_streams(self) -> Iterator[StreamInfo]:
-        """Every stream."""
+        """Return an iterator over all streams."""
         return iter(list(self._by_id.values()))
 
     def totals(self) -> dict[str, Any]:
-        """Numbers over all streams."""
+        """Return counts over all streams."""
         alarming = self._get_sorted(SORT_ALARMING)
         n_alarming = next((i for i, stream in enumerate(alarming) if not stream.open_alarms), len(alarming))
         open_alarms = sum(stream.open_alarms for stream in alarming[:n_alarming])
@@ -175,17 +189,17 @@ class StreamRegistry:
         }
 
     def list_streams(self, search: str, sort: str, offset: int, limit: int) -> dict[str, Any]:
-        """How many streams match, and some of them, as the API tells them."""
+        """Return a page of matching streams as the API has them, with their number and the totals."""
         with self.lock:
             matches = self._get_sorted(sort)
             if search:
                 needle = search.casefold()
                 matches = [stream for stream in matches if needle in stream.entry.key.casefold()]
-            streams = [stream.to_api(self.n_settling_points) for stream in matches[offset : offset + limit]]
+            streams = [stream.to_api(self.n_warmup_points) for stream in matches[offset : offset + limit]]
             return {"total": len(matches), **self.totals(), "streams": streams}
 
     def changed_since(self, seq: int, max_streams: int) -> dict[str, Any]:
-        """Streams that have changed since, the most alarming ones if they are many, as the API tells them."""
+        """Return the streams that have changed since a group; if they are too many, those with the newest alarms."""
         with self.lock:
             changed = []
             for stream in reversed(self._by_id.values()):
@@ -195,8 +209,8 @@ class StreamRegistry:
             is_truncated = len(changed) > max_streams
             if is_truncated:
                 changed.sort(key=_alarm_sort_key)
-            streams = [stream.to_api(self.n_settling_points) for stream in changed[:max_streams]]
-            return {**self.totals(), "streams": streams, "more": is_truncated}
+            streams = [stream.to_api(self.n_warmup_points) for stream in changed[:max_streams]]
+            return {**self.totals(), "streams": streams, "is_truncated": is_truncated}
 
     def _get_sorted(self, sort: str) -> list[StreamInfo]:
         if sort == SORT_RECENT:
@@ -212,11 +226,11 @@ def _name_sort_key(stream: StreamInfo) -> tuple[str, str]:
 
 
 def _alarm_sort_key(stream: StreamInfo) -> tuple[int, str, str]:
-    """Those with open alarms first, the newest of them before others."""
+    """Sort streams with open alarms first, the newest alarm first."""
     newest = stream.last_alarm["id"] if stream.open_alarms and stream.last_alarm else 0
     return -newest, *_name_sort_key(stream)
 
 
 def summarize_alarm(alarm: dict[str, Any]) -> dict[str, Any]:
-    """An alarm as it stands in the list of streams."""
+    """Return the summary of an alarm for the list of streams."""
     return {name: alarm[name] for name in ("id", "kind", "row", "time", "message")}

@@ -1,4 +1,4 @@
-"""The one thread that learns and writes: it takes all posts that wait, as one group, so that they share one commit."""
+"""The writer thread: process all queued requests as one group, so that they share one commit."""
 
 from __future__ import annotations
 
@@ -6,44 +6,119 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import Connection
+
 from limpet.server.db.checkpoints import CheckpointWriter
+from limpet.server.db.history import COMPACT_CHUNK_ROWS, compact_stream, needs_compaction
+from limpet.server.db.points import merge_blocks
 from limpet.server.errors import ApiError
-from limpet.server.ingest.compaction import Compactor
 from limpet.server.ingest.parse import IngestRequest
 from limpet.server.ingest.processor import GroupOutcome, GroupProcessor
+from limpet.server.ingest.stream_registry import StreamInfo
 
 log = logging.getLogger("limpet.server")
-GROUP_MAX_POINTS = 20_000  # points of a group, so that nobody waits long
-MAX_QUEUED_POINTS = 400_000  # points that may wait in all
-CHECKPOINT_INTERVAL_S = 30.0  # seconds between checkpoints
-CHECKPOINT_POINTS_THRESHOLD = 500_000  # points after which one is due anyway: as many are relearnt in some seconds
-CLEANUP_INTERVAL_S = 3600.0  # seconds between looks at what is not needed any more
-IDLE_TIMEOUT_S = 0.25  # seconds without posts, after which there is time for something else
+GROUP_MAX_POINTS = 20_000  # bounds the latency of a group
+MAX_QUEUED_POINTS = 400_000
+CHECKPOINT_INTERVAL_S = 30.0
+CHECKPOINT_POINTS_THRESHOLD = 500_000  # a checkpoint is due earlier after as many points, which take seconds to replay
+CLEANUP_INTERVAL_S = 3600.0
+IDLE_TIMEOUT_S = 0.25  # without requests, after which maintenance runs
+LOOSE_BLOCKS_THRESHOLD = 128  # short blocks of a stream that are merged
 
 
 @dataclass(eq=False)
 class WriterTask:
-    """Something else that is done between groups, and where its result goes."""
+    """A function to call between groups, and the future of its result."""
 
     function: Callable[[], Any]
     result: Future[Any] = field(default_factory=Future)
 
 
-class WriterThread:
-    """Works at a desk until it is stopped.
+class Compactor:
+    """Merges short blocks and downsamples old points of streams.
 
-    keep: points of a stream that are kept in full. on_told: is called after each group with what has happened.
+    Parameters
+    ----------
+    retain_points : int
+        The number of points of a stream that are stored in full.
+    """
+
+    def __init__(self, retain_points: int) -> None:
+        self.retain_points = retain_points
+        self._candidates: dict[int, None] = {}
+        self._n_new_points = 0
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether streams are waiting to be checked."""
+        return bool(self._candidates)
+
+    def add_candidates(self, stream_ids: Iterable[int], n_points: int) -> None:
+        """Add streams that have received points, and the number of these."""
+        self._candidates |= dict.fromkeys(stream_ids)
+        self._n_new_points += n_points
+
+    def compact(self, processor: GroupProcessor) -> None:
+        """Check some streams; compact up to twice as many points as were added, in one transaction."""
+        n_done, budget, due = -1, 2 * self._n_new_points, list[StreamInfo]()
+        while self._candidates and n_done < budget:
+            stream_id = next(iter(self._candidates))
+            del self._candidates[stream_id]
+            n_done += 1
+            stream = processor.registry.find_by_id(stream_id)
+            if stream is not None and (
+                stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD or self._needs_compaction(stream)
+            ):
+                due.append(stream)
+                n_excess = stream.n_points - stream.first_row - self.retain_points
+                n_done += max(stream.n_loose_blocks, min(n_excess, COMPACT_CHUNK_ROWS))
+        self._n_new_points = 0
+        if due:
+            with processor.store.write_transaction() as connection:
+                for stream in due:
+                    self._compact_stream(connection, stream, processor.checkpointed_rows.get(stream.entry.id, 0))
+
+    def _needs_compaction(self, stream: StreamInfo) -> bool:
+        return needs_compaction(stream.n_points - stream.first_row, self.retain_points)
+
+    def _compact_stream(self, connection: Connection, stream: StreamInfo, checkpointed_rows: int) -> None:
+        """Merge the short blocks of a stream and downsample its oldest points, if either are too many."""
+        stream_id, width = stream.entry.id, stream.entry.width
+        if stream.n_loose_blocks >= LOOSE_BLOCKS_THRESHOLD:
+            merge_blocks(connection, stream_id, stream.merged_until, stream.n_points, width)
+            stream.merged_until, stream.n_loose_blocks = stream.n_points, 0
+        if self._needs_compaction(stream):
+            end_row = min(stream.n_points, checkpointed_rows)
+            first = compact_stream(connection, stream_id, width, stream.first_row, end_row, self.retain_points)
+            if first > stream.first_row:
+                stream.first_row, stream.merged_until = first, max(first, stream.merged_until)
+                self._candidates[stream_id] = None  # more may be due
+
+
+class WriterThread:
+    """Runs a processor until it is stopped.
+
+    Parameters
+    ----------
+    processor : GroupProcessor
+        Learns and stores the points; only this thread calls it.
+    retain_points : int
+        The number of points of a stream that are stored in full.
+    on_outcome : callable
+        Called with the outcome of each group.
+    checkpoint_interval_s : float
+        Seconds between checkpoints.
     """
 
     def __init__(
         self,
         processor: GroupProcessor,
-        max_full_points: int,
+        retain_points: int,
         on_outcome: Callable[[GroupOutcome], None],
         checkpoint_interval_s: float = CHECKPOINT_INTERVAL_S,
     ) -> None:
@@ -51,32 +126,29 @@ class WriterThread:
         self._on_outcome = on_outcome
         self._queue: queue.Queue[IngestRequest | WriterTask | None] = queue.Queue()
         self._lock = threading.Lock()
-        self.n_queued_points = 0  # points
+        self.n_queued_points = 0
         self._stopped = False
-        self._is_consistent = True  # what is in memory is what is in the store
+        self._is_consistent = True  # the state in memory equals that in the database
         self._checkpoint_writer: CheckpointWriter | None = None
-        self._checkpoint_due, self._n_points_since_checkpoint, self._cleanup_due = (
-            time.monotonic() + checkpoint_interval_s,
-            0,
-            0.0,
-        )
-        self._compactor = Compactor(max_full_points)
-        self._thread = threading.Thread(target=self._run, name="limpet keeper", daemon=True)
+        self._checkpoint_due, self._cleanup_due = time.monotonic() + checkpoint_interval_s, 0.0
+        self._n_points_since_checkpoint = 0
+        self._compactor = Compactor(retain_points)
+        self._thread = threading.Thread(target=self._run, name="limpet writer", daemon=True)
         self._thread.start()
 
     def submit(self, request: IngestRequest) -> Future[list[dict[str, Any]]]:
-        """Takes a post; its answer comes once all of it is kept."""
+        """Queue a request; its response is ready once all of it is stored."""
         with self._lock:
             self._check_running()
             if self.n_queued_points and self.n_queued_points + request.n_points > MAX_QUEUED_POINTS:
-                message = f"{self.n_queued_points} points are waiting to be learnt; send again later"
+                message = f"points: {self.n_queued_points} are queued already. Retry later."
                 raise ApiError("overloaded", message, headers={"Retry-After": "1"})
             self.n_queued_points += request.n_points
             self._queue.put(request)
         return request.future
 
     def call(self, function: Callable[[], Any]) -> Future[Any]:
-        """Does something between two groups."""
+        """Queue a function to call between two groups."""
         task = WriterTask(function)
         with self._lock:
             self._check_running()
@@ -88,7 +160,7 @@ class WriterThread:
             raise ApiError("stopping", "the server is stopping", headers={"Retry-After": "5"})
 
     def stop(self) -> None:
-        """What waits is done, a checkpoint is written, and that is all."""
+        """Process the queue, write a checkpoint, and stop."""
         with self._lock:
             if self._stopped:
                 return
@@ -109,13 +181,13 @@ class WriterThread:
                     return
                 self._run_maintenance()
             except Exception as error:
-                log.error("what is done between posts could not be done, and will be tried again: %s", error)
-                self._is_consistent = False  # memory may be ahead of the store
+                log.error("background maintenance failed, retrying: %s", error)
+                self._is_consistent = False  # memory may be ahead of the database
                 self._recover()
                 time.sleep(IDLE_TIMEOUT_S)
 
     def _next(self) -> tuple[list[IngestRequest], WriterTask | None, bool]:
-        """Posts that wait, a task after them, and whether that is the end."""
+        """Return the queued requests, a task after them, and whether to stop."""
         requests: list[IngestRequest] = []
         n_points = 0
         try:
@@ -146,12 +218,12 @@ class WriterThread:
         if not self._is_consistent:
             self._recover()
         if not self._is_consistent:
-            _fail_requests(requests, "the store cannot be read")
+            _fail_requests(requests, "the database cannot be read")
             return
         try:
             results, outcome = self.processor.process_group(requests)
         except Exception as error:
-            log.error("a group of %d points is lost to its senders, who are told: %s", n_points, error)
+            log.error("failed to store a group of %d points; clients receive 503: %s", n_points, error)
             self._is_consistent = False
             self._recover()
             _fail_requests(requests, str(error))
@@ -167,18 +239,16 @@ class WriterThread:
                 self._on_outcome(outcome)
 
     def _recover(self) -> None:
-        """What is in memory becomes what is in the store; if that cannot be read now, it is tried again later."""
+        """Restore the state from the database; if it cannot be read, a later call retries."""
         self._checkpoint_writer = None
         try:
             self.processor.recover()
             self._is_consistent = True
         except Exception as error:
-            log.error("the store cannot be read, trying again: %s", error)
-
-    # Between groups
+            log.error("cannot read the database, retrying: %s", error)
 
     def _run_maintenance(self) -> None:
-        """A little of what has to be done; after a group, enough for the store not to grow faster than it shrinks."""
+        """Do a small part of the maintenance: checkpoint, cleanup, compaction."""
         now = time.monotonic()
         if not self._is_consistent:
             time.sleep(IDLE_TIMEOUT_S)
@@ -198,22 +268,18 @@ class WriterThread:
             self._compactor.compact(self.processor)
 
     def _write_chunk(self) -> None:
-        checkpoint, self._checkpoint_writer = (
-            self._checkpoint_writer,
-            None,
-        )  # one that fails is given up: it would lack a piece
+        """Write the next chunk of the checkpoint; a checkpoint of which a chunk failed is abandoned."""
+        checkpoint, self._checkpoint_writer = self._checkpoint_writer, None
         assert checkpoint is not None
         try:
             with self.processor.store.write_transaction() as connection:
                 done = checkpoint.write_next_chunk(connection)
         except Exception:
-            self._n_points_since_checkpoint += 1  # so that the next one is due in time
+            self._n_points_since_checkpoint += 1  # the next one stays due
             raise
         if done:
             self.processor.finish_checkpoint(checkpoint)
-            self._compactor.add_candidates(
-                self.processor.checkpointed_rows, 0
-            )  # what had to wait for it may be condensed now
+            self._compactor.add_candidates(self.processor.checkpointed_rows, 0)  # rows in a checkpoint can be compacted
         else:
             self._checkpoint_writer = checkpoint
 
@@ -222,7 +288,7 @@ class WriterThread:
             return
         try:
             if not self._is_consistent:
-                raise ApiError("store_unavailable", "the store cannot be read", headers={"Retry-After": "5"})
+                raise ApiError("store_unavailable", "the database cannot be read", headers={"Retry-After": "5"})
             task.result.set_result(task.function())
         except BaseException as error:
             task.result.set_exception(error)
@@ -235,11 +301,11 @@ class WriterThread:
             while self._checkpoint_writer is not None:
                 self._write_chunk()
         except Exception as error:
-            log.error("the last checkpoint could not be written; its points will be learnt again: %s", error)
+            log.error("failed to write the last checkpoint; its points will be replayed: %s", error)
 
 
 def _fail_requests(requests: list[IngestRequest], reason: str) -> None:
-    """Tells the senders that nothing of it was stored."""
+    """Report to the senders that nothing was stored."""
     for request in requests:
         error = ApiError("store_unavailable", f"nothing was stored: {reason}", headers={"Retry-After": "5"})
         request.future.set_exception(error)

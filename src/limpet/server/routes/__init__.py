@@ -1,1 +1,1 @@
-"""The API: what can be asked and told over HTTP."""
+"""Endpoints of the API."""

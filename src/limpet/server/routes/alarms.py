@@ -1,4 +1,4 @@
-"""Alarms: the list, and what people say of them."""
+"""Endpoints of alarms: list, acknowledge, note."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from limpet.server.responses import json_response
 
 router = APIRouter(tags=["alarms"])
 MonitorDep = Annotated[Monitor, Depends(get_monitor)]
-NOT_FOUND_RESPONSE: dict[int | str, dict[str, Any]] = {404: {"model": schemas.Error}}
+NOT_FOUND_RESPONSE: dict[int | str, dict[str, Any]] = {404: {"model": schemas.ErrorResponse}}
 AlarmId = Annotated[int, Path(ge=0, le=2**53)]
 
 
-@router.get("/alarms", response_model=schemas.Alarms, responses=NOT_FOUND_RESPONSE)
+@router.get("/alarms", response_model=schemas.AlarmPage, responses=NOT_FOUND_RESPONSE)
 def list_alarms(
     monitor: MonitorDep,
-    open: Annotated[bool | None, Query(description="Only those not acknowledged, or only the others.")] = None,
+    open: Annotated[
+        bool | None, Query(description="Only alarms that are not acknowledged, or only those that are.")
+    ] = None,
     stream: Annotated[str | None, Query(max_length=200, description="The key of a stream.")] = None,
     limit: Annotated[int, Query(ge=0, le=10_000)] = 100,
-    before: Annotated[int | None, Query(ge=0, le=2**53, description="Only those with smaller ids.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=2**53, description="Only alarms with smaller ids.")] = None,
 ) -> Response:
-    """Alarms, the newest first."""
+    """List alarms, the newest first."""
     stream_id = None if stream is None else monitor.get_stream(stream).entry.id
     with monitor.store.read_connection() as connection:
         total, alarms = store.find_alarms(connection, stream_id=stream_id, is_open=open, before=before, limit=limit)
@@ -37,17 +39,17 @@ def list_alarms(
 
 @router.patch("/alarms/{id}", response_model=schemas.Alarm, responses=NOT_FOUND_RESPONSE)
 async def change_alarm(monitor: MonitorDep, id: AlarmId, patch: schemas.AlarmPatch) -> Response:
-    """Acknowledges an alarm, or takes that back, and notes something about it."""
+    """Acknowledge or reopen an alarm, and set its note."""
     if patch.note is not None and not _is_storable(patch.note):
-        raise ApiError("invalid", "note: a text without NUL and halves of characters")
+        raise ApiError("invalid", "note: expected a string without NUL and lone surrogates")
     alarm = await monitor.run_on_writer(lambda: _apply_patch(monitor, id, patch))
-    monitor.notifier.notify(monitor.get_stream(alarm["stream"]).entry.id, {"event": "alarm_changed", "data": alarm})
+    monitor.notifier.notify(monitor.get_stream(alarm["key"]).entry.id, {"event": "alarm_changed", "data": alarm})
     return json_response(alarm)
 
 
 @router.post("/alarms/acknowledge", responses=NOT_FOUND_RESPONSE)
 async def acknowledge_all(monitor: MonitorDep, selector: schemas.AlarmSelector) -> Response:
-    """Acknowledges all open alarms, of one stream or of all."""
+    """Acknowledge all open alarms, of one stream or of all."""
     stream = None if selector.stream is None else monitor.get_stream(selector.stream)
     stream_id = None if stream is None else stream.entry.id
     n = await monitor.run_on_writer(lambda: _acknowledge_all(monitor, stream_id))
@@ -60,11 +62,11 @@ def _apply_patch(monitor: Monitor, alarm_id: int, patch: schemas.AlarmPatch) -> 
     with monitor.store.write_transaction() as connection:
         before = store.get_alarm(connection, alarm_id)
         if before is None:
-            raise ApiError("unknown_alarm", f"there is no alarm {alarm_id}")
+            raise ApiError("unknown_alarm", f"id: alarm {alarm_id} does not exist")
         store.update_alarm(connection, alarm_id, patch.acknowledged, patch.note)
         after = store.get_alarm(connection, alarm_id)
         assert after is not None
-        stream = monitor.get_stream(after["stream"])
+        stream = monitor.get_stream(after["key"])
         _, still_open = store.find_alarms(connection, stream_id=stream.entry.id, is_open=True, before=None, limit=1)
     with registry.lock:
         stream.open_alarm = summarize_alarm(still_open[0]) if still_open else None

@@ -1,4 +1,4 @@
-"""Server-sent events: pages are told what is new, and go on where they were after a lost connection."""
+"""Server-sent events: clients receive what is new, and resume after a lost connection."""
 
 from __future__ import annotations
 
@@ -21,35 +21,31 @@ from limpet.server.monitor import Monitor, get_monitor
 
 router = APIRouter(tags=["events"])
 MonitorDep = Annotated[Monitor, Depends(get_monitor)]
-PROCESS_EPOCH = uuid4().hex[:8]  # what was counted by another process means nothing here
-MIN_EVENT_INTERVAL_S = 0.2  # seconds between two events at least
-HEARTBEAT_INTERVAL_S = 15.0  # seconds after which a comment shows that the line is there
-EVENT_CHUNK_ROWS = 5000  # points of an event
-MAX_EVENT_STREAMS = 500  # of an event
-SSE_RETRY = "retry: 1000\n\n"  # milliseconds until a page that lost us comes again
+PROCESS_EPOCH = uuid4().hex[:8]  # sequence numbers of another process are not comparable
+MIN_EVENT_INTERVAL_S = 0.2
+HEARTBEAT_INTERVAL_S = 15.0  # without events, after which a comment is sent
+EVENT_CHUNK_ROWS = 5000
+MAX_EVENT_STREAMS = 500
+SSE_RETRY = "retry: 1000\n\n"  # milliseconds until a client reconnects
 SSE_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 EVENT_STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=100)]
 
 
 class EventStream(StreamingResponse):
-    """An answer that goes on."""
+    """A response of server-sent events."""
 
     media_type = "text/event-stream"
 
 
 @router.get("/events", response_class=EventStream, responses=EVENT_STREAM_RESPONSES)
 async def subscribe_all(monitor: MonitorDep, last_event_id: LastEventId = None) -> EventStream:
-    """Which streams have changed: events "streams", with their summaries, at most a few a second."""
+    """Send the summaries of streams that have changed, as events "streams", a few per second at most."""
     monitor.notifier.check_capacity()
     epoch, _, seq = (last_event_id or "").partition("-")
-    since = (
-        int(seq)
-        if epoch == PROCESS_EPOCH and seq.isdecimal()
-        else 0
-        if last_event_id
-        else monitor.processor.registry.seq
-    )
+    since = monitor.processor.registry.seq
+    if last_event_id:
+        since = int(seq) if epoch == PROCESS_EPOCH and seq.isdecimal() else 0
     return EventStream(_summary_events(monitor, since), headers=SSE_HEADERS)
 
 
@@ -57,13 +53,13 @@ async def subscribe_all(monitor: MonitorDep, last_event_id: LastEventId = None) 
 async def subscribe_stream(
     monitor: MonitorDep,
     key: str,
-    after: Annotated[int | None, Query(ge=-1, le=2**53, description="The last row that is known already.")] = None,
+    after: Annotated[int | None, Query(ge=-1, le=2**53, description="The last row that the client has.")] = None,
     last_event_id: LastEventId = None,
 ) -> EventStream:
-    """New points of a stream: events "points", whose id is their last row.
+    """Send new points of a stream, as events "points" whose id is their last row.
 
-    With `Last-Event-ID` (which browsers send by themselves), or `after`, it goes on after that row: nothing is left
-    out, nothing comes twice. "alarm_changed" tells that somebody acknowledged or noted an alarm.
+    With `Last-Event-ID`, which browsers send automatically, or `after`, the stream resumes after that row, without gaps
+    or duplicates. An event "alarm_changed" has an alarm that was acknowledged or noted.
     """
     stream = monitor.get_stream(key)
     monitor.notifier.check_capacity()
@@ -93,16 +89,14 @@ async def _point_events(monitor: Monitor, stream: StreamInfo | None, after: int)
     stream_id = stream.entry.id
     with monitor.notifier.subscribe(stream_id) as listener:
         yield SSE_RETRY.encode()
-        if after >= stream.n_points:  # rows that this stream does not have: it is another one
+        if after >= stream.n_points:  # the stream was deleted and created again
             yield _format_event("reset", {})
             after = -1
         while not monitor.notifier.closed:
             started = time.monotonic()
             for notice in listener.take_notices():
                 yield _format_event(notice["event"], notice["data"])
-            stream = monitor.processor.registry.find_by_id(
-                stream_id
-            )  # another one, if all was read from the store again
+            stream = monitor.processor.registry.find_by_id(stream_id)  # another object after a recovery
             if stream is None:
                 return
             if stream.n_points > after + 1:
@@ -111,7 +105,7 @@ async def _point_events(monitor: Monitor, stream: StreamInfo | None, after: int)
                     after = payload["rows"][-1]
                     yield _format_event("points", payload, str(after))
                     if stream.n_points > after + 1:
-                        continue  # there is more to catch up with
+                        continue
             if comment := await _wait_for_news(listener, started):
                 yield comment
 
@@ -125,9 +119,9 @@ def _read_new_points(monitor: Monitor, stream: StreamInfo, after: int) -> dict[s
 
 
 async def _wait_for_news(listener: Listener, started: float) -> bytes:
-    """Waits for news, and until it is time for the next event; a comment if nothing has come for long."""
+    """Wait for news, then until the next event is due; return a comment after a long silence."""
     if not await listener.wait(HEARTBEAT_INTERVAL_S):
-        return b": still here\n\n"
+        return b": heartbeat\n\n"
     await asyncio.sleep(max(0.0, MIN_EVENT_INTERVAL_S - (time.monotonic() - started)))
     return b""
 

@@ -1,4 +1,4 @@
-"""Points come in."""
+"""Endpoints that accept points."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from limpet.server.responses import json_response
 router = APIRouter(tags=["points"])
 MonitorDep = Annotated[Monitor, Depends(get_monitor)]
 ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": schemas.Error} for status in (400, 409, 413, 415, 422, 429, 503)
+    status: {"model": schemas.ErrorResponse} for status in (400, 409, 413, 415, 422, 429, 503)
 }
 IDEMPOTENCY_KEY_PARAM = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
-    "description": "A name for this post: sent again with the same name within a day, it is answered as before and "
-    "not learnt twice.",
+    "description": "Makes the request safe to retry: within a day, a request with the same key returns the first "
+    "response, and its points are not learned twice.",
 }
 
 
 def _openapi_body(schema_name: str) -> dict[str, Any]:
-    """The body is read by hand, which is quicker; this is what the documentation says of it."""
+    """Return the documentation of a body that the endpoint parses itself."""
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema_name}"}}}
     return {"requestBody": {"required": True, "content": content}, "parameters": [IDEMPOTENCY_KEY_PARAM]}
 
 
 @router.post(
     "/streams/{key:path}/points",
-    response_model=schemas.Accepted,
+    response_model=schemas.IngestResult,
     responses=ERROR_RESPONSES,
-    openapi_extra=_openapi_body("Body"),
+    openapi_extra=_openapi_body("PointBody"),
 )
 async def post_points(request: Request, monitor: MonitorDep, key: str) -> Response:
-    """Learns points of one stream, in order; a new key begins a new stream.
+    """Learn points of one stream, in order; a new key creates a stream.
 
     One number, a list of numbers, an object `{"value": 1.5, "time": …}`, `{"values": [1, 2]}` or
-    `{"values": {"a": 1, "b": null}}`, or a list of those. Points older than the last one of the stream are skipped and
-    counted, and so is an exact repetition of it. Once it is answered, what was accepted is in the store.
+    `{"values": {"a": 1, "b": null}}`, or a list of those. Late points and duplicates are skipped and counted.
+    Accepted points are stored before the response is sent.
     """
     check_key(key)
     content, digest = await read_json(request)
@@ -62,9 +62,12 @@ async def post_points(request: Request, monitor: MonitorDep, key: str) -> Respon
 
 
 @router.post(
-    "/points", response_model=list[schemas.Accepted], responses=ERROR_RESPONSES, openapi_extra=_openapi_body("Many")
+    "/points",
+    response_model=list[schemas.IngestResult],
+    responses=ERROR_RESPONSES,
+    openapi_extra=_openapi_body("StreamPointList"),
 )
 async def post_many_streams(request: Request, monitor: MonitorDep) -> Response:
-    """Learns points of many streams, each of which names its own: all of them, or none if one cannot be used."""
+    """Learn points that name their streams: all of them, or none if one is invalid."""
     content, digest = await read_json(request)
     return json_response(await monitor.ingest(group_by_stream(content), idempotency_key(request), digest))

@@ -1,4 +1,4 @@
-"""The login of a page: a cookie for who knows the token, since pages cannot send it with every event stream."""
+"""Endpoints of the session: pages exchange the token for a cookie, which event streams can send."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ router = APIRouter(tags=["session"])
 
 @router.get("/session")
 async def read_session(request: Request) -> Response:
-    """Whether a token is needed here, and whether this browser has shown it."""
+    """Report whether a token is required, and whether this client has a session."""
     request_guard: RequestGuard = request.app.state.request_guard
-    needed = request_guard.config.token is not None
-    return json_response({"needed": needed, "ok": not needed or request_guard.has_session(request.headers)})
+    token_required = request_guard.config.token is not None
+    return json_response(
+        {"token_required": token_required, "ok": not token_required or request_guard.has_session(request.headers)}
+    )
 
 
-@router.post("/session", responses={401: {"model": schemas.Error}, 429: {"model": schemas.Error}})
+@router.post("/session", responses={401: {"model": schemas.ErrorResponse}, 429: {"model": schemas.ErrorResponse}})
 async def log_in(request: Request, login: schemas.Login) -> Response:
-    """Shows the token, and gets a cookie."""
+    """Check the token and set the session cookie."""
     request_guard: RequestGuard = request.app.state.request_guard
     if request_guard.config.token is None:
-        return json_response({"needed": False, "ok": True})
+        return json_response({"token_required": False, "ok": True})
     if not request_guard.config.is_token(login.token):
         request_guard.reject_token(request.client.host if request.client else "")
-    response = json_response({"needed": True, "ok": True})
+    response = json_response({"token_required": True, "ok": True})
     secure = request.scope["scheme"] == "https"
     response.set_cookie(
         COOKIE_NAME, request_guard.config.session_token(), httponly=True, samesite="strict", secure=secure, path="/"
@@ -38,7 +40,7 @@ async def log_in(request: Request, login: schemas.Login) -> Response:
 
 @router.delete("/session", status_code=204, response_class=Response)
 async def log_out() -> Response:
-    """Forgets the cookie."""
+    """Delete the session cookie."""
     response = Response(status_code=204)
     response.delete_cookie(COOKIE_NAME, path="/")
     return response
