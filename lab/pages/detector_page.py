@@ -1,4 +1,4 @@
-"""Write the figures of docs/guide/autopilot.md and alarms.md from lab/results, and draw their pictures.
+"""Write the figures of `docs/guide/detector.md` and `alarms.md` from lab/results, and draw their pictures.
 
 After `limpet bench BENCHMARKS --json FILE`, `python lab/pages/detector_page.py FILE` takes the figures of FILE; without
 FILE it writes the pages from the summaries present.
@@ -210,7 +210,7 @@ def pages() -> dict[str, dict[str, str]]:
     """Return page → mark → what stands there."""
     rates, delays, robustness = (load(name) for name in ("false_alarm_rate", "detection_delay", "robustness"))
     return {
-        "autopilot.md": {
+        "detector.md": {
             "recovery": recovery(robustness),
             "bursts of outliers": bursts(robustness),
             "errors": accuracy(robustness),

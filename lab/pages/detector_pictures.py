@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/guide/autopilot.md and docs/guide/alarms.md, for `detector_page.py`."""
+"""Draw the pictures of `docs/guide/detector.md` and `docs/guide/alarms.md`, for `detector_page.py`."""
 
 import warnings
 from collections.abc import Mapping

@@ -15,14 +15,14 @@ def script():
     return script_of("detector_page")
 
 
-@pytest.mark.parametrize("page", ["autopilot.md", "alarms.md"])
+@pytest.mark.parametrize("page", ["detector.md", "alarms.md"])
 def test_the_figures_of_the_page_are_those_of_the_benchmarks(script, page):
     """After `limpet bench … --json FILE`: python lab/pages/detector_page.py FILE."""
     text = (GUIDE / page).read_text(encoding="utf-8")
     assert script.page_with_figures(page, text) == text
 
 
-@pytest.mark.parametrize("page", ["autopilot.md", "alarms.md"])
+@pytest.mark.parametrize("page", ["detector.md", "alarms.md"])
 def test_every_picture_exists_and_is_described(page):
     pictures = re.findall(r"!\[([^\]]*)\]\(([^)]*)\)", (GUIDE / page).read_text(encoding="utf-8"))
     assert pictures

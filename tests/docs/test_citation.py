@@ -1,4 +1,4 @@
-"""CITATION.cff: it can be read, and says of the software and of the paper what is true."""
+"""Check that CITATION.cff can be parsed and describes the software and the paper."""
 
 from pathlib import Path
 
@@ -11,20 +11,20 @@ PATH = Path(__file__).parents[2] / "CITATION.cff"
 
 
 @pytest.fixture(scope="module")
-def told():
+def citation():
     return yaml.safe_load(PATH.read_text(encoding="utf-8"))
 
 
-def test_the_software(told):
-    assert {"cff-version", "message", "title", "authors"} <= set(told)  # what the format asks for
-    assert (told["cff-version"], told["type"]) == ("1.2.0", "software")
-    assert told["version"] == limpet.__version__
-    assert told["license"] == "BSD-3-Clause"
-    assert told["authors"] == [{"name": "The limpet developers"}]
+def test_the_software(citation):
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)  # required by the format
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert citation["version"] == limpet.__version__
+    assert citation["license"] == "BSD-3-Clause"
+    assert citation["authors"] == [{"name": "The limpet developers"}]
 
 
-def test_the_paper(told):
-    paper = told["preferred-citation"]
+def test_the_paper(citation):
+    paper = citation["preferred-citation"]
     assert paper["title"] == "Online Robust and Adaptive Learning from Data Streams"
     assert [author["family-names"] for author in paper["authors"]] == ["Fukushima", "Nitanda", "Yamanishi"]
     assert paper["year"] == 2020

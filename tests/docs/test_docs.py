@@ -1,27 +1,26 @@
-"""The documentation: it shows what it says, its links lead somewhere, it names all that users rely on."""
+"""Check the documentation: files shown in pages, links, public names, figures."""
 
 import ast
 import inspect
-import json
 import re
-import sys
 from functools import reduce
-from importlib import import_module
-from pathlib import Path
 
 import pytest
 
 import limpet as lp
+from helpers.scripts import ROOT, script_of
+from limpet_lab.bench import BENCHMARKS
 
-ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE, REFERENCE, HOW_TO, CONCEPTS = (DOCS / name for name in ("guide", "reference", "how-to", "concepts"))
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "lab" / "pages" / "README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "lab" / "README.md"])
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
-# What DESIGN.md promises, as far as it exists.
+# Public names that pages must mention.
 CONTRACT = [
+    "Detector",
+    "Fleet",
     "SRA",
     "SEM",
     "IEM",
@@ -33,9 +32,9 @@ CONTRACT = [
     "models.PoissonMixture",
     "models.LinearRegression",
     "models.LogisticRegression",
-    "scheme.Constant",
-    "scheme.OneOverT",
-    "scheme.Power",
+    "core.Constant",
+    "core.OneOverT",
+    "core.Power",
     "tradeoff.step_size",
     "tradeoff.bound",
     "tradeoff.gain",
@@ -52,18 +51,18 @@ CONTRACT = [
 
 
 def prose_of(page):
-    """The page without its blocks of code, in which brackets are not links."""
+    """Return a page without its blocks of code, in which brackets are not links."""
     return FENCED.sub("", page.read_text(encoding="utf-8"))
 
 
 def anchors_of(page):
-    """The anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ +(.*)$", prose_of(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def links_of(page):
-    """The relative links of a page: (link, the file it names, its anchor or "")."""
+    """Yield the relative links of a page: (link, the file it names, its anchor or "")."""
     for link in LINK.findall(prose_of(page)):
         if re.match(r"[a-z][a-z0-9+.-]*:|//", link):
             continue
@@ -82,11 +81,11 @@ def test_the_page_shows_the_file():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     for link, target, anchor in links_of(page):
-        assert target.exists(), f"{name_of(page)} links to {link}, which is not there"
+        assert target.exists(), f"{name_of(page)} links to {link}, which does not exist"
         if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{name_of(page)} links to {link}: there is no such heading"
+            assert anchor in anchors_of(target), f"{name_of(page)} links to {link}: no such heading exists"
 
 
 def linked_from(page):
@@ -108,7 +107,7 @@ def test_the_front_page_lists_what_is_beside_it():
     )
 
 
-# Pages of the guide that are of no code: a page in a browser, and two stories.
+# Pages of the guide without code: a page in a browser, and two of results.
 WITHOUT_CODE = {"index", "explorer", "reproduction", "robust-regression"}
 
 
@@ -126,7 +125,7 @@ def test_guide_and_reference_mirror_each_other():
 MODULES = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] + [
     "fleet",
     "learners",
-    "engines.spark",
+    "spark",
     "adapters.river",
     "adapters.sklearn",
     "adapters.sktime",
@@ -134,29 +133,30 @@ MODULES = [name for name in lp.__all__ if inspect.ismodule(getattr(lp, name))] +
 
 
 def exported():
-    """Every public name, with the module it is reached by: those of limpet and of its rooms."""
+    """Yield every public name with the module that exports it: limpet or a subpackage."""
     yield from (("limpet", name) for name in lp.__all__ if name not in MODULES)
     for module in MODULES:
-        path = ROOT / "src" / "limpet" / module.replace(".", "/") / "__init__.py"
+        path = ROOT / "src" / "limpet" / module.replace(".", "/")
+        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         names = re.search(r"__all__ = (\[.*?\])", path.read_text(encoding="utf-8"), re.DOTALL)[1]
         yield from ((f"limpet.{module}", name) for name in ast.literal_eval(names))
 
 
-@pytest.mark.parametrize(("room", "name"), list(exported()))
-def test_every_public_name_is_on_a_page_of_the_reference(room, name):
+@pytest.mark.parametrize(("module", "name"), list(exported()))
+def test_every_public_name_is_on_a_page_of_the_reference(module, name):
     shown = re.findall(
         r"^::: (\S+)", "\n".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md")), re.MULTILINE
     )
-    # A function that has the name of its file is shown from there: of the same path, the file is what is found.
+    # A function with the name of its file is shown from there, since the path names the file.
     homes = {
-        f"{room}.{name}",
-        f"{room}.{name}.{name}",
+        f"{module}.{name}",
+        f"{module}.{name}.{name}",
         f"limpet.{name}",
         f"limpet.learners.{name}",
         f"limpet.fleet.{name}",
     }
-    homes |= {f"limpet.streams.{name}", f"limpet.detection.{name}"} if room == "limpet" else set()
-    assert homes & set(shown), f"no page of the reference has {room}.{name}"
+    homes |= {f"limpet.streams.{name}", f"limpet.detection.{name}"} if module == "limpet" else set()
+    assert homes & set(shown), f"no page of the reference has {module}.{name}"
 
 
 @pytest.mark.parametrize("name", CONTRACT)
@@ -167,36 +167,30 @@ def test_every_name_of_the_contract_can_be_reached(name):
 @pytest.mark.parametrize("name", CONTRACT)
 def test_every_name_of_the_contract_is_in_the_docs(name):
     module, _, last = name.rpartition(".")
-    used = rf"\b(?:hf|limpet)\.{re.escape(name)}\b" + (rf"|\b{module}\.{last}\b" if module else "")
+    used = rf"\b(?:lp|limpet)\.{re.escape(name)}\b" + (rf"|\b{module}\.{last}\b" if module else "")
     imported = rf"^>>> from limpet{rf'.{module}' if module else ''} import .*\b{last}\b"
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions hf.{name}"
-
-
-def scripts():
-    """The scripts that write figures into pages."""
-    sys.path.insert(0, str(ROOT / "lab" / "pages"))
-    try:
-        return tuple(map(import_module, ("readme_table", "reproduction_page", "streams_page")))
-    finally:
-        sys.path.pop(0)
+    assert re.search(rf"{used}|{imported}", text, re.MULTILINE), f"no page mentions lp.{name}"
 
 
 def test_the_figures_of_the_readme_are_those_of_the_benchmark():
-    """After `limpet bench --json lab/results/results.json`: python lab/pages/readme_table.py."""
+    """After `limpet bench --json FILE`: python lab/pages/readme_table.py FILE."""
     text = (ROOT / "README.md").read_text()
-    assert scripts()[0].readme_with_table(text) == text
+    assert script_of("readme_table").readme_with_table(text) == text
 
 
 def test_the_figures_of_the_reproduction_are_those_of_its_results():
     """After `limpet reproduce --out DIR`: python lab/pages/reproduction_page.py DIR."""
     text = (GUIDE / "reproduction.md").read_text(encoding="utf-8")
-    assert scripts()[1].page_with_figures(text) == text
+    assert script_of("reproduction_page").page_with_figures(text) == text
 
 
 def test_the_figures_of_streams_are_those_of_the_benchmark():
-    """After `limpet bench detect crash jetstream --json FILE`: python lab/pages/streams_page.py FILE."""
+    """After `limpet bench detect watch_crash jetstream --json FILE`: python lab/pages/streams_page.py FILE."""
     text = (GUIDE / "streams.md").read_text(encoding="utf-8")
-    assert scripts()[2].page_with_figures(text) == text
-    results = json.loads((ROOT / "lab" / "results" / "streams.json").read_text(encoding="utf-8"))
-    assert not results["quick"]
+    assert script_of("streams_page").page_with_figures(text) == text
+
+
+@pytest.mark.parametrize("name", [*BENCHMARKS, "reproduction"])
+def test_results_are_summaries(name):
+    assert (ROOT / "lab" / "results" / f"{name}.json").stat().st_size <= 20_000

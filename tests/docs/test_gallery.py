@@ -1,4 +1,4 @@
-"""The gallery (docs/gallery.md): every script runs as it stands and leaves a picture of something."""
+"""Check the gallery (docs/gallery.md): every script runs as it is and draws a picture."""
 
 import pytest
 from matplotlib.image import imread
@@ -20,4 +20,4 @@ def test_a_script_leaves_its_picture(name, tmp_path):
     assert drawn.shape == kept.shape
     ink = (drawn[:, :, :3].min(axis=2) < 0.9).mean()
     assert 0.01 < ink < 0.9
-    assert abs(ink - (kept[:, :, :3].min(axis=2) < 0.9).mean()) < 0.05, "draw the kept one anew"
+    assert abs(ink - (kept[:, :, :3].min(axis=2) < 0.9).mean()) < 0.05, "draw the committed picture again"

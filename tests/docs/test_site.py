@@ -1,4 +1,4 @@
-"""The site (`make docs`): what is staged and checked, and that its pages are all in the table of contents."""
+"""Check the site (`make docs`): staging, link checks, and that the table of contents lists all pages."""
 
 import re
 
@@ -58,7 +58,7 @@ def test_a_whole_site_has_no_faults(site):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ('<a href="c.html">', "leads nowhere"),
         ('<a href="../../c.html">', "leads nowhere"),
@@ -70,11 +70,11 @@ def test_a_whole_site_has_no_faults(site):
         ('<img srcset="https://example.org/x.png 2x">', "loaded from elsewhere"),
     ],
 )
-def test_faults_are_found(site, more, told):
+def test_faults_are_found(site, more, message):
     (site / "a.html").write_text(GOOD + more, encoding="utf-8")
     (fault,) = faults(site)
     assert fault.startswith("a.html")
-    assert told in fault
+    assert message in fault
 
 
 def test_styles_load_nothing_from_elsewhere(site):

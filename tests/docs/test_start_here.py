@@ -1,4 +1,4 @@
-"""Whoever follows "start here" word by word, from an empty environment, gets what the page shows."""
+"""Check that following "start here" word by word, from an empty environment, prints what the page shows."""
 
 import doctest
 import shutil
@@ -15,7 +15,7 @@ RULES = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def follow(page, folder, environment, **how):
-    """Follows the page, and holds what was printed to what it shows."""
+    """Follow the page, and compare what was printed with what it shows."""
     results = walk(page, folder, environment, **how)
     for typed, printed in results:
         assert CHECKER.check_output(typed.shown, printed, RULES), (
@@ -25,7 +25,7 @@ def follow(page, folder, environment, **how):
 
 
 def test_here(tmp_path):
-    """With what is installed here: all but the making of an environment."""
+    """With the packages installed here, without creating an environment."""
     commands = follow(PAGE.read_text(encoding="utf-8"), tmp_path, environment_here(), here=True)
     assert "limpet detect pump.csv" in commands
     assert {path.name for path in tmp_path.iterdir()} >= {"report.html", "alarms.csv", "pump.limpet"}
@@ -33,7 +33,7 @@ def test_here(tmp_path):
 
 @pytest.mark.package
 def test_from_an_empty_environment(tmp_path, wheel):
-    """Word by word, but that the limpet to be installed is the one of this folder."""
+    """Word by word, except that limpet is installed from this folder."""
     page, install = PAGE.read_text(encoding="utf-8"), "pip install --quiet 'limpet[plots]'"
     assert page.count(install) == 1
     folder, home = tmp_path / "empty", tmp_path / "home"

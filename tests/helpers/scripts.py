@@ -1,4 +1,4 @@
-"""The scripts in benchmarks/, as modules."""
+"""Import the scripts of lab/pages."""
 
 import sys
 from importlib import import_module
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def script_of(name):
-    """The script of this name."""
+    """Import a script."""
     sys.path.insert(0, str(ROOT / "lab" / "pages"))
     try:
         return import_module(name)
