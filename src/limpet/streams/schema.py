@@ -1,4 +1,4 @@
-"""Which columns of the records are values, which one is the time, which one the key: as told, or as they look."""
+"""Infer which columns of the records are the values, the time and the key."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from limpet._format import join_names
 from limpet.exceptions import InvalidInputError
 from limpet.streams.rejects import shorten
 from limpet.streams.timestamps import ISO_FORMAT, TEXT_FORMAT, ZONED_ISO_FORMAT, infer_time_format, is_number
 
-NO_COLUMN = "none"  # said in place of a name: there is no such column
-WORD_PATTERN = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name: also of one like sensorId
+NO_COLUMN = "none"  # instead of a name: the records have no such column
+WORD_PATTERN = re.compile(r"[A-ZÄÖÜ]?[^\W\d_A-ZÄÖÜ]+|[A-ZÄÖÜ]+")  # of a name, of camelCase too
 TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "epoch", "when", "zeit", "zeitstempel", "datum", "t"}
 TIME_NAME_QUALIFIERS = {
     "stamp",
@@ -44,7 +44,7 @@ COUNTER_NAMES = {"", "index", "row", "id", "n", "no", "nr", "#", "unnamed: 0", "
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """What the user says about columns; None is left to be found out, "none" means that there is none."""
+    """Columns requested by the user; None is inferred, "none" means that the records have no such column."""
 
     columns: tuple[str, ...] | None = None
     key: str | None = None
@@ -53,9 +53,24 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class Schema:
-    """What was understood: the columns of the values, that of the time and how times are given, that of the key.
+    """The columns of the records of a source.
 
-    left_out: the other columns, each with the reason. hints: what the user may want to know.
+    Attributes
+    ----------
+    values : tuple of str
+        Columns of the values.
+    time : str or None
+        Column of the time.
+    time_kind : str or None
+        How times are given: as numbers, as ISO 8601 with or without a zone, as other text.
+    key : str or None
+        Column of the key.
+    ignored : dict
+        The other columns, each with the reason.
+    key_candidates : tuple of str
+        Columns that may be keys, if there is no key.
+    format : dict
+        How the records are parsed, as far as it was inferred as well: the dialect of CSV.
     """
 
     values: tuple[str, ...]
@@ -63,48 +78,58 @@ class Schema:
     time_kind: str | None = None
     key: str | None = None
     ignored: dict[str, str] = field(default_factory=dict)
-    hints: tuple[str, ...] = ()
+    key_candidates: tuple[str, ...] = ()
+    format: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return self._dict
-
-    @cached_property
-    def _dict(self) -> dict[str, Any]:
+        """Return a dictionary that JSON can hold."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Schema:
-        """What `as_json` was called on."""
-        return cls(**data | {"values": tuple(data["values"]), "hints": tuple(data["hints"])})
+        """Restore a schema from `to_dict`."""
+        return cls(**data | {"values": tuple(data["values"]), "key_candidates": tuple(data["key_candidates"])})
+
+    @property
+    def hints(self) -> list[str]:
+        """Suggestions for users of the command."""
+        return [f"if each {name!r} is a separate stream, use --key {name}" for name in self.key_candidates]
 
     @property
     def required_columns(self) -> tuple[str, ...]:
-        """Those that have to be read, values first."""
+        """Columns to read, values first."""
         return tuple(dict.fromkeys([*self.values, *(name for name in (self.time, self.key) if name is not None)]))
 
     @property
     def spec(self) -> ColumnSpec:
-        """To ask for the same columns in other records."""
+        """A request for the same columns of other records."""
         return ColumnSpec(self.values, self.key or NO_COLUMN, self.time or NO_COLUMN)
 
 
-def schema_from_position(position: Any) -> Schema | None:
-    """What had been understood at a position of a source, if anything."""
-    data = position.get("columns") if isinstance(position, dict) else None
-    return None if data is None else Schema.from_dict(data)
-
-
 def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
-    """What the columns of some records are: numbers are numbers here, texts texts, and None is missing.
+    """Infer the columns from a sample of records.
 
+    Columns that occur in more than half of the records count, and each has the type of most of its values.
+
+    Parameters
+    ----------
+    sample : sequence of dict
+        Records: numbers, strings, None for missing values.
+    spec : ColumnSpec
+        Columns requested by the user.
+
+    Raises
+    ------
+    InvalidInputError
+        If a requested column is missing or not numeric, or if no column is numeric.
+
+    Examples
+    --------
     >>> rows = [{"when": "2024-05-01", "sensor": "a", "t": 20.5, "note": "x"}]
     >>> rows.append({"when": "2024-05-02", "sensor": "b", "t": 21, "note": ""})
-    >>> found = understand(rows, Wanted())
-    >>> found.time, found.key, found.values, found.left_out
-    ('when', 'sensor', ('t',), {'note': 'holds texts'})
-
-    A few records that are unlike the others do not matter: columns are those of most, and so is what they hold.
+    >>> schema = infer_schema(rows, ColumnSpec())
+    >>> schema.time, schema.key, schema.values, schema.ignored
+    ('when', 'sensor', ('t',), {'note': 'not numeric'})
     """
     seen = Counter(name for record in sample for name in record)
     names = [name for name, times in seen.items() if 2 * times > len(sample)]
@@ -112,7 +137,7 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
     unknown = [name for name in requested if name not in seen]
     if unknown:
         raise InvalidInputError(
-            f"there is no column {', '.join(map(repr, unknown))}; there are {join_names(list(seen))}"
+            f"columns: {', '.join(map(repr, unknown))} not found. The columns are {join_names(list(seen))}."
         )
     names += [name for name in requested if name not in names]
     values_by_name = {
@@ -127,35 +152,25 @@ def infer_schema(sample: Sequence[dict[str, Any]], spec: ColumnSpec) -> Schema:
         for name in values:
             _check_numeric(name, values_by_name[name])
             if name in (key, time):
-                raise InvalidInputError(f"column {name!r} cannot be a value and the {'key' if name == key else 'time'}")
+                raise InvalidInputError(f"columns: {name!r} is the {'key' if name == key else 'time'} already.")
         if len(set(values)) < len(values):
-            raise InvalidInputError(f"each column once: got {join_names(values)}")
+            raise InvalidInputError(f"columns: names must be unique, got {join_names(values)}.")
     else:
         candidates = [name for name in names if name not in (time, key)]
         ignored = {name: why for name in candidates if (why := _get_ignore_reason(name, values_by_name[name]))}
         values = tuple(name for name in candidates if name not in ignored)
     if not values:
-        raise InvalidInputError(f"no column holds numbers to watch; there are {join_names(names)}")
-    hints = _suggest_keys(values_by_name, ignored, time, spec) if key is None and spec.key is None else ()
+        raise InvalidInputError(f"columns: no column is numeric. The columns are {join_names(names)}.")
+    suggested = _suggest_keys(values_by_name, ignored, time, spec) if key is None and spec.key is None else []
     time_kind = None if time is None else infer_time_format(values_by_name[time]) or TEXT_FORMAT
-    return Schema(tuple(values), time, time_kind, key, ignored, hints)
-
-
-def join_names(names: Sequence[str], max_names: int = 20) -> str:
-    """Names in a row; where there are many, not all of them.
-
-    >>> listed(["a", "b", "c"], most=2)
-    'a, b and 1 more'
-    """
-    suffix = f" and {len(names) - max_names} more" if len(names) > max_names else ""
-    return (", ".join(names[:max_names]) or "none") + suffix
+    return Schema(tuple(values), time, time_kind, key, ignored, tuple(suggested))
 
 
 def _select_majority_type(values: Sequence[Any]) -> list[Any]:
-    """Those of the kind that most are of: numbers, texts, or something else."""
-    groups: dict[str, list[Any]] = {"numbers": [], "texts": [], "others": []}
+    """Return the values of the most frequent type: numbers, strings, or others."""
+    groups: dict[str, list[Any]] = {"numbers": [], "strings": [], "others": []}
     for value in values:
-        groups["numbers" if is_number(value) else "texts" if isinstance(value, str) else "others"].append(value)
+        groups["numbers" if is_number(value) else "strings" if isinstance(value, str) else "others"].append(value)
     return max(groups.values(), key=len)
 
 
@@ -172,7 +187,7 @@ def _find_time_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec) ->
 
 
 def is_time_name(name: str) -> bool:
-    """Whether a column of this name may well be the time.
+    """Return whether a column of this name can be the time.
 
     >>> [is_time_name(name) for name in ("Time (s)", "timestamp_ms", "Date/Time", "t [°C]", "uptime")]
     [True, True, True, False, False]
@@ -182,7 +197,7 @@ def is_time_name(name: str) -> bool:
 
 
 def split_words(name: str) -> set[str]:
-    """The words of a name, in small letters."""
+    """Return the words of a name in lower case."""
     return {word.lower() for word in WORD_PATTERN.findall(name)}
 
 
@@ -190,7 +205,7 @@ NOT_A_TIME_RANK = 9
 
 
 def _rank_as_time(name: str, values: Sequence[Any]) -> int:
-    """Small for what is surely the time: moments before numbers, these before days, and texts last; else `NO`."""
+    """Rank a column as the time, lowest first: dates with times, numbers, dates, other strings."""
     kind, named = infer_time_format(values), is_time_name(name)
     if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
         days = all(len(value) == len("2024-05-01") for value in values)
@@ -199,7 +214,7 @@ def _rank_as_time(name: str, values: Sequence[Any]) -> int:
         return NOT_A_TIME_RANK
     if kind == TEXT_FORMAT:
         return 4
-    if "t" in split_words(name):  # which may be a temperature
+    if "t" in split_words(name):  # a temperature, too
         return 3 if len(values) > 2 and _is_evenly_spaced(values) else NOT_A_TIME_RANK
     return 1 if _is_increasing(values) else NOT_A_TIME_RANK
 
@@ -221,32 +236,32 @@ def _find_key_column(values_by_name: dict[str, list[Any]], spec: ColumnSpec, tim
 
 
 def _get_ignore_reason(name: str, values: Sequence[Any]) -> str | None:
-    """Why a column is not watched; None if it is."""
+    """Return why a column is ignored, None if it is not."""
     if not values:
-        return "is empty"
+        return "empty"
     if isinstance(values[0], dict | list):
-        return "is nested"
+        return "nested"
     if not is_number(values[0]):
-        return "holds texts" if isinstance(values[0], str) else "holds no numbers"
+        return "not numeric"
     if _normalize_name(name) in COUNTER_NAMES and len(values) > 1 and _is_counter(values):
-        return "counts the rows"
+        return "row number"
     return None
 
 
 def _check_numeric(name: str, values: Sequence[Any]) -> None:
     if values and not is_number(values[0]):
-        raise InvalidInputError(f"column {name!r} holds {shorten(values[0])!r}, not numbers")
+        raise InvalidInputError(f"columns: {name!r} must be numeric, got {shorten(values[0])!r}.")
 
 
 def _suggest_keys(
     values_by_name: dict[str, list[Any]], ignored: dict[str, str], time: str | None, spec: ColumnSpec
-) -> tuple[str, ...]:
-    """Which columns may be keys: texts that repeat themselves, or where times do, whole numbers that do."""
+) -> list[str]:
+    """Return columns that may be keys: strings that repeat, and where times repeat, integers that repeat."""
     repeated = time is not None and len(set(map(str, values_by_name[time]))) <= len(values_by_name[time]) / 2
-    hints = []
+    suggested = []
     for name, values in values_by_name.items():
         distinct = len(set(map(str, values)))
-        is_string_key = ignored.get(name) == "holds texts" and 1 < distinct <= len(values) / 4
+        is_string_key = name in ignored and isinstance((values or [None])[0], str) and 1 < distinct <= len(values) / 4
         is_integer_key = (
             repeated
             and name != time
@@ -254,8 +269,8 @@ def _suggest_keys(
             and all(type(value) is int for value in values)
         )
         if is_string_key or (is_integer_key and name not in (spec.columns or ())):
-            hints.append(f"if each {name!r} is a stream of its own, say --key {name}")
-    return tuple(hints)
+            suggested.append(name)
+    return suggested
 
 
 def _normalize_name(name: str) -> str:
@@ -263,13 +278,13 @@ def _normalize_name(name: str) -> str:
 
 
 def _is_evenly_spaced(values: Sequence[float]) -> bool:
-    """Whether values grow by the same step, roundings aside."""
+    """Whether values increase by the same step, up to rounding."""
     step = values[1] - values[0]
     return step > 0 and all(abs(after - before - step) <= 1e-6 * step for before, after in pairwise(values))
 
 
 def _is_increasing(values: Sequence[float]) -> bool:
-    """Whether values rise; of many, a few may be late, or there may be several streams one after another."""
+    """Whether values increase; of many, some may be late, or restart with another stream."""
     finite = [value for value in values if abs(value) < 1e300]
     falls = sum(after < before for before, after in pairwise(finite))
     return falls <= (len(finite) // 5 if len(finite) > 10 else 0)

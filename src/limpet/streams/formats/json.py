@@ -1,4 +1,4 @@
-"""JSON records as points: lines of a file, or what messages carry."""
+"""Points from JSON records: lines of a file, or payloads of messages."""
 
 from __future__ import annotations
 
@@ -16,29 +16,26 @@ from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import ColumnSpec, Schema, infer_schema
 from limpet.streams.timestamps import ZONED_ISO_FORMAT, parse_time, to_time_array
 
-SCHEMA_SAMPLE_RECORDS = 100  # records to look at before deciding what the columns are
-DEFAULT_VALUE_NAME = "value"  # the name of a number that has none
-MAX_RECORD_BYTES = 1 << 20  # bytes of a record
+SCHEMA_SAMPLE_RECORDS = 100  # records that the columns are inferred from
+DEFAULT_VALUE_NAME = "value"  # of a number without a name
+MAX_RECORD_BYTES = 1 << 20
 NOT_JSON, NOT_UTF8, RECORD_TOO_LONG = "not JSON", "not UTF-8", f"longer than {MAX_RECORD_BYTES:,} bytes"
 NOT_A_RECORD, NO_KEY, NO_TIME = "not a record of numbers", "no key", "no time, or not one like the others"
-SUBJECT_COLUMNS = (
-    "topic",
-    "subject",
-)  # names that stand for where a message came from, if its records have no such column
+SUBJECT_COLUMNS = ("topic", "subject")  # stand for the origin of a message, if its records have no such column
 
 
 class JsonReader:
-    """Makes batches of JSON: objects {"time": …, "a": 1.5}, lists of them, lists of numbers, or plain numbers.
+    """Make batches of JSON: objects {"time": …, "a": 1.5}, lists of them, lists of numbers, or plain numbers.
 
-    A payload may hold several records: a list of objects or of lists, or several lines. What the columns are is decided
-    by the first records, unless `columns` says it already.
+    A payload can hold several records: a list of objects or of lists, or several lines. The columns are inferred from
+    the first records, unless `schema` is given.
     """
 
-    def __init__(self, spec: ColumnSpec, columns: Schema | None = None) -> None:
-        self.spec, self.columns = spec, columns
+    def __init__(self, spec: ColumnSpec, schema: Schema | None = None) -> None:
+        self.spec, self.schema = spec, schema
 
     def make_batch(self, payloads: Sequence[bytes], position: Any, subjects: Sequence[str] | None = None) -> Batch:
-        """The points in some payloads. subjects: where each came from, which can be the key."""
+        """Parse payloads. `subjects` is the origin of each, which can be the key."""
         records: list[tuple[dict[str, Any] | str, bytes]] = []
         for i, payload in enumerate(payloads):
             for record in self._parse_payload(payload):
@@ -46,12 +43,12 @@ class JsonReader:
                     for name in SUBJECT_COLUMNS:
                         record.setdefault(name, subjects[i])
                 records.append((record, payload))
-        if self.columns is None and (sample := [record for record, _ in records if isinstance(record, dict)]):
-            self._infer_columns(sample[:SCHEMA_SAMPLE_RECORDS])
-        return self._make_batch_from_records(self.columns or Schema((DEFAULT_VALUE_NAME,)), records, position)
+        if self.schema is None and (sample := [record for record, _ in records if isinstance(record, dict)]):
+            self._infer_schema(sample[:SCHEMA_SAMPLE_RECORDS])
+        return self._make_batch_from_records(self.schema or Schema((DEFAULT_VALUE_NAME,)), records, position)
 
     def _parse_payload(self, payload: bytes) -> Iterator[dict[str, Any] | str]:
-        """The records in a payload, or in place of one the reason why it is none."""
+        """Yield the records of a payload, or the reason why it has none."""
         if len(payload) > MAX_RECORD_BYTES:
             yield RECORD_TOO_LONG
             return
@@ -72,27 +69,26 @@ class JsonReader:
             for item in value if is_sequence else [value]:
                 yield _to_record(item)
 
-    def _infer_columns(self, sample: list[dict[str, Any]]) -> None:
-        """What the columns are; where a message came from is one only if it is asked for."""
+    def _infer_schema(self, sample: list[dict[str, Any]]) -> None:
+        """Infer the columns; the origin of a message is one only on request."""
         key = self.spec.key
         records = [
             {k: v for k, v in record.items() if (k not in SUBJECT_COLUMNS or k == key) and is_valid_utf8(k)}
             for record in sample
         ]
         if key in SUBJECT_COLUMNS and not any(key in record for record in records):
-            raise InvalidInputError(f"there is no column {key!r}: only messages of a broker come from one")
-        schema = infer_schema(records, self.spec)
-        self.columns = replace(schema, hints=())
+            raise InvalidInputError(f"key: {key!r} not found. Only messages of a broker have one.")
+        self.schema = replace(infer_schema(records, self.spec), key_candidates=())
 
     def _make_batch_from_records(
-        self, columns: Schema, records: Sequence[tuple[dict[str, Any] | str, bytes]], position: Any
+        self, schema: Schema, records: Sequence[tuple[dict[str, Any] | str, bytes]], position: Any
     ) -> Batch:
         rejects = RejectLog()
         values: list[list[float]] = []
         record_indexes: list[int] = []
         keys: list[str] = []
         times: list[Any] = []
-        names, key, time, kind = columns.values, columns.key, columns.time, columns.time_kind
+        names, key, time, kind = schema.values, schema.key, schema.time, schema.time_kind
         for index, (record, payload) in enumerate(records):
             point = record if isinstance(record, str) else _parse_values(record, names)
             if isinstance(record, str) or isinstance(point, str):
@@ -123,6 +119,7 @@ class JsonReader:
             names,
             None if key is None else StrKeys(keys),
             None if time is None or kind is None else to_time_array(times, kind),
+            self.schema,
             n_records=len(records),
             record_index=np.array(record_indexes, np.int64),
             rejects=rejects,
@@ -131,7 +128,7 @@ class JsonReader:
 
 
 def _to_record(value: Any) -> dict[str, Any] | str:
-    """An object as it is; a number or a list of numbers with names of our own."""
+    """Return an object as it is, and name numbers and lists of numbers."""
     if isinstance(value, dict):
         return value
     if isinstance(value, list) and value:
@@ -146,7 +143,7 @@ def _to_record(value: Any) -> dict[str, Any] | str:
 
 
 def _parse_values(record: dict[str, Any], names: Sequence[str]) -> list[float] | str:
-    """The values of a record, None being missing; or why they are none."""
+    """Return the values of a record, or the reason why it has none."""
     point = []
     for name in names:
         try:
