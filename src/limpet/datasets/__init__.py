@@ -4,7 +4,7 @@ from limpet.datasets.labelled_stream import Stream
 from limpet.datasets.nab import load_nab
 from limpet.datasets.outlier_datasets import load_smtp, load_thyroid
 from limpet.datasets.skab import load_skab
-from limpet.datasets.synthetic import make_abrupt, make_gradual
+from limpet.datasets.synthetic import make_abrupt, make_gradual, make_traffic
 from limpet.datasets.well_log import load_well_log
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "load_well_log",
     "make_abrupt",
     "make_gradual",
+    "make_traffic",
 ]

@@ -1,4 +1,4 @@
-"""The paper's synthetic streams: a two-component Gaussian mixture that moves once, with uniform outliers."""
+"""Synthetic streams: the paper's, of a mixture that moves once with uniform outliers, and one of web traffic."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from limpet._validation import Interval, check_param
 from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
@@ -147,6 +148,60 @@ def make_gradual(
            [6. , 8. , 2. ]])
     """
     return _make_stream(n, dim, alpha, U, seed, variant, gradual=True)
+
+
+TRAFFIC_ROWS_PER_DAY = 144  # rows of 10 minutes
+TRAFFIC_NOISE_SD, TRAFFIC_SHIFT = 40.0, 160.0  # requests per minute
+TRAFFIC_SPIKES, TRAFFIC_OUTAGE_ROWS = 8, 6
+
+
+def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
+    """Generate requests per minute in rows of 10 minutes: a day, a week, spikes, an outage and a shift.
+
+    The stream is synthetic. It starts on a Monday at 0:00 and has a period of a week: a curve with its low at night and
+    three quarters of the traffic on Saturdays and Sundays. The noise is normal with a standard deviation (sd) of 40 at
+    every hour, which is simpler than real traffic, whose noise grows with its level. From the third week on:
+
+    - 8 spikes: single rows, 6 to 15 sd up or down, which are `outliers`;
+    - an outage: for an hour on a Thursday 5 % of the traffic remains, which is the anomaly in `labels`;
+    - a shift: on the following Wednesday at 10:00 the level rises by 4 sd and stays, which is the change point.
+
+    Parameters
+    ----------
+    weeks : int
+        Length of the stream, at least 4 weeks.
+    seed : int
+        Seed of the noise and the spikes.
+
+    Returns
+    -------
+    Stream
+        With the truth: `means` without noise, spikes and outage, `outliers`, `labels` and `change_points`.
+
+    Examples
+    --------
+    >>> make_traffic()
+    Stream('traffic', 6048 rows x 1, 1 components, 8 outliers, 6 anomalies, change at row 4380)
+    """
+    check_param("weeks", weeks, Interval(int, 4, None))
+    check_param("seed", seed, Interval(int, 0, None))
+    day, spike_rng, noise_rng = TRAFFIC_ROWS_PER_DAY, *np.random.default_rng(seed).spawn(2)
+    rows = np.arange(weeks * 7 * day)
+    hour, weekday = rows % day * 24.0 / day, rows // day % 7
+    curve = 700.0 - 350.0 * np.cos(np.pi / 12.0 * (hour - 4.0)) - 100.0 * np.cos(np.pi / 6.0 * (hour - 9.0))
+    level = curve * np.where(weekday >= 5, 0.75, 1.0)
+    change = (7 * (weeks // 2 + 1) + 2) * day + 10 * day // 24
+    level[change:] += TRAFFIC_SHIFT
+    start = (7 * (weeks // 2) + 3) * day + 14 * day // 24
+    outage = (rows >= start) & (rows < start + TRAFFIC_OUTAGE_ROWS)
+    y = level + TRAFFIC_NOISE_SD * noise_rng.standard_normal(len(rows))
+    y[outage] *= 0.05
+    spikes = spike_rng.choice(np.flatnonzero((rows >= 14 * day) & ~outage), TRAFFIC_SPIKES, replace=False)
+    y[spikes] += (
+        spike_rng.choice([-1.0, 1.0], len(spikes)) * TRAFFIC_NOISE_SD * spike_rng.uniform(6.0, 15.0, len(spikes))
+    )
+    outliers = np.isin(rows, spikes)
+    return Stream(np.maximum(y, 0.0).round(), level[:, None, None], outliers, outage, [change], "traffic")
 
 
 def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:
