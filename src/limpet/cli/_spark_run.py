@@ -1,61 +1,168 @@
-"""The command `limpet spark status`: what a checkpoint tells without any of its states."""
+"""Run `limpet spark score`: a query that logs each micro-batch, or a table."""
 
 from __future__ import annotations
 
-import json
 import logging
-import sys
-import tempfile
+import os
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from limpet.cli._spark_io import RowCounts, make_writer_options, observe_counts, prepare_for_format
-from limpet.exceptions import InvalidInputError
+import typer
+
+from limpet.cli._logging import configure_logging, stop_on_signals
+from limpet.cli._spark_io import (
+    WRITER_OPTIONS,
+    SparkSource,
+    check_output_owner,
+    check_package,
+    format_counts,
+    observe_counts,
+    parse_source,
+    prepare_for_format,
+    read_counts,
+    read_frame,
+    write_table,
+)
+from limpet.cli.options import make_learner
+from limpet.exceptions import InvalidInputError, InvalidTypeError
+from limpet.learners import Learner
 from limpet.spark._errors import convert_job_errors, friendly_spark_errors
-from limpet.spark.filesystem import may_be_remote, to_absolute_uri, to_local_path
-from limpet.spark.session import session_for
+from limpet.spark.checkpoint import read_spec
+from limpet.spark.filesystem import RemoteDirectory, to_absolute_uri, to_local_path
+from limpet.spark.session import check_spark_installed, open_session, parse_pairs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from limpet.spark.filesystem import ReadableDirectory
-    from limpet.spark.job_spec import JobSpec
-
-
-# A query while it runs: a line for each micro-batch, until it ends or somebody says stop.
 
 log = logging.getLogger("limpet.spark")
-POLL_INTERVAL_S = 0.25  # seconds
+EXIT_INTERRUPTED = 130  # as of shells
+POLL_INTERVAL_S = 0.25
+DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 
 
-def run_query(scored: DataFrame, values: Mapping[str, Any], stop: threading.Event) -> RowCounts:
-    """Runs a query to its end, and counts."""
-    counted = observe_counts(scored, values["prefix"], "limpet")
-    writer = (
-        prepare_for_format(counted, values["output_format"])
-        .writeStream.outputMode("append")
-        .format(values["output_format"])
-    )
-    writer = _set_trigger(writer.options(**make_writer_options(values["output_format"])), values)
-    with tempfile.TemporaryDirectory(prefix="limpet-") as temp_dir:  # for a socket: files cannot do without
-        query = writer.option("checkpointLocation", values["checkpoint"] or temp_dir).start(values["out"])
-        with convert_job_errors(values["spark_log"]):
-            return _await_query(query, stop)
+def run_score(source_name: str, values: dict[str, Any]) -> None:
+    """Score a source to its end, or until a signal."""
+    configure_logging(values["log_format"])
+    check_options(values)
+    learner = make_learner(values)
+    source = parse_source(source_name, values, parse_pairs("--option", values["option"]))
+    check_folders(source, values)
+    values |= {name: to_absolute_uri(values[name]) for name in ("out", "checkpoint") if values[name]}
+    properties = make_spark_properties(values)
+    check_spark_installed()
+    stop = threading.Event()
+    stop_on_signals(stop)
+    log.info("starting Spark at %s", values["master"])
+    with friendly_spark_errors(), open_session(values["master"], properties, values["spark_log"]) as spark:
+        stop_on_signals(stop)  # Spark has replaced the handlers
+        score = _score_table if values["batch"] else _score_stream
+        counts = score(spark, source, values, learner, stop)
+    outcome = "stopped" if stop.is_set() and not values["batch"] else "ended"
+    log.info("%s after %s", outcome, format_counts(counts), extra={"fields": counts})
+
+
+def make_spark_properties(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the properties of Spark from the options of a command."""
+    properties = {"spark.driver.memory": values["driver_memory"]}
+    if values["packages"]:
+        properties["spark.jars.packages"] = values["packages"]
+    if values.get("output_format") == "delta":
+        properties |= DELTA_CONF
+    return properties | parse_pairs("--conf", values["conf"])
+
+
+def check_options(values: Mapping[str, Any]) -> None:
+    """Check that required options are given, and that no two exclude each other."""
+    for name, meaning in (("key", "the column with the key of each row"), ("out", "the folder for the scored rows")):
+        if not values[name]:
+            raise InvalidInputError(f"--{name}: is required. Give {meaning}.")
+    if not values["batch"] and not values["checkpoint"]:
+        raise InvalidInputError("--checkpoint: is required without --batch. Give a folder to resume from.")
+    given = {"--no-follow": not values["follow"], "--checkpoint-interval": values["checkpoint_interval"] is not None}
+    modes = [flag for flag, is_given in {**given, "--batch": values["batch"]}.items() if is_given]
+    if len(modes) > 1:
+        raise InvalidInputError(f"{modes[0]}: must not be given with {modes[1]}.")
+    for name in ("checkpoint", "buckets", "watermark", "initial", "files_per_batch") if values["batch"] else ():
+        if values[name] is not None:
+            raise InvalidInputError(f"--{name.replace('_', '-')}: must not be given with --batch.")
+    if values["initial"] is not None and not values["initial"].is_file():
+        raise InvalidInputError(f"--initial: must be an existing file, got {values['initial']}.")
+
+
+def check_folders(source: SparkSource, values: Mapping[str, Any]) -> None:
+    """Check that the folders of source, output and checkpoint do not overlap."""
+    folders = {f"--{name}": values[name] for name in ("out", "checkpoint") if values[name]}
+    local = {
+        name: os.path.realpath(path) for name, folder in folders.items() if (path := to_local_path(folder)) is not None
+    }
+    source_path = to_local_path(source.location) if source.is_files else None
+    for name, path in local.items():
+        if source_path is not None and (path + os.sep).startswith(os.path.realpath(source_path) + os.sep):
+            raise InvalidInputError(f"{name}: must not be in the folder of the source, got {folders[name]}.")
+        if os.path.isfile(path):
+            raise InvalidInputError(f"{name}: must be a folder, got the file {folders[name]}.")
+    if len(local) == 2 and len(set(local.values())) == 1:
+        raise InvalidInputError(f"--out: must not be the folder of --checkpoint, got {values['out']}.")
+    if values["batch"] and "--out" in local and os.path.isdir(local["--out"]) and os.listdir(local["--out"]):
+        raise InvalidInputError(f"--out: must be a new or empty folder, got {values['out']}.")
+
+
+def _score_frame(spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner) -> DataFrame:
+    """Return the rows of a source with the result columns."""
+    from limpet.spark.score import score
+
+    if values["output_format"] == "delta":
+        check_package(spark, "delta")
+    frame = read_frame(spark, source, values)
+    if values["checkpoint"]:
+        check_output_owner(spark, values["checkpoint"], values["out"])
+    stream_params = ("buckets", "watermark", "checkpoint", "initial")
+    params = {} if values["batch"] else {name: values[name] for name in stream_params}
+    idle_timeout = values["idle_timeout"]
+    if idle_timeout is not None and idle_timeout.isdigit():
+        idle_timeout = int(idle_timeout)  # where times are integers
+    columns = (values["key"], values["columns"] or None, values["time"], learner)
+    try:
+        return score(frame, *columns, idle_timeout=idle_timeout, prefix=values["prefix"], **params)
+    except InvalidTypeError as error:
+        if values["schema"] or source.format_name == "parquet":
+            raise
+        raise InvalidTypeError(f"{error} --schema or --option (nanValue=…, timestampFormat=…) sets types.") from None
+
+
+def _score_table(
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner, stop: threading.Event
+) -> dict[str, int]:
+    """Write a table; none if `stop` is set before it is complete."""
+    try:
+        with cancel_jobs_on(stop, spark):
+            return write_table(_score_frame(spark, source, values, learner), values)
+    except Exception:
+        if not stop.is_set():
+            raise
+    path = to_local_path(values["out"])
+    if path is not None and os.path.isdir(path) and not os.listdir(path):
+        os.rmdir(path)  # a later attempt would be refused
+    log.info("interrupted: no table was written to %s", values["out"])
+    raise typer.Exit(EXIT_INTERRUPTED)
 
 
 @contextmanager
 def cancel_jobs_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]:
-    """What Spark does inside is given up when somebody says stop, and ends with an error."""
+    """Cancel Spark's jobs when `stop` is set, so that they raise an error."""
     done = threading.Event()
 
     def poll() -> None:
         while not done.wait(POLL_INTERVAL_S):
-            if stop.is_set():  # again and again: one job may follow another
+            if stop.is_set():  # repeatedly: another job may follow
                 with suppress(Exception):
                     spark.sparkContext.cancelAllJobs()
 
@@ -68,187 +175,56 @@ def cancel_jobs_on(stop: threading.Event, spark: SparkSession) -> Iterator[None]
         thread.join()
 
 
-def _set_trigger(writer: DataStreamWriter, values: Mapping[str, Any]) -> DataStreamWriter:
-    """Set how often Spark looks for more rows."""
+def _score_stream(
+    spark: SparkSession, source: SparkSource, values: Mapping[str, Any], learner: Learner, stop: threading.Event
+) -> dict[str, int]:
+    """Run a query until its source ends or `stop` is set."""
+    scored = _score_frame(spark, source, values, learner)
+    spec = read_spec(RemoteDirectory(spark, values["checkpoint"]))
+    if spec is not None:
+        names = ", ".join(spec.values)
+        message = "learning %s by %s from %s with %r, %d buckets"
+        log.info(message, names, spec.key, source.location, spec.make_learner(), spec.n_buckets)
+    format_name, interval_s = values["output_format"], values["checkpoint_interval"]
+    counted = prepare_for_format(observe_counts(scored, values["prefix"], "limpet"), format_name)
+    writer = counted.writeStream.outputMode("append").format(format_name).options(**WRITER_OPTIONS.get(format_name, {}))
     if not values["follow"]:
-        return writer.trigger(availableNow=True)
-    if values["checkpoint_interval"] is None:
-        return writer
-    milliseconds = max(round(1000 * values["checkpoint_interval"]), 1)
-    return writer.trigger(processingTime=f"{milliseconds} milliseconds")
-
-
-def _await_query(query: StreamingQuery, stop: threading.Event) -> RowCounts:
-    """Tells of batches until the query ends, or somebody says stop."""
+        writer = writer.trigger(availableNow=True)
+    elif interval_s is not None:
+        writer = writer.trigger(processingTime=f"{max(round(1000 * interval_s), 1)} milliseconds")
+    query = writer.option("checkpointLocation", values["checkpoint"]).start(values["out"])
     batches = BatchLogger()
-    try:
-        while not query.awaitTermination(POLL_INTERVAL_S):
+    with convert_job_errors(values["spark_log"]):
+        try:
+            while not query.awaitTermination(POLL_INTERVAL_S) and not stop.is_set():
+                batches.log_new_batches(query)
+        finally:
+            if query.isActive:
+                query.stop()
             batches.log_new_batches(query)
-            if stop.is_set():
-                break
-    finally:
-        if query.isActive:
-            query.stop()
-        batches.log_new_batches(query)
-    return batches.total
+    return dict(batches.total)
 
 
 class BatchLogger:
-    """The batches that have been told of, and what they come to."""
+    """Log the micro-batches of a query, and sum up their counts."""
 
     def __init__(self) -> None:
-        self.total = RowCounts()
+        self.total = Counter(read_counts({}))
         self._last_batch_id = -1
 
     def log_new_batches(self, query: StreamingQuery) -> None:
-        """Tells of the batches that have been finished since."""
+        """Log the micro-batches completed since the last call."""
         newest = query.lastProgress
         if newest is None or newest.batchId <= self._last_batch_id:
             return
         for progress in query.recentProgress:
             metrics = progress.observedMetrics.get("limpet")
-            if (
-                progress.batchId <= self._last_batch_id or not progress.numInputRows or metrics is None
-            ):  # what is idle reports as well
+            # Spark also reports while it is idle.
+            if progress.batchId <= self._last_batch_id or not progress.numInputRows or metrics is None:
                 continue
             self._last_batch_id = progress.batchId
-            batch = RowCounts()
-            batch.add(metrics)
-            self.total.add(metrics)
-            rate = progress.processedRowsPerSecond
-            fields = {"batch": progress.batchId, "rows_per_second": round(rate, 1), **batch.to_dict()}
-            message = batch.summary.replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
-            log.info("batch %d: %s", progress.batchId, message, extra={"fields": fields})
-
-
-def run_status(checkpoint: str, format_name: str, values: Mapping[str, Any]) -> None:
-    """Prints it."""
-    if format_name not in ("text", "json"):
-        raise InvalidInputError(f"--format: expected one of text, json, got {format_name!r}")
-    spec = read_local_spec(checkpoint, values)
-    if spec is None:
-        with friendly_spark_errors(), session_for(values) as spark:
-            from limpet.spark.filesystem import RemoteDirectory
-
-            directory = RemoteDirectory(spark, to_absolute_uri(checkpoint))
-            status = _read_status(directory, read_spec(directory, checkpoint))
-    else:
-        from limpet.spark.filesystem import LocalDirectory
-
-        status = _read_status(LocalDirectory(to_local_path(checkpoint) or ""), spec)
-    if format_name == "json":
-        sys.stdout.write(json.dumps(status) + "\n")
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2))
-    for word, meaning in format_status(status):
-        grid.add_row(Text(word, style="dim"), Text(meaning))
-    Console().print(grid)
-
-
-def read_local_spec(checkpoint: str, values: Mapping[str, Any]) -> JobSpec | None:
-    """What a checkpoint was begun with, as far as this machine tells; None where it may be elsewhere, for Spark to say.
-
-    values: the settings of Spark.
-    """
-    from limpet.spark.checkpoint import METADATA_DIR
-    from limpet.spark.filesystem import LocalDirectory
-
-    path = to_local_path(checkpoint)
-    if path is None or (may_be_remote(checkpoint, values) and not LocalDirectory(path).list_names(METADATA_DIR)):
-        return None
-    return read_spec(LocalDirectory(path), checkpoint)
-
-
-def read_spec(directory: ReadableDirectory, checkpoint: str) -> JobSpec:
-    """What a checkpoint was begun with."""
-    from limpet.spark.checkpoint import read_spec
-
-    spec = read_spec(directory)
-    if spec is None:
-        raise InvalidInputError(f"{checkpoint} is no checkpoint of `limpet spark score`: nothing of limpet is in it")
-    return spec
-
-
-def _read_status(directory: ReadableDirectory, spec: JobSpec) -> dict[str, Any]:
-    """What there is to say."""
-    committed_batches = [int(name) for name in directory.list_names("commits") if name.isdigit()]
-    started_batches = [int(name) for name in directory.list_names("offsets") if name.isdigit()]
-    metadata = _read_batch_metadata(directory, max(started_batches)) if started_batches else {}
-    return {
-        "key": spec.key,
-        "values": list(spec.values),
-        "time": spec.time,
-        "watermark": spec.watermark,
-        "idle": spec.idle,
-        "buckets": spec.n_buckets,
-        "generation": spec.generation,
-        "model": repr(spec.make_learner()),
-        "last_batch": max(committed_batches, default=None),
-        "unfinished": bool(started_batches) and max(started_batches) > max(committed_batches, default=-1),
-        "last_begun": metadata.get("batchTimestampMs"),
-        "event_time": metadata.get("batchWatermarkMs") or None,
-    }
-
-
-def _read_batch_metadata(directory: ReadableDirectory, batch: int) -> dict[str, Any]:
-    """What Spark notes of a batch when it begins: the second line of a file of its own."""
-    lines = directory.read_text(f"offsets/{batch}").splitlines()
-    try:
-        metadata = json.loads(lines[1])
-    except (IndexError, ValueError):
-        return {}
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def format_status(status: dict[str, Any]) -> list[tuple[str, str]]:
-    """In words."""
-    from limpet.cli.status import format_age
-
-    batch = "none yet" if status["last_batch"] is None else f"number {status['last_batch']:,}"
-    if status["unfinished"]:
-        batch += "; one more was begun, which is done again when it goes on"
-    pairs = [
-        ("key", status["key"]),
-        ("learns from", ", ".join(status["values"])),
-        ("time", status["time"] or "none"),
-        ("model", status["model"]),
-        ("buckets", f"{status['buckets']:,}, generation {status['generation']}"),
-        ("last batch", batch),
-    ]
-    if status["last_begun"] is not None:
-        pairs.append(("begun", format_age(max(time.time() - status["last_begun"] / 1000, 0.0))))
-    if status["watermark"] is not None:
-        seen = "" if status["event_time"] is None else f", now at {_format_time(status['event_time'])}"
-        pairs.append(("watermark", f"{_format_watermark(status['watermark'])}{seen}"))
-    if status["idle"] is not None:
-        timed = format_duration(status["idle"]) if status["watermark"] else f"{status['idle']:,}"
-        pairs.append(("forgets after", timed))
-    return pairs
-
-
-def _format_watermark(watermark: str) -> str:
-    from limpet.spark.schema import parse_duration
-
-    return format_duration(parse_duration("watermark", watermark, "us", minimum=0) or 0)
-
-
-def format_duration(microseconds: int) -> str:
-    """A duration as people write it, and all of it.
-
-    >>> in_units(600_000_000), in_units(86_401_500_000), in_units(0)
-    ('10 min', '1 d 1 s 500 ms', '0 s')
-    """
-    units = {"d": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000, "s": 1_000_000, "ms": 1000, "us": 1}
-    parts = []
-    for name, size in units.items():
-        n, microseconds = divmod(microseconds, size)
-        parts += [f"{n:,} {name}"] if n else []
-    return " ".join(parts) or "0 s"
-
-
-def _format_time(milliseconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))
+            counts, rate = read_counts(metrics), progress.processedRowsPerSecond
+            self.total.update(counts)
+            fields = {"batch": progress.batchId, "rows_per_second": round(rate, 1), **counts}
+            text = format_counts(counts).replace(" rows:", f" rows, {rate:,.0f} rows/s:", 1)
+            log.info("batch %d: %s", progress.batchId, text, extra={"fields": fields})

@@ -46,7 +46,7 @@ EXAMPLES: dict[str, Any] = {
     "schema": "sensor string, ts timestamp, flow double",
     "option": ["startingOffsets=latest"],
     "watermark": "10 minutes",
-    "idle": "7 days",
+    "idle_timeout": "7 days",
     "initial": "fleet.limpet",
     "out": "scored",
     "buckets": 256,

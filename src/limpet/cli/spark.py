@@ -1,4 +1,4 @@
-"""The commands `limpet spark …`. Heavy imports stay inside, so that help is instant."""
+"""The commands `limpet spark …`. Heavy imports are inside functions, so that help is instant."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from limpet.cli import options as opt
 from limpet.cli.config import configurable
 
 # A paragraph is one line; \b: the lines of a paragraph stay as they are.
-APP_HELP = """Run past one machine, on Spark: score streams, move states.
+APP_HELP = """Score streams on Spark, and manage their checkpoints.
 
-The same models and the same answers as everywhere else, to the last bit. Needs Java 17 and PySpark: \
+The learners and the results are those of a fleet, to the last bit. Requires Java 17 and PySpark: \
 pip install 'limpet\\[spark]'.
 
 \b
 Examples:
   limpet spark score incoming --key sensor --out scored --checkpoint state
   limpet spark status state
-  limpet spark rebucket state --buckets 256
+  limpet spark repartition state --buckets 256
   limpet spark export state fleet.limpet
 """
 
 app = typer.Typer(help=APP_HELP, no_args_is_help=True)
 
-SCORE_HELP = """Score a stream with Spark: every row goes on to --out, with its score and its alarms beside it.
+SCORE_HELP = """Score a stream on Spark: write every row to --out, with its score and alarms.
 
-SOURCE is a folder that files are dropped into, or a pattern such as 'incoming/*.csv': Parquet, separated values with \
-a header, or JSON lines. Move files in whole: they are taken by the time of their last change, the oldest first, \
-whatever their age. Or kafka://host:9092/topic, whose messages are JSON, up to a million in a batch (--option \
-maxOffsetsPerTrigger=…), or, to try things out, socket://host:9999, whose lines are; both need --schema. What is no \
-JSON goes on as text in the column _corrupt_record.
+SOURCE is a folder or a pattern such as 'incoming/*.csv' of Parquet, CSV with a header, or JSON lines, or \
+kafka://host:9092/topic with JSON messages. Move files into the folder atomically; the oldest are read first. Kafka \
+requires --schema, and a batch reads at most a million messages (--option maxOffsetsPerTrigger=…). Invalid JSON is \
+written to the column _corrupt_record.
 
-Every key is a stream with a learner of its own. Rows are learnt in the order of --time, and one that is older than \
-the last of its key is `late`: it is passed on, and nothing is learnt from it. What cannot be used is marked `bad`.
+Every key is a stream with a separate learner. Rows are learned in the order of --time. Rows that are older than the \
+last row of their key in an earlier batch are marked `late`, repeated rows `duplicate`, and unusable rows `invalid`: \
+they are written, but not learned.
 
-With the same --checkpoint it goes on where it was, whatever has happened, and no row counts twice. After a crash, \
-files of a broken attempt may stay in --out: Spark passes over them, other readers (pandas, DuckDB) do not; read \
-the results with Spark, or write Delta. Settings that the states cannot go on with are refused.
+With the same --checkpoint it resumes exactly where it stopped, also after a crash; no row is lost or counted twice. \
+Read the output with Spark, or write Delta: other readers (pandas, DuckDB) also read files of a failed attempt. \
+Parameters that do not fit the states of the checkpoint are refused.
 
 \b
 Examples:
@@ -53,13 +53,13 @@ Examples:
 
 VERSION is that of your Spark.
 
-SIGTERM and Ctrl-C end it in order; with --batch there is no table then (one that is whole has a file _SUCCESS). Exit \
-codes: 0 ended or stopped, 1 Spark's job died while it ran, 2 something is wrong with source or settings, 130 \
---batch was interrupted.
+SIGTERM and Ctrl-C stop it after the checkpoint is consistent; with --batch no table is written then (a complete one \
+has a file _SUCCESS). Exit codes: 0 ended or stopped, 1 Spark's job failed, 2 invalid source or options, 130 --batch \
+was interrupted.
 """
 
-Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder given to --checkpoint.")]
-EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 something is wrong.\n"
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="Folder given to --checkpoint.")]
+EXIT_CODES_HELP = "\n\nExit codes: 0 done, 2 invalid checkpoint or options.\n"
 
 
 @configurable(app, "spark", SCORE_HELP)
@@ -83,7 +83,7 @@ def score(
     beta: opt.Beta = None,
     M: opt.M = None,
     norm: opt.Norm = None,
-    idle: opt.Idle = None,
+    idle_timeout: opt.Idle = None,
     initial: opt.Initial = None,
     out: opt.Out = None,
     output_format: opt.SparkOutputFormat = "parquet",
@@ -104,42 +104,41 @@ def score(
 ) -> None:
     """See SCORE_HELP."""
     values = locals()
-    from limpet.cli._spark_commands import run_score
+    from limpet.cli._spark_run import run_score
 
     run_score(source, values)
 
 
-REBUCKET_HELP = """Move a checkpoint to another number of buckets: more of them for more streams or more cores.
+REPARTITION_HELP = """Change the number of buckets of a checkpoint, for more streams or more cores.
 
-Stop the job that uses it first. The next `limpet spark score` on it goes on where the last one was, and gives the \
-answers that it would have given.
+Stop the job that uses it first. The next `limpet spark score` on it resumes with the same results.
 
 \b
 Example:
-  limpet spark rebucket state --buckets 256
+  limpet spark repartition state --buckets 256
 """
 
 
-@app.command(help=REBUCKET_HELP + EXIT_CODES_HELP)
-def rebucket(
+@app.command(help=REPARTITION_HELP + EXIT_CODES_HELP)
+def repartition(
     checkpoint: Checkpoint,
-    buckets: Annotated[int, typer.Option(min=1, metavar="N", help="How many there shall be.")],
+    buckets: Annotated[int, typer.Option(min=1, metavar="N", help="New number of buckets.")],
     master: opt.Master = "local[*]",
     driver_memory: opt.DriverMemory = "4g",
     packages: opt.Packages = None,
     conf: opt.Conf = None,
     spark_log: opt.SparkLog = None,
 ) -> None:
-    """See REBUCKET_HELP."""
+    """See REPARTITION_HELP."""
     values = locals()
-    from limpet.cli._spark_commands import run_rebucket
+    from limpet.cli._spark_commands import run_repartition
 
-    run_rebucket(checkpoint, buckets, values)
+    run_repartition(checkpoint, buckets, values)
 
 
-EXPORT_HELP = """Write all streams of a checkpoint to one file, as they were after the last batch.
+EXPORT_HELP = """Write all streams of a checkpoint, as of the last committed batch, to one fleet file.
 
-The file is one of a fleet: lp.load reads it, and `limpet spark score --initial` begins with it.
+lp.load reads the file, and `limpet spark score --initial` starts with it.
 
 \b
 Examples:
@@ -151,7 +150,7 @@ Examples:
 @app.command(help=EXPORT_HELP + EXIT_CODES_HELP)
 def export(
     checkpoint: Checkpoint,
-    path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="The file to write.")],
+    path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="File to write.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     master: opt.Master = "local[*]",
     driver_memory: opt.DriverMemory = "4g",
@@ -166,9 +165,9 @@ def export(
     run_export(checkpoint, path, force, values)
 
 
-STATUS_HELP = """What a checkpoint was begun with, and how far it has come.
+STATUS_HELP = """Show the job of a checkpoint and its progress.
 
-Spark is begun only for a checkpoint that is not on this machine.
+Spark is started only for a checkpoint that is not on this machine.
 
 \b
 Examples:
@@ -189,6 +188,6 @@ def status(
 ) -> None:
     """See STATUS_HELP."""
     values = locals()
-    from limpet.cli._spark_run import run_status
+    from limpet.cli._spark_commands import run_status
 
     run_status(checkpoint, output_format, values)
