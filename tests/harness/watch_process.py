@@ -92,8 +92,8 @@ class Watch:
     def newest(self) -> tuple[Any, Any, bytes]:
         """Its last checkpoint: counts but for those of checkpoints, position of the source, and state."""
         header, body = unpack_container(max((self.folder / "state").glob("checkpoint-*.limpet")).read_bytes())
-        header["tally"].pop("checkpoints")
-        return header["tally"], header["position"], bytes(body)
+        header["stats"].pop("checkpoints")
+        return header["stats"], header["position"], bytes(body)
 
 
 def same(first: Watch, second: Watch) -> dict[str, bool]:

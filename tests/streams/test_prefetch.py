@@ -1,4 +1,4 @@
-"""Reading ahead is bounded and hides no error; looking first loses nothing."""
+"""Prefetching is bounded and hides no error; probing loses no batch."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 from limpet.streams._prefetch import MAX_QUEUED_BATCHES, PrefetchingReader
 from limpet.streams.batch import Batch
 from limpet.streams.schema_probe import ProbedSource
+from limpet.streams.sources.base import BaseSource
 
 
-def test_no_more_is_read_than_is_taken() -> None:
-    given, closed = [], threading.Event()
+def test_prefetching_is_bounded() -> None:
+    produced, closed = [], threading.Event()
 
     def batches() -> Iterator[Batch]:
         try:
             for i in range(1000):
-                given.append(i)
+                produced.append(i)
                 yield Batch([float(i)], position=i)
         finally:
             closed.set()
@@ -31,13 +32,13 @@ def test_no_more_is_read_than_is_taken() -> None:
         assert batch is not None
         assert batch.position == i
         time.sleep(0.02)
-        assert len(given) <= i + 1 + MAX_QUEUED_BATCHES + 1
+        assert len(produced) <= i + 1 + MAX_QUEUED_BATCHES + 1
     ahead.stop()
     assert closed.wait(5.0)
-    assert len(given) <= 5 + 2 * (MAX_QUEUED_BATCHES + 1)
+    assert len(produced) <= 5 + 2 * (MAX_QUEUED_BATCHES + 1)
 
 
-def test_the_end_and_errors_come_after_what_was_read() -> None:
+def test_end_and_errors_follow_the_batches() -> None:
     def batches(error: Exception | None) -> Iterator[Batch]:
         yield Batch([1.0])
         if error is not None:
@@ -59,8 +60,8 @@ def test_the_end_and_errors_come_after_what_was_read() -> None:
     slow.stop()
 
 
-class Rubbish:
-    """Refused records, then good ones."""
+class Malformed(BaseSource):
+    """Malformed records, then two points."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -75,15 +76,16 @@ class Rubbish:
         yield Batch([2.0], position=self.n + 2)
 
 
-def test_looking_first_loses_nothing_and_keeps_little() -> None:
-    peeked = ProbedSource(Rubbish(1000))
-    assert peeked.wait_for_schema(threading.Event())
-    assert len(peeked._buffered) == 2
-    batches = list(peeked.read())
+def test_probing_loses_no_batch_and_buffers_little() -> None:
+    probed = ProbedSource(Malformed(1000))
+    assert probed.wait_for_schema(threading.Event())
+    assert len(probed._buffered) == 2
+    batches = list(probed.read())
     assert [batch.n_records for batch in batches] == [2000, 1, 1]
     assert batches[0].rejects.total == 1000
-    assert [one.index for one in batches[0].rejects.first] == [1, 3, 5, 7, 9]
+    assert [reject.index for reject in batches[0].rejects.first] == [1, 3, 5, 7, 9]
     assert [batch.position for batch in batches] == [1000, 1001, 1002]
     stop = threading.Event()
     stop.set()
-    assert not ProbedSource(Rubbish(10**9)).wait_for_schema(stop)
+    assert next(probed.read(500)).position == 501
+    assert not ProbedSource(Malformed(10**9)).wait_for_schema(stop)

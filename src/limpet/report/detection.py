@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limpet import __version__
+from limpet._format import redact_url
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import MissingExtraError
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import StrKeys
+from limpet.learners import Detector
 from limpet.learners.input import LabelledArray
-from limpet.plots.alarm_map import STRIPS, Strip, draw_alarm_map
-from limpet.plots.overview import PANELS, draw_overview
+from limpet.plots.alarm_map import MAX_STRIPS, Strip, draw_alarm_map
+from limpet.plots.overview import MAX_PANELS, draw_overview
 from limpet.report.detection_text import (
     DetectionReport,
     StreamReport,
@@ -41,9 +43,8 @@ from limpet.streams.downsample import MinMaxSummary, last_estimate
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 from limpet.streams.split_columns import composite_keys
-from limpet.streams.uri import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -135,7 +136,7 @@ def _pictures(
 
 def _map(strips: Sequence[Strip], found: DetectionReport) -> Picture:
     """All streams, or the most alarming ones, in the order of their names as they came."""
-    kept = {id(strip.sketch) for strip in strips[:STRIPS]}
+    kept = {id(strip.sketch) for strip in strips[:MAX_STRIPS]}
     order = {id(stream.sketch): place for place, stream in enumerate(found.streams)}
     shown = sorted((strip for strip in strips if id(strip.sketch) in kept), key=lambda strip: order[id(strip.sketch)])
     which = (
@@ -155,7 +156,7 @@ def _picture(strip: Strip, several: bool, detailed: bool, first: bool) -> Pictur
     kinds = [sum(alarm.kind == kind for alarm in strip.alarms) for kind in ("change", "anomaly")]
     what = f"{counted(kinds[0], 'change')}, {counted(kinds[1], 'anomaly', 'anomalies')}"
     names = strip.sketch.names
-    left_out = f" {PANELS} of {len(names)} variables are shown, those with alarms first." if len(names) > PANELS else ""
+    left_out = f" {MAX_PANELS} of {len(names)} variables are shown, those with alarms first." if len(names) > MAX_PANELS else ""
     rows = (
         "" if strip.sketch.is_exact else f" The grey is the range of the points, {strip.sketch.width:,} rows at a time."
     )
@@ -179,7 +180,7 @@ def write_detection_report(
     path: Path,
     detection_run: DetectionRun,
     values: dict[str, Any],
-    reopen: Callable[[], Source],
+    reopen: Callable[[], BaseSource],
     console: Console,
     quiet: bool,
 ) -> None:
@@ -195,7 +196,7 @@ def write_detection_report(
         )
         detection = DetectionReport(
             title=detection_run.path.name,
-            columns=plan.columns,
+            columns=plan.schema,
             streams=streams,
             alarms=[
                 TimedAlarm(
@@ -211,11 +212,11 @@ def write_detection_report(
             n_records=stats.records,
             late=stats.late + stats.duplicates,
             refused=stats.malformed,
-            far=plan.learner.far if plan.raises_alarms else None,
-            joint=not plan.separate,
-            hints=plan.columns.hints,
+            far=plan.learner.far if isinstance(plan.learner, Detector) else None,
+            joint=not plan.is_split,
+            hints=tuple(plan.schema.hints),
             settings=repr(plan.learner),
-            command=shlex.join(["limpet", *map(redact, sys.argv[1:])]),
+            command=shlex.join(["limpet", *map(redact_url, sys.argv[1:])]),
             n_streams=plan.n_streams,
             n_changes=stats.alarms["change"],
             n_anomalies=stats.alarms["anomaly"],
@@ -225,7 +226,7 @@ def write_detection_report(
         console.print(problem, markup=False, style="yellow")
 
 
-def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], Source]) -> list[StreamReport]:
+def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], BaseSource]) -> list[StreamReport]:
     """The streams of a fleet, those with most alarms first; the first of them with a sketch."""
     fleet = detection_run.plan.model
     assert isinstance(fleet, Fleet)
@@ -235,18 +236,18 @@ def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], S
     counts = fleet.counts()
     order = sorted(range(len(counts["key"])), key=lambda i: (-len(alarms[counts["key"][i]]), i))
     names = [str(counts["key"][i]) for i in order]
-    summaries = _make_summaries(detection_run.plan, names[:STRIPS], late, reopen())
+    summaries = _make_summaries(detection_run.plan, names[:MAX_STRIPS], late, reopen())
     return [
         StreamReport(name, summaries.get(name), alarms[name], int(counts["n_seen"][i]), int(counts["n_rejected"][i]))
         for name, i in zip(names, order, strict=True)
     ]
 
 
-def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: Source) -> dict[str, MinMaxSummary]:
+def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: BaseSource) -> dict[str, MinMaxSummary]:
     """Sketches of some streams, with estimates: each is learnt once more by itself, which gives the same."""
     learners = {name: plan.learner.clone() for name in names}
     for learner in learners.values():
-        learner._suppress_warning("invalid")
+        learner.suppress_warning("invalid")
     summaries: dict[str, MinMaxSummary] = {}
     time_filter = EventTimeFilter(late)
     for batch in plan.wrap_source(source).read(None):

@@ -47,7 +47,7 @@ class DetectionRun:
             streams = [alarm.key for alarm in trace.alarms]
             self.raised += map(RaisedAlarm, results.alarms, results.alarm_records(), streams)
         if not isinstance(self.plan.model, Fleet):
-            self.summary = self.summary or MinMaxSummary(batch.names or self.plan.columns.values)
+            self.summary = self.summary or MinMaxSummary(batch.names or self.plan.schema.values)
             self.summary.add(batch.values, trace, last_estimate(trace), batch.times)
 
 

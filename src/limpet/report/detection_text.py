@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from limpet._format import join_names
 from limpet.detection.alarm import Alarm
 from limpet.report.html import DefinitionList, KeyFigures, Table
 from limpet.streams.downsample import MinMaxSummary
 from limpet.streams.rejects import RejectLog
-from limpet.streams.schema import Schema, join_names
+from limpet.streams.schema import Schema
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT, format_times
 
 # What was found in a file.

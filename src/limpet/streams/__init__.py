@@ -1,11 +1,21 @@
-"""Sources, sinks, checkpoints, and what runs between them: `limpet.run`."""
+"""Sources, sinks, checkpoints, and the runner between them: `limpet.run`."""
 
 from limpet.streams._run import RunResult, run
 from limpet.streams.batch import Batch
 from limpet.streams.results import BatchResult
 from limpet.streams.sinks.base import BaseSink
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 from limpet.streams.split_columns import SplitColumns
 from limpet.streams.uri import open_sink, open_source
 
-__all__ = ["BaseSink", "Batch", "BatchResult", "RunResult", "Source", "SplitColumns", "open_sink", "open_source", "run"]
+__all__ = [
+    "BaseSink",
+    "BaseSource",
+    "Batch",
+    "BatchResult",
+    "RunResult",
+    "SplitColumns",
+    "open_sink",
+    "open_source",
+    "run",
+]

@@ -1,26 +1,26 @@
-"""Reads ahead: while one batch is learnt, the next one is being read."""
+"""Read the next batches in a thread while one is processed."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch
 
-MAX_QUEUED_BATCHES = 2  # batches that wait at most: so memory stays bounded, however fast the source is
+MAX_QUEUED_BATCHES = 2  # bounds the memory, however fast the source is
 
 
 class _End:
-    """That nothing more comes, and why, if it is not as it should be."""
+    """The end of the source, and the error that caused it, if any."""
 
     def __init__(self, failure: BaseException | None = None) -> None:
         self.failure = failure
 
 
 class PrefetchingReader:
-    """A thread that takes batches from a source as long as somebody takes them from here."""
+    """A thread that reads batches ahead, up to a bounded number."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._queue: queue.Queue[Batch | _End] = queue.Queue(MAX_QUEUED_BATCHES)
@@ -30,7 +30,7 @@ class PrefetchingReader:
         self._thread.start()
 
     def take(self, timeout_s: float) -> Batch | None:
-        """The next batch; None if there is none within this time, or if there will be none (`ended`)."""
+        """Return the next batch; None if none arrives in time, or after the end (`ended`)."""
         try:
             item = self._queue.get(timeout=timeout_s)
         except queue.Empty:
@@ -43,11 +43,11 @@ class PrefetchingReader:
         return None
 
     def stop_after_current(self) -> None:
-        """What is being read is the last."""
+        """End after the batch that is being read."""
         self._finishing.set()
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """No more is wanted, nor what has been read."""
+        """End, and discard what has been read."""
         self._stopped.set()
         while self._thread.is_alive() and timeout_s > 0.0:
             while not self._queue.empty():
@@ -59,18 +59,19 @@ class PrefetchingReader:
         try:
             for batch in batches:
                 if not isinstance(batch, Batch):
-                    raise InvalidInputError(f"the read() of a source gives batches, got {type(batch).__name__}")
+                    raise InvalidInputError(f"source: read() must yield batches, got {type(batch).__name__}.")
                 if not self._put(batch):
                     break
                 if self._finishing.is_set():
                     break
-            getattr(batches, "close", lambda: None)()
+            if isinstance(batches, Generator):
+                batches.close()
             self._put(_End())
-        except BaseException as error:  # it is raised where batches are taken
+        except BaseException as error:  # raised again by `take`
             self._put(_End(error))
 
     def _put(self, item: Batch | _End) -> bool:
-        """Waits until there is room; False if no more is wanted."""
+        """Wait for a place in the queue; return False if the reader was stopped."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=0.1)

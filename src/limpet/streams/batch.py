@@ -1,4 +1,4 @@
-"""What a source gives: some points in the order in which they came, and where it goes on after them."""
+"""Batches of points, as sources yield them, and checks of positions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from limpet.core.state import Vector
 from limpet.exceptions import CheckpointError, InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.streams.rejects import RejectLog
+from limpet.streams.schema import Schema
 from limpet.streams.timestamps import NUMBER_FORMAT, TEXT_FORMAT, Times, infer_time_format, parse_time, to_time_array
 
 Integers = npt.NDArray[np.int64]
@@ -20,23 +21,41 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(eq=False)
 class Batch:
-    """Some points of a source.
+    """Points of a source, in the order in which they arrived, and the position after them.
 
-    values: (n, d) numbers, NaN where one is missing; (n,) for a single variable.
-    position: where the source goes on after these points: anything that JSON can hold.
-    names: of the d variables.
-    keys: of which stream each point is, as texts; None if there is one stream only.
-    times: when each point was; numbers, datetime64, or texts in ISO 8601 or any other form.
-    channels: where the variables of one record are streams of their own, which variable each point is.
-    n_records, places: how many records were read, refused ones included, and which of them each point is; by default
-        each point is one.
-    refused: the records that could not be read.
-    behind: how much is still waiting to be read, as far as is known, in records or, with `behind_in`, something else.
-    zoned: whether times have a zone; they are those of UTC then.
-    urgent: that the source cannot go on for long before what it has given has been committed.
+    Attributes
+    ----------
+    values : array of shape (n, d) or (n,)
+        The values of each point, NaN where one is missing.
+    position : object
+        Where the source continues after these points: any value that JSON can hold.
+    names : tuple of str, optional
+        Names of the d variables.
+    keys : sequence of str, optional
+        The stream of each point; by default all points belong to one stream.
+    times : array, optional
+        The time of each point: numbers, datetime64, ISO 8601 or any other strings.
+    schema : Schema, optional
+        The columns of the records, as far as they are known.
+    variable_names : StrKeys, optional
+        The variable of each point, where the variables of a record are separate streams.
+    n_records : int
+        Records read, malformed ones included; by default one per point.
+    record_index : array of int
+        The record of each point; by default one after the other.
+    rejects : RejectLog
+        Malformed records.
+    lag : int, optional
+        What is still to be read, as far as it is known, in the unit `lag_unit`.
+    tz_aware : bool
+        Whether the times were given with a time zone; they are in UTC then.
+    urgent : bool
+        Whether the source cannot continue for long until this batch is committed.
 
+    Examples
+    --------
     >>> batch = Batch([1.0, 2.0], position=2)
-    >>> len(batch), batch.values.shape, batch.places
+    >>> len(batch), batch.values.shape, batch.record_index
     (2, (2, 1), array([0, 1]))
     """
 
@@ -45,6 +64,7 @@ class Batch:
     names: tuple[str, ...] | None = None
     keys: StrKeys | None = None
     times: Times | None = None
+    schema: Schema | None = None
     variable_names: StrKeys | None = None
     n_records: int = -1
     record_index: Integers | None = None
@@ -58,7 +78,7 @@ class Batch:
         values = np.asarray(self.values, np.float64)
         self.values = values.reshape(-1, 1) if values.ndim == 1 else values
         if self.values.ndim != 2:
-            raise InvalidInputError(f"a batch has values of shape (n,) or (n, d), got {np.shape(values)}")
+            raise InvalidInputError(f"values: must be of shape (n,) or (n, d), got {np.shape(values)}.")
         if self.keys is not None and not isinstance(self.keys, StrKeys):
             self.keys = StrKeys([None if key is None else str(key) for key in self.keys])
         if self.times is not None:
@@ -67,17 +87,15 @@ class Batch:
             self.record_index = np.arange(len(self.values))
         if self.n_records < 0:
             self.n_records = len(self.values)
-        for name, column in (("keys", self.keys), ("times", self.times), ("places", self.record_index)):
+        for name, column in (("keys", self.keys), ("times", self.times), ("record_index", self.record_index)):
             if column is not None and len(column) != len(self.values):
-                raise InvalidInputError(
-                    f"a batch has as many {name} as points, got {len(column)} and {len(self.values)}"
-                )
+                raise InvalidInputError(f"{name}: must have one entry per point, got {len(column)} for {len(self)}.")
 
     def __len__(self) -> int:
         return len(self.values)
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> Batch:
-        """The same with some of its points."""
+        """Return the batch with the points selected by a mask."""
         assert self.record_index is not None
         indexes = np.flatnonzero(mask)
         return replace(
@@ -91,7 +109,7 @@ class Batch:
 
 
 def _normalize_times(times: Any) -> Times:
-    """Times in one of the three forms."""
+    """Convert times to datetime64[ns], float64 or strings (object)."""
     array = times if isinstance(times, np.ndarray) else np.asarray(times)
     if array.dtype.kind == "M":
         return array.astype("datetime64[ns]")
@@ -103,32 +121,29 @@ def _normalize_times(times: Any) -> Times:
     kind = infer_time_format(values[:100]) or TEXT_FORMAT
     parsed = [parse_time(value, kind) for value in values]
     if None in parsed and values:
-        raise InvalidInputError(f"times: expected numbers, or texts in ISO 8601, got {values[parsed.index(None)]!r}")
+        raise InvalidInputError(f"times: must be numbers or ISO 8601 strings, got {values[parsed.index(None)]!r}.")
     return to_time_array(parsed, kind if values else NUMBER_FORMAT)
 
 
-# Positions that a checkpoint brings back: whether they are of the source that is to go on.
-
-
 def position_field(position: Any, name: str, kind: type) -> Any:
-    """A part of a position; None without a position."""
+    """Return a field of a position, None without a position; raise if it is the position of another source."""
     if position is None:
         return None
     if not isinstance(position, dict) or not isinstance(position.get(name), kind):
-        raise InvalidInputError(f"the position {position!r:.80} is not one of this source: it has no {name!r}")
+        raise InvalidInputError(f"position: must have {name!r} for this source, got {position!r:.80}.")
     return position[name]
 
 
 def check_same_position_field(position: Any, name: str, current: str, label: str) -> None:
-    """That a position is of the same topic, or whatever it is, as now.
+    """Raise if a position belongs to another topic, subject or stream.
 
-    >>> require_same_part({"topic": "a"}, "topic", "b", "kafka topic")
+    >>> check_same_position_field({"topic": "a"}, "topic", "b", "kafka topic")
     Traceback (most recent call last):
     ...
-    limpet.exceptions.CheckpointError: the checkpoint is of kafka topic a, now it is b: give another --checkpoint folder
+    limpet.exceptions.CheckpointError: kafka topic: the checkpoint has 'a', got 'b'. Use another --checkpoint folder.
     """
     stored = position_field(position, name, str)
     if stored is not None and stored != current:
         raise CheckpointError(
-            f"the checkpoint is of {label} {stored}, now it is {current}: give another --checkpoint folder"
+            f"{label}: the checkpoint has {stored!r}, got {current!r}. Use another --checkpoint folder."
         )

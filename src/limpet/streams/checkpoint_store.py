@@ -69,8 +69,8 @@ class CheckpointStore:
             return checkpoint
         if numbers:
             raise CheckpointError(
-                f"checkpoint: all {len(numbers)} files in {self.folder} are damaged. To start from scratch, use another "
-                "directory, and other files for the results."
+                f"checkpoint: all {len(numbers)} files in {self.folder} are damaged. To start from scratch, use "
+                "another directory, and other files for the results."
             )
         return None
 
@@ -121,7 +121,8 @@ def check_compatible(header: dict[str, Any], model: Model, run_fields: Mapping[s
     """Raise if a checkpoint has other parameters, another source or other columns than this run."""
     if header.get("run_format") != RUN_FORMAT_VERSION:
         raise CheckpointError(
-            f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. Use another directory."
+            f"checkpoint: must have run format {RUN_FORMAT_VERSION}, got {header.get('run_format')}. "
+            "Use another directory."
         )
     current = model_config(model)
     pairs = [(header["run_fields"], json.loads(json.dumps(dict(run_fields)))), (header["model"], current)]
@@ -142,7 +143,7 @@ def check_position(batch: Batch) -> None:
     try:
         json.dumps(position)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"position: must be a value that JSON can hold, got {position!r:.80}: {error}.") from None
+        raise InvalidInputError(f"position: JSON must be able to hold it, got {position!r:.80}: {error}.") from None
 
 
 def restore_model(model: Model, state: memoryview) -> Model:

@@ -1,89 +1,104 @@
-"""Which streams there are and what learns them: by the columns that were understood, and by the settings."""
+"""Choose the streams and the learners by the columns of the records: jointly or split, one learner or a fleet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from limpet._format import join_names
 from limpet.exceptions import InvalidInputError
 from limpet.fleet import Fleet
-from limpet.learners import SRA
+from limpet.learners import SRA, Detector
 from limpet.streams.checkpoint_store import Model
-from limpet.streams.schema import Schema, join_names
-from limpet.streams.sources.base import Source
+from limpet.streams.schema import Schema
+from limpet.streams.sources.base import BaseSource
 from limpet.streams.split_columns import MAX_JOINT_COLUMNS, SplitColumns
 
-REFERENCE_POINTS = 100  # points that a change is seen against
+REFERENCE_POINTS = 100  # points that changes are detected against
+
+
+def should_split(n_columns: int, joint: bool | None = None) -> bool:
+    """Return whether each column is a separate stream: if there are more than 8, or as given by `joint`."""
+    return n_columns > 1 and (n_columns > MAX_JOINT_COLUMNS if joint is None else not joint)
+
+
+def warmup_points(learner: Detector | SRA) -> int:
+    """Return the number of points after which a learner can raise every kind of alarm."""
+    return learner.n_init + REFERENCE_POINTS
 
 
 @dataclass(frozen=True)
 class MonitorPlan:
-    """separate: whether each column is a stream of its own. learner: of one stream, before it has seen anything.
-    model: what learns, which is such a learner or a fleet of them."""
+    """The streams in the records of a source, and what learns them.
 
-    columns: Schema
-    separate: bool
-    learner: SRA
+    Attributes
+    ----------
+    schema : Schema
+        Columns of the records.
+    is_split : bool
+        Whether each column is a separate stream.
+    learner : Detector or SRA
+        Learner of one stream, without a point.
+    model : Detector, SRA or Fleet
+        A copy of the learner, or a fleet of it where there are several streams.
+    """
+
+    schema: Schema
+    is_split: bool
+    learner: Detector | SRA
     model: Model
 
     @classmethod
-    def from_columns(cls, columns: Schema, values: dict[str, Any]) -> MonitorPlan:
-        """How these columns are watched with these settings."""
-        joint = values["joint"]
-        separate = len(columns.values) > MAX_JOINT_COLUMNS if joint is None else not joint
-        separate = separate and len(columns.values) > 1
-        learner = make_learner(values)
-        if not separate and columns.key is None:
-            if values["max_keys"] is not None:
-                raise InvalidInputError("--max-keys is for many streams: there is one only. Is there a --key?")
-            return cls(columns, separate, learner, learner.clone())
-        return cls(columns, separate, learner, Fleet(learner, max_keys=values["max_keys"]))
+    def from_schema(
+        cls, schema: Schema, learner: Detector | SRA, *, joint: bool | None = None, max_keys: int | None = None
+    ) -> MonitorPlan:
+        """Plan for some columns.
+
+        Parameters
+        ----------
+        schema : Schema
+            Columns of the records.
+        learner : Detector or SRA
+            Learner of one stream.
+        joint : bool, optional
+            Whether the columns of a record are one stream; by default, up to 8 columns are.
+        max_keys : int, optional
+            Streams kept in memory.
+        """
+        is_split = should_split(len(schema.values), joint)
+        if is_split or schema.key is not None:
+            return cls(schema, is_split, learner, Fleet(learner, max_keys=max_keys))
+        if max_keys is not None:
+            raise InvalidInputError("--max-keys: needs more than one stream, got one. Name the column with --key.")
+        return cls(schema, is_split, learner, learner.clone())
 
     @property
     def n_streams(self) -> int:
-        """How many streams there are by now."""
+        """Number of streams so far."""
         return len(self.model) if isinstance(self.model, Fleet) else 1
 
     @property
     def raises_alarms(self) -> bool:
-        """Whether the learner decides anything: the paper's algorithm, set by hand, only learns and rejects."""
-        return self.learner._is_auto
+        """Whether the learner raises alarms; the paper's algorithm only learns and rejects."""
+        return self.learner.is_auto
 
     @property
     def n_warming_up(self) -> int:
-        """Streams with too few points to raise every kind of alarm."""
+        """Number of streams with too few points to raise every kind of alarm."""
         seen = self.model.counts()["n_seen"] if isinstance(self.model, Fleet) else [self.model.n_seen]
-        return sum(int(n) <= self.learner.n_init + REFERENCE_POINTS for n in seen)
+        return sum(int(n) <= warmup_points(self.learner) for n in seen)
 
-    def wrap_source(self, source: Source) -> Source:
-        """The source as it is learnt from."""
-        return SplitColumns(source) if self.separate else source
+    def wrap_source(self, source: BaseSource) -> BaseSource:
+        """Return the source as it is learned: with columns split, if they are."""
+        return SplitColumns(source) if self.is_split else source
 
     def describe(self) -> list[tuple[str, str]]:
-        """What was understood, in pairs of words."""
-        columns, n = self.columns, len(self.columns.values)
-        mode = "" if n == 1 else ", each by itself" if self.separate else ", together"
-        pairs = [("watching", f"{join_names(columns.values)}{mode}")]
-        time = "none found" if columns.time is None else f"{columns.time} ({columns.time_kind})"
+        """Describe the inferred columns as pairs of a label and a description."""
+        schema, n = self.schema, len(self.schema.values)
+        mode = "" if n == 1 else ", each separately" if self.is_split else ", jointly"
+        pairs = [("watching", f"{join_names(schema.values)}{mode}")]
+        time = "not found" if schema.time is None else f"{schema.time} ({schema.time_kind})"
         pairs.append(("time", time))
-        pairs.append(("key", "none: one stream" if columns.key is None else f"{columns.key}: one stream for each"))
-        if columns.ignored:
-            pairs.append(("left out", join_names([f"{name} ({why})" for name, why in columns.ignored.items()], 12)))
+        pairs.append(("key", "none: one stream" if schema.key is None else f"{schema.key}: one stream per key"))
+        if schema.ignored:
+            pairs.append(("ignored", join_names([f"{name} ({why})" for name, why in schema.ignored.items()], 12)))
         return pairs
-
-
-def make_learner(values: dict[str, Any]) -> SRA:
-    """The learner of one stream."""
-    components = values["components"]
-    return SRA(
-        n_components="auto" if components == "auto" else int(components),
-        gamma=values["gamma"],
-        rho=values["rho"],
-        beta=values["beta"],
-        M=values["M"],
-        norm=values["norm"],
-        far=values["far"],
-        lags=values["lags"],
-        season=values["season"],
-        memory=values["memory"],
-    )

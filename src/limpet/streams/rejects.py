@@ -1,4 +1,4 @@
-"""Records that could not be read: how many for each reason, and the first few."""
+"""Malformed records: how many for each reason, and the first few."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_KEPT_REJECTS = 5  # records that are kept to be shown
-MAX_REJECT_CHARS = 80  # characters of each
+from limpet._format import truncate
+
+MAX_KEPT_REJECTS = 5  # records
+MAX_REJECT_CHARS = 80
 
 
 @dataclass(frozen=True)
 class RejectedRecord:
-    """One record that could not be read. place: which of all records it is; text: how it begins."""
+    """A malformed record: the reason, its index among all records, and how it begins."""
 
     reason: str
     index: int
@@ -24,11 +26,11 @@ class RejectedRecord:
 
 @dataclass
 class RejectLog:
-    """Counts by reason, and the first few records.
+    """Counts of malformed records by reason, and the first few of them.
 
-    >>> refused = Refusals()
-    >>> refused.add("not JSON", 7, b'{"a": ')
-    >>> refused.total, str(refused.first[0])
+    >>> rejects = RejectLog()
+    >>> rejects.add("not JSON", 7, b'{"a": ')
+    >>> rejects.total, str(rejects.first[0])
     (1, 'record 7: not JSON: {"a": ')
     """
 
@@ -37,33 +39,33 @@ class RejectLog:
 
     @property
     def total(self) -> int:
-        """How many there were."""
+        """Number of malformed records."""
         return sum(self.counts.values())
 
     @property
     def remaining_capacity(self) -> int:
-        """How many more are kept to be shown."""
+        """Number of further records that are kept."""
         return max(MAX_KEPT_REJECTS - len(self.first), 0)
 
     def count(self, reason: str, n: int) -> None:
-        """So many more, of which none is shown."""
+        """Count `n` records without keeping them."""
         if n:
             self.counts[reason] += n
 
     def add(self, reason: str, index: int, record: Any) -> None:
-        """One more."""
+        """Add a record."""
         self.counts[reason] += 1
         if len(self.first) < MAX_KEPT_REJECTS:
             self.first.append(RejectedRecord(reason, index, shorten(record)))
 
     def merge(self, others: RejectLog, first_record: int) -> None:
-        """Those of a further batch, whose records are counted from this one on."""
+        """Add those of the next batch, whose first record has the index `first_record`."""
         self.counts.update(others.counts)
         for reject in others.first[: MAX_KEPT_REJECTS - len(self.first)]:
             self.first.append(RejectedRecord(reject.reason, first_record + reject.index, reject.text))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return a dictionary that JSON can hold."""
         return {
             "counts": dict(self.counts),
             "first": [[reject.reason, reject.index, reject.text] for reject in self.first],
@@ -71,20 +73,16 @@ class RejectLog:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RejectLog:
-        """What `as_json` was called on."""
+        """Restore a log from `to_dict`."""
         return cls(Counter(data["counts"]), [RejectedRecord(*fields) for fields in data["first"]])
 
 
 def shorten(record: Any) -> str:
-    """How a record begins, on one line and without what a terminal would obey.
+    """Return the beginning of a record on one line, without control characters.
 
-    >>> shortened(b"a" * 100)[-5:], shortened(b"x\\xff\\x1b[2J")
+    >>> shorten(b"a" * 100)[-5:], shorten(b"x\\xff\\x1b[2J")
     ('aaaa…', 'x�?[2J')
     """
     if isinstance(record, bytes | bytearray | memoryview):
-        text = bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace")
-    else:
-        text = record if isinstance(record, str) else repr(record)
-    cut = text[:MAX_REJECT_CHARS]
-    printable = "".join(c if c.isprintable() else "?" for c in cut)
-    return printable + "…" if len(text) > MAX_REJECT_CHARS else printable
+        return truncate(bytes(record[: 4 * MAX_REJECT_CHARS]).decode("utf-8", "replace"), MAX_REJECT_CHARS)
+    return truncate(record if isinstance(record, str) else repr(record), MAX_REJECT_CHARS)

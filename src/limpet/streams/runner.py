@@ -1,4 +1,4 @@
-"""From a source through a learner to a sink, with checkpoints: what is learnt, read and told moves together."""
+"""Run a source through a learner into a sink, with atomic checkpoints of state, source position and sink offset."""
 
 from __future__ import annotations
 
@@ -29,33 +29,53 @@ from limpet.streams.checkpoint_store import (
 from limpet.streams.event_time import EventTimeFilter
 from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
+from limpet.streams.schema import Schema
 from limpet.streams.sinks.base import BaseSink, close_all
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 from limpet.streams.split_columns import composite_keys
 
 log = logging.getLogger("limpet.streams")
-CHECKPOINT_INTERVAL_S = 5.0  # seconds between checkpoints
-MAX_CHECKPOINT_SHARE = 0.1  # of the time, at most, that goes into checkpoints
-MAX_INTERVAL_FACTOR = 12.0  # times as long as it should be, at most, between checkpoints that take long
-POLL_TIMEOUT_S = 0.25  # seconds to wait for a batch before looking whether there is something else to do
-STOP_TIMEOUT_S = 1.5  # seconds that a source has for its last batch, when somebody wants to stop
+CHECKPOINT_INTERVAL_S = 5.0
+MAX_CHECKPOINT_SHARE = 0.1  # of the time; the interval is extended where checkpoints take long
+MAX_INTERVAL_FACTOR = 12.0  # of this extension
+POLL_TIMEOUT_S = 0.25  # waiting for a batch, between calls of `on_tick`
+STOP_TIMEOUT_S = 1.5  # waiting for the last batch after `stop`
 
 
 class Runner:
-    """One run, which may be interrupted at any moment and resumed.
+    """A run, which can be interrupted at any time and resumed.
 
-    A checkpoint holds the state of the model, where the source goes on, and how far the sink has come. It is written
-    after the sink has made sure of what it was given. So after a crash the sink is never behind the checkpoint; what it
-    has got beyond is taken back, the source is read again from there, and the same comes again to the last bit.
+    A checkpoint holds the state of the model, the position of the source and the offset of the sink. It is written
+    after the sink has made its results durable, so that after a crash the sink is never behind the checkpoint: results
+    after it are removed, the source is read again from there, and the same results follow, to the last bit.
 
-    every: seconds between checkpoints, 0 for one after each batch. late: see `Lateness`. stop: ends it from elsewhere.
-    about: what else must be the same for it to be resumed, such as the name of the source. seen: is called with the
-    results of each batch. record: the name of an estimate to keep in their traces.
+    Parameters
+    ----------
+    source : BaseSource
+        Where points come from.
+    model : learner or Fleet
+        What learns them.
+    sink : BaseSink
+        Where results go.
+    checkpoints : CheckpointStore, optional
+        Where checkpoints are kept.
+    checkpoint_interval : float
+        Seconds between checkpoints, 0: one after each batch.
+    late : {"skip", "learn"}
+        Policy for late and duplicate points, see `EventTimeFilter`.
+    stop : threading.Event, optional
+        Ends the run from another thread.
+    run_id_fields : mapping, optional
+        What must not change between start and resume, such as the source.
+    on_batch : callable, optional
+        Called with the results of each batch.
+    record : str, optional
+        Name of an estimate to record in the traces.
     """
 
     def __init__(
         self,
-        source: Source,
+        source: BaseSource,
         model: Model,
         sink: BaseSink,
         checkpoints: CheckpointStore | None = None,
@@ -69,16 +89,15 @@ class Runner:
     ) -> None:
         self.source, self.model, self.sink, self.checkpoints = source, model, sink, checkpoints
         self.checkpoint_interval, self.stop, self.record = checkpoint_interval, stop or threading.Event(), record
-        self.stats, self.event_time_filter, self.position = (
-            RunStats(),
-            EventTimeFilter(late, getattr(model, "max_keys", None)),
-            None,
-        )
+        self.stats = RunStats()
+        self.event_time_filter = EventTimeFilter(late, model.max_keys if isinstance(model, Fleet) else None)
+        self.position: Any = None
+        self.schema: Schema | None = None
         self.run_id_fields = dict(run_id_fields or {})
         self.lag: tuple[int, str] | None = None
         self.committed_at: float | None = None
         self.on_tick: list[Callable[..., None]] = []
-        """Are called again and again with the run, and at the end with last=True."""
+        """Called several times per second with the run, and at the end with last=True."""
 
         self.run_id = uuid.uuid4().hex[:12]
         self._on_batch = on_batch
@@ -86,7 +105,7 @@ class Runner:
         self._next_commit = 0.0
 
     def run(self) -> RunStats:
-        """Runs until the source ends or `stop` is set; what has been read by then is learnt."""
+        """Run until the source ends or `stop` is set; batches read by then are processed."""
         finished = threading.Event()
         with close_all([self.source, self.sink]), ExitStack() as cleanup:
             self._start()
@@ -116,47 +135,45 @@ class Runner:
         return self.stats
 
     def raise_if_undelivered(self) -> None:
-        """Raises, if results could not be delivered and are not in a checkpoint either; for after the run."""
+        """Raise if results could not be delivered and are not in a checkpoint. Call it after the run."""
         if self.checkpoints is None and self.sink.undelivered:
-            raise LimpetError(f"{self.sink.undelivered} alarms could not be delivered; a checkpoint would keep them")
+            raise LimpetError(f"{self.sink.undelivered} alarms were not delivered. With a checkpoint they are kept.")
 
     def _forward_stop_to_sink(self, finished: threading.Event) -> None:
-        """Sinks do not wait any more when somebody wants to stop, although they may be waiting just now."""
+        """Unblock the sink when the run has to stop."""
         while not finished.is_set():
             if self.stop.wait(POLL_TIMEOUT_S):
                 self.sink.stop_waiting()
                 return
-
-    # Beginning
 
     def _start(self) -> None:
         checkpoint = None if self.checkpoints is None else self.checkpoints.latest()
         offset = None
         if checkpoint is not None:
             offset = self._resume(*checkpoint)
-        self.model._suppress_warning("invalid")  # in the tally, with reasons
+        self.model.suppress_warning("invalid")  # counted in `stats`, with reasons
         self.sink.truncate_to(offset)
         self._next_commit = time.monotonic() + self.checkpoint_interval
         if checkpoint is None and self.checkpoints is not None:
             self.sink.acquire()
-            self._commit()  # so that there is something to come back to before anything is told
+            self._commit()  # before the first result, so that the run can resume
 
     def _resume(self, header: dict[str, Any], body: memoryview) -> Any:
         check_compatible(header, self.model, self.run_id_fields)
         size = header["model_size"]
         self.model = restore_model(self.model, body[:size])
         self.event_time_filter.restore(bytes(body[size:]))
-        self.stats = RunStats.from_dict(header["tally"])
-        self.position, self.run_id = header["position"], header["run"]
+        self.stats = RunStats.from_dict(header["stats"])
+        self.position, self.run_id = header["position"], header["run_id"]
+        self.schema = None if header["schema"] is None else Schema.from_dict(header["schema"])
+        self.source.schema = self.schema
         log.info("resumed after %d records, %d alarms", self.stats.records, self.stats.n_alarms)
-        return header["mark"]
-
-    # Going on
+        return header["sink_offset"]
 
     def _process_batch(self, batch: Batch) -> None:
         first_record = self.stats.records
-        accepted, late, repeated = self.event_time_filter.filter(batch)
-        self.stats.record_read(batch, late, repeated)
+        accepted, n_late, n_duplicates = self.event_time_filter.filter(batch)
+        self.stats.record_read(batch, n_late, n_duplicates)
         if len(accepted):
             trace = self._update_model(accepted)
             counts = (first_record, self.stats.points, self.stats.n_alarms, self.run_id)
@@ -167,7 +184,7 @@ class Runner:
                 self._on_batch(results)
         if self.checkpoints is not None and self.position is None:
             check_position(batch)
-        self.position = batch.position
+        self.position, self.schema = batch.position, batch.schema
         self.lag = None if batch.lag is None else (batch.lag, batch.lag_unit)
         self._uncommitted += batch.n_records
 
@@ -176,10 +193,10 @@ class Runner:
         keys = composite_keys(batch)
         if isinstance(self.model, Fleet):
             if keys is None:
-                raise InvalidInputError("a fleet needs the key of each point: say which column has it (key=…)")
+                raise InvalidInputError("key: a Fleet needs one per point, got none. Name the column with key=….")
             return self.model.update(keys, points)
         if keys is not None:
-            raise InvalidInputError("the points have keys: for many streams give a Fleet, such as Fleet(SRA())")
+            raise InvalidInputError("learner: must be a Fleet, because the points have keys. Use Fleet(Detector()).")
         return self.model.process(points, record=self.record)
 
     def _commit_if_due(self, urgent: bool) -> None:
@@ -187,7 +204,7 @@ class Runner:
             self._commit()
 
     def _commit(self) -> None:
-        """The sink makes sure of what it has, then all is written down, then the source may forget."""
+        """Flush the sink, write the checkpoint, commit the source, in this order."""
         offset = self.sink.flush()
         started = time.monotonic()
         if self.checkpoints is not None:
@@ -195,18 +212,19 @@ class Runner:
             state = self.model.to_bytes()
             header = {
                 "run_format": RUN_FORMAT_VERSION,
-                "run": self.run_id,
-                "about": self.run_id_fields,
+                "run_id": self.run_id,
+                "run_fields": self.run_id_fields,
                 "model": model_config(self.model),
                 "model_size": len(state),
                 "position": self.position,
-                "mark": offset,
-                "tally": self.stats.to_dict(),
+                "schema": None if self.schema is None else self.schema.to_dict(),
+                "sink_offset": offset,
+                "stats": self.stats.to_dict(),
             }
             self.checkpoints.save(header, (state, self.event_time_filter.to_bytes()))
         elapsed_s = time.monotonic() - started
         if self.position is not None:
-            getattr(self.source, "commit", lambda _: None)(self.position)
+            self.source.commit(self.position)
         self._uncommitted, self.committed_at = 0, time.time()
         self._next_commit = time.monotonic() + min(
             max(self.checkpoint_interval, elapsed_s / MAX_CHECKPOINT_SHARE),

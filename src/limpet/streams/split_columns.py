@@ -1,4 +1,4 @@
-"""Each variable as a stream of its own."""
+"""Split records with several variables into one stream per variable."""
 
 from __future__ import annotations
 
@@ -12,47 +12,58 @@ from limpet.fleet._key_index import StrKeys
 from limpet.streams.batch import Batch
 from limpet.streams.results import to_str_list
 from limpet.streams.schema import Schema
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 
-KEY_SEPARATOR = " / "  # key and variable
-MAX_JOINT_COLUMNS = 8  # columns that are watched jointly unless it is said otherwise
+KEY_SEPARATOR = " / "  # between key and variable
+MAX_JOINT_COLUMNS = 8  # more columns are split, unless the user chooses
 
 
-class SplitColumns:
-    """A source whose records have several variables, as one of points with one: a stream for each variable.
+class SplitColumns(BaseSource):
+    """A source that yields one stream per variable of another source.
 
-    >>> class One:
+    Parameters
+    ----------
+    source : BaseSource
+        A source whose records have several variables.
+
+    Examples
+    --------
+    >>> class Pairs(BaseSource):
     ...     def read(self, position):
     ...         yield Batch([[1.0, 20.0], [2.0, 21.0]], names=("a", "b"))
-    >>> (batch,) = Separate(One()).read(None)
-    >>> batch.values.ravel(), texts_of(batch.channels)
+    >>> (batch,) = SplitColumns(Pairs()).read(None)
+    >>> batch.values.ravel(), to_str_list(batch.variable_names)
     (array([ 1., 20.,  2., 21.]), ['a', 'b', 'a', 'b'])
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: BaseSource) -> None:
         self.source = source
 
     @property
-    def columns(self) -> Schema | None:
-        """What was understood."""
-        return getattr(self.source, "columns", None)
+    def schema(self) -> Schema | None:  # type: ignore[override]
+        """Columns of the records, if they are known."""
+        return self.source.schema
+
+    @schema.setter
+    def schema(self, schema: Schema | None) -> None:
+        self.source.schema = schema
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Batches from this position on."""
+        """Yield the batches after a position, split."""
         for batch in self.source.read(position):
             yield split_batch(batch)
 
     def commit(self, position: Any) -> None:
-        """All up to there has been learnt."""
-        getattr(self.source, "commit", lambda _: None)(position)
+        """Forget everything up to a position."""
+        self.source.commit(position)
 
     def close(self) -> None:
-        """Nothing more is wanted."""
-        getattr(self.source, "close", lambda: None)()
+        """Release what the source holds."""
+        self.source.close()
 
 
 def split_batch(batch: Batch) -> Batch:
-    """The variables of a batch one after another, record by record."""
+    """Return the batch with one point per variable, record by record."""
     n, width = batch.values.shape
     assert batch.record_index is not None
     names = list(batch.names or (f"x{i}" for i in range(width)))
@@ -72,7 +83,7 @@ def split_batch(batch: Batch) -> Batch:
 
 
 def composite_keys(batch: Batch) -> StrKeys | None:
-    """Which stream each point is of: key, variable, or both."""
+    """Return the stream of each point: key, variable, or both; None if all points belong to one stream."""
     keys, channels = batch.keys, batch.variable_names
     if keys is None or channels is None:
         return keys if channels is None else channels
@@ -87,7 +98,7 @@ def composite_keys(batch: Batch) -> StrKeys | None:
         values, index_by_code = (
             (*keys.values, None),
             np.zeros(len(keys.values) + 1, np.int64),
-        )  # None is the one of code −1
+        )  # None has the code −1
         for code in unique_codes[np.argsort(first)].tolist():
             index_by_code[code] = index_by_key.setdefault(values[code], len(index_by_key))
         codes = index_by_code[keys.codes]

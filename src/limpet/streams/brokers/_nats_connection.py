@@ -8,11 +8,11 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from limpet._format import redact_url
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.brokers._asyncio_thread import AsyncioThread
 from limpet.streams.brokers._decode import log
-from limpet.streams.brokers.url import redact_url
 
 if TYPE_CHECKING:
     from nats.aio.client import Client

@@ -24,13 +24,13 @@ from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 
 DEFAULT_PORTS = {"kafka": 9092}
 REPLY_TIMEOUT_S = 5.0  # seconds in which a broker answers
 
 
-class KafkaSource:
+class KafkaSource(BaseSource):
     """Reads all partitions of a topic, each message once: where it is is an offset in each partition, and kept by us.
 
     servers: "host:port,host:port". group: to which offsets are committed, for those who watch how far behind it is;
@@ -56,7 +56,7 @@ class KafkaSource:
         self._consumer: Any = None
 
     def read(self, position: Any) -> Iterator[Batch]:
-        """Batches after a position {"topic": …, "offsets": {"0": …}, "columns": …}."""
+        """Yield the batches after a position {"topic": …, "offsets": {"0": …}}."""
         kafka = import_confluent_kafka()
         offsets = position_field(position, "offsets", dict)
         check_same_position_field(position, "topic", self._topic, "kafka topic")
@@ -78,7 +78,7 @@ class KafkaSource:
         )
         partitions = PartitionOffsets(consumer, self._topic, self._servers, REPLY_TIMEOUT_S)
         partitions.start({} if offsets is None else {int(number): int(offset) for number, offset in offsets.items()})
-        decoder = MessageDecoder(self._spec, position, partitions.to_position())
+        decoder = MessageDecoder(self._spec, None if position is None else self.schema, partitions.to_position())
         while True:
             messages = [] if not self._follow and partitions.all_read else self._poll_messages(consumer)
             monitor.raise_if_fatal()
@@ -87,7 +87,9 @@ class KafkaSource:
                 monitor.on_message()
             last = not self._follow and partitions.all_read
             payloads = [(message.value() or b"", self._topic) for message in accepted]
-            yield decoder.make_batch(payloads, partitions.to_position(), partitions.get_lag(), last=last)
+            batch = decoder.make_batch(payloads, partitions.to_position(), partitions.get_lag(), last=last)
+            self.schema = batch.schema
+            yield batch
             if last:
                 return
             if self._follow:
@@ -128,7 +130,7 @@ class KafkaSink(BaseSink):
     what was told and the checkpoint would have to be committed in one transaction, and the checkpoint is not in Kafka.
     Those who read can leave out what they have seen by its "id". The key of a stream is the key of its messages.
 
-    patience: seconds to wait for brokers that have gone away; a message that was not taken within the
+    timeout: seconds to wait for brokers that have gone away; a message that was not taken within the
     `message.timeout.ms` of librdkafka, five minutes, is an error in any case.
     """
 
@@ -139,11 +141,11 @@ class KafkaSink(BaseSink):
         table: str = "alarms",
         *,
         options: dict[str, str] | None = None,
-        patience: float = float("inf"),
+        timeout: float = float("inf"),
     ) -> None:
         self._servers, self._topic, self._table = servers, topic, check_table(table)
         self.name = f"{table} to kafka://{servers}/{topic}"
-        self._options, self.patience = check_options(options or {}), patience
+        self._options, self.timeout = check_options(options or {}), timeout
         self._producer: Any = None
         self._failure: Exception | None = None
         self._n_sent = 0
@@ -189,17 +191,17 @@ class KafkaSink(BaseSink):
         while self._producer is not None and self._producer.flush(0.1) > 0:
             self._raise_failure()
             waited += 0.1
-            if waited > self.patience:
+            if waited > self.timeout:
                 n_unconfirmed = len(self._producer)
                 raise LimpetError(
-                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.patience:g} s"
+                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.timeout:g} s"
                 )
         self._raise_failure()
         return make_offset(self, told=self._n_sent)
 
     def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, STOP_TIMEOUT_S)
+        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends; what has not been flushed may be lost."""
@@ -214,15 +216,15 @@ class KafkaSink(BaseSink):
             raise self._failure
 
 
-def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
-    """The source that an address names."""
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+    """Open the source at a URL."""
     servers, topic, options = _parse_url(url)
     group = options.pop("group", None)
-    return KafkaSource(servers, topic, spec, group=group, follow=follow, options=options)
+    return KafkaSource(servers, topic, columns, group=group, follow=follow, options=options)
 
 
-def make_sink(url: str, table: str = "alarms") -> BaseSink:
-    """The sink that an address names."""
+def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+    """Open the sink at a URL."""
     servers, topic, options = _parse_url(url)
     return KafkaSink(servers, topic, table, options=options)
 

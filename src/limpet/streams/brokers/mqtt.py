@@ -20,7 +20,7 @@ from limpet.streams.brokers.url import BrokerURL, parse_broker_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 
 MAX_IN_FLIGHT_MESSAGES = 1000  # messages that a sink has not seen confirmed, at most
 QUIET_PERIOD_S = 1.0  # seconds without a message after which all that was there has been read
@@ -29,7 +29,7 @@ STALL_THRESHOLD_MESSAGES = (
 )
 
 
-class MqttSource:
+class MqttSource(BaseSource):
     """Reads the messages of a topic filter, each at least once: they are acknowledged when they have been committed.
 
     address: mqtt://host:port or mqtts://…, with a login if need be. topic: may have + and #; as the key it is called
@@ -57,12 +57,12 @@ class MqttSource:
         self._session: MqttSession | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
-        """Batches of what the broker has not seen acknowledged. A position is {"messages": …, "columns": …}."""
+        """Yield batches of the unacknowledged messages; a position is {"messages": …}."""
         self.close()
         last_number = position_field(position, "messages", int) or 0
         session = self._session = MqttSession(self._address, self._client_id, self._topic, last_number)
         session.open(False)  # and stays open until `close`: there may be something to commit after the last batch
-        decoder = MessageDecoder(self._spec, position, {"messages": last_number})
+        decoder = MessageDecoder(self._spec, None if position is None else self.schema, {"messages": last_number})
         silent_s = 0.0
         while self._follow or silent_s < QUIET_PERIOD_S:
             received, waited_s = session.take(self._batch_size)
@@ -72,6 +72,7 @@ class MqttSource:
             last = not self._follow and silent_s >= QUIET_PERIOD_S
             messages = [(message.payload, message.topic) for message in received]
             batch = decoder.make_batch(messages, {"messages": last_number}, session.n_waiting, last=last)
+            self.schema = batch.schema
             n_unacknowledged = session.n_unacknowledged
             batch.urgent = n_unacknowledged >= RECEIVE_MAXIMUM_MESSAGES // 2 or (
                 not received and n_unacknowledged >= STALL_THRESHOLD_MESSAGES
@@ -95,17 +96,17 @@ class MqttSink(BaseSink):
     MQTT keeps no messages that could be looked at, so that what was told before a crash cannot be found out; those who
     listen can leave out what they have seen by its "id".
 
-    patience: seconds to wait for a broker that has gone away.
+    timeout: seconds to wait for a broker that has gone away.
     """
 
     def __init__(
-        self, address: str | BrokerURL, topic: str, table: str = "alarms", *, patience: float = float("inf")
+        self, address: str | BrokerURL, topic: str, table: str = "alarms", *, timeout: float = float("inf")
     ) -> None:
         if isinstance(address, str):
             address = parse_broker_url(f"{address.rstrip('/')}/-", DEFAULT_PORTS, "topic", ("ca",))
         self._address, self._topic, self._table = address, _check_topic(topic, wildcards=False), check_table(table)
         self.name = f"{table} to {address}/{topic}"
-        self.patience = patience
+        self.timeout = timeout
         self._connection: _PublishConnection | None = None
         self._n_sent = 0
 
@@ -122,7 +123,7 @@ class MqttSink(BaseSink):
             self.truncate_to(None)
         assert self._connection is not None
         for n, _, payload, _ in encode_messages(results, self._table):
-            self._connection.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.patience)
+            self._connection.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
             self._connection.unconfirmed.add(1)
             self._connection.client.publish(self._topic, payload, qos=1)
             self._n_sent = n + 1
@@ -130,12 +131,12 @@ class MqttSink(BaseSink):
     def flush(self) -> Any:
         """Waits until the broker has confirmed all."""
         if self._connection is not None:
-            self._connection.unconfirmed.wait(0, self.patience)
+            self._connection.unconfirmed.wait(0, self.timeout)
         return make_offset(self, told=self._n_sent)
 
     def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, STOP_TIMEOUT_S)
+        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""
@@ -162,14 +163,14 @@ class _PublishConnection(MqttConnection):
         self.unconfirmed.fail(self.failure)
 
 
-def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
-    """The source that an address names."""
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+    """Open the source at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("client_id", "ca"))
-    return MqttSource(address, address.subject, spec, client_id=address.options.get("client_id"), follow=follow)
+    return MqttSource(address, address.subject, columns, client_id=address.options.get("client_id"), follow=follow)
 
 
-def make_sink(url: str, table: str = "alarms") -> BaseSink:
-    """The sink that an address names."""
+def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+    """Open the sink at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "topic", ("ca",))
     return MqttSink(address, address.subject, table)
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from limpet._format import redact_url
 from limpet.exceptions import InvalidInputError
 from limpet.streams.batch import Batch, check_same_position_field, position_field
 from limpet.streams.brokers._decode import ANY_COLUMNS, MAX_BATCH_MESSAGES, MessageDecoder
 from limpet.streams.brokers._encode import STOP_TIMEOUT_S, encode_messages
 from limpet.streams.brokers._nats_consumer import Consumer
 from limpet.streams.brokers._nats_publisher import MAX_IN_FLIGHT_MESSAGES, Publisher
-from limpet.streams.brokers.url import format_host_port, parse_broker_url, redact_url
+from limpet.streams.brokers.url import format_host_port, parse_broker_url
 from limpet.streams.results import BatchResult, check_table
 from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
-from limpet.streams.sources.base import Source
+from limpet.streams.sources.base import BaseSource
 
 DEFAULT_PORTS = {"nats": 4222}
 
 
-class NatsSource:
+class NatsSource(BaseSource):
     """Reads the messages of a JetStream stream, each once: where it is is a sequence of the stream, not of a consumer.
 
     servers: one address or several. subject: may have wildcards; as the key it is called "subject". stream: its name;
@@ -49,7 +50,7 @@ class NatsSource:
         self._consumer: Consumer | None = None
 
     def read(self, position: Any) -> Iterator[Batch]:
-        """Batches after a position {"stream": …, "subject": …, "sequence": …, "created": …, "columns": …}."""
+        """Yield the batches after a position {"stream": …, "subject": …, "sequence": …, "created": …}."""
         sequence = position_field(position, "sequence", int)
         check_same_position_field(position, "subject", self._subject, "nats subject")
         if self._stream is not None:
@@ -64,7 +65,7 @@ class NatsSource:
             check_same_position_field(position, "stream", consumer.stream, "nats stream")
             stream_fields: dict[str, Any] = {"stream": consumer.stream, "subject": self._subject}
             new_position = stream_fields | {"sequence": consumer.start_sequence, "created": consumer.created}
-            decoder = MessageDecoder(self._spec, position, new_position)
+            decoder = MessageDecoder(self._spec, None if position is None else self.schema, new_position)
             lag: int | None = None
             while not consumer.at_end:
                 received = consumer.take(self._batch_size)
@@ -72,9 +73,11 @@ class NatsSource:
                     new_position = stream_fields | {"sequence": received[-1].sequence, "created": received[-1].created}
                     lag = received[-1].pending
                 last = consumer.at_end
-                yield decoder.make_batch(
+                batch = decoder.make_batch(
                     [(message.payload, message.subject) for message in received], new_position, lag, last=last
                 )
+                self.schema = batch.schema
+                yield batch
         finally:
             self.close()
 
@@ -90,7 +93,7 @@ class NatsSink(BaseSink):
     Each message has the id {run}-{what}-{number}. What is told again after a crash is left out if it is in the stream
     already; the mark says how many were told, and from which sequence on to look for more.
 
-    patience: seconds to wait for a server that has gone away.
+    timeout: seconds to wait for a server that has gone away.
     """
 
     def __init__(
@@ -102,11 +105,11 @@ class NatsSink(BaseSink):
         user: str | None = None,
         password: str | None = None,
         creds: str | None = None,
-        patience: float = float("inf"),
+        timeout: float = float("inf"),
     ) -> None:
         self._servers, self._login = servers, _make_login_options(user, password, creds)
         self._subject, self._table = _check_subject(subject, wildcards=False), check_table(table)
-        self.patience = patience
+        self.timeout = timeout
         hosts = [servers] if isinstance(servers, str) else servers
         self.name = f"{table} to {', '.join(map(redact_url, hosts))}, subject {subject}"
         self._publisher: Publisher | None = None
@@ -129,7 +132,7 @@ class NatsSink(BaseSink):
         prefix = f"{results.run_id}-{self._table}-"
         messages = [(n, payload) for n, _, payload, _ in encode_messages(results, self._table) if n >= self._n_sent]
         for first in range(0, len(messages), MAX_IN_FLIGHT_MESSAGES):
-            self._publisher.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.patience)
+            self._publisher.unconfirmed.wait(MAX_IN_FLIGHT_MESSAGES, self.timeout)
             self._publisher.enqueue(prefix, messages[first : first + MAX_IN_FLIGHT_MESSAGES])
         if messages:
             self._n_sent = messages[-1][0] + 1
@@ -137,13 +140,13 @@ class NatsSink(BaseSink):
     def flush(self) -> Any:
         """Waits until all is in the stream."""
         if self._publisher is not None:
-            self._publisher.unconfirmed.wait(0, self.patience)
+            self._publisher.unconfirmed.wait(0, self.timeout)
             self._sequence = self._publisher.sequence
         return make_offset(self, told=self._n_sent, sequence=self._sequence)
 
     def stop_waiting(self) -> None:
         """A broker that has gone away is not waited for much longer."""
-        self.patience = min(self.patience, STOP_TIMEOUT_S)
+        self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
         """Ends the connection; what has not been flushed may be lost."""
@@ -151,13 +154,13 @@ class NatsSink(BaseSink):
             self._publisher.close()
 
 
-def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> Source:
-    """The source that an address names."""
+def make_source(url: str, *, columns: ColumnSpec = ANY_COLUMNS, follow: bool = True) -> BaseSource:
+    """Open the source at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("stream", "creds"))
     return NatsSource(
         [f"nats://{format_host_port(*host)}" for host in address.hosts],
         address.subject,
-        spec,
+        columns,
         stream=address.options.get("stream"),
         follow=follow,
         user=address.user,
@@ -166,8 +169,8 @@ def make_source(url: str, spec: ColumnSpec = ANY_COLUMNS, follow: bool = True) -
     )
 
 
-def make_sink(url: str, table: str = "alarms") -> BaseSink:
-    """The sink that an address names."""
+def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
+    """Open the sink at a URL."""
     address = parse_broker_url(url, DEFAULT_PORTS, "subject", ("creds",))
     return NatsSink(
         [f"nats://{format_host_port(*host)}" for host in address.hosts],

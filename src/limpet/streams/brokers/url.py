@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
+from limpet._format import join_names, redact_url
 from limpet.exceptions import InvalidInputError
-from limpet.streams.schema import join_names
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,6 @@ def parse_broker_url(
         unquote(password) if has_password else None,
         dict(pairs),
     )
-
-
-def redact_url(url: str) -> str:
-    """An address as it may be shown.
-
-    >>> without_password("nats://me:secret@host/a?sasl.password=secret")
-    'nats://host/a'
-    """
-    scheme, separator, rest = url.partition("?")[0].rpartition("://")
-    authority, slash, path = rest.partition("/")
-    return scheme + separator + authority.rpartition("@")[2] + slash + path
 
 
 def format_host_port(host: str, port: int) -> str:

@@ -1,12 +1,12 @@
-"""How a file of separated values is written: what separates them, whether names come first, points or commas."""
+"""Infer the dialect of CSV: separator, decimal sign, header."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 from limpet.streams.schema import is_time_name
@@ -14,13 +14,26 @@ from limpet.streams.schema import is_time_name
 FIELD_SEPARATORS = ",;\t|"
 MISSING_VALUES = ("", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "none", "-", "?")
 DECIMAL_COMMA_PATTERN = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-BOM = "\ufeff"  # that some programs put before everything else
+BOM = "\ufeff"  # byte order mark
 
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """separator, decimal: signs. names: of the columns. has_header: whether they are in the file. comments: lines
-    before everything else that begin with #."""
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    separator : str
+        Between fields.
+    decimal : str
+        Decimal sign of numbers.
+    names : tuple of str
+        Names of the columns.
+    has_header : bool
+        Whether the names are in the file.
+    comments : int
+        Lines before the header that begin with #.
+    """
 
     separator: str
     decimal: str
@@ -29,25 +42,21 @@ class CsvDialect:
     comments: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return self._dict
-
-    @cached_property
-    def _dict(self) -> dict[str, Any]:
+        """Return a dictionary that JSON can hold."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CsvDialect:
-        """What `as_json` was called on."""
+        """Restore a dialect from `to_dict`."""
         return cls(**data | {"names": tuple(data["names"])})
 
 
 def sniff(lines: Sequence[str]) -> CsvDialect:
-    """How the first lines of a file are written.
+    """Infer the dialect from the first lines of a file.
 
-    >>> dialect_of(["zeit;wert", "1;0,5", "2;0,7"])
-    Dialect(separator=';', decimal=',', names=('zeit', 'wert'), has_header=True, comments=0)
-    >>> dialect_of(["1.5", "2.5"]).names
+    >>> sniff(["zeit;wert", "1;0,5", "2;0,7"])
+    CsvDialect(separator=';', decimal=',', names=('zeit', 'wert'), has_header=True, comments=0)
+    >>> sniff(["1.5", "2.5"]).names
     ('value',)
     """
     lines = [line.removeprefix(BOM) if i == 0 else line for i, line in enumerate(lines)]
@@ -61,7 +70,7 @@ def sniff(lines: Sequence[str]) -> CsvDialect:
         and "," not in lines[0]
         and all(DECIMAL_COMMA_PATTERN.fullmatch(line.strip()) for line in lines[1:])
     ):
-        separator = ";"  # one column of numbers with commas
+        separator = ";"  # one column of numbers with decimal commas
     rows = [split_fields(line, separator) for line in lines]
     body = rows[1:]
     commas = sum(bool(DECIMAL_COMMA_PATTERN.fullmatch(field.strip())) for row in body for field in row)
@@ -77,46 +86,28 @@ def sniff(lines: Sequence[str]) -> CsvDialect:
 
 
 def parse_header(line: str, separator: str) -> tuple[str, ...]:
-    """The names in the first line; those that come again get a number."""
+    """Return the names in the header; duplicates get a number."""
     return _deduplicate_names([name.strip() for name in split_fields(line, separator)])
 
 
 def split_fields(line: str, separator: str) -> list[str]:
-    """The fields of one line; quotes are heeded, and end with the line.
+    """Split one line into fields; quotes end with the line.
 
-    >>> fields_of('a,"b,""c"" ",d', ",")
+    >>> split_fields('a,"b,""c"" ",d', ",")
     ['a', 'b,"c" ', 'd']
     """
     if '"' not in line:
         return line.split(separator)
-    fields, start = [], 0
-    while True:
-        before, after = "", start
-        if line.startswith('"', start):
-            before, after = _parse_quoted(line, start + 1)
-        end = line.find(separator, after)
-        fields.append(before + (line[after:] if end < 0 else line[after:end]))
-        if end < 0:
-            return fields
-        start = end + 1
-
-
-def _parse_quoted(line: str, start: int) -> tuple[str, int]:
-    """What stands in quotes that were opened before this place, and the place after them."""
-    pieces = []
-    while (end := line.find('"', start)) >= 0:
-        pieces.append(line[start:end])
-        if not line.startswith('"', end + 1):
-            return "".join(pieces), end + 1
-        pieces.append('"')
-        start = end + 2
-    return "".join(pieces) + line[start:], len(line)
+    try:
+        return next(csv.reader([line], delimiter=separator))
+    except csv.Error:  # a carriage return, or a field of more than 128 kB
+        return line.split(separator)
 
 
 def parse_number(text: str, decimal: str) -> float | None:
-    """A field as a number, NaN if it is missing, None if it is none.
+    """Return a field as a number, NaN if it is missing, None if it is not a number.
 
-    >>> number_of(" 1,5 ", ","), number_of("1_000", "."), number_of("n/a", ".")
+    >>> parse_number(" 1,5 ", ","), parse_number("1_000", "."), parse_number("n/a", ".")
     (1.5, None, None)
     """
     text = text.strip()
@@ -132,15 +123,15 @@ def parse_number(text: str, decimal: str) -> float | None:
 
 
 def _count_agreeing_lines(lines: Sequence[str], separator: str) -> tuple[int, int]:
-    """How many lines have as many fields as most of them, and how many fields that is; nothing for one field."""
+    """Return how many lines have the most frequent number of fields, and this number; zeros for one field."""
     widths = Counter(len(split_fields(line, separator)) for line in lines)
     width, n_lines = widths.most_common(1)[0]
     return (n_lines, width) if width > 1 else (0, 0)
 
 
 def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str) -> bool:
-    """Whether the first line has no number, although a later one has, or names a time."""
-    if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # and not "t", which may be a yes
+    """Return whether the first line names a time, or has no number where a later line has one."""
+    if any(is_time_name(field) and len(field.strip()) > 1 for field in first):  # "t" can be a boolean
         return True
     numbers = [i for i, field in enumerate(first) if parse_number(field, decimal) is not None and field.strip()]
     if numbers:
@@ -149,9 +140,9 @@ def _is_header(first: Sequence[str], body: Sequence[Sequence[str]], decimal: str
 
 
 def _deduplicate_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that come again get a number.
+    """Append a number to duplicate names.
 
-    >>> _unique(["a", "b", "a"])
+    >>> _deduplicate_names(["a", "b", "a"])
     ('a', 'b', 'a_2')
     """
     used_names: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Blocks of whole lines out of a flow of bytes, however long a line is and however slowly it comes."""
+"""Split a stream of bytes into blocks of whole lines, with bounded memory."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from limpet.streams.formats.json import MAX_RECORD_BYTES
 
-READ_BLOCK_BYTES = 1 << 18  # bytes, unless said otherwise: points that come together are told and made sure of together
-MAX_LOGGED_LINE_BYTES = 400  # bytes of a line that is too long
+READ_BLOCK_BYTES = 1 << 18  # about the size of a batch
+MAX_LOGGED_LINE_BYTES = 400  # of an oversized line
 ReadFunction = Callable[[int], bytes | None]
-"""Up to so many bytes: none at the end, None if nothing has come yet."""
+"""Return up to n bytes: b"" at the end, None if no data has arrived yet."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines. end: how many bytes of the flow have been used with them. too_long: how a line begins that follows
-    them and has been left out because it is too long."""
+    """Whole lines, the offset after them, and the beginning of an oversized line that was left out after them."""
 
     data: bytes
     end: int
@@ -29,18 +28,28 @@ def iter_line_blocks(
     is_last_line_complete: Callable[[], bool] = lambda: True,
     block_bytes: int = READ_BLOCK_BYTES,
 ) -> Iterator[Block]:
-    """Blocks of lines, the first of which begins at this offset; an empty one whenever no line has come yet.
+    """Yield blocks of lines; an empty one whenever no whole line has arrived.
 
-    ends_whole: is asked at the end whether a last line without an end is all of it. at_once: how many bytes to read at
-    a time.
+    Parameters
+    ----------
+    read : callable
+        Returns up to n bytes: b"" at the end, None if no data has arrived yet.
+    offset : int
+        Offset of the first line.
+    is_last_line_complete : callable
+        Called at the end: whether a last line without a line end is complete.
+    block_bytes : int
+        Bytes to read at a time.
 
+    Examples
+    --------
     >>> pieces = iter([b"a\\nb", b"c\\n", None, b"d", b""])
-    >>> [(block.data, block.end) for block in blocks(lambda n: next(pieces), 0)]
+    >>> [(block.data, block.end) for block in iter_line_blocks(lambda n: next(pieces), 0)]
     [(b'a\\n', 2), (b'bc\\n', 5), (b'', 5), (b'', 5), (b'd', 6)]
     """
-    pieces: list[bytes] = []  # pieces of a line whose end has not come
-    size = 0  # of them
-    oversized_prefix: bytes | None = None  # the beginning of a line of which no more is kept
+    pieces: list[bytes] = []  # of an incomplete line
+    size = 0  # of the pieces
+    oversized_prefix: bytes | None = None
     while (piece := read(block_bytes)) != b"":
         if piece is None:
             yield Block(b"", offset)

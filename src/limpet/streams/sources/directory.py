@@ -1,4 +1,4 @@
-"""A folder that files are dropped into, as a source."""
+"""A directory into which files are moved, as a source."""
 
 from __future__ import annotations
 
@@ -15,51 +15,58 @@ import numpy as np
 from limpet.exceptions import InvalidInputError, LimpetError
 from limpet.streams.batch import Batch
 from limpet.streams.rejects import shorten
-from limpet.streams.schema import ColumnSpec, Schema, schema_from_position
-from limpet.streams.sources.base import Source
+from limpet.streams.schema import ColumnSpec, Schema
+from limpet.streams.sources.base import BaseSource
 from limpet.streams.timestamps import ISO_FORMAT, ZONED_ISO_FORMAT
 
 log = logging.getLogger("limpet.streams")
-POLL_INTERVAL_S = 0.4  # seconds until one looks again whether a file has come
-MAX_SCAN_SHARE = 0.05  # of the time, at most, that goes into looking
+POLL_INTERVAL_S = 0.4  # between scans for new files
+MAX_SCAN_SHARE = 0.05  # of the time
 UNFINISHED_SUFFIXES = (".tmp", ".part", ".partial", ".crdownload", ".swp")
-UNREADABLE_FILE = "a file that cannot be read"
-Stamp = list[Any]  # name, time and size of a file
+UNREADABLE_FILE = "unreadable file"
+FileStamp = list[Any]  # name, modification time and size
 
 
-class DirectorySource:
-    """The files of a folder one after another, each to its end: those that came first, first.
+class DirectorySource(BaseSource):
+    """The files of a directory, oldest first, each to its end.
 
-    A file is taken as finished when it is there: write it under a name that begins with a point or ends in .tmp or
-    .part, and rename it. What the columns are is decided by the first file. One that cannot be read, or lacks a
-    column, is passed over, and told of. follow: wait for more. A file that is put in the place of one that was read is
-    read, too; one that has gone from the folder is forgotten.
+    A file must be complete when it appears: write it under a name that starts with a dot or ends in .tmp or .part, and
+    rename it. The columns are those of the first file. A file that cannot be read, or lacks a column, is skipped, and
+    logged as an error. A file that replaces one that was read is read as well; a deleted file is forgotten.
 
-    opened: makes the source of a file, for what is wanted of it.
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    open_source : callable
+        (path, spec) → source of a file.
+    spec : ColumnSpec, optional
+        Columns requested by the user.
+    follow : bool
+        Whether to wait for more files.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        open_source: Callable[[Path, ColumnSpec], Source],
+        open_source: Callable[[Path, ColumnSpec], BaseSource],
         spec: ColumnSpec | None = None,
         *,
         follow: bool = True,
     ) -> None:
         self.path, self.spec, self.follow = Path(path), spec or ColumnSpec(), follow
         if not self.path.is_dir():
-            raise InvalidInputError(f"there is no folder {self.path}")
+            raise InvalidInputError(f"{self.path}: no such directory.")
         self._open_source = open_source
-        self.columns: Schema | None = None
-        self._done: dict[str, Stamp] = {}
-        self._done_list: list[Stamp] | None = None
+        self._done: dict[str, FileStamp] = {}
+        self._done_list: list[FileStamp] | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Batches from this position on."""
+        """Yield the batches after a position {"done": …, "current": …, "inner": …}."""
         state = _check_position(position)
-        self.columns = schema_from_position(state)
+        self.schema = None if position is None else self.schema
         self._done_list = None
-        self._done = {stamp[0]: stamp for stamp in map(_to_stamp, state["done"])}
+        self._done = {stamp[0]: stamp for stamp in map(list, state["done"])}
         current, inner = state["current"], state["inner"]
         waiting: list[str] = []
         while True:
@@ -72,57 +79,56 @@ class DirectorySource:
                 if not self.follow:
                     return
                 time.sleep(pause)
-                yield Batch(np.zeros((0, 1)), self._position(None, None))
+                yield self._make_empty_batch()
                 continue
             yield from self._read_file(current, inner)
             current, inner = None, None
-            yield Batch(np.zeros((0, 1)), self._position(None, None))
+            yield self._make_empty_batch()
 
     def _read_file(self, name: str, inner: Any) -> Iterator[Batch]:
-        spec = self.columns.spec if self.columns else self.spec
+        spec = self.schema.spec if self.schema else self.spec
         path = self.path / name
         before, error = _read_file_identity(path), None
         try:
             source = self._open_source(path, spec)
+            source.schema = self.schema if inner is not None else source.schema
             for batch in source.read(inner):
-                self._check_columns(getattr(source, "columns", None))
+                self._check_time_kind(batch.schema)
                 batch.position = self._position(name, batch.position)
                 yield batch
         except (LimpetError, OSError) as wrong:
             error = wrong
-        after = _read_file_identity(
-            path
-        )  # it may have grown meanwhile, but if it is another file that one is not read yet
+        after = _read_file_identity(path)  # the file can have grown; a file that has replaced it is still to be read
         stamp = (after if before[2] == after[2] and error is None else before)[:2]
-        if stamp[0] is not None:  # else it has gone again
+        if stamp[0] is not None:  # else it was deleted
             self._done[name], self._done_list = [name, *stamp], None
         if error is not None:
-            log.error("%s is passed over: %s", path, error)
-            reject_batch = Batch(np.zeros((0, 1)), self._position(None, None), n_records=1)
+            log.error("%s was skipped: %s", path, error)
+            reject_batch = self._make_empty_batch(n_records=1)
             reject_batch.rejects.add(UNREADABLE_FILE, 0, f"{name}: {error}")
             yield reject_batch
 
-    def _check_columns(self, schema: Schema | None) -> None:
-        """What the columns are; times must be numbers, dates or texts in all files."""
-        if self.columns is None:
-            self.columns = schema
+    def _check_time_kind(self, schema: Schema | None) -> None:
+        """Adopt the columns of the first file; raise if a later one has times of another kind."""
+        if self.schema is None:
+            self.schema = schema
             return
-        kinds = [None if candidate is None else candidate.time_kind for candidate in (self.columns, schema)]
+        kinds = [None if candidate is None else candidate.time_kind for candidate in (self.schema, schema)]
         if schema is not None and len({ISO_FORMAT if kind == ZONED_ISO_FORMAT else kind for kind in kinds}) > 1:
-            raise InvalidInputError(f"its times are given as {kinds[1]}, those of the files before as {kinds[0]}")
+            raise InvalidInputError(f"time: must be given as {kinds[0]}, as in the files before, got {kinds[1]}.")
 
     def _list_new_files(self, current: str | None) -> list[str]:
-        """The files not read yet, those that came first first; what has gone from the folder is forgotten."""
+        """Return the files to be read, oldest first, and forget deleted files."""
         new_files, done = [], {}
         for entry in os.scandir(self.path):
             if entry.name == current or entry.name.startswith(".") or entry.name.endswith(UNFINISHED_SUFFIXES):
                 continue
-            with suppress(FileNotFoundError):  # it has gone again
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 if entry.is_file():
                     status, known = entry.stat(), self._done.get(entry.name)
                     stamp = [entry.name, status.st_mtime_ns, status.st_size]
-                    if known is not None and (known == stamp or known[1] is None):
-                        done[entry.name] = known if known == stamp else stamp
+                    if known == stamp:
+                        done[entry.name] = stamp
                     else:
                         new_files.append((status.st_mtime_ns, entry.name))
         if done != self._done:
@@ -130,28 +136,25 @@ class DirectorySource:
         return [name for _, name in sorted(new_files)]
 
     def _position(self, current: str | None, inner: Any) -> dict[str, Any]:
-        """done: name, time and size of each file that has been read; the same list until there is one more."""
-        columns = None if self.columns is None else self.columns.to_dict()
+        """Return a position; the list of files read is shared by positions as long as it does not change."""
         if self._done_list is None:
             self._done_list = list(self._done.values())
-        return {"done": self._done_list, "current": current, "inner": inner, "columns": columns}
+        return {"done": self._done_list, "current": current, "inner": inner}
+
+    def _make_empty_batch(self, n_records: int = -1) -> Batch:
+        return Batch(np.zeros((0, 1)), self._position(None, None), schema=self.schema, n_records=n_records)
 
 
 def _check_position(position: Any) -> dict[str, Any]:
     if position is None:
-        return {"done": [], "current": None, "inner": None, "columns": None}
-    if not isinstance(position, dict) or not {"done", "current", "inner", "columns"} <= position.keys():
-        raise InvalidInputError(f"this is not a position in a folder: {shorten(repr(position))}")
+        return {"done": [], "current": None, "inner": None}
+    if not isinstance(position, dict) or not {"done", "current", "inner"} <= position.keys():
+        raise InvalidInputError(f"position: must be one of a directory, got {shorten(repr(position))}.")
     return position
 
 
-def _to_stamp(done: Any) -> Stamp:
-    """Name, time and size of a file that was read; before, only the name was kept."""
-    return [done, None, None] if isinstance(done, str) else list(done)
-
-
 def _read_file_identity(path: Path) -> tuple[int | None, int | None, int | None]:
-    """When a file was written, its size and which one it is."""
+    """Return modification time, size and inode of a file."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Files of lines as sources: separated values or JSON, finished or still growing."""
+"""Files of lines as sources: CSV or JSON, complete or still growing."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from limpet.streams.formats import (
     has_full_line,
     is_text,
     make_batch_from_block,
-    reader_from_position,
-    reader_state,
+    reader_from_schema,
     sniff_reader,
 )
 from limpet.streams.formats.lines import READ_BLOCK_BYTES, iter_line_blocks
-from limpet.streams.schema import ColumnSpec, Schema
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.sources.base import BaseSource
 
 log = logging.getLogger("limpet.streams")
-HEAD_CHECKSUM_BYTES = 1024  # bytes by which a file is known again
-POLL_INTERVAL_S = 0.2  # seconds until one looks again whether more has come
+HEAD_CHECKSUM_BYTES = 1024  # that identify a file
+POLL_INTERVAL_S = 0.2  # between checks for more data
 FORMAT_BY_SUFFIX = {
     ".csv": CSV_FORMAT,
     ".tsv": CSV_FORMAT,
@@ -43,12 +43,23 @@ FORMAT_BY_SUFFIX = {
 }
 
 
-class FileSource:
-    """The lines of a file, from the first to the last; with `follow` it goes on as the file grows.
+class FileSource(BaseSource):
+    """The lines of a file, from the first to the last; with `follow`, also those that are appended later.
 
-    path: of a file of separated values, or of JSON, a record a line; .gz is unpacked. form: "csv" or "json", else told
-    by the name or the beginning. at_once: bytes in a batch, about. A file that is replaced while it is followed (as
-    logs are) is read to its end, then the new one from its beginning.
+    A file that is replaced while it is followed, as logs are, is read to its end, then the new one from its beginning.
+
+    Parameters
+    ----------
+    path : str or path
+        A file of CSV, or of JSON, one record per line; .gz is decompressed.
+    spec : ColumnSpec, optional
+        Columns requested by the user.
+    input_format : {"csv", "json"}, optional
+        The format; by default inferred from the name or the first bytes.
+    follow : bool
+        Whether to wait for more lines at the end.
+    block_bytes : int
+        About the size of a batch.
     """
 
     def __init__(
@@ -56,47 +67,41 @@ class FileSource:
         path: str | os.PathLike[str],
         spec: ColumnSpec | None = None,
         *,
-        form: str | None = None,
+        input_format: str | None = None,
         follow: bool = False,
         block_bytes: int = READ_BLOCK_BYTES,
     ) -> None:
         self.path, self.spec, self.follow, self.block_bytes = Path(path), spec or ColumnSpec(), follow, block_bytes
         self.is_gzip = self.path.suffix.lower() == ".gz"
         plain = Path(self.path.stem) if self.is_gzip else self.path
-        self.form = form or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
+        self.input_format = input_format or FORMAT_BY_SUFFIX.get(plain.suffix.lower())
         if self.is_gzip and follow:
-            raise InvalidInputError(f"{self.path} is packed: it cannot be followed; read it once")
-        self.reader: LinesReader | None = None
-
-    @property
-    def columns(self) -> Schema | None:
-        """What was understood."""
-        return None if self.reader is None else self.reader.columns
+            raise InvalidInputError(f"{self.path} is compressed and cannot be followed. Read it once.")
+        self._reader: LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Batches from this position on."""
-        if position:
-            (
-                position_field(position, "reader", dict),
-                position_field(position, "head", list),
-                position_field(position, "offset", int),
-            )
-        self.reader = reader_from_position(position, self.spec) if position else None
+        """Yield the batches after a position {"offset": …, "head": …}."""
+        self._reader = None
+        if position is not None:
+            position_field(position, "head", list)
+            position_field(position, "offset", int)
+            self._reader = None if self.schema is None else reader_from_schema(self.schema, self.spec)
         while True:
             with self._open() as file:
-                offset = self._resume(file, position) if position else None
-                if offset is None:
-                    offset = yield from self._start(file)
+                offset = None if position is None else self._resume(file, position)
+                if offset is None or self._reader is None:
+                    start = yield from self._start(file)
+                    offset = start if offset is None or start is None else offset
                 if offset is not None:
                     yield from self._read_batches(file, offset)
                 if not self.follow:
                     return
-            log.info("%s was replaced: going on with the new one", self.path)
+            log.info("%s was replaced: continuing with the new file", self.path)
             position = None
 
     def _open(self) -> IO[bytes]:
         if self.path.is_fifo():
-            raise InvalidInputError(f"{self.path} is a pipe, which can be read once: `limpet watch {self.path} --once`")
+            raise InvalidInputError(f"{self.path} is a pipe. Use `limpet watch {self.path} --no-follow`.")
         with self._wrap_errors():
             opener: Callable[..., Any] = gzip.open if self.is_gzip else open
             file: IO[bytes] = opener(self.path, "rb")
@@ -105,31 +110,32 @@ class FileSource:
             return file
 
     def _start(self, file: IO[bytes]) -> Generator[Batch, None, int | None]:
-        """Understands the file; the offset of the first record, None if it was replaced before there was one."""
+        """Infer format and columns; return the offset of the first record, None if the file was replaced before."""
         head = self._read_bytes(file, HEAD_BYTES)
-        while self.follow and not has_full_line(head, self.form):
-            position = None if self.reader is None else reader_state(self.reader) | {"offset": 0, "head": [0, 0]}
-            yield Batch(np.zeros((0, 1)), position)
+        while self.follow and not has_full_line(head, self.input_format):
+            position = None if self._reader is None else {"offset": 0, "head": [0, 0]}
+            yield Batch(np.zeros((0, 1)), position, schema=self.schema)
             time.sleep(POLL_INTERVAL_S)
             if self._was_replaced(file):
                 return None
             head += self._read_bytes(file, HEAD_BYTES - len(head))
         if not head.strip():
-            raise InvalidInputError(f"{self.path} is empty")
+            raise InvalidInputError(f"{self.path} is empty.")
         if not is_text(head):
             raise InvalidInputError(
-                f"{self.path} is no text: expected separated values or JSON in UTF-8, a record a line"
+                f"{self.path} is not a text file. CSV or JSON in UTF-8, one record per line, can be read."
             )
-        if self.follow or len(head) == HEAD_BYTES:  # then the last line may be cut
+        if self.follow or len(head) == HEAD_BYTES:  # the last line may be incomplete
             head = head[: head.rfind(b"\n") + 1] or head
         try:
-            self.reader, start = sniff_reader(head, self.spec, self.form, self.reader)
+            self._reader, start = sniff_reader(head, self.spec, self.input_format, self._reader)
         except InvalidInputError as error:
             raise InvalidInputError(f"{self.path}: {error}") from None
+        self.schema = self._reader.schema
         return start
 
     def _resume(self, file: IO[bytes], position: dict[str, Any]) -> int | None:
-        """The offset to go on at; None if this is another file than it was."""
+        """Return the offset to continue at, None if this is not the same file."""
         length, checksum = position["head"]
         with self._wrap_errors():
             is_same_file = zlib.crc32(file.read(length)) == checksum
@@ -137,7 +143,7 @@ class FileSource:
             is_same_file &= size >= position["offset"]
             file.seek(0)
         if not is_same_file:
-            log.warning("%s is not the file that it was at the last checkpoint: read from its beginning", self.path)
+            log.warning("%s was replaced since the last checkpoint: reading it from the beginning", self.path)
         return int(position["offset"]) if is_same_file and position["offset"] else None
 
     def _read_batches(self, file: IO[bytes], offset: int) -> Iterator[Batch]:
@@ -149,12 +155,13 @@ class FileSource:
         for block in iter_line_blocks(
             lambda n: self._read_more(file, n), offset, lambda: not self._was_emptied(file), self.block_bytes
         ):
-            assert self.reader is not None
+            assert self._reader is not None
             if len(head) < min(HEAD_CHECKSUM_BYTES, block.end):
-                head = os.pread(file.fileno(), HEAD_CHECKSUM_BYTES, 0)  # it has grown
+                head = os.pread(file.fileno(), HEAD_CHECKSUM_BYTES, 0)  # the file has grown
             length = min(len(head), block.end)
             position = {"offset": block.end, "head": [length, zlib.crc32(head[:length])]}
-            batch = make_batch_from_block(self.reader, block, position)
+            batch = make_batch_from_block(self._reader, block, position)
+            self.schema = batch.schema
             if not self.is_gzip:
                 if block.end > size or not len(batch):
                     size = os.fstat(file.fileno()).st_size
@@ -162,13 +169,13 @@ class FileSource:
             yield batch
 
     def _read_more(self, file: IO[bytes], n: int) -> bytes | None:
-        """What the file has next: nothing at the end, None if more may come."""
+        """Return the next bytes of the file: b"" at the end, None if more can follow."""
         data = self._read_bytes(file, n)
         if data or not self.follow:
             return data
         time.sleep(POLL_INTERVAL_S)
         if self._was_replaced(file):
-            return self._read_bytes(file, n)  # what came at the last moment
+            return self._read_bytes(file, n)  # written before it was replaced
         return self._read_bytes(file, n) or None
 
     def _read_bytes(self, file: IO[bytes], n: int) -> bytes:
@@ -176,11 +183,11 @@ class FileSource:
             return file.read(n)
 
     def _was_replaced(self, file: IO[bytes]) -> bool:
-        """Whether there is another file of this name, or the same one was emptied."""
+        """Return whether the path is another file now, or the file was truncated."""
         try:
             now, then = os.stat(self.path), os.fstat(file.fileno())
         except OSError:
-            return False  # it is gone; a new one may come
+            return False  # deleted; a new file can follow
         return (now.st_ino, now.st_dev) != (then.st_ino, then.st_dev) or self._was_emptied(file)
 
     def _was_emptied(self, file: IO[bytes]) -> bool:
@@ -188,7 +195,7 @@ class FileSource:
 
     @contextmanager
     def _wrap_errors(self) -> Iterator[None]:
-        """Errors of reading in words."""
+        """Describe errors of reading."""
         try:
             yield
         except (OSError, EOFError, zlib.error) as error:

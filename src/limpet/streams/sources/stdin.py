@@ -1,4 +1,4 @@
-"""Standard input, or a pipe that has a name, as a source: `tail -f x.csv | limpet watch -`."""
+"""Standard input or a named pipe as a source: `tail -f x.csv | limpet watch -`."""
 
 from __future__ import annotations
 
@@ -18,41 +18,46 @@ from limpet.streams.formats import (
     LinesReader,
     has_full_line,
     make_batch_from_block,
-    reader_from_position,
+    reader_from_schema,
     sniff_reader,
 )
 from limpet.streams.formats.csv import CsvReader
 from limpet.streams.formats.lines import iter_line_blocks
-from limpet.streams.schema import ColumnSpec, Schema
+from limpet.streams.schema import ColumnSpec
+from limpet.streams.sources.base import BaseSource
 
-POLL_TIMEOUT_S = 0.25  # seconds until one looks whether there is something else to do
-SETTLE_TIMEOUT_S = 0.05  # seconds after which what has come is looked at
+POLL_TIMEOUT_S = 0.25  # between empty batches
+SETTLE_TIMEOUT_S = 0.05  # without data until the first data are inspected
 
 
-class StdinSource:
-    """What is piped in. It cannot be read again: what had come since the last checkpoint is lost in a crash.
+class StdinSource(BaseSource):
+    """Lines piped in. They cannot be read again: a crash loses what arrived since the last checkpoint.
 
-    path: of a named pipe (`mkfifo`) in place of standard input; with `follow` other writers may come after the first.
+    Parameters
+    ----------
+    spec : ColumnSpec, optional
+        Columns requested by the user.
+    input_format : {"csv", "json"}, optional
+        The format; by default inferred from the first bytes.
+    path : str or path, optional
+        A named pipe (`mkfifo`) to read instead of standard input.
+    follow : bool
+        Whether to wait for another writer after the first one has closed the named pipe.
     """
 
     def __init__(
         self,
         spec: ColumnSpec | None = None,
         *,
-        form: str | None = None,
+        input_format: str | None = None,
         path: str | os.PathLike[str] | None = None,
         follow: bool = False,
     ) -> None:
-        self.spec, self.form, self.path, self.follow = spec or ColumnSpec(), form, path, follow
-        self.reader: LinesReader | None = None
-
-    @property
-    def columns(self) -> Schema | None:
-        """What was understood."""
-        return None if self.reader is None else self.reader.columns
+        self.spec, self.input_format, self.path, self.follow = spec or ColumnSpec(), input_format, path, follow
+        self._reader: LinesReader | None = None
 
     def read(self, position: Any = None) -> Iterator[Batch]:
-        """Batches of what comes; of a position only what the columns are matters."""
+        """Yield the batches that arrive. All positions are {}: a pipe cannot be read again."""
         pipe = self._open()
         try:
             yield from self._read_batches(pipe, position)
@@ -61,50 +66,55 @@ class StdinSource:
                 os.close(pipe)
 
     def _read_batches(self, pipe: int, position: Any) -> Iterator[Batch]:
-        self.reader = reader_from_position(position, self.spec) if position else None
-        head, deadline = b"", None  # when to look at what has come
+        self._reader = None
+        if position is not None and self.schema is not None:
+            self._reader = reader_from_schema(self.schema, self.spec)
+        head, deadline = b"", None
         while len(head) < HEAD_BYTES and (deadline is None or time.monotonic() < deadline):
             piece = _read(pipe, HEAD_BYTES, POLL_TIMEOUT_S if deadline is None else SETTLE_TIMEOUT_S)
             if piece == b"" or (piece is None and deadline is not None):
                 break
             head += piece or b""
             if deadline is None:
-                yield Batch(np.zeros((0, 1)), position)
-                if b"\n" in head if position else has_full_line(head, self.form):
+                yield Batch(np.zeros((0, 1)), position, schema=self.schema)
+                if b"\n" in head if self._reader is not None else has_full_line(head, self.input_format):
                     deadline = time.monotonic() + POLL_TIMEOUT_S
         start = self._start(head)
         pieces = iter([head[start:]] if head[start:] else [])
-        assert self.reader is not None
+        assert self._reader is not None
         for block in iter_line_blocks(lambda n: next(pieces, None) or _read(pipe, n, POLL_TIMEOUT_S), 0):
-            yield make_batch_from_block(self.reader, block, {})
+            batch = make_batch_from_block(self._reader, block, {})
+            self.schema = batch.schema
+            yield batch
 
     def _start(self, head: bytes) -> int:
-        """Understands what comes; how many bytes there are before the first record: names may come again."""
-        if self.reader is not None:
+        """Infer format and columns; return the offset of the first record, which can follow a repeated header."""
+        if self._reader is not None:
             first = head[: head.find(b"\n") + 1]
-            return len(first) if isinstance(self.reader, CsvReader) and self.reader.is_header(first) else 0
+            return len(first) if isinstance(self._reader, CsvReader) and self._reader.is_header(first) else 0
         if not head.strip():
-            raise InvalidInputError(f"{self.path or 'standard input'} is empty")
+            raise InvalidInputError(f"{self.path or 'standard input'} is empty.")
         complete_lines = head[: head.rfind(b"\n") + 1] or head
-        self.reader, start = sniff_reader(complete_lines, self.spec, self.form)
+        self._reader, start = sniff_reader(complete_lines, self.spec, self.input_format)
+        self.schema = self._reader.schema
         return start
 
     def _open(self) -> int:
         if self.path is None:
             if sys.stdin is None:
-                raise InvalidInputError("there is no standard input")
+                raise InvalidInputError("standard input is closed.")
             return sys.stdin.fileno()
-        try:  # one that may write itself never sees the end
+        try:  # opened for writing as well, the pipe has no end
             return os.open(self.path, (os.O_RDWR if self.follow else os.O_RDONLY) | os.O_NONBLOCK)
         except OSError as error:
             raise InvalidInputError(f"{self.path} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _read(pipe: int, n: int, timeout_s: float) -> bytes | None:
-    """What has come, None if nothing has."""
+    """Return the bytes that have arrived, None if none have."""
     if not select.select([pipe], [], [], timeout_s)[0]:
         return None
     try:
         return os.read(pipe, n)
-    except BlockingIOError:  # another one was faster
+    except BlockingIOError:  # read by another process
         return None
