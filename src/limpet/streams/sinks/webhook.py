@@ -17,9 +17,10 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from limpet._format import redact_url
 from limpet._optional import optional_import
 from limpet.exceptions import InvalidInputError
-from limpet.streams.results import BatchResult
+from limpet.streams.results import ALARMS_TABLE, BatchResult
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 if TYPE_CHECKING:
@@ -230,6 +231,13 @@ def post(client: httpx.Client, url: httpx.URL, body: bytes) -> DeliveryResult:
     retry_after_s = parse_retry_after(response.headers.get("Retry-After"))
     should_retry = status in RETRY_STATUSES or status >= 500
     return DeliveryResult(False, should_retry, f"status {status}{redirect_note}", retry_after_s)
+
+
+def make_sink(url: str, *, table: str = ALARMS_TABLE) -> WebhookSink:
+    """Open the web hook at a URL."""
+    if table != ALARMS_TABLE:
+        raise InvalidInputError(f"{redact_url(url)}: a web hook takes alarms, not points.")
+    return WebhookSink(url)
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
