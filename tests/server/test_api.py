@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import limpet as lp
 from helpers.monitor import client_of, expected, levels, sqlite_at, tables
+from limpet.server.db.engine import STORE_FORMAT
 from limpet.server.ingest import parse
 from limpet.server.security import SecurityConfig
 
@@ -198,14 +199,14 @@ CASES += [(key, body, code) for key, own in OF_STREAMS.items() for body, code in
 
 @pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
 def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, code):
-    board = client.app.state.monitor.processor.registry
-    before, known = board.listed("", "name", 0, 1000), board.get(key)
+    registry = client.app.state.monitor.processor.registry
+    before, known = registry.list_streams("", "name", 0, 1000), registry.get(key)
     n_points = None if known is None else known.n_points
     answer = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
     assert 400 <= answer.status_code < 500
     assert answer.json()["error"]["code"] == code
     assert answer.json()["error"]["message"]
-    assert board.listed("", "name", 0, 1000) == before
+    assert registry.list_streams("", "name", 0, 1000) == before
     assert n_points == (None if known is None else known.n_points)
 
 
@@ -292,7 +293,7 @@ def test_too_large(client):
     answer = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
     assert len(client.app.state.monitor.processor.registry) == n_streams
-    assert store.get_meta("format") == 1
+    assert store.get_meta("format") == STORE_FORMAT
 
 
 def test_too_many_streams(client):
@@ -385,7 +386,7 @@ def test_a_stream_in_full(client):
     assert found["summary"]
     assert found["calibration"]
     assert found["last_alarm"]["message"]
-    assert len(found["spark"]) == 60
+    assert len(found["sparkline"]) == 60
     young = new()
     post(client, young, 1)
     assert read(client, f"/streams/{young}")["summary"] is None
@@ -398,13 +399,13 @@ def test_points_and_history(client):
     assert points["rows"] == list(range(100, 150))
     assert points["values"][0] == levels()[100:150]
     whole = read(client, f"/streams/{key}/history")
-    assert (whole["first_row"], whole["n_rows"], whole["buckets"]) == (0, 400, False)
+    assert (whole["first_row"], whole["n_rows"], whole["is_downsampled"]) == (0, 400, False)
     assert whole["low"] == whole["high"] == [levels()]
     changes = [row for row, change in enumerate(whole["change"]) if change]
     assert changes
     assert all(whole["estimate"][0][row + after] is not None for row in changes for after in (0, 1))
     few = read(client, f"/streams/{key}/history?buckets=7")
-    assert few["buckets"]
+    assert few["is_downsampled"]
     assert len(few["rows"]) <= 7
     assert sum(few["counts"]) == 400
     assert min(few["low"][0]) == min(levels())
@@ -450,8 +451,8 @@ def test_the_server_tells_of_itself(client):
     assert read(client, "/health") == {"status": "ok", "version": lp.__version__}
     assert read(client, "/settings")["far"] == lp.Detector().far
     assert read(client, "/sources") == []
-    assert read(client, "/session") == {"needed": False, "ok": True}
-    assert client.post("/session", json={"token": "anything"}).json() == {"needed": False, "ok": True}
+    assert read(client, "/session") == {"token_required": False, "ok": True}
+    assert client.post("/session", json={"token": "anything"}).json() == {"token_required": False, "ok": True}
     assert client.delete("/session").status_code == 204
     for page in ("/", "/explorer", "/api"):
         assert client.get(page).headers["content-type"] == "text/html; charset=utf-8"

@@ -87,7 +87,7 @@ def test_a_file_is_understood_as_detect_understands_it(client):
     told = given(client)
     assert told["all_columns"] == ["flow", "other"]
     assert told["metadata"]["time"] == "time"
-    assert told["metadata"]["ignored"] == {"remark": "holds texts"}
+    assert told["metadata"]["ignored"] == {"remark": "not numeric"}
     data = client.get(f"/explore/data/{told['id']}").json()
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
     assert data["times"] == TIMES
@@ -160,7 +160,7 @@ def test_a_file_that_is_not_utf_8_is_told_of(client):
 def test_rows_without_a_value_are_counted_in_words(client):
     rows = [*FLOW[:200], "", *FLOW[200:400]]
     id = given(client, "flow,other\n" + "".join(f"{y},\n" if y == "" else f"{y},1\n" for y in rows))["id"]
-    assert ran(client, id, {"mode": "auto"}, columns=["flow"])["notes"] == ["1 row has no value and is skipped."]
+    assert ran(client, id, {"mode": "auto"}, columns=["flow"])["notes"] == ["1 row without a value skipped."]
 
 
 def test_a_run_is_what_python_computes(client):
@@ -189,7 +189,7 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     id = given(client)["id"]
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
-    assert run["alarms_by"] == "autopilot"
+    assert run["alarms_by"] == "auto"
     watched = lp.Detector(far=1e-3).process(FLOW)
     assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
     again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
@@ -214,7 +214,7 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
     )
     told = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
     assert told["total"] is None
-    assert "2 components" in told["metadata"]
+    assert "n_components: expected 2" in told["message"]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_the_trade_off_is_the_theorys_where_it_is_not(client):
 def test_much_is_cut_and_said(client, monkeypatch):
     monkeypatch.setattr(dataset, "MAX_VALUES", 1000)
     told = given(client, CSV, "cut.csv")
-    assert told["metadata"]["cut"]
+    assert told["metadata"]["is_truncated"]
     assert told["n_rows"] == 500
 
 
@@ -326,8 +326,8 @@ def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
     ("content", "name", "words"),
     [
         (b"", "empty.csv", "empty"),
-        (b"\x00\x01\x02\xff" * 100, "noise.csv", "no text"),
-        (b"a,b\nx,y\nz,w\n", "words.csv", "no column holds numbers"),
+        (b"\x00\x01\x02\xff" * 100, "noise.csv", "not a text file"),
+        (b"a,b\nx,y\nz,w\n", "words.csv", "no column is numeric"),
         (b"not parquet", "x.parquet", "x.parquet"),
         (b"not gzip", "x.csv.gz", "x.csv.gz"),
         (b'{"a": \n{"b"\n', "broken.jsonl", "broken.jsonl"),
@@ -348,14 +348,14 @@ def test_strange_names_do_no_harm(client):
     ("settings", "words"),
     [
         ({"mode": "manual", "gamma": -1.0, "rho": 0.1}, "gamma"),
-        ({"mode": "manual", "gamma": 3.0, "beta": 0.1}, "all three are needed"),
-        ({"mode": "manual", "gamma": 3.0, "rho": 0.1, "beta": 0.1, "M": 5.0}, "given twice"),
+        ({"mode": "manual", "gamma": 3.0, "beta": 0.1}, "beta:"),
+        ({"mode": "manual", "gamma": 3.0, "rho": 0.1, "beta": 0.1, "M": 5.0}, "rho:"),
         ({"mode": "manual", "gamma": 3.0, "rho": "NaN"}, "rho"),
         ({"mode": "auto", "far": 0.5}, "far"),
         ({"mode": "auto", "n_components": 99}, "n_components"),
         ({"mode": "auto", "gamma": 3.0}, "gamma"),
         ({"mode": "other"}, "mode"),
-        ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "half of window"),
+        ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "stat"),
     ],
 )
 def test_settings_that_cannot_be_are_told_of(client, settings, words):

@@ -110,7 +110,7 @@ def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatc
     monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))
     monitor.checkpoint()
-    read = history.read_points
+    read = history_module.read_points
 
     def meanwhile(connection, *where):
         found = read(connection, *where)

@@ -75,17 +75,17 @@ def test_with_the_token_everything_is(closed):
 
 
 def test_a_page_logs_in_and_out(closed):
-    assert closed.get("/session").json() == {"needed": True, "ok": False}
+    assert closed.get("/session").json() == {"token_required": True, "ok": False}
     for path in PUBLIC_PATHS:
         assert closed.get(path).status_code == 200
     refused(closed.post("/session", json={"token": "wrong"}), 401, "unauthorized")
     assert not closed.cookies
     answer = closed.post("/session", json={"token": TOKEN})
-    assert answer.json() == {"needed": True, "ok": True}
+    assert answer.json() == {"token_required": True, "ok": True}
     cookie = answer.headers["set-cookie"].lower()
     assert all(word in cookie for word in ("httponly", "samesite=strict", "path=/"))
     assert TOKEN not in cookie
-    assert closed.get("/session").json() == {"needed": True, "ok": True}
+    assert closed.get("/session").json() == {"token_required": True, "ok": True}
     assert closed.get("/streams").status_code == 200
     mine = closed.cookies["limpet"]
     among_others = {"Cookie": f'theme={{"a": "b"}}; x; limpet={mine}; y="'}
@@ -125,7 +125,7 @@ def test_others_may_not_reach_it_without_a_token(host, tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     code, out, error = here(["serve", "--host", host, "--port", 0], capsys, monkeypatch)
     assert (code, out) == (2, "")
-    assert "a token is needed" in error
+    assert "--host: requires a token" in error
     assert list(tmp_path.iterdir()) == []
 
 
@@ -197,7 +197,7 @@ def test_what_goes_wrong_here_is_told_without_details(client, monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(client.app.state.monitor.processor.registry, "listed", fails)
+    monkeypatch.setattr(client.app.state.monitor.processor.registry, "list_streams", fails)
     answer = client.get("/streams")
     refused(answer, 500, "internal")
     assert "secret" not in answer.text
