@@ -37,12 +37,10 @@ def test_it_is_a_setting_like_others():
     assert repr(learner) == "Detector(far=0.001, memory='compact')"
     assert learner.clone().memory == "compact"
     assert lp.from_bytes(learner.to_bytes()).memory == "compact"
-    with pytest.raises(InvalidInputError, match="memory must be one of full, lean"):
+    with pytest.raises(InvalidInputError, match="^memory:"):
         lp.Detector(memory="leaner")
-    with pytest.raises(InvalidInputError, match="runs without rho"):
-        lean(rho=0.01)
     for told in ({"lags": 2}, {"season": 24}):
-        with pytest.raises(InvalidInputError, match="no room for lags and season"):
+        with pytest.raises(InvalidInputError, match="^memory: must be 'full'"):
             lean(**told)
 
 

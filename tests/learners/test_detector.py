@@ -399,15 +399,15 @@ def test_a_million_streams_fit_in_three_gigabytes():
         assert 8 * (len(learner.state) - 50) <= 3000  # but for the 50 first points, of no use after the start
 
 
-def test_settings_by_hand_switch_the_autopilot_off():
+def test_the_paper_s_algorithm_raises_no_alarms():
     y = calm(300)
     for settings in ({"rho": 0.01}, {"gamma": 4.0}, {"half_life": 50}, {"gamma": 4.0, "beta": 0.1, "M": 5.0}):
-        trace = lp.Detector(**settings).process(y)
+        trace = lp.SRA(**settings).process(y)
         assert np.isnan(trace.p_value).all()
         assert trace.alarms == []
-    with pytest.raises(InvalidInputError, match="far"):
+    with pytest.raises(InvalidInputError, match="^far:"):
         lp.Detector(far=0.2)
-    assert lp.SRA(rho=0.01, far=0.2)
+    assert lp.SRA(rho=0.01, reject_rate=0.2)
 
 
 @pytest.mark.long

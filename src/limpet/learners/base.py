@@ -172,7 +172,9 @@ class Learner(Serializable):
         if not self.started:
             raise NotFittedError("the model has not started: fast_path requires a started model")
         if not len(self._buffer):
-            raise InvalidInputError("a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update")
+            raise InvalidInputError(
+                "a stream of a fleet has no fast path: its place in memory may change. Use Fleet.update"
+            )
         return self._require_engine.fast_path()
 
     def handle_outcome(self, outcome: int) -> tuple[Alarm, ...]:
@@ -201,7 +203,9 @@ class Learner(Serializable):
         Trace
         """
         if record not in (None, self.model.recordable):
-            raise InvalidInputError(f"record: must be {self.model.recordable!r} for {type(self.model).__name__}, got {record!r}")
+            raise InvalidInputError(
+                f"record: must be {self.model.recordable!r} for {type(self.model).__name__}, got {record!r}"
+            )
         trace = self._process(self._read_rows(X, y), record)
         if self._engine is not None:
             self._warnings.check_batch(self._engine, trace)

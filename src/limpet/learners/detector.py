@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from limpet._validation import Constraint, Interval, Optional, Options, check_param
+from limpet._validation import Constraint, Interval, Optional, Options, check_param, invalid_param_error
 from limpet.learners._engine import Engine
 from limpet.learners.base import Learner
 from limpet.models.mixture import GaussianMixture
@@ -39,7 +39,7 @@ class Detector(Learner):
         Rows after which the stream repeats itself; 0: no season.
     memory : {"full", "compact"}
         State per stream: "full" keeps 2.9 KB for one variable and one component; "compact" 512 bytes, with somewhat
-        later alarms and, unless `lags` or `season` is given, no model of what the past tells of the next point.
+        later alarms and no model of how a point depends on those before it, hence without `lags` and `season`.
     beta : float, optional
         Tie the step size to the threshold by the paper's Corollary 1, with the M that the stream shows.
     n_init : int, optional
@@ -58,7 +58,7 @@ class Detector(Learner):
     >>> trace = detector.process(stream)
     >>> for alarm in trace.alarms:
     ...     print(alarm)
-    row 700: anomaly, variable 0 up by 29.1 standard deviations
+    row 700: anomaly, variable 0 up by 28.8 standard deviations
     >>> detector.means.round(1)
     array([[20.]])
     """
@@ -95,6 +95,8 @@ class Detector(Learner):
         self.lags, self.season, self.memory, self.beta = lags, season, memory, beta
         for name in ("n_components", "covariance", "season"):  # the model and `n_init` are made from them
             check_param(name, getattr(self, name), self.constraints[name])
+        if memory == "compact" and (lags or season):
+            raise invalid_param_error("memory", "must be 'full' with lags or season", memory)
         self._given_n_init = n_init
         self._selects_components = n_components == "auto"
         n_init = max(N_INIT * (1 + self._selects_components), 2 * season) if n_init is None else n_init
@@ -108,7 +110,7 @@ class Detector(Learner):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, as they were given."""
-        return {**super().get_params(deep), "n_init": self._given_n_init}
+        return {name: self._given_n_init if name == "n_init" else v for name, v in super().get_params(deep).items()}
 
     def summary(self) -> str:
         """Describe what was found in the stream, and whether the promise can be kept on it.

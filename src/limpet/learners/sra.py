@@ -113,13 +113,14 @@ class SRA(StochasticApproximation):
                 "gamma or rho: at least one is required, got neither. "
                 "For a learner with nothing to set, use limpet.Detector()"
             )
+        for name in ("n_components", "rho", "beta", "M", "half_life", "covariance", "reject_rate"):
+            check_param(name, getattr(self, name), self.constraints[name])
         if model is not None and (n_components != 1 or covariance != "full" or penalty is not None):
             raise InvalidInputError("model: replaces n_components, covariance and penalty. Give one or the other")
         if gamma is None and norm != "whitened":
             raise InvalidInputError(f"gamma: required with norm={norm!r}, whose units are those of the data, got None")
         if model is None:
             check_param("norm", norm, Options(*NORMS))
-            check_param("n_components", n_components, self.constraints["n_components"])
             model = GaussianMixture(n_components, penalty, covariance=covariance)
         super().__init__(
             model,
@@ -140,7 +141,7 @@ class SRA(StochasticApproximation):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; `model` is None where the others describe it."""
-        return {**super().get_params(deep), "model": self._given_model}
+        return {name: self._given_model if name == "model" else v for name, v in super().get_params(deep).items()}
 
     def _make_step_size(self, gamma: float | None) -> Constant:
         ways = {
