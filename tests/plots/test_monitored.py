@@ -1,4 +1,4 @@
-"""The picture of a watched stream: a PNG that shows what it says, the same twice, and honest about bad input."""
+"""The picture of a monitored stream: a reproducible PNG that shows alarms and estimates; errors for bad input."""
 
 import io
 import warnings
@@ -23,17 +23,17 @@ Y[200:] += 8.0
 Y[[100, 300]] = 90.0, -3.0
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
 MANY = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N, 9)]
-LOUD = np.where(np.arange(N) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(np.int8)
+WITH_ANOMALY = np.where(np.arange(N) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(np.int8)
 MEANS = np.where(np.arange(N) < 200, 0.0, 8.0)[:, None, None]
 
 
-def told(alarms=(), means=None, fates=LOUD, n=N):
-    """A trace as the autopilot gives it, with the fates as told."""
+def make_trace(alarms=(), means=None, outcomes=WITH_ANOMALY, n=N):
+    """A trace with decisions, with these outcomes."""
     kept = {} if means is None else {"means": means}
-    return Trace(np.abs(Y[:n]), fates[:n], kept, (np.linspace(0.0, 1.0, n), np.ones(n)), list(alarms))
+    return Trace(np.abs(Y[:n]), outcomes[:n], kept, (np.linspace(0.0, 1.0, n), np.ones(n)), list(alarms))
 
 
-QUIET = told(fates=np.full(N, OUTCOME_ACCEPTED, np.int8))
+QUIET = make_trace(outcomes=np.full(N, OUTCOME_ACCEPTED, np.int8))
 PLAIN = Trace(
     np.abs(Y), np.where(np.arange(N) < 200, OUTCOME_ACCEPTED, OUTCOME_REJECTED).astype(np.int8), {"means": MEANS}
 )
@@ -41,7 +41,7 @@ PLAIN = Trace(
 DRAWINGS = {
     "all there is": lambda: draw_monitored_stream(
         Y,
-        told([SHIFT], MEANS),
+        make_trace([SHIFT], MEANS),
         title="a",
         deviations=np.ones(N),
         changes=[200],
@@ -50,15 +50,15 @@ DRAWINGS = {
     "no alarms, no estimate": lambda: draw_monitored_stream(Y[:, None], QUIET, scores=False),
     "a plain trace, which has no alarms": lambda: draw_monitored_stream(Y, PLAIN),
     "many alarms": lambda: draw_monitored_stream(
-        Y, told([Alarm("change", t, t - 9, 2.0, "wider", (0,)) for t in range(50, N, 9)])
+        Y, make_trace([Alarm("change", t, t - 9, 2.0, "wider", (0,)) for t in range(50, N, 9)])
     ),
     "two components": lambda: draw_monitored_stream(
-        Y, told(means=np.concatenate([MEANS, -MEANS], axis=1)), deviations=np.ones((N, 2))
+        Y, make_trace(means=np.concatenate([MEANS, -MEANS], axis=1)), deviations=np.ones((N, 2))
     ),
     "no score": lambda: draw_monitored_stream(Y[:9], Trace(np.full(9, np.nan), np.full(9, OUTCOME_ACCEPTED, np.int8))),
-    "everything dropped": lambda: draw_monitored_stream(Y, told(fates=np.full(N, OUTCOME_REJECTED, np.int8))),
+    "everything dropped": lambda: draw_monitored_stream(Y, make_trace(outcomes=np.full(N, OUTCOME_REJECTED, np.int8))),
     "a later batch": lambda: draw_monitored_stream(
-        Y, told([Alarm("change", 5205, 5200, 8.0, "up", (0,)), SHIFT]), changes=[5200], first_row=5000
+        Y, make_trace([Alarm("change", 5205, 5200, 8.0, "up", (0,)), SHIFT]), changes=[5200], first_row=5000
     ),
 }
 
@@ -67,9 +67,9 @@ def pixels_of(png):
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
-def shows(png, colour, least=1):
-    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    return int((np.abs(pixels_of(png) - wanted).sum(axis=-1) < 12).sum()) >= least
+def shows(png, color, min_pixels=1):
+    rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
+    return int((np.abs(pixels_of(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
 
 
 @pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
@@ -86,10 +86,10 @@ def test_a_picture_is_a_png_that_shows_something_and_is_the_same_twice(draw, rec
 
 def test_what_is_there_is_drawn_and_what_is_not_is_not():
     bare = draw_monitored_stream(Y, QUIET, scores=False)
-    assert not any(shows(bare, colour, 30) for colour in (BLUE, PURPLE, RED, VERMILION))
-    whole = draw_monitored_stream(Y, told([SHIFT], MEANS), scores=False)
-    assert all(shows(whole, colour, 30) for colour in (BLUE, PURPLE, RED, VERMILION))
-    assert draw_monitored_stream(Y, told([SHIFT], MEANS), changes=[200], scores=False) != whole
+    assert not any(shows(bare, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
+    whole = draw_monitored_stream(Y, make_trace([SHIFT], MEANS), scores=False)
+    assert all(shows(whole, color, 30) for color in (BLUE, PURPLE, RED, VERMILION))
+    assert draw_monitored_stream(Y, make_trace([SHIFT], MEANS), changes=[200], scores=False) != whole
 
 
 def leftmost_red(png):
@@ -99,14 +99,14 @@ def leftmost_red(png):
 
 
 def test_an_alarm_of_a_later_batch_stands_in_its_row():
-    early, late = (draw_monitored_stream(Y, told([SHIFT]), first_row=first, scores=False) for first in (0, 100))
+    early, late = (draw_monitored_stream(Y, make_trace([SHIFT]), first_row=first, scores=False) for first in (0, 100))
     assert abs((leftmost_red(early) - leftmost_red(late)) / 1350 - 0.25) < 0.03  # a quarter of the panel to the left
 
 
 def test_it_draws_what_the_autopilot_gives():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trace = lp.SRA().process(Y, record="means")
+        trace = lp.Detector().process(Y, record="means")
     assert trace.outcomes[-1] & OUTCOME_CHANGE == 0
     assert [alarm.kind for alarm in trace.alarms].count("change") == 1
     assert shows(draw_monitored_stream(Y, trace), RED, 100)
@@ -115,11 +115,11 @@ def test_it_draws_what_the_autopilot_gives():
 BAD = {
     "a short stream": lambda: draw_monitored_stream(Y[1:], QUIET),
     "two variables": lambda: draw_monitored_stream(np.stack([Y, Y], axis=1), QUIET),
-    "means of two variables": lambda: draw_monitored_stream(Y, told(means=np.zeros((N, 1, 2)))),
-    "short deviations": lambda: draw_monitored_stream(Y, told(means=MEANS), deviations=np.ones(N - 1)),
+    "means of two variables": lambda: draw_monitored_stream(Y, make_trace(means=np.zeros((N, 1, 2)))),
+    "short deviations": lambda: draw_monitored_stream(Y, make_trace(means=MEANS), deviations=np.ones(N - 1)),
     "a change after the end": lambda: draw_monitored_stream(Y, QUIET, changes=[N]),
     "a change before the first row": lambda: draw_monitored_stream(Y, QUIET, changes=[3], first_row=5),
-    "a short trace beside": lambda: draw_monitored_stream(Y, QUIET, beside={"b": told(n=N - 1)}),
+    "a short trace beside": lambda: draw_monitored_stream(Y, QUIET, beside={"b": make_trace(n=N - 1)}),
 }
 
 

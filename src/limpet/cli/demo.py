@@ -1,4 +1,4 @@
-"""The command `limpet demo`: the paper's stream, what is learnt of it, and what is left out."""
+"""The command `limpet demo`: Detector on traffic, then the paper's algorithm on the paper's stream."""
 
 from __future__ import annotations
 
@@ -10,45 +10,50 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    from limpet.cli._demo_summary import Study
-    from limpet.report.html import KeyFigures, Picture, Section, Table
+    from limpet.cli._demo_summary import Study, TrafficStudy
+    from limpet.report.html import Picture, Section, Table
 
 
-REPORT_TITLE = "One stream, one pass"
+REPORT_TITLE = "Six weeks of traffic, one pass"
+PAPER_TITLE = "The paper's algorithm"
 
 
 def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, picture: Path | None = None) -> None:
-    """Run the paper's univariate abrupt stream, print what came of it, and write the report to ``out``.
+    """Run both studies, print them, and write the report to ``out``.
 
-    ``picture`` also keeps the report's picture in a file of its own, a PNG or an SVG by its suffix; that of
-    the README is ``limpet demo --picture docs/pictures/demo.png``.
-    Without matplotlib the report has no picture, and the console says how to get one.
+    ``picture`` also writes the first picture of the report to a PNG; that of the README is
+    ``limpet demo --picture docs/pictures/demo.png``. Without matplotlib the report has no pictures, and the
+    console says how to install it.
     """
     from limpet import __version__
-    from limpet.cli._demo_summary import describe_study, run_study
+    from limpet.cli._demo_summary import describe_study, describe_traffic, run_study, run_traffic_study
     from limpet.exceptions import InvalidInputError, MissingExtraError
     from limpet.report.html import Section, require_writable, write_report
 
-    if picture is not None and picture.suffix.lower() not in (".png", ".svg"):
-        raise InvalidInputError(f"picture: expected a name that ends in .png or .svg, got {str(picture)!r}")
+    if picture is not None and picture.suffix.lower() != ".png":
+        raise InvalidInputError(f"--picture: must end in .png, got {str(picture)!r}.")
     for path in (out, picture):
         if path is not None:
             require_writable(path)
     with console.status("learning …"):
+        traffic = run_traffic_study(seed)
         study = run_study(seed)
-    lead, facts, sections = describe_study(study)
+    lead, facts, sections = describe_traffic(traffic)
+    paper_lead, paper_facts, paper_sections = describe_study(study)
     _print_sections(console, lead, sections)
-    top: list[str | KeyFigures | Table | Picture] = [facts]
+    _print_sections(console, f"{PAPER_TITLE}. {paper_lead}", paper_sections)
+    top, paper_top = Section("", [facts]), Section(PAPER_TITLE, [paper_lead, paper_facts])
     try:
         with console.status("drawing …"):
-            top.append(_make_picture(study))
+            pictures = [_draw_traffic(traffic), _draw_paper_stream(study)]
+            top, paper_top = Section("", [facts, pictures[0]]), Section(PAPER_TITLE, [*paper_top.parts, pictures[1]])
             if picture is not None:
-                picture.write_bytes(_render_stream(study, file_format=picture.suffix.lower()[1:]))
+                picture.write_bytes(pictures[0].png)
     except MissingExtraError as error:
-        top.append(f"No picture: {error}")
-        console.print(f"No picture: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
-    footer = f"limpet {__version__} · seed {seed} · {study.learner!r}"
-    write_report(out, REPORT_TITLE, lead, [Section("", top), *sections], footer)
+        top = Section("", [facts, f"No pictures: {error}"])
+        console.print(f"No pictures: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
+    footer = f"limpet {__version__} · seed {seed} · {traffic.learner!r} · {study.learner!r}"
+    write_report(out, REPORT_TITLE, lead, [top, *sections, paper_top, *paper_sections], footer)
     console.print(f"Report: {out}", markup=False, highlight=False, soft_wrap=True)
     if open_report:
         import webbrowser
@@ -78,37 +83,55 @@ def _to_rich_table(table: Table) -> RichTable:
     from rich.table import Table as RichTable
 
     rich_table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
-    for i, word in enumerate(table.heading):
-        rich_table.add_column(word, justify="right" if i else "left")
+    for i, heading in enumerate(table.heading):
+        rich_table.add_column(heading, justify="right" if i and i not in table.texts else "left")
     for row in table.rows:
         rich_table.add_row(*row)
     return rich_table
 
 
-def _make_picture(study: Study) -> Picture:
+def _draw_traffic(study: TrafficStudy) -> Picture:
+    from limpet.plots.overview import draw_overview
     from limpet.report.html import Picture
+    from limpet.streams.downsample import MinMaxSummary, last_estimate
 
+    summary = MinMaxSummary(("requests per minute",), 2 * len(study.stream))  # every row
+    summary.add(study.stream.y, study.trace, last_estimate(study.trace), study.times)
+    wide, narrow = (
+        draw_overview(summary, study.trace.alarms, title="requests per minute", narrow=narrow)
+        for narrow in (False, True)
+    )
     return Picture(
-        _render_stream(study),
-        "Three panels: the stream with the points that were dropped and the estimated means, "
-        "the same near the change, and the score of every point.",
-        "The stream: crosses were dropped; the blue lines are the means as SRA estimated them, the orange "
-        "ones as sEM did, which learns every outlier. Then the rows near the change, where triangles stand "
-        "for points beyond the edge, and the score −log f(y) that each point had when it came.",
-        narrow=_render_stream(study, narrow=True),
+        wide,
+        "The traffic over time with its expected value, rejected points and alarms, and both scores.",
+        "The traffic, the estimate of Detector, and its alarms. Crosses were rejected; dots are anomaly alarms; the "
+        "line is the change alarm. Below, the score of each point and the evidence for a change.",
+        narrow=narrow,
     )
 
 
-def _render_stream(study: Study, narrow: bool = False, file_format: str = "png") -> bytes:
+def _draw_paper_stream(study: Study) -> Picture:
     from limpet.plots.stream import draw_stream
+    from limpet.report.html import Picture
 
-    return draw_stream(
-        study.stream.y,
-        study.trace,
-        study.mean_shift.row,
-        change_point=study.change,
-        true_means=study.stream.means,
-        rival=("means without the threshold", study.baseline_trace.means),
+    wide, narrow = (
+        draw_stream(
+            study.stream.y,
+            study.trace,
+            study.mean_shift.row,
+            change_point=study.change,
+            true_means=study.stream.means,
+            rival=("means without the threshold", study.baseline_trace.means),
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    )
+    return Picture(
+        wide,
+        "Three panels: the stream with rejected points and the estimated means, the same near the change, and the "
+        "score of every point.",
+        "The stream: crosses were rejected; the blue lines are the means estimated by SRA, the orange ones those of "
+        "sEM, which learns every outlier. Then the rows near the change, where triangles mark points beyond the "
+        "edge, and the score −log f(y) of each point.",
         narrow=narrow,
-        file_format=file_format,
     )

@@ -1,1 +1,1 @@
-"""Pictures, drawn with matplotlib, which is imported only when one is asked for."""
+"""Pictures drawn with matplotlib, which is imported when the first one is drawn."""

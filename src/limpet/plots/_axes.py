@@ -1,4 +1,4 @@
-"""Logarithmic axes with ticks that can be read, however many or few decades they span."""
+"""Axes of rows and times, limits that ignore a few far points, and logarithmic scales."""
 
 from __future__ import annotations
 
@@ -15,77 +15,83 @@ from limpet.plots._style import Style
 from limpet.streams.downsample import MinMaxSummary
 from limpet.streams.timestamps import to_comparable
 
-# Where rows stand on the axis below: at their number, or at their time.
-
-DAY = 86_400e9  # nanoseconds
-BACK = 0.02  # of all the time: times that go back further have no order
-ROWS, NUMBERS, DATES = "row", "time (a number)", "time"
+NS_PER_DAY = 86_400e9
+MAX_TIME_REGRESSION = 0.02  # share of the time span; times that decrease by more are not used as an axis
+ROW_AXIS, NUMBER_AXIS, DATE_AXIS = "row", "time (a number)", "time"
 
 
 @dataclass(frozen=True)
 class RowAxis:
-    """Of a stream: which rows are known to stand where; between them it goes on evenly."""
+    """The positions of some rows of a stream on the lower axis; other rows are interpolated.
+
+    Attributes
+    ----------
+    kind : {ROW_AXIS, NUMBER_AXIS, DATE_AXIS}
+        The unit of the positions.
+    rows, positions : array (n,)
+        The known positions.
+    """
 
     kind: str
     rows: FloatArray
-    places: FloatArray
+    positions: FloatArray
 
     def __call__(self, rows: npt.ArrayLike) -> FloatArray:
-        """Where these rows stand."""
-        return np.asarray(np.interp(np.asarray(rows, np.float64), self.rows, self.places))
+        """Return the positions of rows."""
+        return np.asarray(np.interp(np.asarray(rows, np.float64), self.rows, self.positions))
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The first and the last place."""
-        return float(self.places[0]), float(self.places[-1])
+    def limits(self) -> tuple[float, float]:
+        """The first and the last position."""
+        return float(self.positions[0]), float(self.positions[-1])
 
 
-def axis_of(sketch: MinMaxSummary, kind: str | None = None) -> RowAxis:
-    """Times if the stream has some that rise, dates or numbers; else rows, or where they are asked for."""
-    rows = np.append(sketch.rows, max(sketch.n_rows - 1, 1)).astype(np.float64)
-    times = None if kind == ROWS else _in_order(sketch)
+def make_row_axis(summary: MinMaxSummary, kind: str | None = None) -> RowAxis:
+    """Return an axis of times if the stream has increasing ones, else an axis of rows; `kind` restricts the choice."""
+    rows = np.append(summary.rows, max(summary.n_rows - 1, 1)).astype(np.float64)
+    times = None if kind == ROW_AXIS else _increasing_times(summary)
     if times is None or (kind is not None and times[0] != kind):
-        return RowAxis(ROWS, rows, rows)
+        return RowAxis(ROW_AXIS, rows, rows)
     return RowAxis(times[0], rows, times[1])
 
 
-def common_axes(sketches: Sequence[MinMaxSummary]) -> list[RowAxis]:
-    """One for each stream, all of the same kind."""
-    axes = [axis_of(sketch) for sketch in sketches]
+def make_common_axes(summaries: Sequence[MinMaxSummary]) -> list[RowAxis]:
+    """Return one axis per stream, all of the same kind."""
+    axes = [make_row_axis(summary) for summary in summaries]
     if len({axis.kind for axis in axes}) > 1:
-        return [axis_of(sketch, ROWS) for sketch in sketches]
+        return [make_row_axis(summary, ROW_AXIS) for summary in summaries]
     return axes
 
 
-def configure_x_axis(axes: Any, kind: str, ends: tuple[float, float], ticks: int) -> None:
-    """Show all of it, with ticks for rows, numbers or dates."""
-    first, last = ends
+def configure_x_axis(axes: Any, kind: str, limits: tuple[float, float], ticks: int) -> None:
+    """Set limits, label and ticks of the lower axis for rows, numbers or dates."""
+    first, last = limits
     axes.set_xlim(first, last if last > first else first + 1.0)
     axes.set_xlabel(kind)
-    if kind == DATES:
+    if kind == DATE_AXIS:
         from matplotlib.dates import DAILY, HOURLY, MINUTELY, MONTHLY, SECONDLY, AutoDateLocator, ConciseDateFormatter
 
         locator = AutoDateLocator(minticks=3, maxticks=ticks)
-        # One tick a year, a month and so on: without these no interval fits two days and few ticks, and it warns.
-        for unit, all_of_it in {MONTHLY: 12, DAILY: 31, HOURLY: 24, MINUTELY: 60, SECONDLY: 60}.items():
-            locator.intervald[unit] = [*locator.intervald[unit], all_of_it]
+        # One tick per year, month and so on; otherwise no interval fits two days and few ticks, which is a warning.
+        for unit, longest in {MONTHLY: 12, DAILY: 31, HOURLY: 24, MINUTELY: 60, SECONDLY: 60}.items():
+            locator.intervald[unit] = [*locator.intervald[unit], longest]
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         return
     axes.locator_params(axis="x", nbins=ticks)
-    if kind == ROWS:
+    if kind == ROW_AXIS:
         axes.locator_params(axis="x", integer=True)
         axes.xaxis.set_major_formatter("{x:,.0f}")
     else:
-        in_digits(axes.xaxis)
+        set_digit_formatter(axes.xaxis)
 
 
-def in_digits(axis: Any) -> None:
-    """Write the numbers at an axis with as many digits as it takes to tell them apart."""
+def set_digit_formatter(axis: Any) -> None:
+    """Format the tick labels of an axis with enough digits to be distinct."""
     from matplotlib.ticker import Formatter
 
     class Digits(Formatter):
-        """By the ticks, which it is told before it writes them."""
+        """Formatter whose number of digits depends on the ticks."""
 
         def __call__(self, value: float, _: Any = None) -> str:
             return f"{value:,.{self.digits}g}" if abs(value) < 1e15 else f"{value:.{self.digits}g}"
@@ -98,30 +104,27 @@ def in_digits(axis: Any) -> None:
     axis.set_major_formatter(Digits())
 
 
-def _in_order(sketch: MinMaxSummary) -> tuple[str, FloatArray] | None:
-    """What the times are, and those of the buckets' first rows and of the last row; None if they do not rise."""
-    if sketch.times is None or sketch.times.dtype.kind not in "Mf":
+def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
+    """Return the kind of the times, and those of first and last rows; None if they do not increase."""
+    if summary.times is None or summary.times.dtype.kind not in "Mf":
         return None
-    times = np.append(sketch.times, np.array([sketch.last_time], sketch.times.dtype))
+    times = np.append(summary.times, np.array([summary.last_time], summary.times.dtype))
     if np.isnat(times).any() if times.dtype.kind == "M" else not np.isfinite(times).all():
         return None
     numbers = to_comparable(times.astype("datetime64[ns]") if times.dtype.kind == "M" else times)
     if numbers is None or numbers[-1] <= numbers[0]:
         return None
-    risen = np.maximum.accumulate(numbers)  # a clock that is put back for an hour stands still here meanwhile
-    if (risen - numbers).max() > BACK * (numbers[-1] - numbers[0]):
+    running_max = np.maximum.accumulate(numbers)  # a clock set back by an hour stands still
+    if (running_max - numbers).max() > MAX_TIME_REGRESSION * (numbers[-1] - numbers[0]):
         return None
-    numbers = risen
-    return (DATES, numbers / DAY) if times.dtype.kind == "M" else (NUMBERS, numbers)
+    numbers = running_max
+    return (DATE_AXIS, numbers / NS_PER_DAY) if times.dtype.kind == "M" else (NUMBER_AXIS, numbers)
 
 
-# Limits of an axis that a few far points do not spoil, and marks at the edge for those points.
+def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) -> tuple[float, float] | None:
+    """Return limits around all values but a share ``cut`` at either end; None without finite values.
 
-
-def usual_range(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) -> tuple[float, float] | None:
-    """Return limits around all values but a share ``cut`` at either end; None if there is nothing to see.
-
-    >>> low, high = usual_range(np.append(np.linspace(0.0, 1.0, 999), 1e6))
+    >>> low, high = robust_limits(np.append(np.linspace(0.0, 1.0, 999), 1e6))
     >>> -0.4 < low < 0.0 and 1.0 < high < 1.4
     True
     """
@@ -129,26 +132,26 @@ def usual_range(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) 
     if not len(finite):
         return None
     low, high = np.quantile(finite, [cut, 1.0 - cut])
-    room = margin * (high - low) or 1.0
-    return float(low - room), float(high + room)
+    padding = margin * (high - low) or 1.0
+    return float(low - padding), float(high + padding)
 
 
-def full_or_usual(
+def full_or_robust_limits(
     values: FloatArray, *, cut: float = 0.005, margin: float = 0.3, patience: float = 4.0
 ) -> tuple[float, float] | None:
-    """Return limits around all values, unless that takes more than ``patience`` times the usual range."""
-    usual = usual_range(values, cut=cut, margin=margin)
+    """Return limits around all values, or robust ones if these would be ``patience`` times smaller."""
+    usual = robust_limits(values, cut=cut, margin=margin)
     if usual is None:
         return None
     finite = values[np.isfinite(values)]
     low, high = float(finite.min()), float(finite.max())
-    room = 0.08 * (high - low) or 1.0
+    padding = 0.08 * (high - low) or 1.0
     if high - low > patience * (usual[1] - usual[0]):
-        return max(usual[0], low - room), min(usual[1], high + room)
-    return low - room, high + room
+        return max(usual[0], low - padding), min(usual[1], high + padding)
+    return low - padding, high + padding
 
 
-def mark_beyond(
+def mark_out_of_range(
     axes: Any,
     rows: npt.NDArray[Any],
     values: FloatArray,
@@ -157,21 +160,21 @@ def mark_beyond(
     size: float = 5.0,
     label: str = "",
 ) -> None:
-    """Put a triangle at the edge for each value that lies beyond it; the label is for the legend."""
-    for beyond, marker, edge in ((values > limits[1], "^", 0.985), (values < limits[0], "v", 0.015)):
+    """Draw a triangle at the edge of the panel for each value outside the limits."""
+    for outside, marker, edge in ((values > limits[1], "^", 0.985), (values < limits[0], "v", 0.015)):
         triangle = style | {"marker": marker, "markersize": size, "markeredgewidth": 0, "linestyle": "none"}
-        in_panel = {"transform": axes.get_xaxis_transform()}  # heights from 0, the bottom, to 1
-        if beyond.any():
-            axes.plot(rows[beyond], np.full(beyond.sum(), edge), label=label, **triangle, **in_panel)
+        relative_height = {"transform": axes.get_xaxis_transform()}
+        if outside.any():
+            axes.plot(rows[outside], np.full(outside.sum(), edge), label=label, **triangle, **relative_height)
 
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def in_words(number: float) -> str:
-    """Write a number as briefly as it can be read.
+def format_number(number: float) -> str:
+    """Format a number briefly.
 
-    >>> in_words(0.25), in_words(20_000.0), in_words(1e-7), in_words(2e6)
+    >>> format_number(0.25), format_number(20_000.0), format_number(1e-7), format_number(2e6)
     ('0.25', '20,000', '10⁻⁷', '2·10⁶')
     """
     if number == 0.0 or 1e-3 <= abs(number) < 1e5:
@@ -181,11 +184,11 @@ def in_words(number: float) -> str:
     return ("" if factor == "1" else f"{factor}·") + "10" + str(power).translate(SUPERSCRIPTS)
 
 
-def make_logarithmic(axis: Any, low: float, high: float, ticks: int = 5) -> None:
-    """Make an axis logarithmic from ``low`` to ``high``, with about so many ticks.
+def set_log_scale(axis: Any, low: float, high: float, ticks: int = 5) -> None:
+    """Make an axis logarithmic from ``low`` to ``high``, with about this number of ticks.
 
-    Over many decades the ticks are powers of ten or some of them, over few their multiples too; on less than one
-    the axis is almost linear, and so are the ticks.
+    Over many decades the ticks are powers of ten or some of them, over few also multiples of them. On less than one
+    decade the ticks are linear.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
@@ -199,5 +202,5 @@ def make_logarithmic(axis: Any, low: float, high: float, ticks: int = 5) -> None
     locator = FixedLocator(best.tolist()) if len(best) > 2 else MaxNLocator(ticks - 1, steps=[1, 2, 5, 10])
     axis.set_major_locator(locator)
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: in_words(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
     (axis.axes.set_xlim if across else axis.axes.set_ylim)(low, high)

@@ -1,4 +1,4 @@
-"""What pictures of watched streams share: alarms, points that stand out, scores."""
+"""Parts of pictures of streams: points, estimates, anomalies, change alarms, scores."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from limpet._validation import FloatArray
 from limpet.detection.alarm import Alarm
-from limpet.plots._axes import full_or_usual, mark_beyond
-from limpet.plots._style import BLUE, DROPPED, POINTS, PURPLE, RED, SMALL, Style
+from limpet.plots._axes import full_or_robust_limits, mark_out_of_range
+from limpet.plots._style import BLUE, POINT_STYLE, PURPLE, RED, REJECTED_STYLE, SMALL_PT, Style
 
-ALARM: Style = {"color": RED, "linewidth": 1.3}
-ONSET: Style = {"color": RED, "alpha": 0.16, "linewidth": 0}
-ANOMALY: Style = {
+ALARM_STYLE: Style = {"color": RED, "linewidth": 1.3}
+ONSET_STYLE: Style = {"color": RED, "alpha": 0.16, "linewidth": 0}
+ANOMALY_STYLE: Style = {
     "color": PURPLE,
     "marker": "o",
     "linestyle": "none",
@@ -25,120 +25,136 @@ ANOMALY: Style = {
     "markerfacecolor": "none",
     "markeredgewidth": 1.6,
 }
-APART = 0.13  # of the width: what the words of a change alarm take
-THINNER = ((60, 0.6), (12, 0.9))  # more than so many change alarms are drawn so thin
+MIN_LABEL_GAP = 0.13  # share of the width that the label of a change alarm takes
+LINE_WIDTHS = ((60, 0.6), (12, 0.9))  # above this number of change alarms
 
-Across = Callable[[npt.ArrayLike], npt.NDArray[Any]]
+RowToPosition = Callable[[npt.ArrayLike], npt.NDArray[Any]]
 
 
 def identity(rows: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Rows stand at their own number."""
+    """Return rows as their own positions."""
     return np.asarray(rows)
 
 
-def inner_edges(limits: tuple[float, float]) -> tuple[float, float]:
-    """Where a mark at the edge still lies whole in the panel.
+def inset_limits(limits: tuple[float, float]) -> tuple[float, float]:
+    """Return limits within which a marker is completely inside the panel.
 
-    >>> inner_edges((0.0, 100.0))
+    >>> inset_limits((0.0, 100.0))
     (2.0, 98.0)
     """
-    room = 0.02 * (limits[1] - limits[0])
-    return limits[0] + room, limits[1] - room
+    padding = 0.02 * (limits[1] - limits[0])
+    return limits[0] + padding, limits[1] - padding
 
 
-def draw_dropped(axes: Any, across: Any, values: FloatArray, limits: tuple[float, float], **style: Any) -> None:
-    """Crosses for points that were dropped, and triangles at the edge for those beyond it."""
-    axes.plot(across, values, label="rejected", **DROPPED | {"markersize": 4.5, "alpha": 0.8} | style)
-    mark_beyond(axes, across, values, limits, DROPPED, size=4.0, label="dropped, beyond the edge")
+def draw_rejected(axes: Any, positions: Any, values: FloatArray, limits: tuple[float, float], **style: Any) -> None:
+    """Draw crosses for rejected points, and triangles at the edge for those outside the limits."""
+    axes.plot(positions, values, label="rejected", **REJECTED_STYLE | {"markersize": 4.5, "alpha": 0.8} | style)
+    mark_out_of_range(axes, positions, values, limits, REJECTED_STYLE, size=4.0, label="rejected, out of range")
 
 
-def draw_points(axes: Any, across: Any, values: FloatArray, limits: tuple[float, float], size: float = 2.5) -> None:
-    """Points that were learnt."""
-    axes.plot(across, values, markersize=size, alpha=0.5, rasterized=True, **POINTS)
-    axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
-    mark_beyond(axes, across, values, limits, POINTS, size=4.0)
+def draw_points(axes: Any, positions: Any, values: FloatArray, limits: tuple[float, float], size: float = 2.5) -> None:
+    """Draw the points that were not rejected."""
+    axes.plot(positions, values, markersize=size, alpha=0.5, rasterized=True, **POINT_STYLE)
+    axes.plot([], [], label="point", markersize=7, **POINT_STYLE)  # for the legend, larger
+    mark_out_of_range(axes, positions, values, limits, POINT_STYLE, size=4.0)
 
 
-def draw_estimate(axes: Any, across: Any, means: FloatArray, width: float = 1.9) -> None:
-    """The estimate as it followed; one line or, for (T, K), several."""
-    axes.plot(across, means, color="white", linewidth=width + 1.5, zorder=3)
-    axes.plot(across, means, color=BLUE, linewidth=width, zorder=4, label="estimate")
+def draw_estimate(axes: Any, positions: Any, means: FloatArray, width: float = 1.9) -> None:
+    """Draw the estimate; one line or, for (T, K), several."""
+    axes.plot(positions, means, color="white", linewidth=width + 1.5, zorder=3)
+    axes.plot(positions, means, color=BLUE, linewidth=width, zorder=4, label="estimate")
 
 
-def draw_anomalies(axes: Any, across: Any, values: FloatArray, limits: tuple[float, float]) -> None:
-    """Circles around points that stand out; they are whole at the edge as well."""
+def draw_anomalies(axes: Any, positions: Any, values: FloatArray, limits: tuple[float, float]) -> None:
+    """Draw circles around anomalies; a circle at the edge is complete."""
     if len(values):
-        shown = np.clip(values, *inner_edges(limits))
-        axes.plot(across, shown, label="anomaly", zorder=6, clip_on=False, **ANOMALY)
+        shown = np.clip(values, *inset_limits(limits))
+        axes.plot(positions, shown, label="anomaly", zorder=6, clip_on=False, **ANOMALY_STYLE)
 
 
 def draw_changes(
     axes: Any,
     alarms: Sequence[Alarm],
     *,
-    ends: tuple[float, float],
-    told: bool,
-    place: Across = identity,
+    limits: tuple[float, float],
+    labelled: bool,
+    to_position: RowToPosition = identity,
     faint: bool = False,
-    apart: float = APART,
+    min_gap: float = MIN_LABEL_GAP,
 ) -> None:
-    """Change alarms, each with a shade from its onset on, and if they are few in words.
+    """Draw change alarms: a line, a shade from the onset to the alarm, and a label if they are few.
 
-    ends: the first and last place of the axis. place: where a row stands. faint: these belong to another panel.
-    apart: where alarms are nearer to each other than this share of the width, there are no words.
+    Parameters
+    ----------
+    axes : Axes
+        The panel.
+    alarms : sequence of Alarm
+        Alarms of any kind.
+    limits : (float, float)
+        The first and last position of the axis.
+    labelled : bool
+        Whether to add labels.
+    to_position : callable
+        Returns the positions of rows.
+    faint : bool
+        Whether the alarms belong to another panel.
+    min_gap : float
+        The share of the width between two alarms below which no alarm has a label.
     """
     shown = [alarm for alarm in alarms if alarm.kind == "change"]
-    places = place([alarm.row for alarm in shown]).astype(np.float64)
-    inside = (places >= ends[0]) & (places <= ends[1])
-    shown, places = [alarm for alarm, is_in in zip(shown, inside, strict=True) if is_in], places[inside]
+    positions = to_position([alarm.row for alarm in shown]).astype(np.float64)
+    inside = (positions >= limits[0]) & (positions <= limits[1])
+    shown, positions = [alarm for alarm, is_in in zip(shown, inside, strict=True) if is_in], positions[inside]
     if not shown:
         return
-    onsets = np.maximum(place([alarm.onset for alarm in shown]).astype(np.float64), ends[0])
-    in_panel = {"transform": axes.get_xaxis_transform()}  # heights from 0, the bottom, to 1
-    thin: Style = next(({"linewidth": width} for many, width in THINNER if len(shown) > many), {})
+    onsets = np.maximum(to_position([alarm.onset for alarm in shown]).astype(np.float64), limits[0])
+    relative_height = {"transform": axes.get_xaxis_transform()}
+    thin: Style = next(({"linewidth": width} for n_alarms, width in LINE_WIDTHS if len(shown) > n_alarms), {})
     if faint:
-        style = ALARM | {"linewidth": 0.8, "alpha": 0.35, "label": "change of another variable"} | thin
-        draw_lines(axes, places, zorder=1, **style, **in_panel)
+        style = ALARM_STYLE | {"linewidth": 0.8, "alpha": 0.35, "label": "change of another variable"} | thin
+        draw_vertical_lines(axes, positions, zorder=1, **style, **relative_height)
         return
-    draw_lines(axes, places, label="change alarm", zorder=5, **ALARM | thin, **in_panel)
-    spans = list(zip(onsets, places - onsets, strict=True))
-    axes.broken_barh(spans, (0.0, 1.0), label="from its onset to the alarm", zorder=1, **ONSET, **in_panel)
-    length = ends[1] - ends[0]
-    if not told or any(after - before <= apart * length for before, after in pairwise(places)):
+    draw_vertical_lines(axes, positions, label="change alarm", zorder=5, **ALARM_STYLE | thin, **relative_height)
+    spans = list(zip(onsets, positions - onsets, strict=True))
+    axes.broken_barh(spans, (0.0, 1.0), label="from its onset to the alarm", zorder=1, **ONSET_STYLE, **relative_height)
+    length = limits[1] - limits[0]
+    if not labelled or any(after - before <= min_gap * length for before, after in pairwise(positions)):
         return
-    for alarm, at in zip(shown, places, strict=True):
-        near_the_end = at > ends[1] - (apart + 0.02) * length
+    for alarm, position in zip(shown, positions, strict=True):
+        is_near_end = position > limits[1] - (min_gap + 0.02) * length
         axes.annotate(
-            in_short(alarm),
-            (at, 1.0),
-            (-4 if near_the_end else 4, -3),
+            format_alarm_label(alarm),
+            (position, 1.0),
+            (-4 if is_near_end else 4, -3),
             xycoords=axes.get_xaxis_transform(),
             textcoords="offset points",
-            ha="right" if near_the_end else "left",
+            ha="right" if is_near_end else "left",
             va="top",
-            fontsize=SMALL,
+            fontsize=SMALL_PT,
             color=RED,
             zorder=7,
             bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
         )
 
 
-def draw_lines(axes: Any, places: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any) -> None:
-    """Upright lines at these places; `vlines` does the same and is slow where they are many."""
+def draw_vertical_lines(
+    axes: Any, positions: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any
+) -> None:
+    """Draw vertical lines at these positions; `vlines` does the same, slowly for many lines."""
     from matplotlib.collections import LineCollection
 
-    lines = np.empty((len(places), 2, 2))
-    lines[..., 0], lines[..., 1] = places[:, None], between
+    lines = np.empty((len(positions), 2, 2))
+    lines[..., 0], lines[..., 1] = positions[:, None], between
     axes.add_collection(LineCollection(list(lines), **style), autolim=False)
     axes.update_datalim(lines[:, 0], updatey=False)
     axes.autoscale_view(scaley=False)
 
 
-def in_short(alarm: Alarm) -> str:
-    """What a change alarm says.
+def format_alarm_label(alarm: Alarm) -> str:
+    """Format direction and size of a change alarm.
 
-    >>> in_short(Alarm("change", 210, 201, -3.21, "down", (0,))), in_short(Alarm("change", 9, 8, math.nan, "up", (0,)))
-    ('down 3.2 sd', 'up')
+    >>> format_alarm_label(Alarm("change", 210, 201, -3.21, "down", (0,)))
+    'down 3.2 sd'
     """
     if not math.isfinite(alarm.size):
         return alarm.direction
@@ -148,13 +164,13 @@ def in_short(alarm: Alarm) -> str:
     return f"{alarm.direction}, × {alarm.size:.2g}"
 
 
-def draw_score(axes: Any, across: Any, score: FloatArray, colour: str) -> None:
-    """A score, on the scale of its bulk."""
-    limits = full_or_usual(score, cut=0.002, margin=0.4)
+def draw_score(axes: Any, positions: Any, score: FloatArray, color: str) -> None:
+    """Draw a score, with limits around most values."""
+    limits = full_or_robust_limits(score, cut=0.002, margin=0.4)
     if limits is None:
         axes.set_yticks([])
         axes.text(0.5, 0.5, "no score", transform=axes.transAxes, ha="center", va="center", color="#555555")
         return
-    axes.plot(across, score, color=colour, linewidth=0.8)
+    axes.plot(positions, score, color=color, linewidth=0.8)
     axes.set_ylim(*limits)
-    mark_beyond(axes, across, score, limits, {"color": colour, "zorder": 5}, size=4.0)
+    mark_out_of_range(axes, positions, score, limits, {"color": color, "zorder": 5}, size=4.0)

@@ -1,4 +1,4 @@
-"""What is to be drawn, as arrays of the right shape."""
+"""Validation of arrays to draw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from limpet.exceptions import InvalidInputError
 
 
 def as_column(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
-    """Read one number for each row, from an array (T,) or (T, 1).
+    """Return one number per row, from an array (T,) or (T, 1).
 
     >>> as_column("y", [[1.0], [2.0]])
     array([1., 2.])
@@ -21,12 +21,12 @@ def as_column(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> Fl
         column = column[:, 0]
     if column.ndim != 1 or not len(column) or n_rows not in (None, len(column)):
         rows = "each row" if n_rows is None else f"each of the {n_rows} rows"
-        raise InvalidInputError(f"{name}: expected one number for {rows}, got shape {column.shape}")
+        raise InvalidInputError(f"{name}: must have one number for {rows}, got shape {column.shape}")
     return column
 
 
 def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
-    """Read one or more numbers for each row, from an array (T,), (T, K) or (T, K, 1); the result is (T, K).
+    """Return one or more numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
 
     >>> as_columns("means", [1.0, 2.0]).shape
     (2, 1)
@@ -38,21 +38,21 @@ def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> F
         columns = columns[:, :, 0]
     if columns.ndim != 2 or 0 in columns.shape or n_rows not in (None, len(columns)):
         rows = "each row" if n_rows is None else f"each of the {n_rows} rows"
-        raise InvalidInputError(f"{name}: expected one or more numbers for {rows}, got shape {columns.shape}")
+        raise InvalidInputError(f"{name}: must have one or more numbers for {rows}, got shape {columns.shape}")
     return columns
 
 
 def as_pair(name: str, pair: tuple[npt.ArrayLike, npt.ArrayLike]) -> tuple[FloatArray, FloatArray]:
-    """Read two series of equal length, what goes right and what goes up; they may be empty."""
+    """Return x and y, two series of equal length; they may be empty."""
     if len(pair) != 2:
-        raise InvalidInputError(f"{name}: expected what goes right and what goes up, got {len(pair)} series")
-    across, up = check_floats(name, pair[0]), check_floats(name, pair[1])
-    if across.ndim != 1 or across.shape != up.shape:
-        raise InvalidInputError(f"{name}: expected two series of one length, got shapes {across.shape} and {up.shape}")
-    return across, up
+        raise InvalidInputError(f"{name}: must be a pair of x and y, got {len(pair)} series")
+    x, y = check_floats(name, pair[0]), check_floats(name, pair[1])
+    if x.ndim != 1 or x.shape != y.shape:
+        raise InvalidInputError(f"{name}: must be two series of equal length, got shapes {x.shape} and {y.shape}")
+    return x, y
 
 
-def require_some(name: str, things: Sized) -> None:
-    """Refuse to draw nothing."""
-    if not len(things):
-        raise InvalidInputError(f"{name}: expected at least one, got none")
+def check_not_empty(name: str, items: Sized) -> None:
+    """Raise if a list is empty."""
+    if not len(items):
+        raise InvalidInputError(f"{name}: must have at least one item, got none")

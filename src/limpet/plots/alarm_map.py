@@ -1,4 +1,4 @@
-"""The picture of many streams at once: one strip each, with what was found in it."""
+"""Picture of many streams: one strip per stream, with its alarms."""
 
 from __future__ import annotations
 
@@ -11,114 +11,132 @@ from typing import Any
 import numpy as np
 
 from limpet.detection.alarm import Alarm
-from limpet.plots._axes import DATES, ROWS, common_axes, configure_x_axis
-from limpet.plots._draw import draw_lines
-from limpet.plots._style import INCH, PAGE, PURPLE, RED, SMALL, Style, new_figure, save, stacked_axes
-from limpet.plots._validation import require_some
-from limpet.plots.overview import DOTS, NARROW, carriers, letters, limits_of
+from limpet.plots._axes import DATE_AXIS, ROW_AXIS, RowAxis, configure_x_axis, make_common_axes
+from limpet.plots._draw import draw_vertical_lines
+from limpet.plots._style import (
+    PAGE_WIDTH_IN,
+    PT_PER_IN,
+    PURPLE,
+    RED,
+    SMALL_PT,
+    Style,
+    add_legend_above,
+    new_figure,
+    render,
+    stack_panels,
+)
+from limpet.plots._validation import check_not_empty
+from limpet.plots.overview import DPI_BY_WIDTH, NARROW_WIDTH_IN, escape_label, value_limits, variable_indices
 from limpet.streams.downsample import MinMaxSummary
-from limpet_lab.plots.grid import legend_above
 
-FILL = "#d5d9dd"
-DOT: Style = {"color": PURPLE, "marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgewidth": 0}
-STRIPS = 60  # at most
-FINE = 800  # buckets that a strip shows, at most
-HIGH, FULL = 0.84, 0.92  # of a strip: the values, a bar
+FILL_COLOR = "#d5d9dd"
+ANOMALY_STYLE: Style = {"color": PURPLE, "marker": "o", "linestyle": "none", "markersize": 4.2, "markeredgewidth": 0}
+MAX_STRIPS = 60
+MAX_STRIP_BUCKETS = 800
+VALUES_HEIGHT, BAR_HEIGHT = 0.84, 0.92  # shares of a strip
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A stream, its name, and what was raised in it."""
+    """A stream, its name, and its alarms."""
 
     name: str
-    sketch: MinMaxSummary
+    summary: MinMaxSummary
     alarms: Sequence[Alarm]
 
 
 def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
-    """Draw one thin strip for each stream, all over the same axis, and return the bytes of a PNG.
+    """Draw one thin strip per stream, all with the same lower axis, and return the bytes of a PNG.
 
-    Behind is the range of the values, of the variable that most alarms are about; a change alarm is a bar, an anomaly
-    a dot. At the right is how many there are of both. The axis is that of the times if all streams have some that rise,
-    else that of the rows, which each stream counts for itself.
+    A change alarm is a bar, an anomaly a dot, and their numbers are at the right. The background is the range of the
+    variable with most alarms. The axis has times if all streams have increasing ones, else the rows of each stream.
+
+    Parameters
+    ----------
+    strips : sequence of Strip
+        The streams, from top to bottom.
+    narrow : bool
+        Whether the picture is for a narrow page.
     """
-    require_some("strips", strips)
-    width = NARROW if narrow else PAGE
+    check_not_empty("strips", strips)
+    width = NARROW_WIDTH_IN if narrow else PAGE_WIDTH_IN
     pitch = 0.34 if len(strips) <= 12 else 0.24 if len(strips) <= 40 else 0.19  # inches
     figure = new_figure(width, 0.95 + pitch * len(strips))
     figure.set_layout_engine("none")
-    figure.set_dpi(DOTS[width])
+    figure.set_dpi(DPI_BY_WIDTH[width])
     axes = figure.subplots()
-    places = common_axes([strip.sketch for strip in strips])
-    for height, (strip, place) in enumerate(zip(strips, places, strict=True)):
-        _draw_values(axes, strip, place(strip.sketch.rows), height)
+    row_axes = make_common_axes([strip.summary for strip in strips])
+    for height, (strip, row_axis) in enumerate(zip(strips, row_axes, strict=True)):
+        _draw_values(axes, strip, row_axis, height)
         for kind in ("change", "anomaly"):
             rows = [alarm.row for alarm in strip.alarms if alarm.kind == kind]
             if not rows:
                 continue
-            at = place(rows)
+            positions = row_axis(rows)
             if kind == "change":
-                bar = (height - FULL / 2, height + FULL / 2)
-                draw_lines(axes, at, bar, color=RED, linewidth=1.6, zorder=4, label="change alarm")
+                bar = (height - BAR_HEIGHT / 2, height + BAR_HEIGHT / 2)
+                draw_vertical_lines(axes, positions, bar, color=RED, linewidth=1.6, zorder=4, label="change alarm")
             else:
-                axes.plot(at, np.full(len(at), height), label="anomaly", zorder=5, **DOT)
-    size = SMALL if pitch > 0.2 else 7.5
-    axes.set_yticks(range(len(strips)), [letters(strip.name, 18 if narrow else 32) for strip in strips], fontsize=size)
+                axes.plot(positions, np.full(len(positions), height), label="anomaly", zorder=5, **ANOMALY_STYLE)
+    size = SMALL_PT if pitch > 0.2 else 7.5
+    labels = [escape_label(strip.name, 18 if narrow else 32) for strip in strips]
+    axes.set_yticks(range(len(strips)), labels, fontsize=size)
     axes.tick_params(axis="y", length=0)
-    axes.tick_params(axis="x", labelsize=SMALL)
+    axes.tick_params(axis="x", labelsize=SMALL_PT)
     axes.set_ylim(len(strips) - 0.4, -0.6)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.set_axisbelow(True)
     axes.grid(True, axis="x", color="#e4e4e4", linewidth=0.7)
-    kind = places[0].kind
-    ends = min(place.ends[0] for place in places), max(place.ends[1] for place in places)
-    configure_x_axis(axes, kind, ends, 4 if narrow else 8)
-    axes.set_xlabel({DATES: "", ROWS: "row of the stream"}.get(kind, kind))
-    gaps = (18, 38) if narrow else (48, 104)
+    kind = row_axes[0].kind
+    limits = min(axis.limits[0] for axis in row_axes), max(axis.limits[1] for axis in row_axes)
+    configure_x_axis(axes, kind, limits, 4 if narrow else 8)
+    axes.set_xlabel({DATE_AXIS: "", ROW_AXIS: "row of the stream"}.get(kind, kind))
+    offsets = (18, 38) if narrow else (48, 104)
     if not narrow:
-        _tell(axes, -0.85, "changes", "anomalies", size)
+        _annotate(axes, -0.85, "changes", "anomalies", size)
     for height, strip in enumerate(strips):
         counts = Counter(alarm.kind for alarm in strip.alarms)
         changes, anomalies = (f"{counts[kind]:,}" if counts[kind] else "–" for kind in ("change", "anomaly"))
-        _tell(axes, height, changes, anomalies, size, gaps)
-    axes.yaxis.set_label_coords(0.0, 0.5)  # it has no name, for which a place would be looked for
-    above = legend_above(figure, [axes], width)
+        _annotate(axes, height, changes, anomalies, size, offsets)
+    axes.yaxis.set_label_coords(0.0, 0.5)  # without a label matplotlib computes a position, slowly
+    above = add_legend_above(figure, [axes], width)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")
-        stacked_axes(figure, [axes], [1.0], above, beside=gaps[1] / INCH, over=0.0 if narrow else size / INCH)
-        return save(figure, "png", DOTS[width])
+        stack_panels(
+            figure, [axes], [1.0], above, beside=offsets[1] / PT_PER_IN, over=0.0 if narrow else size / PT_PER_IN
+        )
+        return render(figure, "png", DPI_BY_WIDTH[width])
 
 
-def _draw_values(axes: Any, strip: Strip, across: Any, height: int) -> None:
-    """The range of the values of one variable, so large that it fills the strip."""
-    sketch = strip.sketch
-    counts = Counter(one for alarm in strip.alarms for one in carriers(alarm, sketch.names)[:1])
+def _draw_values(axes: Any, strip: Strip, row_axis: RowAxis, height: int) -> None:
+    """Draw the range of one variable, scaled to the strip."""
+    summary = strip.summary
+    counts = Counter(index for alarm in strip.alarms for index in variable_indices(alarm, summary.names)[:1])
     variable = counts.most_common(1)[0][0] if counts else 0
-    low, high = limits_of(sketch, variable)
-    starts = np.arange(0, len(sketch), -(-len(sketch) // FINE))
-    edges = np.fmin.reduceat(sketch.minimum[variable], starts), np.fmax.reduceat(sketch.maximum[variable], starts)
-    bottom, top = (height + HIGH * (0.5 - (np.clip(edge, low, high) - low) / (high - low)) for edge in edges)
+    low, high = value_limits(summary, variable)
+    rows, *edges = summary.value_range(variable, MAX_STRIP_BUCKETS)
+    bottom, top = (height + VALUES_HEIGHT * (0.5 - (np.clip(edge, low, high) - low) / (high - low)) for edge in edges)
     axes.axhline(height + 0.5, color="#eceeef", linewidth=0.6, zorder=0)
     name = "range of the values"
     axes.fill_between(
-        across[starts], bottom, top, where=np.isfinite(bottom), color=FILL, linewidth=1.0, zorder=1, label=name
+        row_axis(rows), bottom, top, where=np.isfinite(bottom), color=FILL_COLOR, linewidth=1.0, zorder=1, label=name
     )
 
 
-def _tell(
-    axes: Any, height: float, changes: str, anomalies: str, size: float, gaps: tuple[int, int] = (48, 104)
+def _annotate(
+    axes: Any, height: float, changes: str, anomalies: str, size: float, offsets: tuple[int, int] = (48, 104)
 ) -> None:
-    """How many alarms of each kind, so many points to the right of the strip."""
-    for text, colour, gap in ((changes, RED, gaps[0]), (anomalies, PURPLE, gaps[1])):
+    """Write two labels at offsets in points to the right of a strip."""
+    for text, color, offset in ((changes, RED, offsets[0]), (anomalies, PURPLE, offsets[1])):
         axes.annotate(
             text,
             (1.0, height),
-            (gap, 0),
+            (offset, 0),
             xycoords=axes.get_yaxis_transform(),
             textcoords="offset points",
             ha="right",
             va="center",
             fontsize=size,
-            color="#b0b5ba" if text == "–" else colour,
+            color="#b0b5ba" if text == "–" else color,
             annotation_clip=False,
         )

@@ -1,4 +1,4 @@
-"""The picture of a stream: what came, what was dropped, and how the estimate followed."""
+"""Picture of a stream: points, rejected points, and the estimated means."""
 
 from __future__ import annotations
 
@@ -10,14 +10,26 @@ import numpy.typing as npt
 from limpet._validation import FloatArray
 from limpet.exceptions import InvalidInputError
 from limpet.learners import Trace
-from limpet.plots._axes import mark_beyond, usual_range
-from limpet.plots._style import BLUE, DROPPED, MOMENT, ORANGE, POINTS, TRUTH, Style, new_figure, plain, save
+from limpet.plots._axes import mark_out_of_range, robust_limits
+from limpet.plots._style import (
+    BLUE,
+    EVENT_STYLE,
+    ORANGE,
+    POINT_STYLE,
+    REJECTED_STYLE,
+    TRUTH_STYLE,
+    Style,
+    new_figure,
+    render,
+    style_axes,
+)
 from limpet.plots._validation import as_column
 
-ESTIMATE: Style = {"color": BLUE, "linewidth": 2.2}
-RIVAL: Style = {"color": ORANGE, "linewidth": 1.3}
-WIDE, NARROW = (10.0, 7.6), (4.4, 10.4)  # inches; a narrow picture keeps its letters, for a telephone
-DOTS_PER_INCH = {WIDE: 160, NARROW: 190}
+ESTIMATE_STYLE: Style = {"color": BLUE, "linewidth": 2.2}
+BASELINE_STYLE: Style = {"color": ORANGE, "linewidth": 1.3}
+Baseline = tuple[str, FloatArray]  # name and means
+WIDE_IN, NARROW_IN = (10.0, 7.6), (4.4, 10.4)  # the narrow one is for phones, with text of the same size
+DPI_BY_SIZE = {WIDE_IN: 160, NARROW_IN: 190}
 
 
 def draw_stream(
@@ -28,45 +40,46 @@ def draw_stream(
     reach: int = 500,
     change_point: int | None = None,
     true_means: FloatArray | None = None,
-    rival: tuple[str, FloatArray] | None = None,
+    baseline: Baseline | None = None,
     narrow: bool = False,
     file_format: str = "png",
 ) -> bytes:
-    """Draw a univariate stream in three panels and return the picture as the bytes of a file.
+    """Draw a univariate stream in three panels and return the bytes of a file.
 
-    The first panel is all of it, with the points that were dropped and the means as they were estimated; the
-    second is the same near one row; the third is the score. Where outliers would squeeze all the rest into a
-    line, the axis is linear for the bulk of the values and logarithmic beyond, and says so.
+    The first panel has all points and the estimated means, the second one the rows near `around`, the third one the
+    score. With outliers far away the axis is linear for most values and logarithmic beyond; its label has a note.
 
     Parameters
     ----------
     y : array (T,) or (T, 1)
         The stream.
     trace : Trace
-        What a learner made of it, with `record="means"`.
+        The results of a learner, with `record="means"`.
     around, reach : int
-        The second panel shows the rows from around - reach to around + reach; a line marks `around`.
+        The second panel has the rows from around - reach to around + reach, with a line at `around`.
     change_point : int, optional
-        The true row of a change, to be marked.
+        The true change point.
     true_means : array (T, K, 1), optional
-        The means the estimate should follow.
-    rival : (str, array (T, K, 1)), optional
-        Another learner's name and means.
+        The true means after each row.
+    baseline : (str, array (T, K, 1)), optional
+        The name and the means of another learner.
     narrow : bool
-        One panel under the other, for a narrow page.
+        Whether the picture is for a narrow page, with the panels below each other.
     file_format : "png" or "svg"
-        In an SVG the points are still a raster: twenty thousand circles would be slow to show.
+        The points of an SVG are a raster image, since thousands of circles render slowly.
     """
     values = as_column("y", y, len(trace))
-    if file_format not in ("png", "svg") or not 0 <= around < len(values):
-        raise InvalidInputError(f"expected png or svg, and a row of the stream, got {file_format!r} and {around!r}")
-    size = NARROW if narrow else WIDE
+    if file_format not in ("png", "svg"):
+        raise InvalidInputError(f"file_format: must be png or svg, got {file_format!r}")
+    if not 0 <= around < len(values):
+        raise InvalidInputError(f"around: must be a row of the stream, from 0 to {len(values) - 1}, got {around!r}")
+    size = NARROW_IN if narrow else WIDE_IN
     figure = new_figure(*size)
     panels: dict[str, Any] = figure.subplot_mosaic("a;n;s" if narrow else "aa;ns")
     whole, near, score = panels["a"], panels["n"], panels["s"]
     for axes in (whole, near):
         _draw_points(axes, values, trace.rejected, 2.5 if axes is whole else 4.5)
-        _draw_means(axes, trace, true_means, rival)
+        _draw_means(axes, trace, true_means, baseline)
     _draw_points(score, trace.score, trace.rejected, 2.5)
     _zoom(near, values, trace.rejected, around, reach, change_point)
     whole.set_ylabel("value" + _compress(whole, values, trace.rejected))
@@ -75,58 +88,60 @@ def draw_stream(
     titles = ("The stream and the estimated means", "Where the means moved", "The score of each point")
     for axes, title in zip((whole, near, score), titles, strict=True):
         axes.set_title(title, loc="left", fontsize=11)
-        plain(axes)
+        style_axes(axes)
         axes.set_xlabel("row")
         axes.locator_params(axis="x", nbins=5 if narrow or axes is not whole else 10)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         if axes is not near:
             axes.set_xlim(0, len(values))
-    legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # a name for all means of one kind
+    legend = dict(zip(*reversed(whole.get_legend_handles_labels()), strict=True))  # one entry per label
     columns = 2 if narrow else len(legend)
     figure.legend(legend.values(), legend.keys(), loc="outside upper left", ncols=columns, frameon=False, fontsize=9)
-    return save(figure, file_format, DOTS_PER_INCH[size])
+    return render(figure, file_format, DPI_BY_SIZE[size])
 
 
-def _draw_points(axes: Any, values: FloatArray, dropped: Any, size: float) -> None:
+def _draw_points(axes: Any, values: FloatArray, rejected: Any, size: float) -> None:
     rows = np.arange(len(values))
-    axes.plot(rows[~dropped], values[~dropped], markersize=size, alpha=0.35, rasterized=True, **POINTS)
-    axes.plot([], [], label="point", markersize=7, **POINTS)  # in the legend, one that can be seen
-    axes.plot(rows[dropped], values[dropped], label="dropped point", markersize=5, **DROPPED)
+    axes.plot(rows[~rejected], values[~rejected], markersize=size, alpha=0.35, rasterized=True, **POINT_STYLE)
+    axes.plot([], [], label="point", markersize=7, **POINT_STYLE)  # for the legend, larger
+    axes.plot(rows[rejected], values[rejected], label="rejected point", markersize=5, **REJECTED_STYLE)
 
 
-def _draw_means(axes: Any, trace: Trace, true_means: FloatArray | None, rival: tuple[str, FloatArray] | None) -> None:
+def _draw_means(
+    axes: Any, trace: Trace, true_means: FloatArray | None, baseline: tuple[str, FloatArray] | None
+) -> None:
     from matplotlib.patheffects import withStroke
 
-    edge = [withStroke(linewidth=ESTIMATE["linewidth"] + 1.6, foreground="white")]
-    if rival is not None:
-        axes.plot(rival[1][:, :, 0], label=rival[0], **RIVAL)
-    axes.plot(trace.means[:, :, 0], label="estimated means", path_effects=edge, **ESTIMATE)
+    edge = [withStroke(linewidth=ESTIMATE_STYLE["linewidth"] + 1.6, foreground="white")]
+    if baseline is not None:
+        axes.plot(baseline[1][:, :, 0], label=baseline[0], **BASELINE_STYLE)
+    axes.plot(trace.means[:, :, 0], label="estimated means", path_effects=edge, **ESTIMATE_STYLE)
     if true_means is not None:
-        axes.plot(true_means[:, :, 0], label="true means", **TRUTH)
+        axes.plot(true_means[:, :, 0], label="true means", **TRUTH_STYLE)
 
 
-def _zoom(axes: Any, values: FloatArray, dropped: Any, around: int, reach: int, change_point: int | None) -> None:
-    """Show the rows near one, on the scale of what was kept there; what lies beyond is marked at the edge."""
+def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int, change_point: int | None) -> None:
+    """Show the rows near one, with limits around the points not rejected; points outside are marked at the edge."""
     first, last = max(around - reach, 0), min(around + reach, len(values))
-    rows, shown, out = np.arange(first, last), values[first:last], dropped[first:last]
-    limits = usual_range(shown[~out]) or axes.get_ylim()
+    rows, shown, out = np.arange(first, last), values[first:last], rejected[first:last]
+    limits = robust_limits(shown[~out]) or axes.get_ylim()
     axes.set_xlim(first, last)
     axes.set_ylim(*limits)
-    for which, style in ((out, DROPPED), (~out, POINTS)):
-        mark_beyond(axes, rows[which], shown[which], limits, style)
-    in_panel = {"transform": axes.get_xaxis_transform()}  # heights from 0, the bottom, to 1
-    for row, side, text in ((change_point, "right", "the stream changed"), (around, "left", "moved most")):
+    for selection, style in ((out, REJECTED_STYLE), (~out, POINT_STYLE)):
+        mark_out_of_range(axes, rows[selection], shown[selection], limits, style)
+    relative_height = {"transform": axes.get_xaxis_transform()}
+    for row, side, text in ((change_point, "right", "true change"), (around, "left", "largest step")):
         if row is not None and first <= row < last:
-            axes.axvline(row, **MOMENT)
-            axes.text(row, 0.955, f" {text} \n {row:,} ", ha=side, va="top", fontsize=8, **in_panel)
+            axes.axvline(row, **EVENT_STYLE)
+            axes.text(row, 0.955, f" {text} \n {row:,} ", ha=side, va="top", fontsize=8, **relative_height)
 
 
-def _compress(axes: Any, values: FloatArray, dropped: Any) -> str:
-    """Make the axis logarithmic beyond the bulk of the kept values if the rest lies far out; say so."""
+def _compress(axes: Any, values: FloatArray, rejected: Any) -> str:
+    """Make the axis logarithmic beyond most accepted values if the rest is far away; return a note for its label."""
     finite = np.isfinite(values)
-    if not (finite & ~dropped).any():
+    if not (finite & ~rejected).any():
         return ""
-    bulk, farthest = np.quantile(np.abs(values[finite & ~dropped]), 0.99), np.abs(values[finite]).max()
+    bulk, farthest = np.quantile(np.abs(values[finite & ~rejected]), 0.99), np.abs(values[finite]).max()
     if not 0.0 < 4.0 * bulk < farthest:
         return ""
     unit = 10.0 ** np.floor(np.log10(bulk))

@@ -52,7 +52,7 @@ class Column:
     """One kind of stream.
 
     title, y_label: what it is called, and what the error is. given: (T,), the target that was given less the true one.
-    spoilt: (T,), which of them were spoilt. errors: method → (T,), the first in the colour of ours, the last in black
+    corrupted: (T,), which of them were corrupted. errors: method → (T,), the first in the colour of ours, the last in black
     dashes; NaN where there is none.
     """
 
@@ -80,7 +80,7 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
     grid = figure.subplots(2, len(columns), sharex=True, squeeze=False, height_ratios=[1.0, 2.6])
     for above, below, column in zip(*grid, columns, strict=True):
         given = as_column(f"{column.title}: given", column.given)
-        corrupted = to_frozen_array("spoilt", to_flags("spoilt", column.spoilt), bool, (len(given),))
+        corrupted = to_frozen_array("corrupted", to_flags("corrupted", column.corrupted), bool, (len(given),))
         _draw_given(above, given, corrupted)
         above.set_title(column.title, loc="left", fontsize=TITLE_PT)
         _draw_errors(below, column, window)
@@ -104,7 +104,7 @@ def _draw_given(axes: Any, given: FloatArray, corrupted: Any) -> None:
     good, bad = rows[~corrupted[rows]], rows[corrupted[rows]]
     axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINT_STYLE)
     axes.plot([], [], label="target", markersize=7, **POINT_STYLE)
-    axes.plot(bad, given[bad], label="spoilt", **CIRCLE_STYLE | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
+    axes.plot(bad, given[bad], label="corrupted", **CIRCLE_STYLE | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
     margin = 0.5 * float(np.ptp(given[rows]))  # for the legend
     axes.set_ylim(float(given[rows].min()) - 0.1 * margin, float(given[rows].max()) + margin)
     axes.locator_params(axis="y", nbins=4)
