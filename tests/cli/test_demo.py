@@ -1,4 +1,4 @@
-"""`limpet demo`: what it says agrees with the learner, and what it writes can be read anywhere."""
+"""`limpet demo`: the text agrees with the learners, and the report is self-contained."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limpet.cli._demo_summary import describe_study, run_study
+from limpet.cli._demo_summary import describe_study, describe_traffic, run_study, run_traffic_study
 from limpet.cli.demo import run_demo
 from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.learners import SRA
@@ -53,8 +53,13 @@ def study():
 
 
 @pytest.fixture(scope="module")
+def traffic():
+    return run_traffic_study(seed=0)
+
+
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """One run for all: what was printed, the page, and the picture beside it."""
+    """One run for all tests: the printed text, the report, and the picture."""
     folder, console = tmp_path_factory.mktemp("demo"), recording_console()
     run_demo(folder / "report.html", 0, console, picture=folder / "demo.png")
     return (
@@ -71,7 +76,40 @@ def no_matplotlib(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
 
 
-# --- what is said -----------------------------------------------------------------------------------------
+# --- what is printed: Detector on traffic -----------------------------------------------------------------
+
+
+def test_every_event_of_the_traffic_is_listed_with_its_alarm(demo, traffic):
+    stream, alarms = traffic.stream, {alarm.row: alarm for alarm in traffic.trace.alarms}
+    events = dict.fromkeys(np.flatnonzero(stream.outliers), "spike")
+    events |= {int(np.flatnonzero(stream.labels)[0]): "outage", stream.change_points[0]: "shift of the level"}
+    for row, event in events.items():
+        assert f"{row:,} {event} " in demo[0]
+    for row in np.flatnonzero(stream.outliers):
+        assert f"{row:,} spike {'anomaly' if row in alarms else 'none'} " in demo[0]
+
+
+def test_the_outage_and_the_shift_are_found_in_time(traffic):
+    stream, outage = traffic.stream, np.flatnonzero(traffic.stream.labels)
+    assert traffic.find_alarm("anomaly", outage[0], outage[-1]).row == outage[0]
+    alarm = traffic.find_alarm("change", stream.change_points[0], len(stream))
+    assert alarm.row - stream.change_points[0] <= 12
+    assert abs(alarm.onset - stream.change_points[0]) <= 2
+    assert traffic.trace.rejected[stream.outliers].all()
+
+
+def test_alarms_without_a_cause_are_counted(traffic):
+    lead, facts, sections = describe_traffic(traffic)
+    assert "synthetic" in lead
+    explained = 2 + sum(
+        row in {alarm.row for alarm in traffic.trace.alarms} for row in np.flatnonzero(traffic.stream.outliers)
+    )
+    assert facts.pairs[3] == (str(len(traffic.trace.alarms) - explained), "alarms without a cause")
+    rows = sections[0].parts[0].rows
+    assert len(rows) == 10 + int(facts.pairs[3][0])
+
+
+# --- what is printed: the paper's algorithm ---------------------------------------------------------------
 
 
 def test_the_change_is_found_near_the_true_row(demo):
@@ -80,24 +118,24 @@ def test_the_change_is_found_near_the_true_row(demo):
     assert "the stream changed at row 10,000" in demo[0]
 
 
-def test_the_dropped_points_are_those_of_the_learner(demo, study):
-    outliers, dropped = study.stream.outliers, study.trace.dropped
-    assert dropped.sum() == study.learner.n_rejected
-    hits, wrong = (dropped & outliers).sum(), (dropped & ~outliers).sum()
+def test_the_rejected_points_are_those_of_the_learner(demo, study):
+    outliers, rejected = study.stream.outliers, study.trace.rejected
+    assert rejected.sum() == study.learner.n_rejected
+    hits, wrong = (rejected & outliers).sum(), (rejected & ~outliers).sum()
     assert f"outliers {outliers.sum():,} {hits:,} " in demo[0]
     assert f"clean points {(~outliers).sum():,} {wrong:,} " in demo[0]
     assert f"all {len(outliers):,} {study.learner.n_rejected:,} " in demo[0]
-    learnt = np.flatnonzero(outliers & ~dropped)
-    assert f"{len(learnt)} lie within ±{np.abs(study.stream.y[learnt]).max():.2f}" in demo[0]
+    learned = np.flatnonzero(outliers & ~rejected)
+    assert f"{len(learned)} lie within ±{np.abs(study.stream.y[learned]).max():.2f}" in demo[0]
 
 
 def test_the_mixture_stands_beside_the_truth(demo, study):
     upper, lower = np.argsort(-study.learner.means[:, 0])
-    others = np.argsort(-study.rival.means[:, 0])
+    others = np.argsort(-study.baseline.means[:, 0])
     for number, truth, ours, theirs in ((1, 1.0, upper, others[0]), (2, -1.0, lower, others[1])):
-        means = (truth, study.learner.means[ours, 0], study.rival.means[theirs, 0])
-        weights = (0.5, study.learner.weights[ours], study.rival.weights[theirs])
-        spreads = (0.1**2, study.learner.covariances[ours, 0, 0], study.rival.covariances[theirs, 0, 0])
+        means = (truth, study.learner.means[ours, 0], study.baseline.means[theirs, 0])
+        weights = (0.5, study.learner.weights[ours], study.baseline.weights[theirs])
+        spreads = (0.1**2, study.learner.covariances[ours, 0, 0], study.baseline.covariances[theirs, 0, 0])
         for name, values in (("mean", means), ("weight", weights), ("deviation", np.sqrt(spreads))):
             row = " ".join(f"{value:.2f}".replace("-", "−") for value in values)
             assert f"{name} {number} {row}" in demo[0]
@@ -110,15 +148,15 @@ def test_the_threshold_is_worth_it(demo):
 
 
 def test_the_time_is_that_of_a_point(demo):
-    assert 1 <= int(re.search(r"(\d+) ns a point", demo[0])[1]) < 100_000
+    assert 1 <= int(re.search(r"(\d+) ns per point", demo[0])[1]) < 100_000
 
 
-def test_outliers_in_the_warm_up_are_owned_up_to():
+def test_outliers_in_the_warm_up_are_mentioned():
     study = run_study(seed=4)
     n_early = study.stream.outliers[: study.learner.warmup].sum()
     words = str(describe_study(study)[2])
     assert n_early > 0
-    assert f"{n_early} came in the first {study.learner.warmup} rows" in words
+    assert f"{n_early} are in the first {study.learner.warmup} rows" in words
 
 
 # --- what is written --------------------------------------------------------------------------------------
@@ -136,13 +174,14 @@ def test_the_pictures_are_pictures(demo):
     from PIL import Image
 
     pictures = [base64.b64decode(reference.split(",", 1)[1]) for reference in Page(demo[1]).references]
-    narrow, wide = sorted((Image.open(io.BytesIO(picture)) for picture in pictures), key=lambda image: image.width)
-    assert narrow.format == wide.format == "PNG"
-    assert narrow.width < narrow.height
-    assert wide.width == 1600
+    images = [Image.open(io.BytesIO(picture)) for picture in pictures]
+    images.sort(key=lambda image: image.width)
+    assert [image.format for image in images] == ["PNG"] * 4
     assert demo[2] in pictures
     assert len(demo[2]) < 300_000
-    assert len(wide.convert("RGB").getcolors(maxcolors=1 << 20)) > 50  # something is drawn
+    for image in images[2:]:
+        assert image.width >= 1400
+        assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 50  # something is drawn
 
 
 def test_the_report_has_the_facts(demo):
@@ -151,7 +190,7 @@ def test_the_report_has_the_facts(demo):
         if not fact.strip(",."):
             continue
         assert fact.strip(",.") in text
-    assert "of 211 outliers dropped" in text
+    assert "of 211 outliers rejected" in text
 
 
 def test_equal_runs_draw_equal_pictures(demo, tmp_path):
@@ -206,7 +245,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, mon
     def never(seed):
         raise AssertionError("the work has begun")
 
-    monkeypatch.setattr("limpet.cli._demo_summary.study_stream", never)
+    monkeypatch.setattr("limpet.cli._demo_summary.run_traffic_study", never)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.png").mkdir()
     good, bad = tmp_path / "good", tmp_path / place
@@ -225,7 +264,7 @@ def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
     assert not new.exists()
 
 
-def test_a_disk_that_refuses_is_told_in_our_words(tmp_path):
+def test_an_error_of_the_disk_is_an_invalid_input(tmp_path):
     with pytest.raises(InvalidInputError, match="is a directory"):
         write_report(tmp_path, "title", "lead", [])
 
@@ -239,7 +278,7 @@ def test_what_cannot_be_drawn_is_refused(study, y, around, file_format):
 
 
 def test_a_picture_is_a_png_or_an_svg(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"\.png or \.svg"):
+    with pytest.raises(InvalidInputError, match="picture"):
         run_demo(tmp_path / "report.html", 0, recording_console(), picture=tmp_path / "demo.jpeg")
 
 

@@ -1,28 +1,155 @@
-"""What `limpet demo` finds out: the study of one stream, and that study in words and tables."""
+"""The two studies of `limpet demo`, in words and tables: Detector on traffic, and the paper's algorithm."""
 
 from __future__ import annotations
 
 import math
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from limpet.datasets import Stream, make_abrupt
+from limpet._format import format_duration, plural
+from limpet.datasets import Stream, make_abrupt, make_traffic
+from limpet.datasets.synthetic import TRAFFIC_ROWS_PER_DAY
+from limpet.detection import Alarm
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SEM, SRA, Trace
+from limpet.learners import SEM, SRA, Detector, Learner, Trace
 from limpet.metrics import MeanShift, largest_mean_shift, match_components, segment_mse
 from limpet.report.html import KeyFigures, Section, Table
 from limpet.tradeoff import step_size
 
-GAMMA, BETA, M = 3.0, 0.1, 5.0  # the paper's setting for this stream
+TRAFFIC_START = np.datetime64("2026-01-05T00:00", "ns")  # a Monday
+TRAFFIC_STEP_MIN = 24 * 60 // TRAFFIC_ROWS_PER_DAY
+WEEK_ROWS = 7 * TRAFFIC_ROWS_PER_DAY
+GAMMA, BETA, M = 3.0, 0.1, 5.0  # the paper's setting for its stream
 BURN_IN_ROWS = 1000  # the paper's τ: errors are counted from here on
+
+
+def measure_seconds_per_point(learner: Learner, stream: Stream) -> float:
+    """Return the time per point of the fastest of five runs, once compiled."""
+    seconds = []
+    for _ in range(5):
+        rerun = learner.clone()
+        start = time.perf_counter()
+        rerun.process(stream.y, record="means")
+        seconds.append(time.perf_counter() - start)
+    return min(seconds) / len(stream)
+
+
+# Detector on traffic
+
+
+@dataclass(frozen=True)
+class TrafficStudy:
+    """The synthetic traffic with the results of Detector, which is given the period and nothing else."""
+
+    stream: Stream
+    learner: Detector
+    trace: Trace
+    seconds_per_point: float
+
+    @property
+    def times(self) -> np.typing.NDArray[np.datetime64]:
+        """The time of each row."""
+        return TRAFFIC_START + np.arange(len(self.stream)) * np.timedelta64(TRAFFIC_STEP_MIN, "m")
+
+    def find_alarm(self, kind: str, first: int, last: int) -> Alarm | None:
+        """Return the first alarm of a kind from one row to another."""
+        return next((alarm for alarm in self.trace.alarms if alarm.kind == kind and first <= alarm.row <= last), None)
+
+
+def run_traffic_study(seed: int) -> TrafficStudy:
+    """Run Detector on the synthetic traffic."""
+    stream, learner = make_traffic(seed=seed), Detector(season=WEEK_ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)
+        trace = learner.process(stream.y, record="means")
+        seconds_per_point = measure_seconds_per_point(learner, stream)
+    return TrafficStudy(stream, learner, trace, seconds_per_point)
+
+
+def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section]]:
+    """Return the lead, the key figures, and a section with every event and every alarm."""
+    stream, rejected, alarms = study.stream, study.trace.rejected, study.trace.alarms
+    assert stream.outliers is not None
+    assert stream.labels is not None
+    spikes, outage = np.flatnonzero(stream.outliers).tolist(), np.flatnonzero(stream.labels).tolist()
+    (shift,) = list(stream.change_points)
+    found = {row: study.find_alarm("anomaly", row, row) for row in spikes}
+    outage_alarm = study.find_alarm("anomaly", outage[0], outage[-1])
+    shift_alarm = study.find_alarm("change", shift, shift + WEEK_ROWS)
+    explained = [*found.values(), outage_alarm, shift_alarm]
+    others = [alarm for alarm in alarms if not any(alarm is one for one in explained)]
+    n_spikes, n_rejected_spikes = len(spikes), int(rejected[spikes].sum())
+    n_other, n_rejected_other = len(stream) - n_spikes - len(outage), int(rejected.sum()) - n_rejected_spikes
+    n_rejected_other -= int(rejected[outage].sum())
+
+    def delay(alarm: Alarm | None, row: int) -> str:
+        return "no alarm" if alarm is None else _format_delay(alarm.row - row)
+
+    lead = (
+        f"{len(stream) // WEEK_ROWS} weeks of requests per minute, synthetic: {len(stream):,} points with a day and a "
+        f"week in them, {plural(n_spikes, 'spike')}, an outage of an hour, and a lasting shift of the level. "
+        f"{study.learner!r} saw each point once and was given the period of a week, not the events."
+    )
+    facts = KeyFigures(
+        [
+            (f"{n_rejected_spikes} of {n_spikes}", "spikes rejected: they do not move the estimate"),
+            (delay(outage_alarm, outage[0]), "from the start of the outage to its alarm"),
+            (delay(shift_alarm, shift), "from the shift to its alarm"),
+            (f"{len(others)}", "alarms without a cause"),
+            (f"{1e9 * study.seconds_per_point:,.0f} ns", "per point"),
+        ]
+    )
+    events = [(row, "spike", alarm) for row, alarm in found.items()]
+    events += [(outage[0], "outage", outage_alarm), (shift, "shift of the level", shift_alarm)]
+    events += [(alarm.row, "none", alarm) for alarm in others]
+    rows = [
+        [_format_time(study, row), f"{row:,}", cause, "none" if alarm is None else alarm.kind, _describe(alarm, row)]
+        for row, cause, alarm in sorted(events, key=lambda event: event[0])
+    ]
+    n_silent = sum(alarm is None for alarm in found.values())
+    sentences = (
+        f"{n_silent} of {n_spikes} spikes raised no alarm: they were rejected, but after other anomalies they were no "
+        f"longer rare enough for one false alarm in {1.0 / study.learner.far:,.0f} points. "
+    ) * bool(n_silent)
+    sentences += (
+        f"Of the {n_other:,} other points {n_rejected_other} were rejected. "
+        f"The first {study.learner.n_init:,} points are for the initialization of the season."
+    )
+    return (
+        lead,
+        facts,
+        [Section("What happened, and the alarms", [Table(EVENT_HEADING, rows, texts=(2, 3, 4)), sentences])],
+    )
+
+
+EVENT_HEADING = ["time", "row", "event", "alarm", "what the alarm says"]
+
+
+def _format_delay(n_rows: int) -> str:
+    return "at once" if n_rows == 0 else format_duration(60 * TRAFFIC_STEP_MIN * n_rows)
+
+
+def _format_time(study: TrafficStudy, row: int) -> str:
+    return str(np.datetime_as_string(study.times[row], "m")).replace("T", " ")
+
+
+def _describe(alarm: Alarm | None, row: int) -> str:
+    if alarm is None:
+        return ""
+    later = f", after {_format_delay(alarm.row - row)}" if alarm.row > row else ""
+    description = replace(alarm, variables=("",)).description.strip()
+    return description.replace("standard deviations", "sd") + later
+
+
+# The paper's algorithm on the paper's stream
 
 
 @dataclass(frozen=True)
 class Study:
-    """A stream with what SRA made of it, and what sEM did, which has the same step ρ and no threshold."""
+    """A stream with the results of SRA, and of sEM, which has the same step size ρ and no threshold."""
 
     stream: Stream
     change: int
@@ -36,33 +163,27 @@ class Study:
 
 
 def run_study(seed: int) -> Study:
-    """Let SRA, with the paper's setting, and sEM, with the same step, learn the paper's stream.
+    """Run SRA with the paper's setting, and sEM with the same step size, on the paper's stream.
 
-    >>> study_stream(seed=0).change
+    >>> run_study(seed=0).change
     10000
     """
     stream = make_abrupt(seed=seed)
     rho = float(step_size(GAMMA, BETA, M))
     learner, baseline = SRA(2, gamma=GAMMA, beta=BETA, M=M, norm="mean"), SEM(2, rho=rho)
-    seconds = []
-    with warnings.catch_warnings():  # what becomes of either is in the report
+    with warnings.catch_warnings():  # the report shows what happens to either
         warnings.simplefilter("ignore", LimpetWarning)
         trace = learner.process(stream.y, record="means")
         baseline_trace = baseline.process(stream.y, record="means")
-        for _ in range(5):  # now that it is compiled; the fastest is the one least disturbed
-            rerun = learner.clone()
-            start = time.perf_counter()
-            rerun.process(stream.y, record="means")
-            seconds.append(time.perf_counter() - start)
+        seconds_per_point = measure_seconds_per_point(learner, stream)
     change = next(iter(stream.change_points))
     assert isinstance(change, int)
     mean_shift = largest_mean_shift(trace.means, window=round(3.0 / rho))
-    seconds_per_point = min(seconds) / len(stream)
     return Study(stream, change, rho, learner, trace, baseline, baseline_trace, mean_shift, seconds_per_point)
 
 
 def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
-    """The study in words and numbers: a lead, the figures to see first, and a section for each question."""
+    """Return the lead, the key figures, and a section for each question."""
     stream, rejected, mean_shift = study.stream, study.trace.rejected, study.mean_shift
     assert stream.outliers is not None
     assert stream.means is not None
@@ -74,22 +195,21 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
     nanoseconds = 1e9 * study.seconds_per_point
 
     lead = (
-        f"{n:,} points came, one after another: {n_outliers:,} of them outliers, the rest from two "
-        f"Gaussians whose means jumped at row {study.change:,}. The learner saw each point once, and was "
-        "told none of it."
+        f"The stream of the paper: {n:,} points, {n_outliers:,} of them outliers, the rest from two Gaussians whose "
+        f"means jump at row {study.change:,}. {study.learner!r} saw each point once, without labels."
     )
     facts = KeyFigures(
         [
-            (f"{n_rejected_outliers:,}", f"of {n_outliers:,} outliers dropped"),
-            (f"{n_rejected_clean:,}", f"of {n - n_outliers:,} clean points dropped"),
-            (f"{abs(lag):,} rows", f"{'after' if lag >= 0 else 'before'} the change the means moved most"),
-            (f"{sem_mse.S_tot / sra_mse.S_tot:.3g}×", "as large an error without the threshold"),
-            (f"{nanoseconds:.0f} ns", "a point"),
+            (f"{n_rejected_outliers:,}", f"of {n_outliers:,} outliers rejected"),
+            (f"{n_rejected_clean:,}", f"of {n - n_outliers:,} clean points rejected"),
+            (f"{abs(lag):,} rows", f"{'after' if lag >= 0 else 'before'} the change the estimated means moved most"),
+            (f"{sem_mse.S_tot / sra_mse.S_tot:.3g}×", "the error without the threshold"),
+            (f"{nanoseconds:.0f} ns", "per point"),
         ]
     )
     parameters = Table(["", "truth", "SRA", "sEM"], _make_parameter_rows(study))
     outcomes = Table(
-        ["", "came", "rejected", "share"],
+        ["", "points", "rejected", "share"],
         [
             [
                 "outliers",
@@ -116,42 +236,41 @@ def describe_study(study: Study) -> tuple[str, KeyFigures, list[Section]]:
     )
     sections = [
         Section(
-            "What was learnt",
+            "Estimated mixture",
             [
-                "The mixture after the last row. SRA drops a point whose update is longer than "
-                f"γ\u00a0=\u00a0{GAMMA:g}; sEM is the same algorithm with the same step, "
+                "The mixture after the last row. SRA rejects a point whose update is longer than "
+                f"γ\u00a0=\u00a0{GAMMA:g}; sEM is the same algorithm with the same step size, "
                 f"ρ\u00a0=\u00a0{study.rho:.4f}, but no threshold.",
                 parameters,
             ],
         ),
-        Section("What was dropped", [outcomes, _describe_learned_outliers(study)]),
+        Section("Rejected points", [outcomes, _describe_learned_outliers(study)]),
         Section(
-            "Where it changed",
+            "Change point",
             [
                 f"The estimated means moved most at row {mean_shift.row:,}; the stream changed at row "
-                f"{study.change:,}. With this step an estimate is half-way after "
-                f"ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows: it moves, and does not jump."
+                f"{study.change:,}. With this step size an estimate is half-way after "
+                f"ln\u00a02/ρ\u00a0=\u00a0{math.log(2.0) / study.rho:.0f} rows."
             ],
         ),
         Section(
-            "How far off the means were",
+            "Error of the means",
             [f"Mean squared error of the means, from row {BURN_IN_ROWS:,} on.", errors],
         ),
         Section(
-            "How long it took",
-            [f"{nanoseconds:.0f} ns a point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."],
+            "Speed",
+            [f"{nanoseconds:.0f} ns per point, {nanoseconds * n / 1e6:.1f} ms for all {n:,}, once compiled."],
         ),
     ]
     return lead, facts, sections
 
 
 def _make_parameter_rows(study: Study) -> list[list[str]]:
-    """One row a parameter: the truth, and both estimates in the order that lies nearest to it."""
+    """Return one row per parameter: the truth, and both estimates in the order nearest to it."""
     true_means, covariances = study.stream.means, study.stream.covariances
     assert true_means is not None
     assert covariances is not None
     n_components = true_means.shape[1]
-    # The generator draws every component as often; deviations and means it writes down.
     columns = [(np.full(n_components, 1.0 / n_components), true_means[-1], covariances)]
     for learner in (study.learner, study.baseline):
         order = match_components(learner.means[None], true_means[-1:])
@@ -169,23 +288,21 @@ def _format_number(value: float) -> str:
 
 
 def _describe_learned_outliers(study: Study) -> str:
-    """Why outliers were learnt: they came before the threshold acts, or lie too near the rest."""
+    """Return why outliers were learned: they precede the threshold, or lie near the rest."""
     warmup = study.learner.warmup
     learned = np.flatnonzero(np.asarray(study.stream.outliers) & ~study.trace.rejected)
     after_warmup = learned[learned >= warmup]
     reasons = []
     if len(after_warmup):
         farthest = np.abs(study.stream.y[after_warmup]).max()
-        reasons.append(f"{len(after_warmup):,} lie within ±{farthest:.2f}, too near the rest to be told from it")
+        reasons.append(f"{len(after_warmup):,} lie within ±{farthest:.2f}, near the other points")
     if len(after_warmup) < len(learned):
         reasons.append(
-            f"{len(learned) - len(after_warmup):,} came in the first {warmup} rows, before the threshold acts"
+            f"{len(learned) - len(after_warmup):,} are in the first {warmup} rows, before the threshold applies"
         )
     if not reasons:
-        return "No outlier was learnt."
+        return "No outlier was learned."
     n_rows_since = len(study.stream) - int(learned[-1])
     is_recent = n_rows_since * study.rho < 1.0  # within the memory 1/ρ
-    recent = (
-        f" The last one came {n_rows_since:,} rows before the end: it still shows in the mixture above." * is_recent
-    )
-    return f"Of the outliers that were learnt, {', and '.join(reasons)}.{recent}"
+    recent = f" The last one, {n_rows_since:,} rows before the end, still shows in the mixture above." * is_recent
+    return f"Of the learned outliers, {', and '.join(reasons)}.{recent}"

@@ -104,8 +104,8 @@ def _draw_traffic(study: TrafficStudy) -> Picture:
     return Picture(
         wide,
         "The traffic over time with its expected value, rejected points and alarms, and both scores.",
-        "The traffic, the estimate of Detector, and its alarms. Crosses were rejected; dots are anomaly alarms; the "
-        "line is the change alarm. Below, the score of each point and the evidence for a change.",
+        "The traffic, the level as Detector estimates it without the season, and its alarms: crosses were rejected, "
+        "circles are anomaly alarms, the vertical line is the change alarm. Below, the scores.",
         narrow=narrow,
     )
 
@@ -121,7 +121,7 @@ def _draw_paper_stream(study: Study) -> Picture:
             study.mean_shift.row,
             change_point=study.change,
             true_means=study.stream.means,
-            rival=("means without the threshold", study.baseline_trace.means),
+            baseline=("means without the threshold", study.baseline_trace.means),
             narrow=narrow,
         )
         for narrow in (False, True)

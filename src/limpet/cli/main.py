@@ -253,12 +253,12 @@ def init(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="The report to write.")] = Path("report.html"),
-    seed: Annotated[int, typer.Option(help="Seed of the stream.", min=0)] = 0,
-    picture: Annotated[Path | None, typer.Option(help="Also keep the picture, as .png or .svg.")] = None,
+    out: Annotated[Path, typer.Option(help="Report to write.")] = Path("report.html"),
+    seed: Annotated[int, typer.Option(help="Seed of the streams.", min=0)] = 0,
+    picture: Annotated[Path | None, typer.Option(help="Also write the first picture to a .png file.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Run the paper's stream: what is learnt, what is dropped, where it changed; writes report.html."""
+    """Detect outliers, an outage and a shift in six weeks of traffic, then run the paper's algorithm."""
     from rich.console import Console
 
     from limpet.cli.demo import run_demo
@@ -269,24 +269,24 @@ def demo(
 @app.command()
 def tradeoff(
     gamma: Annotated[
-        list[str] | None, typer.Option(help="Thresholds γ, several times or with commas; 'inf' is allowed.")
+        list[str] | None, typer.Option(help="Thresholds γ, separated by commas (repeatable); inf for none.")
     ] = None,
     beta: Annotated[float, typer.Option(help="β of Corollary 1.")] = 0.1,
     M: Annotated[float, typer.Option("--M", help="Sharpness of the distribution of H.")] = 5.0,
-    alpha: Annotated[float, typer.Option(help="Share of clean points.")] = 0.99,
+    alpha: Annotated[float, typer.Option(help="Share of points that are no outliers.")] = 0.99,
     U: Annotated[float, typer.Option("--U", help="Outliers are uniform on [−U, U]^dim.")] = 20.0,
     dim: Annotated[int, typer.Option(help="Dimension of the data.")] = 1,
     n: Annotated[int, typer.Option(help="Length of the run.")] = 20_000,
-    V: Annotated[float, typer.Option("--V", help="Expected fall of the Lyapunov function.")] = 1.0,
+    V: Annotated[float, typer.Option("--V", help="Expected decrease of the Lyapunov function.")] = 1.0,
     c0: Annotated[float, typer.Option(help="Bias of the mean field.")] = 0.0,
     c1: Annotated[float, typer.Option(help="Constant of Assumption 1 (a).")] = 1.0,
     d0: Annotated[float, typer.Option(help="Constant of Assumption 1 (b).")] = 1.0,
     d1: Annotated[float, typer.Option(help="Constant of Assumption 1 (b); the paper prints 1.")] = 1.0,
     sigma0: Annotated[float, typer.Option(help="Noise of H on clean data.")] = 1.0,
-    sigma1: Annotated[float, typer.Option(help="Noise of H that grows with the mean field.")] = 1.0,
-    out: Annotated[Path, typer.Option(help="The picture to write.")] = Path("tradeoff.png"),
+    sigma1: Annotated[float, typer.Option(help="Noise of H proportional to the mean field.")] = 1.0,
+    out: Annotated[Path, typer.Option(help="Picture to write.")] = Path("tradeoff.png"),
 ) -> None:
-    """The theory as a calculator: ρ for each γ, the bound, the best pair; draws them."""
+    """Compute ρ for each γ, the bound and the best pair from the theory, and draw them."""
     from rich.console import Console
 
     from limpet.cli.tradeoff import run_tradeoff

@@ -95,7 +95,7 @@ def _run_feeds(monitor: Monitor, uri: str, values: dict[str, Any]) -> Iterator[N
         if uri:
             from limpet.server.ingest.source_reader import run_reader
 
-            source = open_source(uri, **get_column_names(values), follow=True, form=values["input_format"])
+            source = open_source(uri, **get_column_names(values), follow=True, input_format=values["input_format"])
             path = local_path(uri)
             name, stream = (redact_url(uri), redact_url(uri)) if path is None else (str(path.resolve()), path.stem)
             log.info("watching %s", redact_url(uri))
