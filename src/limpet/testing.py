@@ -1,6 +1,6 @@
-"""Checks that every learner satisfies, for learners and models of one's own.
+"""Checks that every learner satisfies, custom ones included.
 
-`check_learner` runs them all; each is a function of its own. A failed check raises AssertionError.
+`check_learner` runs them all; each is a function. A failed check raises AssertionError.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""What every learner must keep to, whatever it learns. Written once; a new learner or model is one more `Case`."""
+"""What every learner must keep to, whichever it learns. Written once; a new learner or model is one more `Case`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

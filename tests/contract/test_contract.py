@@ -26,7 +26,7 @@ def parametrized(cases, is_long):
 
 
 every_case = parametrized(CASES, lambda name: name in SLOW_TO_COMPILE)
-few_cases = parametrized(CASES, lambda name: name not in QUICK_TO_COMPILE)  # each needs an entry point of its own
+few_cases = parametrized(CASES, lambda name: name not in QUICK_TO_COMPILE)  # each needs an entry point custom
 auto_cases = parametrized([case for case in CASES if case.learner().is_auto], lambda name: name in SLOW_TO_COMPILE)
 seeds = st.integers(0, 2**32 - 1)
 cuts = st.lists(st.integers(0, N_ROWS), max_size=5).map(lambda c: [0, *sorted(c), N_ROWS])

@@ -1,4 +1,4 @@
-"""What a user of `lp.Detector()` relies on: nothing to set, never deaf, never fooled, alarms that say what happened."""
+"""What a user of `lp.Detector()` relies on: nothing to set, never locked out, alarms that describe what happened."""
 
 import math
 import warnings
@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import limpet as lp
-from limpet.testing import assert_same_bits, assert_sound
 from limpet.exceptions import InvalidInputError, LimpetWarning, NotFittedError
+from limpet.testing import assert_same_bits, assert_sound
 
 # (K, d, covariance): each costs a compilation, so that there are few.
 KINDS = [(1, 1, "full"), (2, 1, "full"), (1, 3, "full"), pytest.param(1, 3, "diagonal", marks=pytest.mark.long)]
@@ -95,8 +95,8 @@ def test_a_fifth_of_the_first_points_may_be_outliers(K, d, covariance):
     for seed in range(8):
         rng = np.random.default_rng(seed)
         y = calm(400, d, K, seed)
-        spoilt = rng.choice(50, 10, replace=False)
-        y[spoilt] = rng.uniform(20.0, 80.0, (10, d)) * (1.0 if seed % 2 else rng.choice([-1.0, 1.0], (10, 1)))
+        corrupted = rng.choice(50, 10, replace=False)
+        y[corrupted] = rng.uniform(20.0, 80.0, (10, d)) * (1.0 if seed % 2 else rng.choice([-1.0, 1.0], (10, 1)))
         learner = lp.Detector(K, covariance=covariance)
         learner.process(y[:50])
         assert off(learner, K, d) < (0.8 if K == 1 else 1.2), seed
@@ -108,7 +108,7 @@ def test_a_fifth_of_the_first_points_may_be_outliers(K, d, covariance):
 
 @every_kind
 @pytest.mark.parametrize("jump", [5.0, 100.0, 1e6])
-def test_it_is_never_deaf(K, d, covariance, jump):
+def test_it_is_never_locked_out(K, d, covariance, jump):
     for seed in range(3):
         y = calm(1300, d, K, seed)
         y[1000:] += jump * GAP ** (K - 1)
@@ -140,7 +140,7 @@ def test_a_burst_of_outliers_moves_nothing(K, d, covariance):
 
 
 @every_kind
-def test_p_values_are_what_they_say(K, d, covariance):
+def test_p_values_are_calibrated(K, d, covariance):
     p = lp.Detector(K, covariance=covariance).process(calm(10_000, d, K)).p_value[1000:]
     distances = np.abs(np.sort(p) - np.arange(1, len(p) + 1) / len(p))  # Kolmogorov and Smirnov's
     assert distances[: int(0.6 * len(p))].max() < 0.025
@@ -163,7 +163,7 @@ def test_a_calm_stream_raises_no_more_than_was_promised():
 
 @pytest.mark.parametrize(("sign", "direction"), [(1.0, "up"), (-1.0, "down")])
 @pytest.mark.parametrize("variable", [0, 1, 2])
-def test_an_anomaly_says_where_it_lies(variable, sign, direction):
+def test_an_anomaly_names_its_row_and_variable(variable, sign, direction):
     y = calm(1000, 3, seed=1)
     y[800, variable] += sign * 15.0
     trace = lp.Detector().process(y)
@@ -203,7 +203,7 @@ def test_a_shift_of_the_level_is_one_alarm(K, d, covariance, sign):
     assert further <= 1  # a false one
 
 
-def test_a_change_of_spread_is_told_as_one():
+def test_a_change_of_spread_is_reported_as_one():
     y = calm(2000, seed=3)
     y[1000:] *= 5.0
     wider = changes_in(lp.Detector().process(y).alarms)
@@ -233,8 +233,8 @@ def test_alarms_are_the_same_by_update_and_by_process(K, d, covariance):
     batch, loop = lp.Detector(K, covariance=covariance), lp.Detector(K, covariance=covariance)
     trace = batch.process(y)
     steps = [loop.update(row if d > 1 else float(row[0])) for row in y]
-    told = [alarm for step in steps for alarm in step.alarms]
-    assert told == trace.alarms
+    reported = [alarm for step in steps for alarm in step.alarms]
+    assert reported == trace.alarms
     before = False
     for step in steps:
         assert step.change == any(alarm.kind == "change" for alarm in step.alarms)
@@ -405,7 +405,7 @@ def test_the_paper_s_algorithm_raises_no_alarms():
         trace = lp.SRA(**settings).process(y)
         assert np.isnan(trace.p_value).all()
         assert trace.alarms == []
-    with pytest.raises(InvalidInputError, match="^far:"):
+    with pytest.raises(InvalidInputError, match=r"^far:"):
         lp.Detector(far=0.2)
     assert lp.SRA(rho=0.01, reject_rate=0.2)
 

@@ -38,7 +38,7 @@ def test_a_blip_of_a_constant_is_an_anomaly(level):
     assert np.flatnonzero(trace.anomaly).tolist() == [1500]
 
 
-def test_a_dead_sensor_does_not_deafen_the_other():
+def test_a_dead_sensor_does_not_locked_outen_the_other():
     y = np.random.default_rng(0).normal(size=(3000, 3))
     y[1000:, 1] = np.nan
     y[1500:, 0] += 20.0
@@ -72,27 +72,27 @@ def test_a_season_stays_in_step_through_a_start_with_gaps():
     with pytest.warns(LimpetWarning, match="8 of 1440 rows"):
         trace = learner.process(y)
     assert trace.invalid.sum() == 8
-    assert trace.change.sum() <= 1  # while the profile is learnt, what is left becomes narrower
+    assert trace.change.sum() <= 1  # while the profile is learned, what is left becomes narrower
     assert not trace.rejected.mean() > 0.01
     assert abs(learner.means[0, 0]) < 0.3
     assert abs(math.sqrt(learner.covariances[0, 0, 0]) - 1.0) < 0.2
 
 
 @pytest.mark.parametrize("shape", ["sine", "square"])
-def test_with_its_season_told_a_stream_is_judged_without_it(shape):
+def test_with_its_season_given_a_stream_is_judged_without_it(shape):
     period, days = 24, 120
     wave = np.sin(2.0 * np.pi / period * (np.arange(days * period) + 0.5))
     if shape == "square":
         wave = np.sign(wave)
-    found = 0
+    result = 0
     for seed in range(5):
         y = np.random.default_rng(seed).normal(size=days * period) + 20.0 * wave
         spike = 60 * period + period // 4
         y[spike] -= 15.0  # which still lies well within the season's range
         trace = lp.Detector(season=period).process(y)
-        found += trace.anomaly[spike] and trace.rejected[spike]
+        result += trace.anomaly[spike] and trace.rejected[spike]
         assert not trace.rejected.mean() > 0.01
-    assert found == 5
+    assert result == 5
 
 
 def test_an_onset_is_a_row_also_where_rows_are_missing():
@@ -136,7 +136,7 @@ def test_a_high_rate_leaves_the_second_lock_sound():
 
 
 @pytest.mark.parametrize("at", [40, 99, 100, 200])
-def test_what_was_chosen_is_kept_and_told(at):
+def test_what_was_chosen_is_kept_and_reported(at):
     rng = np.random.default_rng(6)
     y = rng.normal(size=300) + 8.0 * rng.integers(2, size=300)
     whole, loop, first = (lp.Detector(n_components="auto") for _ in range(3))

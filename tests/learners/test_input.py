@@ -80,10 +80,10 @@ def test_names_are_remembered_and_decide_the_order():
     np.testing.assert_array_equal(again.state, learner.state)
     assert (
         again.update({"b": 1.0}).score == learner.update([np.nan, 1.0]).score
-    )  # a variable that is not there is missing
-    with pytest.raises(InvalidInputError, match="expected the columns a, b, got a, c"):
+    )  # a variable that is missing is missing
+    with pytest.raises(InvalidInputError, match="must have the columns a, b, got a, c"):
         learner.process(pd.DataFrame(Y, columns=["a", "c"]))
-    with pytest.raises(InvalidInputError, match="unknown variable 'z'; this model has a, b"):
+    with pytest.raises(InvalidInputError, match="among a, b, got 'z'"):
         learner.update({"a": 1.0, "z": 2.0})
 
 
@@ -115,7 +115,7 @@ def test_words_in_a_dataframe_are_refused_by_name():
         ),
     ],
 )
-def test_the_wrong_shape_says_what_was_expected_and_what_came(X, expected):
+def test_the_wrong_shape_is_named_in_the_error(X, expected):
     learner = lp.SRA(rho=0.01)
     learner.process(Y)
     with pytest.raises(InvalidInputError, match=expected):
@@ -132,7 +132,7 @@ def test_no_rows_are_no_rows():
     assert learner.to_bytes() == before
 
 
-def test_without_narwhals_a_dataframe_says_what_to_install(monkeypatch):
+def test_without_narwhals_a_dataframe_names_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "narwhals.stable.v1", None)
     with pytest.raises(MissingExtraError, match=r"limpet\[dataframes\]"):
         lp.SRA(rho=0.01).process(pd.DataFrame(Y))
@@ -148,7 +148,7 @@ def test_pairs():
     np.testing.assert_allclose(a.predict(X), [a.predict(row) for row in X])
     np.testing.assert_allclose(a.predict({"p": 1.0, "q": 0.0}) - a.predict({"p": 0.0, "q": 0.0}), a.coef[0])
     np.testing.assert_allclose(a.predict([0.0, 0.0]), a.intercept)
-    with pytest.raises(InvalidInputError, match="^y:"):
+    with pytest.raises(InvalidInputError, match=r"^y:"):
         a.process(X, y[:-1])
     with pytest.warns(LimpetWarning, match="1 of 80"):
         a.process(X, np.where(np.arange(80) == 5, np.nan, y))
@@ -163,12 +163,12 @@ def test_what_a_model_does_not_have_is_an_attribute_error():
         learner.predict(1.0)
     with pytest.raises(AttributeError, match="record='means'"):
         _ = learner.process(LINE).means
-    with pytest.raises(InvalidInputError, match="^record: must be 'means'"):
+    with pytest.raises(InvalidInputError, match=r"^record: must be 'means'"):
         learner.process(LINE, record="weights")
 
 
 def test_a_point_that_cannot_be_written_to_is_compiled_for_no_second_time():
-    """Rows of a dataframe or of a buffer are such: Numba would make machine code for these of their own."""
+    """Rows of a dataframe or of a buffer are such: Numba would make machine code for these custom."""
     y = np.arange(4.0)
     y.flags.writeable = False
     point, _ = read_point(y, 4, None)

@@ -130,7 +130,7 @@ def test_a_penalty_keeps_a_component_alive():
 
 
 def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
-    """Lock-out, as the published algorithm has it: the reason for the autopilot."""
+    """Lock-out, as the published algorithm has it: the reason for the detector."""
     rng = np.random.default_rng(0)
     near = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(2.0, 1.0, 1000)])
     far = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(50.0, 1.0, 1000)])
@@ -145,14 +145,14 @@ def test_a_change_within_the_threshold_is_followed_and_one_beyond_is_not():
 
 
 def test_patience_follows_a_change_beyond_the_threshold():
-    """Twenty points dropped in a row lift the threshold for fifty; then the learner goes on as ever."""
+    """Twenty points dropped in a row lift the threshold for fifty; then the learner continues as ever."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(0.0, 1.0, 1000), rng.normal(20.0, 1.0, 1500)])
     y[2400] = 100.0
-    deaf, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
+    locked_out, patient = lp.SRA(rho=0.01), lp.SRA(rho=0.01, patience=20)
     with pytest.warns(LimpetWarning):
-        assert deaf.process(y).rejected[1000:].all()
-    np.testing.assert_allclose(deaf.means, 0.0, atol=0.3)
+        assert locked_out.process(y).rejected[1000:].all()
+    np.testing.assert_allclose(locked_out.means, 0.0, atol=0.3)
     trace = patient.process(y)
     assert trace.rejected[1000:1020].all()
     assert not trace.rejected[1020:1070].any()
@@ -170,12 +170,12 @@ def test_a_burst_shorter_than_the_patience_changes_nothing():
     np.testing.assert_array_equal(patient.means, usual.means)
     y[1019:1040] = 20.0
     more = lp.SRA(rho=0.01, patience=20)
-    assert not more.process(y).rejected[1020:1040].any()  # the price: what comes after the twentieth is learnt
+    assert not more.process(y).rejected[1020:1040].any()  # the price: what comes after the twentieth is learned
     assert more.covariances.item() != usual.covariances.item()
 
 
 def test_patience_needs_a_threshold_and_a_warm_up():
-    with pytest.raises(InvalidInputError, match="^warmup:"):
+    with pytest.raises(InvalidInputError, match=r"^warmup:"):
         lp.SRA(rho=0.01, warmup=0, patience=20)
     with pytest.raises(InvalidInputError, match="patience"):
         lp.SRA(rho=0.01, patience=-1)
@@ -208,7 +208,7 @@ def test_settings_are_given_once():
 
 
 class Small(lp.SRA):
-    """A learner of a user's own, with settings of its own."""
+    """A learner of a user's own, with settings custom."""
 
     def __init__(self, points=100):
         self.points = points
@@ -225,7 +225,7 @@ def test_a_subclass_is_kept_and_restored():
     assert learner.clone().points == 50
 
 
-def test_nobody_takes_the_place_of_our_classes():
+def test_a_subclass_cannot_replace_a_class_of_limpet():
     class Detector(lp.Detector):
         pass
 
@@ -293,5 +293,5 @@ def test_a_model_that_gives_no_score_is_still_counted_once():
 
 
 def test_gamma_must_have_a_square():
-    with pytest.raises(InvalidInputError, match="^gamma:"):
+    with pytest.raises(InvalidInputError, match=r"^gamma:"):
         lp.SRA(gamma=1e200)

@@ -32,7 +32,7 @@ def test_damage_is_found_wherever_it_is():
             lp.from_bytes(data[:length])
 
 
-def test_messages_say_what_is_wrong():
+def test_messages_name_what_is_wrong():
     with pytest.raises(CheckpointError, match="not a limpet checkpoint"):
         lp.from_bytes(b"PK something else altogether")
     data = learner().to_bytes()
@@ -42,7 +42,7 @@ def test_messages_say_what_is_wrong():
     header, state = serialization.unpack(data)
     with pytest.raises(CheckpointError, match="learner 'Forest', which is not known"):
         lp.from_bytes(serialization.pack({**header, "learner": "Forest"}, state))
-    with pytest.raises(CheckpointError, match="^state:"):
+    with pytest.raises(CheckpointError, match=r"^state:"):
         lp.from_bytes(serialization.pack(header, state[:-1]))
     strange = {"model": "Unheard", "settings": {}}
     settings = {**header["settings"], "model": strange, "n_components": 1, "penalty": None}

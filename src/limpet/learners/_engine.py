@@ -1,4 +1,4 @@
-"""The machine room of the plain scheme: Algorithm 1 with one model, one norm and one step size."""
+"""Engines: the state of one stream and the compiled code that runs on it; Algorithm 1 for one model."""
 
 from __future__ import annotations
 
@@ -26,94 +26,92 @@ from limpet.learners._fast_path import FastPath
 from limpet.learners.results import InvalidStep, RejectedStep, Step, Trace
 from limpet.models.base import Model
 
-# The machine room of a learner: one stream's memory and its start. What runs on it, its subclasses know.
-
 
 class Engine(ABC):
-    """One model on one stream of points of `width` numbers."""
+    """State buffer and initialization of one model on one stream of points of `width` numbers."""
 
     count_missing: Callable[[Vector], int]
     first_invalid: Callable[[Vector], int]
 
     self_recovering: bool = False
-    """Whether it gets out of a lock-out by itself."""
+    """Whether it recovers from a lock-out automatically."""
 
     needs_model_selection: bool = False
-    """Whether the number of components is still to be chosen."""
+    """Whether the number of components has not been selected yet."""
 
     buffers_missing: bool = False
-    """Whether a row that cannot be used is held as well: time passes with it."""
+    """Whether invalid rows are buffered as well, because time passes with them."""
 
     def __init__(self, model: Model, width: int, title: str, buffer: StreamBuffer, seed: int) -> None:
         self.model, self.width, self.title, self.buffer, self.seed = model, width, title, buffer, seed
         self.n_init = len(buffer.start)
         self.names: tuple[str, ...] | None = None
-        """Of the variables, where the data had any."""
+        """Names of the variables, if the data have any."""
 
     @abstractmethod
     def process(self, rows: Vector, record: str | None = None) -> Trace:
-        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        """Learn row by row; `record` names the estimate to keep after each row."""
 
     @abstractmethod
     def _init_theta(self, buffered: Vector, theta: Vector) -> None:
-        """Fills theta from the points held."""
+        """Initialize theta from the buffered points."""
 
     @abstractmethod
     def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
-        """What `process` would say of each row if it came next, learning nothing; nothing is said of changes.
+        """Return what `process` would for each row if it came next, without learning; changes are not reported.
 
-        far: another rate of false alarms, where there are any. alone: the rows do not come next; it is not known what
-        came before each."""
+        `far`: another false-alarm rate, where one exists. `alone`: score each row as if nothing were known of the rows
+        before it."""
 
     @abstractmethod
     def score(self, rows: Vector) -> Vector:
-        """The score of each row, learning nothing."""
+        """Return the score of each row, without learning."""
 
     @abstractmethod
     def fast_path(self) -> FastPath:
-        """The shortest way for one point after another; for a model that has started."""
+        """Return the fast path of a started model."""
 
     @abstractmethod
     def estimate(self, name: str) -> Any:
-        """The estimate of this name, in the units of the data."""
+        """Return an estimate by name, in the units of the data."""
 
     def health_message(self) -> str | None:
-        """Something about the state that its user should be told, in words; None if all is well."""
+        """Return a warning about the state, None if there is no problem."""
         return None
 
     @abstractmethod
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """The short way for one point: (cell, number or vector) → score, NaN where `answer` has more to say."""
+        """Return the compiled update (buffer, number or vector) → score; NaN unless the point is simply accepted."""
 
     @abstractmethod
     def result_of_last_update(self) -> tuple[int, Step]:
-        """What became of the point that the compiled update has just had, and the step to tell."""
+        """Return the outcome and the step of the last point of the compiled update."""
 
     @property
     def started(self) -> bool:
-        """Whether enough points have come for the model to start."""
+        """Whether the model has been initialized."""
         return bool(self.buffer.header[N_BUFFERED] < 0.0)
 
     def _buffer_point(self, row: Vector) -> int:
-        """Keeps one of the first points; starts the model once there are enough of them."""
+        """Buffer one of the first points; start the model once there are enough."""
         n_missing = self.count_missing(row)
         if buffer_point(self.buffer.header, self.buffer.start, row, n_missing, self.buffers_missing):
             self._start_model()
         return OUTCOME_INVALID if n_missing < 0 else OUTCOME_BUFFERED
 
     def _start_model(self) -> None:
-        """The start is there."""
+        """Initialize the model from the buffered points."""
         self._init_theta(self.buffer.start, self.buffer.theta)
         header = self.buffer.header
         header[N_BUFFERED] = started_marker(header[N_SEEN], header[N_INVALID], self.n_init)
         self.buffer.release_start_buffer()
 
     def _buffered_points(self, buffered: Vector) -> Vector:
-        """The points held, NaN where a coordinate is missing."""
+        """Return the buffered points, NaN where a coordinate is missing."""
         return np.where(buffered == MISSING_SENTINEL, math.nan, buffered)
 
     def theta(self) -> Vector:
-        """What has been learnt; before the start, what it would start with from the points it has."""
+        """Return theta; before the start, the initialization from the points buffered so far."""
         if self.started:
             return self.buffer.theta
         theta = np.zeros_like(self.buffer.theta)
@@ -121,36 +119,37 @@ class Engine(ABC):
         return theta
 
     def _buffered_so_far(self) -> Vector:
-        """The points to start with if there were no more; a variable that has shown no value is at 0."""
+        """Return the points buffered so far; a variable without values is set to 0."""
         buffered = self.buffer.start[: int(self.buffer.header[N_BUFFERED])]
         if (buffered == MISSING_SENTINEL).all():
             raise NotFittedError("there is no estimate yet: not one usable point has come")
         return np.where((buffered == MISSING_SENTINEL).all(axis=0), 0.0, buffered)
 
     def _scoring_state(self) -> Vector:
-        """A copy of the state, with what it would start with before the start."""
+        """Return a copy of the state; before the start, with a provisional initialization."""
         state = self.buffer.state.copy()
         theta = self.theta().view(np.float64)
         state[HEADER_SIZE : HEADER_SIZE + len(theta)] = theta
         return state
 
     def raise_on_invalid(self, rows: Vector) -> None:
-        """Raises if a row cannot be used."""
+        """Raise InvalidInputError if a row is invalid."""
         with announce_compilation(self.title):
             first = self.first_invalid(rows)
         if first >= 0:
             raise InvalidInputError(
-                f"row {first} cannot be used: {rows[first]} ({self.model.support_description}); nothing of this call was learnt"
+                f"row {first}: must be usable ({self.model.support_description}), got {rows[first]}. "
+                "Nothing of this call was learned"
             )
 
     def unobserved_variables(self) -> list[int]:
-        """The variables that have shown too few values among the points held; after a while one will do."""
+        """Return the indexes of the variables with too few values among the buffered points."""
         buffered, required = int(self.buffer.header[N_BUFFERED]), n_values_required(self.buffer.header, self.n_init)
         return [j for j in range(self.width) if n_values_buffered(self.buffer.start, buffered, j) < required]
 
 
 class PlainEngine(Engine):
-    """Algorithm 1 on one stream of points of `width` numbers."""
+    """Algorithm 1 with one model, norm and step size."""
 
     def __init__(
         self,
@@ -167,14 +166,16 @@ class PlainEngine(Engine):
         self.functions = model.kernels(width)
         if self.functions.width != width:
             raise InvalidInputError(
-                f"{type(model).__name__} takes points of {self.functions.width} numbers, got {width}"
+                f"x: must have {self.functions.width} numbers for {type(model).__name__}, got {width}"
             )
         if norm not in self.functions.norms:
             known = ", ".join(self.functions.norms)
-            raise InvalidInputError(f"{type(model).__name__} has the norms {known}, not {norm!r}")
+            raise InvalidInputError(f"norm: must be one of {known} for {type(model).__name__}, got {norm!r}")
         step = np.zeros(HYPERPARAMETERS - STEP_PARAMETERS)
         if len(step_size.parameters) > len(step):
-            raise InvalidInputError(f"{type(step_size).__name__} has more than {len(step)} parameters")
+            raise InvalidInputError(
+                f"step_size: must have at most {len(step)} parameters, got {type(step_size).__name__}"
+            )
         step[: len(step_size.parameters)] = step_size.parameters
         self.hyper = model.hyperparameters(width)
         settings = np.concatenate([[gamma * gamma, warmup, patience], step, self.hyper])
@@ -187,7 +188,7 @@ class PlainEngine(Engine):
         self.first_invalid = self.kernels.first_invalid
 
     def process(self, rows: Vector, record: str | None = None) -> Trace:
-        """Learns row after row; `record` is the name under which the estimate after each row is kept."""
+        """Learn row by row; `record` names the estimate to keep after each row."""
         buffer, shape = self.buffer, self.functions.estimate_shape
         scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
         estimates = np.empty((len(rows) if record else 0, math.prod(shape)))
@@ -219,7 +220,7 @@ class PlainEngine(Engine):
             self.functions.init(self._buffered_points(buffered), theta, self.hyper, self.seed)
 
     def score_only(self, rows: Vector, far: float | None = None, alone: bool = False) -> Trace:
-        """−log f of each row, and whether the threshold would reject it, learning nothing."""
+        """Return −log f of each row and whether the threshold would reject it, without learning."""
         scores, outcomes = np.empty(len(rows)), np.empty(len(rows), np.int8)
         state, settings, work = self._scoring_state(), self.buffer.settings, self.buffer.work.copy()
         with announce_compilation(self.title):
@@ -227,11 +228,11 @@ class PlainEngine(Engine):
         return Trace(scores, outcomes)
 
     def score(self, rows: Vector) -> Vector:
-        """−log f of each row, learning nothing."""
+        """Return −log f of each row, without learning."""
         return self.score_only(rows).score
 
     def fast_path(self) -> FastPath:
-        """One point after another, at one place."""
+        """Return the fast path."""
         buffer, row, score, outcome = self.buffer, np.zeros((1, self.width)), np.zeros(1), np.zeros(1, np.int8)
         arguments = (buffer.state, row, buffer.settings, buffer.work, score, outcome)
         with announce_compilation(self.title):
@@ -244,21 +245,21 @@ class PlainEngine(Engine):
             )
 
     def estimate(self, name: str) -> Any:
-        """As the model tells it."""
+        """Return an estimate by name, in the units of the data."""
         return self.model.estimate(name, self.theta(), self.width)
 
     def health_message(self) -> str | None:
-        """As the model sees it."""
+        """Return the model's warning about the state, None if there is no problem."""
         return self.model.health_message(self.buffer.theta, self.width) if self.started else None
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
-        """The short way for one point. See `Algorithm.update`."""
+        """Return the compiled update."""
         example: Any = 0.0 if self.width == 1 else np.zeros(self.width)
         with announce_compilation(self.title):
             return unchecked_entry_point(self.kernels.update, self.buffer.vector, example)
 
     def result_of_last_update(self) -> tuple[int, Step]:
-        """What became of the point that the compiled update has just had, and the step to tell."""
+        """Return the outcome and the step of the last point of the compiled update."""
         outcome, score = int(self.buffer.work[-2]), float(self.buffer.work[-1])
         step_class = (
             InvalidStep if outcome == OUTCOME_INVALID else RejectedStep if outcome == OUTCOME_REJECTED else Step

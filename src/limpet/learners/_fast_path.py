@@ -1,7 +1,7 @@
-"""One point after another at the same place in memory: for callers in other libraries, who ask in a tight loop.
+"""Update point by point without a `Step` each, for adapters that call a learner in a tight loop.
 
-A `Step` for each point, and the questions of what kind of point it is, cost more than the kernel does. Here the caller
-puts numbers where the compiled code reads them, and reads what it wrote.
+Making a `Step` and inspecting the type of a point cost more than the kernel. Here the caller writes numbers to the
+memory that the compiled code reads, and reads its results from memory.
 """
 
 from __future__ import annotations
@@ -22,12 +22,18 @@ BoundCall = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class FastPath:
-    """Where a point is put, what is done with it, and where the answer is.
+    """The buffers of one point, and compiled calls on them.
 
-    put(*numbers): the point, as many numbers as there are variables; not a number is an error of `struct`.
-    learn(): learns it; `fate[0]` is what became of it. Unless that is 0, `follow_up` of the learner is to be called.
-    assess(): looks at it, and learns nothing: `score[0]`, and on autopilot its p-value, `score[1]`.
-    certainty(): on autopilot, how near to an alarm of a change the last point has come; see `SRA.certainty`.
+    Attributes
+    ----------
+    write_point : callable
+        ``write_point(*numbers)`` sets the point, one number per variable; anything else is an error of `struct`.
+    learn : callable
+        Learn the point. Unless ``outcome[0]`` is 0 afterwards, the caller calls `handle_outcome` of the learner.
+    score_only : callable
+        Score the point without learning: ``score[0]``, and for a Detector its p-value, ``score[1]``.
+    log_evidence_margin : callable
+        `Detector.change_evidence` after the last point; −∞ for other learners.
     """
 
     __slots__ = ("learn", "log_evidence_margin", "outcome", "score", "score_only", "write_point")
@@ -50,6 +56,6 @@ class FastPath:
 
 
 def bind_entry_point(call: BoundCall) -> Callable[[], Any]:
-    """An entry point with its arguments, compiled for them."""
+    """Compile an entry point for its arguments and bind them."""
     entry, arguments = call
     return partial(unchecked_entry_point(entry, *arguments), *arguments)

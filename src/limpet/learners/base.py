@@ -31,7 +31,7 @@ REAL_TYPES = (float, int, np.integer, np.floating)
 
 
 def _no_fast_path(buffer: Vector, y: Any) -> float:
-    """Stand in for the compiled update where there is none."""
+    """Stand in for the compiled update where none exists."""
     return math.nan
 
 
@@ -117,7 +117,7 @@ class Learner(Serializable):
         else:
             compiled, x = self._compiled_update_for(x, y)
         score = compiled(self._buffer, x)
-        if score == score:  # learnt; NaN marks all the rest
+        if score == score:  # learned; NaN marks all the rest
             step = new_object(Step)  # Step(score), without the call
             step.score = score
             return step
@@ -317,7 +317,7 @@ class Learner(Serializable):
     def score(self, x: Any, y: Any = None) -> Any:
         """Return −log f(x; θ) of a point or of each row of a batch, without learning.
 
-        For a regression, return −log f(y | x; θ). The Detector has a score of its own, from several estimates.
+        For a regression, return −log f(y | x; θ). The Detector has a different score, from several estimates.
         """
         engine, single = self._require_engine, is_point(x, self._feature_width)
         rows = self._read_point(x, y).reshape(1, -1) if single else self._read_rows(x, y)

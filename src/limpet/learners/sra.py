@@ -34,7 +34,7 @@ class SRA(StochasticApproximation):
     half_life : float, optional
         Points after which the weight of a point has halved, instead of `rho`.
     norm : {"whitened", "mean", "full"}
-        "whitened": γ counts standard deviations, whatever the units; "mean" and "full": the paper's norms, in the
+        "whitened": γ counts standard deviations, in any units; "mean" and "full": the paper's norms, in the
         units of the data and about their origin; they require `gamma`.
     covariance : {"full", "diagonal"}
         Form of the covariance matrices.
@@ -50,7 +50,7 @@ class SRA(StochasticApproximation):
         Points before the threshold acts.
     patience : int
         Consecutive rejections after which the threshold is lifted for another `warmup` points; 0, as in the paper: the
-        threshold always acts.
+        threshold almethods acts.
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
@@ -144,17 +144,17 @@ class SRA(StochasticApproximation):
         return {name: self._given_model if name == "model" else v for name, v in super().get_params(deep).items()}
 
     def _make_step_size(self, gamma: float | None) -> Constant:
-        ways = {
+        methods = {
             "rho": self.rho is not None,
             "half_life": self.half_life is not None,
             "beta and M": self.beta is not None or self.M is not None,
         }
-        given = [name for name, is_given in ways.items() if is_given]
+        given = [name for name, is_given in methods.items() if is_given]
         if len(given) > 1:
             raise InvalidInputError(f"{given[0]}: sets the step size, and so does {given[1]}. Give one of them")
         if self.half_life is not None:
             return Constant.from_half_life(self.half_life)
-        if ways["beta and M"]:
+        if methods["beta and M"]:
             if self.beta is None or self.M is None or gamma is None:
                 raise InvalidInputError("beta: Corollary 1 gives ρ from gamma, beta and M. Give all three")
             from limpet.tradeoff import step_size  # slow to import, and needed only here
