@@ -106,12 +106,12 @@ def test_words_in_a_dataframe_are_refused_by_name():
 @pytest.mark.parametrize(
     ("X", "expected"),
     [
-        (np.zeros((4, 3)), r"expected a batch of shape \(T, 2\), got \(4, 3\)"),
-        (np.zeros(4), r"expected a batch of shape \(T, 2\), got \(4,\)"),
+        (np.zeros((4, 3)), r"X: must have shape \(T, 2\), got \(4, 3\)"),
+        (np.zeros(4), r"X: must have shape \(T, 2\), got \(4,\)"),
         (np.zeros((2, 2, 2)), r"got \(2, 2, 2\)"),
         (
             pd.DataFrame(np.zeros((3, 3)), columns=list("abc")),
-            "expected a dataframe of 2 columns, got 3: a, b, c",
+            "X: must be a dataframe of 2 columns, got 3: a, b, c",
         ),
     ],
 )
