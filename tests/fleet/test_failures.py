@@ -48,7 +48,7 @@ def test_a_first_call_that_fails_decides_nothing(keys: list, X: list) -> None:
     assert fleet.keys() == [1, 2]
 
 
-@pytest.mark.filterwarnings("ignore:.*had no key:limpet.exceptions.LimpetWarning")
+@pytest.mark.filterwarnings("ignore:.*have no key:limpet.exceptions.LimpetWarning")
 def test_a_call_without_a_stream_decides_nothing() -> None:
     fleet = lp.Fleet(MODEL)
     fleet.update([], [])
@@ -90,7 +90,7 @@ def test_keys_that_have_changed_are_looked_up() -> None:
         numbers.update([True, 2], [1.0, 2.0])
 
 
-def test_a_key_is_asked_for_in_any_dress(tmp_path: Path) -> None:
+def test_a_key_may_be_of_any_equal_type(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
     fleet.update([1, 2], [1.0, 2.0])  # 1 is spilled
     for key in (1, np.int64(1), np.uint8(1)):
@@ -108,7 +108,7 @@ def test_a_key_is_asked_for_in_any_dress(tmp_path: Path) -> None:
 def test_a_row_without_a_key_is_refused_where_bad_rows_are() -> None:
     fleet = lp.Fleet(lp.SRA(1, gamma=4.0, rho=0.01, on_invalid="raise"))
     for keys in (["a", None], [1, None], np.array([1.0, np.nan])):
-        with pytest.raises(InvalidInputError, match="row 1 has no key; nothing"):
+        with pytest.raises(InvalidInputError, match="keys: must not be missing, got none in row 1"):
             fleet.update(keys, [1.0, 2.0])
         assert len(fleet) == 0
 
@@ -124,7 +124,7 @@ def test_a_stream_that_is_dropped_before_its_start_leaves_nothing_behind() -> No
     fleet.drop("a")
     fleet.update(["c"], [5.0])
     np.testing.assert_array_equal(fleet["c"].state, alone(np.array([5.0])).state)
-    kept.process(rng.normal(size=12))  # it starts by itself
+    kept.process(rng.normal(size=12))  # it starts without the fleet
     X = rng.normal(size=30)
     for x in X:
         fleet.update(["c", "d"], [x, 1000.0 + x])
@@ -132,7 +132,7 @@ def test_a_stream_that_is_dropped_before_its_start_leaves_nothing_behind() -> No
     np.testing.assert_array_equal(fleet["d"].state, alone(1000.0 + X).state)
 
 
-def test_first_points_take_no_room_once_most_have_started() -> None:
+def test_start_buffers_shrink_once_most_have_started() -> None:
     fleet = lp.Fleet(MODEL)
     fleet.update(np.repeat(np.arange(500), 12), np.random.default_rng(0).normal(size=6000))
     fleet.update([1000], [1.0])
@@ -160,7 +160,10 @@ def test_a_fleet_without_streams_can_be_restored(tmp_path: Path) -> None:
 
 def test_streams_of_a_call_that_was_interrupted_can_leave() -> None:
     fleet = lp.Fleet(MODEL, max_keys=2)
-    with mock.patch.object(SRABackend, "hold", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with (
+        mock.patch.object(SRABackend, "buffer_points", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
         fleet.update(["a", "b"], [1.0, 2.0])
     assert len(fleet._membership._lru_clock.oldest(2)) == 2  # or else the next call would wait for one for ever
     fleet.update(["c"], [3.0])
@@ -187,7 +190,7 @@ def test_after_a_crash_the_checkpoint_counts_and_not_the_spill(tmp_path: Path) -
     again.close()
 
 
-def test_a_spill_that_is_there_is_gone_on_with(tmp_path: Path) -> None:
+def test_an_existing_spill_file_is_used(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     fleet.update([1, 2, 3, 4] * 20, np.arange(80.0))
     with pytest.raises(CheckpointError, match="another fleet has it open"):
@@ -197,10 +200,10 @@ def test_a_spill_that_is_there_is_gone_on_with(tmp_path: Path) -> None:
     fleet.close()
     again = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
     np.testing.assert_array_equal(again[1].state, state)
-    with pytest.raises(InvalidInputError, match="of shape"):
+    with pytest.raises(InvalidInputError, match="X: must have shape"):
         again.update([2], np.ones((1, 2)))
     again.close()
-    with pytest.raises(CheckpointError, match="another fleet: "):
+    with pytest.raises(CheckpointError, match="spill: must be a file of this fleet"):
         lp.Fleet(lp.SRA(2, gamma=4.0), max_keys=2, spill=tmp_path / "s.db")
 
 
@@ -212,7 +215,7 @@ def test_damage_in_a_spill_is_found(tmp_path: Path) -> None:
         database.execute("update streams set state = zeroblob(length(state))")
     database.close()
     again = lp.Fleet(MODEL, max_keys=1, spill=tmp_path / "s.db")
-    with pytest.raises(CheckpointError, match="of 1 is damaged"):
+    with pytest.raises(CheckpointError, match=r"state of 1 in .* is corrupted"):
         again.update([1], [1.0])
     assert len(again) == 0
     again.update([5], [1.0])
@@ -227,33 +230,33 @@ def test_what_can_be_no_spill(tmp_path: Path) -> None:
 
 def test_a_fleet_that_spills_is_not_copied(tmp_path: Path) -> None:
     fleet = lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "s.db")
-    with pytest.raises(InvalidInputError, match="save it"):
+    with pytest.raises(InvalidInputError, match=r"spill: .* cannot be copied"):
         copy.deepcopy(fleet)
     fleet.update(["a"], [1.0])
     fleet.save(tmp_path / "fleet.limpet")
-    with pytest.raises(InvalidInputError, match="with spill="):
+    with pytest.raises(InvalidInputError, match="spill: required"):
         lp.load(tmp_path / "fleet.limpet")
 
 
 # Other
 
 
-def test_a_stream_that_is_locked_out_is_told_of_once() -> None:
+def test_a_locked_out_stream_is_reported_once() -> None:
     rng = np.random.default_rng(0)
     fleet = lp.Fleet(MODEL)
     fleet.update(np.tile(["calm", "moved"], 100), rng.normal(size=200))
     keys, X = np.tile(["calm", "moved"], 250), rng.normal(size=500)
     X[1::2] += 100.0
-    with pytest.warns(LimpetWarning, match="1 of 2 streams, such as 'moved', have dropped") as told:
+    with pytest.warns(LimpetWarning, match="1 of 2 streams, such as 'moved', rejected") as caught:
         fleet.update(keys, X)
     fleet.update(keys, X)
-    assert len(told) == 1
-    assert Path(told[0].filename) == Path(__file__)
+    assert len(caught) == 1
+    assert Path(caught[0].filename) == Path(__file__)
     counts = fleet.counts()
     assert counts["consecutive_rejections"][counts["key"].index("moved")] == 500
 
 
-def test_threads_take_turns() -> None:
+def test_calls_of_threads_are_serialized() -> None:
     fleet, keys = lp.Fleet(MODEL), np.arange(300)
     rng = np.random.default_rng(0)
 
@@ -271,7 +274,7 @@ def test_threads_take_turns() -> None:
 
 def test_no_matrix_is_held_on_to_after_an_alarm() -> None:
     rng = np.random.default_rng(0)
-    fleet = lp.Fleet(lp.SRA())
+    fleet = lp.Fleet(lp.Detector())
     fleet.update(np.zeros(600, np.int64), np.concatenate([rng.normal(size=400), rng.normal(30.0, 1.0, 200)]))
     assert [alarm.kind for alarm in fleet.alarms if alarm.kind == "change"]
     matrix = weakref.ref(fleet._membership.state_matrix.states)

@@ -17,19 +17,19 @@ from limpet.exceptions import CheckpointError, InvalidInputError
 MODEL = lp.SRA(2, gamma=3.0, rho=0.05, warmup=12)
 
 
-def learnt(
-    n: int = 900, n_keys: int = 30, texts: bool = True, **settings: object
+def learned(
+    n: int = 900, n_keys: int = 30, str_keys: bool = True, **settings: object
 ) -> tuple[lp.Fleet, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(4)
     keys = rng.integers(0, n_keys, n)
     fleet = lp.Fleet(MODEL, **settings)  # type: ignore[arg-type]
-    named = np.array([f"sensor {key} é" for key in keys], object) if texts else keys
+    named = np.array([f"sensor {key} é" for key in keys], object) if str_keys else keys
     return fleet, named, rng.normal(rng.choice([-4.0, 4.0], n), 1.0)
 
 
-@pytest.mark.parametrize("texts", [True, False], ids=["texts", "numbers"])
-def test_restored_goes_on(tmp_path: Path, texts: bool) -> None:
-    fleet, keys, X = learnt(texts=texts)
+@pytest.mark.parametrize("str_keys", [True, False], ids=["strings", "numbers"])
+def test_a_restored_fleet_continues(tmp_path: Path, str_keys: bool) -> None:
+    fleet, keys, X = learned(str_keys=str_keys)
     fleet.update(keys[:500], X[:500])
     fleet.drop(keys[3])
     fleet.save(tmp_path / "fleet.limpet")
@@ -58,30 +58,30 @@ def test_a_learner_is_still_a_learner(tmp_path: Path) -> None:
     again = lp.load(tmp_path / "learner.limpet")
     assert isinstance(again, lp.SRA)
     assert again.n_seen == 30
-    with pytest.raises(InvalidInputError, match="for a fleet"):
+    with pytest.raises(InvalidInputError, match="spill: must be None for a learner"):
         lp.load(tmp_path / "learner.limpet", spill=tmp_path / "x.db")
 
 
 def test_damage_is_found(tmp_path: Path) -> None:
-    fleet, keys, X = learnt()
+    fleet, keys, X = learned()
     fleet.update(keys, X)
     data = bytearray(fleet.to_bytes())
     data[len(data) // 2] ^= 1
     for altered in (bytes(data), fleet.to_bytes()[:-100], b"something else"):
         with pytest.raises(CheckpointError):
             lp.from_bytes(altered)
-    with pytest.raises(CheckpointError, match="of a fleet"):
+    with pytest.raises(CheckpointError, match="a fleet, not a learner"):
         lp.learners.from_bytes(fleet.to_bytes())
 
 
 def scores(fleet: lp.Fleet, keys: np.ndarray, X: np.ndarray, sizes: object) -> np.ndarray:
-    done, told = 0, []
+    done, caught = 0, []
     for size in sizes:  # type: ignore[attr-defined]
-        told.append(fleet.update(keys[done : done + size], X[done : done + size]).score)
+        caught.append(fleet.update(keys[done : done + size], X[done : done + size]).score)
         done += size
         if done >= len(X):
             break
-    return np.concatenate(told)
+    return np.concatenate(caught)
 
 
 @settings(max_examples=8, deadline=None)
@@ -96,15 +96,15 @@ def test_the_least_recently_seen_leaves(seed: int, max_keys: int) -> None:
     whole, *others = (scores(fleet, keys, X, size) for fleet, size in zip(fleets, sizes, strict=True))
     for other in others:
         np.testing.assert_array_equal(whole, other)
-    there: dict[int, lp.SRA] = {}
+    present: dict[int, lp.SRA] = {}
     for i, key in enumerate(keys.tolist()):
-        learner = there.pop(key, None) or MODEL.clone()
-        there[key] = learner
-        if len(there) > max_keys:
-            del there[next(iter(there))]
+        learner = present.pop(key, None) or MODEL.clone()
+        present[key] = learner
+        if len(present) > max_keys:
+            del present[next(iter(present))]
         np.testing.assert_array_equal(learner.update(float(X[i])).score, whole[i])
     for fleet in fleets:
-        assert sorted(fleet) == sorted(there)
+        assert sorted(fleet) == sorted(present)
 
 
 @settings(max_examples=5, deadline=None)
@@ -126,12 +126,12 @@ def test_the_spilled_come_again(tmp_path_factory: pytest.TempPathFactory, seed: 
 
 
 def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
-    fleet, keys, X = learnt(max_keys=10, spill=tmp_path / "one.db")
+    fleet, keys, X = learned(max_keys=10, spill=tmp_path / "one.db")
     whole = lp.Fleet(MODEL)
     fleet.update(keys[:600], X[:600])
     whole.update(keys[:600], X[:600])
     fleet.save(tmp_path / "fleet.limpet")
-    with pytest.raises(InvalidInputError, match="with spill="):
+    with pytest.raises(InvalidInputError, match="spill: required"):
         lp.load(tmp_path / "fleet.limpet")
     other = lp.load(tmp_path / "fleet.limpet", spill=tmp_path / "two.db")
     assert isinstance(other, lp.Fleet)
@@ -139,13 +139,13 @@ def test_the_spilled_are_saved_too(tmp_path: Path) -> None:
 
 
 def test_a_spill_belongs_to_one_kind_of_fleet(tmp_path: Path) -> None:
-    lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "one.db")
-    with pytest.raises(CheckpointError, match="another fleet"):
+    lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "one.db").close()
+    with pytest.raises(CheckpointError, match="spill: must be a file of this fleet"):
         lp.Fleet(lp.SRA(1, gamma=3.0, rho=0.1), max_keys=2, spill=tmp_path / "one.db")
-    (tmp_path / "no.db").write_text("this is not a database, and long enough to tell" * 10)
+    (tmp_path / "no.db").write_text("this is not a database, and long enough for the header" * 10)
     with pytest.raises(CheckpointError, match="not a database"):
         lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "no.db")
-    with pytest.raises(InvalidInputError, match="give max_keys"):
+    with pytest.raises(InvalidInputError, match="spill: requires max_keys"):
         lp.Fleet(MODEL, spill=tmp_path / "one.db")
-    with pytest.raises(InvalidInputError, match="no folder"):
+    with pytest.raises(InvalidInputError, match="spill: must be in an existing folder"):
         lp.Fleet(MODEL, max_keys=2, spill=tmp_path / "nowhere" / "one.db")

@@ -28,13 +28,13 @@ WHOLE = st.integers(-20, 20) | st.integers(MIN_INT_KEY, MAX_INT_KEY)
 @given(st.lists(st.tuples(st.lists(WHOLE, max_size=30), st.lists(st.integers(0, 30), max_size=5))))
 def test_numbers_as_a_dict_would_have_them(calls: list[tuple[list[int], list[int]]]) -> None:
     table, expected = IntHashTable(), dict[int, int]()
-    for asked, leaving in calls:
-        found = table.look_up(np.array(asked, np.int64), NONE)
-        new = list(dict.fromkeys(key for key in asked if key not in expected))
-        assert list(found.unknown_keys) == new
-        assert [asked.index(key) for key in new] == found.first_index.tolist()
+    for keys_given, leaving in calls:
+        lookup = table.look_up(np.array(keys_given, np.int64), NONE)
+        new = list(dict.fromkeys(key for key in keys_given if key not in expected))
+        assert list(lookup.unknown_keys) == new
+        assert [keys_given.index(key) for key in new] == lookup.first_index.tolist()
         numbers = {key: UNKNOWN_ROW - i for i, key in enumerate(new)}
-        assert found.rows.tolist() == [expected.get(key, numbers.get(key)) for key in asked]
+        assert lookup.rows.tolist() == [expected.get(key, numbers.get(key)) for key in keys_given]
         rows = np.arange(len(new)) + len(expected) + 1000
         table.put(new, rows)
         expected |= dict(zip(new, rows.tolist(), strict=True))
@@ -50,9 +50,9 @@ def test_numbers_in_large_tables() -> None:
     """Grown many times; keys that collide in their lower or upper bits."""
     table = IntHashTable()
     keys = np.concatenate([np.arange(70_000), np.arange(1, 2000) << 40, np.arange(1, 2000) * -(1 << 20)])
-    found = table.look_up(keys, NONE)
-    assert (found.rows == UNKNOWN_ROW - np.arange(len(keys))).all()
-    table.put(found.unknown_keys, np.arange(len(keys)))
+    lookup = table.look_up(keys, NONE)
+    assert (lookup.rows == UNKNOWN_ROW - np.arange(len(keys))).all()
+    table.put(lookup.unknown_keys, np.arange(len(keys)))
     shuffled = np.random.default_rng(0).permutation(len(keys))
     again = table.look_up(keys[shuffled], NONE)
     np.testing.assert_array_equal(again.rows, shuffled)
@@ -60,28 +60,28 @@ def test_numbers_in_large_tables() -> None:
 
 
 def test_a_missing_number_is_nobodys() -> None:
-    found = IntHashTable().look_up(np.array([0, 0, 1]), np.array([True, False, False]))
-    assert found.rows.tolist() == [NO_ROW, UNKNOWN_ROW, UNKNOWN_ROW - 1]
+    lookup = IntHashTable().look_up(np.array([0, 0, 1]), np.array([True, False, False]))
+    assert lookup.rows.tolist() == [NO_ROW, UNKNOWN_ROW, UNKNOWN_ROW - 1]
     assert IntHashTable().get_row("a") is None
     assert IntHashTable().get_row(True) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "", "ü", "long " * 9]) | st.none(), max_size=20)))
-def test_texts_by_codes_or_as_they_are(calls: list[list[str | None]]) -> None:
+def test_strings_with_and_without_codes(calls: list[list[str | None]]) -> None:
     plain, coded = StrTable(), StrTable()
-    for texts in calls:
-        kinds = ["never asked for", *dict.fromkeys(text for text in reversed(texts) if text is not None)]
-        codes = np.array([-1 if text is None else kinds.index(text) for text in texts], np.int64)
-        one, other = plain.look_up(texts), coded.look_up_codes(codes, kinds)
-        assert one.rows.tolist() == other.rows.tolist()
-        assert list(one.unknown_keys) == list(other.unknown_keys)
-        assert one.first_index.tolist() == other.first_index.tolist()
+    for strings in calls:
+        kinds = ["unused", *dict.fromkeys(text for text in reversed(strings) if text is not None)]
+        codes = np.array([-1 if text is None else kinds.index(text) for text in strings], np.int64)
+        lookup, other = plain.look_up(strings), coded.look_up_codes(codes, kinds)
+        assert lookup.rows.tolist() == other.rows.tolist()
+        assert list(lookup.unknown_keys) == list(other.unknown_keys)
+        assert lookup.first_index.tolist() == other.first_index.tolist()
         for table in (plain, coded):
-            table.put(one.unknown_keys, range(len(table.rows), len(table.rows) + len(one.unknown_keys)))
+            table.put(lookup.unknown_keys, range(len(table.rows), len(table.rows) + len(lookup.unknown_keys)))
 
 
-def test_a_number_among_texts_is_refused() -> None:
-    with pytest.raises(InvalidTypeError, match="keys of this fleet are texts, got 3"):
+def test_a_number_among_strings_is_an_error() -> None:
+    with pytest.raises(InvalidTypeError, match="keys: must be strings, as this fleet has, got 3"):
         StrTable().look_up(["a", 3])
 
 
@@ -91,9 +91,9 @@ def test_points_are_sorted_by_stream(rows: list[int]) -> None:
     array = np.array(rows, np.int64)
     expected = {row: [i for i, other in enumerate(rows) if other == row] for row in sorted(set(rows) - {-1})}
     for n_rows in (31, 10**4):
-        turns = PointSchedule.from_rows(array, n_rows)
-        spans = zip(turns.streams.tolist(), turns.starts.tolist(), turns.counts.tolist(), strict=True)
-        assert {row: turns.order[first : first + n].tolist() for row, first, n in spans} == expected
+        rounds = PointSchedule.from_rows(array, n_rows)
+        spans = zip(rounds.streams.tolist(), rounds.starts.tolist(), rounds.counts.tolist(), strict=True)
+        assert {row: rounds.order[first : first + n].tolist() for row, first, n in spans} == expected
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 8)), max_size=60))
@@ -101,10 +101,10 @@ def test_rows_are_used_again(moves: list[tuple[bool, int]]) -> None:
     keys, expected = KeyIndex(), dict[int, int]()
     for joins, key in moves:
         if joins:
-            found = keys.look_up(IntKeys(np.array([key]), NONE))
-            assert (found.rows[0] >= 0) == (key in expected)
+            lookup = keys.look_up(IntKeys(np.array([key]), NONE))
+            assert (lookup.rows[0] >= 0) == (key in expected)
             if key not in expected:
-                expected[key] = int(keys.add(found.unknown_keys)[0])
+                expected[key] = int(keys.add(lookup.unknown_keys)[0])
         elif key in expected:
             keys.release_row(expected.pop(key))
         assert len(keys) == len(expected)
@@ -116,7 +116,7 @@ def test_rows_are_used_again(moves: list[tuple[bool, int]]) -> None:
 
 def test_unknown_keys_can_be_forgotten() -> None:
     keys = KeyIndex()
-    found = keys.look_up(StrKeys(["a", "b"]))
-    keys.add(found.unknown_keys[:1])
-    keys.discard_pending(found.unknown_keys[1:])
+    lookup = keys.look_up(StrKeys(["a", "b"]))
+    keys.add(lookup.unknown_keys[:1])
+    keys.discard_pending(lookup.unknown_keys[1:])
     assert (keys.get_row("a"), keys.get_row("b"), len(keys)) == (0, None, 1)

@@ -18,24 +18,24 @@ from limpet.fleet._key_index import NO_ROW, IntKeys, StrKeys, StrTable
 from limpet.fleet._key_input import read_keys
 
 
-def keys_of(asked: Any) -> list[str | int | None]:
+def keys_of(expected_keys: Any) -> list[str | int | None]:
     """What was read, one by one."""
-    read = read_keys(asked)
+    read = read_keys(expected_keys)
     if isinstance(read, IntKeys):
         missing = read.missing.tolist() if len(read.missing) else [False] * len(read)
         return [None if gone else key for key, gone in zip(read.values.tolist(), missing, strict=True)]
-    texts = [text if isinstance(text, str) else None for text in read.values]
-    return texts if read.codes is None else [texts[code] if code >= 0 else None for code in read.codes]
+    strings = [text if isinstance(text, str) else None for text in read.values]
+    return strings if read.codes is None else [strings[code] if code >= 0 else None for code in read.codes]
 
 
-def test_a_list_of_texts_is_taken_as_it_is() -> None:
-    """Not as an array, in which all texts are as long as the longest."""
-    texts = [f"sensor {i}" for i in range(2000)] + ["long" * 5000]
+def test_a_list_of_strings_is_not_copied() -> None:
+    """An array would pad all strings to the length of the longest."""
+    strings = [f"sensor {i}" for i in range(2000)] + ["long" * 5000]
     tracemalloc.start()
-    read = read_keys(texts)
+    read = read_keys(strings)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert read.values is texts
+    assert read.values is strings
     assert peak < 100_000
 
 
@@ -82,13 +82,13 @@ READ: list[tuple[Any, list[str | int | None]]] = [
 
 
 @pytest.mark.parametrize(("keys", "expected"), READ, ids=lambda value: type(value).__name__)
-def test_keys_in_whatever_they_come(keys: Any, expected: list[str | int | None]) -> None:
+def test_keys_of_many_containers(keys: Any, expected: list[str | int | None]) -> None:
     assert keys_of(keys) == expected
 
 
 def test_a_kind_of_text_is_the_text_that_it_is() -> None:
-    found = StrTable().look_up([Kind.A, "a", "b"])
-    assert (found.unknown_keys, [type(key) for key in found.unknown_keys]) == (["a", "b"], [str, str])
+    lookup = StrTable().look_up([Kind.A, "a", "b"])
+    assert (lookup.unknown_keys, [type(key) for key in lookup.unknown_keys]) == (["a", "b"], [str, str])
 
 
 REFUSED: list[tuple[Any, str]] = [
@@ -103,17 +103,17 @@ REFUSED: list[tuple[Any, str]] = [
     (np.array([True]), "an array of bool"),
     ([1.5, None], "fractions"),
     ([1.5, 1], "fractions"),
-    (["a", 3], r"all of one kind, got texts and 3 \(int\)"),
-    ([None, 3.0, "a"], r"all of one kind, got texts and 3.0 \(float\)"),
+    (["a", 3], r"all of one type, got strings and 3 \(int\)"),
+    ([None, 3.0, "a"], r"all of one type, got strings and 3.0 \(float\)"),
     (["a", ["b"]], r"got \['b'\] \(list\)"),
     ([["a"], "a"], r"got \['a'\] \(list\)"),
     ([b"a"], r"got b'a' \(bytes\)"),
-    (pd.Series(["a"] * 200 + [1], dtype=object), "all of one kind"),
+    (pd.Series(["a"] * 200 + [1], dtype=object), "all of one type"),
     (pd.Series([["a"], "b"], dtype=object), r"\(list\)"),
     (pd.Series([True, False]), "Boolean"),
     (pd.MultiIndex.from_tuples([("a", 1)]), "got MultiIndex"),
     (pd.DataFrame({"a": [1]}), "got DataFrame"),
-    (pl.Series([1, "a"], dtype=pl.Object), "all of one kind"),
+    (pl.Series([1, "a"], dtype=pl.Object), "all of one type"),
     ((key for key in "a"), "got generator"),
     ({"a"}, "got set"),
     (3, "got int"),
@@ -159,7 +159,7 @@ def test_keys_that_are_all_missing_are_of_no_kind(keys: Any) -> None:
 
 
 def test_halves_of_characters_are_refused() -> None:
-    """They could not be written to a file, and nothing of a call is learnt if one is in it."""
+    """They could not be written to a file, and a call with one of them is an error."""
     long = [*(f"ä{i}" for i in range(20_000)), "b\udcff"]
     for keys in (
         ["a", None, "b\udcff"],
@@ -168,12 +168,12 @@ def test_halves_of_characters_are_refused() -> None:
         np.array(["b\udcff"]),
         pd.Series(long, dtype=object),
     ):
-        with pytest.raises(InvalidInputError, match=r"'(b\\udcff|\\ud83d)' holds half a character"):
+        with pytest.raises(InvalidInputError, match=r"'(b\\udcff|\\ud83d)' with half a character"):
             read_keys(keys)
     assert keys_of(["\U0001f600", None]) == ["\U0001f600", None]
 
 
-TEXTS: list[Any] = [
+STRING_VALUES: list[Any] = [
     ["10", "20"],
     ["1", "2"],
     [None, "1"],
@@ -186,11 +186,11 @@ TEXTS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("values", TEXTS, ids=str)
-def test_texts_are_no_values(values: Any) -> None:
+@pytest.mark.parametrize("values", STRING_VALUES, ids=str)
+def test_strings_are_not_values(values: Any) -> None:
     fleet = lp.Fleet(lp.SRA(gamma=4.0, rho=0.01))
     fleet.update(["a", "b"], [1.0, 2.0])
-    with pytest.raises(InvalidTypeError, match="expected numbers"):
+    with pytest.raises(InvalidTypeError, match="numbers, got"):
         fleet.update(["a", "b"], values)
     assert fleet.n_seen == 2
 

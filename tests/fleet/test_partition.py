@@ -1,4 +1,4 @@
-"""A fleet in parts and joined again has the streams it had: waiting, spilled, of texts and of whole numbers."""
+"""A fleet that is split and concatenated has the same streams: not started, spilled, with string or integer keys."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning
 MODEL = lp.SRA(gamma=4.0, rho=0.05, n_init=3, warmup=5)
 
 
-def learnt(keys: list, **more) -> lp.Fleet:
+def learned(keys: list, **more) -> lp.Fleet:
     fleet = lp.Fleet(MODEL, **more)
     fleet.update(keys, np.random.default_rng(0).normal(size=len(keys)))
     return fleet
 
 
 @given(st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=40), st.booleans(), st.integers(1, 4))
-def test_split_and_joined_is_the_same_fleet(keys, texts, n_owners) -> None:
-    keys = [None if key is None else f"k{key}" if texts else key for key in keys]
-    fleet = learnt(keys)
+def test_split_and_concatenated_is_the_same_fleet(keys, str_keys, n_owners) -> None:
+    keys = [None if key is None else f"k{key}" if str_keys else key for key in keys]
+    fleet = learned(keys)
     owners = np.arange(len(fleet)) * 7 % n_owners
     parts = split(fleet, owners)
     assert sorted(parts) == sorted(set(owners.tolist()))
     for owner, part in parts.items():
-        assert part.keys() == [key for key, own in zip(all_keys(fleet), owners.tolist(), strict=True) if own == owner]
+        assert part.keys() == [key for key, part in zip(all_keys(fleet), owners.tolist(), strict=True) if part == owner]
     if not parts:
         return
     whole = concat([lp.from_bytes(part.to_bytes()) for part in parts.values()])
@@ -40,9 +40,9 @@ def test_split_and_joined_is_the_same_fleet(keys, texts, n_owners) -> None:
     same_streams(whole, fleet)
 
 
-def test_spilled_streams_are_dealt_out_too(tmp_path) -> None:
+def test_spilled_streams_are_split_too(tmp_path) -> None:
     keys = [f"k{i % 9}" for i in range(40)] + ["young"]
-    fleet, roomy = learnt(keys, max_keys=4, spill=tmp_path / "spill"), learnt(keys)
+    fleet, roomy = learned(keys, max_keys=4, spill=tmp_path / "spill"), learned(keys)
     assert len(fleet) == 4
     whole = concat(list(split(fleet, np.arange(10) % 3).values()))
     assert sorted(all_keys(fleet)) == sorted(roomy.keys())
@@ -54,10 +54,10 @@ def test_parts_that_are_empty_and_parts_that_do_not_fit() -> None:
     empty = lp.Fleet(MODEL)
     assert split(empty, np.zeros(0, np.int64)) == {}
     assert len(concat([empty, empty])) == 0
-    same_streams(concat([empty, learnt(["a", "b"])]), learnt(["a", "b"]))
-    with pytest.raises(InvalidInputError, match="several of these fleets"):
-        concat([learnt(["a"]), learnt(["a"])])
+    same_streams(concat([empty, learned(["a", "b"])]), learned(["a", "b"]))
+    with pytest.raises(InvalidInputError, match="fleets: must have distinct keys"):
+        concat([learned(["a"]), learned(["a"])])
     other = lp.Fleet(lp.SRA(gamma=5.0, rho=0.05))
     other.update(["b"], [1.0])
-    with pytest.raises(InvalidInputError, match="of one kind"):
-        concat([learnt(["a"]), other])
+    with pytest.raises(InvalidInputError, match="fleets: must have equal learners"):
+        concat([learned(["a"]), other])

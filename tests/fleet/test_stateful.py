@@ -1,4 +1,4 @@
-"""The whole life of a fleet, whatever happens to it: each of its streams is what a learner alone would be."""
+"""The whole life of a fleet, under random operations: each stream equals a single learner."""
 
 from __future__ import annotations
 
@@ -31,23 +31,25 @@ class Life(RuleBasedStateMachine):
     @initialize(
         max_keys=st.sampled_from([None, 3, 6]),
         spills=st.booleans(),
-        texts=st.booleans(),
-        at_once=st.sampled_from([5, 1 << 20]),
-        worth_sharing=st.sampled_from([4, 8192]),
+        str_keys=st.booleans(),
+        chunk_points=st.sampled_from([5, 1 << 20]),
+        parallel_points=st.sampled_from([4, 8192]),
     )
-    def begin(self, max_keys: int | None, spills: bool, texts: bool, at_once: int, worth_sharing: int) -> None:
+    def begin(
+        self, max_keys: int | None, spills: bool, str_keys: bool, chunk_points: int, parallel_points: int
+    ) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.files = 0
-        self.spills, self.texts = spills and max_keys is not None, texts
+        self.spills, self.str_keys = spills and max_keys is not None, str_keys
         self.patches = [
-            mock.patch.object(_executor, "AT_ONCE", at_once),
-            mock.patch.object(_backends, "WORTH_SHARING", worth_sharing),
+            mock.patch.object(_executor, "SORT_CHUNK_POINTS", chunk_points),
+            mock.patch.object(_backends, "SRA_PARALLEL_THRESHOLD_POINTS", parallel_points),
         ]
         for patch in self.patches:
             patch.start()
         self.fleet = lp.Fleet(MODEL, max_keys=max_keys, spill=self.new_file())
-        self.there: dict[object, lp.SRA] = {}
-        self.left: dict[object, lp.SRA] = {}
+        self.present: dict[object, lp.SRA] = {}
+        self.spilled: dict[object, lp.SRA] = {}
         self.latest: list[object] = []
 
     def teardown(self) -> None:
@@ -62,19 +64,19 @@ class Life(RuleBasedStateMachine):
         return Path(self.folder.name) / f"{self.files}.db" if self.spills else None
 
     def seen(self, key: object) -> lp.SRA:
-        learner = self.there.pop(key, None) or self.left.pop(key, None) or MODEL.clone()
-        self.there[key] = learner
-        if self.fleet.max_keys is not None and len(self.there) > self.fleet.max_keys:
-            oldest = next(iter(self.there))
-            gone = self.there.pop(oldest)
+        learner = self.present.pop(key, None) or self.spilled.pop(key, None) or MODEL.clone()
+        self.present[key] = learner
+        if self.fleet.max_keys is not None and len(self.present) > self.fleet.max_keys:
+            oldest = next(iter(self.present))
+            gone = self.present.pop(oldest)
             if self.spills:
-                self.left[oldest] = gone
+                self.spilled[oldest] = gone
         return learner
 
     @rule(keys=KEYS, seed=SEEDS, array=st.booleans())
     def call(self, keys: list[int | None], seed: int, array: bool) -> None:
-        named: list[object] = [f"key {key}" if self.texts and key is not None else key for key in keys]
-        self.learn(named, seed, array and not self.texts and None not in keys)
+        named: list[object] = [f"key {key}" if self.str_keys and key is not None else key for key in keys]
+        self.learn(named, seed, array and not self.str_keys and None not in keys)
 
     @precondition(lambda self: self.latest)
     @rule(seed=SEEDS)
@@ -95,25 +97,25 @@ class Life(RuleBasedStateMachine):
             np.testing.assert_array_equal(trace.score[i], step.score)
             assert (trace.rejected[i], trace.invalid[i]) == (step.rejected, step.invalid)
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: self.present)
     @rule(which=st.integers(0), n=st.integers(1, 12))
     def a_learner_of_one_stream(self, which: int, n: int) -> None:
-        key = [*self.there, *self.left][which % (len(self.there) + len(self.left))]
+        key = [*self.present, *self.spilled][which % (len(self.present) + len(self.spilled))]
         ours, alone, X = self.fleet[key], self.seen(key), np.linspace(-1.0, 1.0, n)  # type: ignore[index]
         np.testing.assert_array_equal(ours.process(X).score, alone.process(X).score)
 
-    @precondition(lambda self: self.there)
+    @precondition(lambda self: self.present)
     @rule(which=st.integers(0), n=st.integers(0, 9))
     def drop(self, which: int, n: int) -> None:
-        key = [*self.there, *self.left][which % (len(self.there) + len(self.left))]
-        own = None
-        if key in self.there:
-            own = self.fleet[key]  # type: ignore[index]
+        key = [*self.present, *self.spilled][which % (len(self.present) + len(self.spilled))]
+        held = None
+        if key in self.present:
+            held = self.fleet[key]  # type: ignore[index]
             self.seen(key)
         self.fleet.drop(key)  # type: ignore[arg-type]
-        alone = self.there.pop(key, None) or self.left.pop(key)
-        if own is not None:  # it goes on by itself
-            np.testing.assert_array_equal(own.process(np.ones(n)).score, alone.process(np.ones(n)).score)
+        alone = self.present.pop(key, None) or self.spilled.pop(key)
+        if held is not None:  # it keeps a copy
+            np.testing.assert_array_equal(held.process(np.ones(n)).score, alone.process(np.ones(n)).score)
         assert key not in self.fleet
 
     @rule(same=st.booleans())
@@ -124,13 +126,16 @@ class Life(RuleBasedStateMachine):
         self.fleet.close()
         self.fleet = lp.load(path, spill=file)  # type: ignore[assignment]
         self.latest = []
+        if self.spills and (n_free := self.fleet.max_keys - len(self.present)) > 0:  # type: ignore[operator]
+            restored = sorted(self.spilled)[-n_free:]  # type: ignore[type-var]
+            self.present = {key: self.spilled.pop(key) for key in restored} | self.present
 
     @precondition(lambda self: self.spills)
     @rule(keys=st.lists(st.integers(20, 40), min_size=8, max_size=12, unique=True))
     def a_full_disk(self, keys: list[int]) -> None:
-        """Nothing of the call is learnt before the first stream has to leave; a failure leaves all as it was."""
-        named: list[object] = [f"key {key}" if self.texts else key for key in keys]
-        fresh = self.fleet.max_keys - len(self.there)  # type: ignore[operator]
+        """A call fails before its first eviction, and nothing changes."""
+        named: list[object] = [f"key {key}" if self.str_keys else key for key in keys]
+        fresh = self.fleet.max_keys - len(self.present)  # type: ignore[operator]
         full = mock.patch.object(Spill, "_put", side_effect=sqlite3.OperationalError("disk is full"))
         with full, pytest.raises(CheckpointError, match="disk is full"):
             self.fleet.update(named[: max(fresh, 0) + 1], np.zeros(max(fresh, 0) + 1))
@@ -140,13 +145,13 @@ class Life(RuleBasedStateMachine):
     def all_as_alone(self) -> None:
         if not hasattr(self, "fleet"):
             return
-        assert set(self.fleet.keys()) == set(self.there)
-        assert all(key in self.fleet for key in self.left)
+        assert set(self.fleet.keys()) == set(self.present)
+        assert all(key in self.fleet for key in self.spilled)
         counts = self.fleet.counts()
         for key, n in zip(counts["key"], counts["n_seen"].tolist(), strict=True):
-            assert n == self.there[key].n_seen
+            assert n == self.present[key].n_seen
             row = self.fleet._membership.key_index.get_row(key)
-            np.testing.assert_array_equal(self.fleet._learner_at_row(row).state, self.there[key].state)  # type: ignore[arg-type]
+            np.testing.assert_array_equal(self.fleet._learner_at_row(row).state, self.present[key].state)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)

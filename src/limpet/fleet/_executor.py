@@ -235,8 +235,11 @@ class FleetExecutor:
                 "invalid",
                 f"skipped {n_invalid} of {plural(len(outcomes), 'point')}, which are invalid or have no key, first in "
                 f"row {first}. Further ones are only counted, in counts() and n_missing_keys.",
+                n_invalid=n_invalid,
+                n_rows=len(outcomes),
+                first_row=first,
             )
-        if not self_recovering and "locked out" not in self._warnings.issued_topics:
+        if not self_recovering and "locked_out" not in self._warnings.issued_topics:
             self._n_rejected += int(np.count_nonzero(outcomes == OUTCOME_REJECTED))
             if self._n_rejected >= max(
                 len(self._membership.key_index), LOCK_OUT_POINTS
@@ -249,16 +252,18 @@ class FleetExecutor:
         locked_out = np.flatnonzero(states[: index.n_rows, CONSECUTIVE_REJECTIONS] >= LOCK_OUT_POINTS)
         if len(locked_out):
             self._warn(
-                "locked out",
+                "locked_out",
                 f"{len(locked_out)} of {plural(len(index), 'stream')}, such as {index.get_key(int(locked_out[0]))!r}, "
                 f"rejected at least their last {LOCK_OUT_POINTS} points: they have moved beyond the threshold and no "
                 "longer learn. A larger gamma would follow them; limpet.Detector() recovers automatically. "
                 "counts() has the consecutive rejections of each stream.",
+                n_streams=len(locked_out),
+                n_points=LOCK_OUT_POINTS,
             )
 
-    def _warn(self, code: str, message: str) -> None:
+    def _warn(self, code: str, message: str, **fields: Any) -> None:
         """Warn at the line that called the fleet."""
         depth = 1
         while (sys._getframe(depth).f_globals.get("__name__") or "").startswith("limpet."):
             depth += 1
-        self._warnings.warn_once(code, message, depth + 2)
+        self._warnings.warn_once(code, message, depth + 2, **fields)

@@ -160,7 +160,7 @@ class Fleet:
             return np.maximum(lookup.rows, NO_ROW)
 
     def suppress_warning(self, code: str) -> None:
-        """Do not warn about "invalid" points or "locked out" streams."""
+        """Do not issue warnings with this code: "invalid" (points) or "locked_out" (streams)."""
         self._executor.suppress_warning(code)
 
     def config(self) -> dict[str, Any]:
