@@ -58,7 +58,7 @@ def test_cells_are_counted():
     assert "of 5 cells 2 reached, 1 equal, 2 short (1 of them with the paper’s value inside" in tally(result.verdicts)
     finished = {"alpha": (result, 1.0)}
     assert how_it_compares(finished, Plan(trials=10)) == [tally(result.verdicts)]
-    assert "A taste" in how_it_compares(finished, Plan(trials=4))[0]
+    assert "Quick run" in how_it_compares(finished, Plan(trials=4))[0]
     assert "None of these" in how_it_compares({}, Plan(trials=10))[0]
 
 

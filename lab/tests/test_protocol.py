@@ -91,7 +91,7 @@ def test_a_dropped_point_has_no_change_score_but_keeps_its_anomaly_score():
 
 
 def test_sra_auto_has_one_setting_and_is_neither_tuned_nor_started():
-    """It is `lp.Detector()`, told the number of components where all are, and starts on the stream's own first points."""
+    """It is `lp.Detector()`, given the number of components where all are, and starts on the stream's first points."""
     groups = {
         2: [synthetic_methods(1), synthetic_methods(3)],
         None: [well_log_methods(), skab_methods(), anomaly_methods("SMTP"), anomaly_methods("THYROID")],

@@ -118,7 +118,7 @@ def test_ticks_tell_the_speed_beside_the_scalar_kernel():
 def test_frames_of_every_library_are_processed():
     figures = named(fleet.frames(2000, 50, 1))
     assert sum("integers" in name for name in figures) == 3
-    assert sum("texts" in name for name in figures) == 6
+    assert sum("strings" in name for name in figures) == 6
 
 
 def test_starts_are_timed():
@@ -138,7 +138,7 @@ def test_the_autopilot_is_told_by_its_bytes_and_its_speed(monkeypatch):
 
 def test_the_runtime_of_every_kind_is_told(monkeypatch):
     pytest.importorskip("pysad")
-    monkeypatch.setattr(runtime, "TOGETHER", 100)
+    monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
     kinds, few = {"K=2, d=1": plain()}, all_rivals()[:1]
     figures = named(runtime.one_stream(kinds, few, 100, 1) + runtime.fleets(kinds, few, [100, 1000], 100, 1))
     assert {"K=2, d=1: update(x)", "K=2, d=1: process", "river ADWIN: one stream"} <= set(figures)
@@ -155,7 +155,7 @@ def test_a_fleet_that_takes_too_much_memory_is_left_out(monkeypatch):
 
 def test_growth_is_measured_in_all_directions(monkeypatch):
     pytest.importorskip("pysad")
-    monkeypatch.setattr(runtime, "autopilot", plain)
+    monkeypatch.setattr(runtime, "detector_kind", plain)
     assert len(runtime.with_streams(1)) == 8
     assert len(runtime.with_points(1)) == 6
     assert set(runtime.jobs_of_kind(plain(), 50)) == {"fleet", "process", "update(x)"}
@@ -168,7 +168,7 @@ def test_growth_is_drawn():
     line = {1.0: 1e-6, 10.0: 2e-7, 1000.0: 1e-8}
     picture = draw_growth({"streams": {"fleet": line, "dict": {1.0: 1e-6}}, "points": {"fleet": line}})
     assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(lp.errors.BadInputError, match="above 0"):
+    with pytest.raises(lp.exceptions.InvalidInputError, match="above 0"):
         draw_growth({"streams": {"fleet": {0.0: 1.0}}})
 
 

@@ -35,13 +35,14 @@ def is_seen(fault, store, clients, path):
         row, body = copy.execute("select row, body from points where stream = ? limit 1", [number]).fetchone()
         record = json.loads(body)
         if fault == "doubled":
-            record["x"] = [[column[0], column[0], *column[2:]] for column in record["x"]]
+            record["values"] = [[column[0], column[0], *column[2:]] for column in record["values"]]
         if fault == "scores":
             record["score"][-1] = (record["score"][-1] or 0.0) + 1e-9
         changed = json.dumps(record)
         copy.execute("update points set body = ? where stream = ? and row = ?", [changed, number, row])
         if fault == "alarms":
-            copy.execute("update alarms set onset = onset + 1 where stream = ?", [number])
+            change = "json_set(record, '$.onset', json_extract(record, '$.onset') + 1)"
+            copy.execute(f"update alarms set record = {change} where stream = ?", [number])
     if fault == "states":
         kept = [[value + 1e-9 if value else value for value in kept[0]], *kept[1:]]
     other = Client(client.key, client.width, client.together, client.named, 0, 0, kept, client.alarms)

@@ -25,7 +25,7 @@ def run_reproduce(
     workers: int | None,
     console: Console,
 ) -> None:
-    """Runs the results and says where they are; leaves with 1 if some could not run."""
+    """Run the results, print their paths, and exit with 1 if some could not run."""
     plan = Plan(trials or (QUICK_TRIALS if quick else TRIALS), quick, workers)
     folder = out or Path("reproduction-quick" if quick else "reproduction")
     try:
@@ -39,7 +39,7 @@ def run_reproduce(
 
 
 def list_results() -> None:
-    """The names of all results, and what they are."""
+    """Print the names and titles of all results."""
     title_by_name = runner.titles()
     width = max(map(len, title_by_name))
     for name, title in title_by_name.items():
@@ -60,23 +60,24 @@ reproduce_app, bench_app = _make_app(), _make_app()
 @reproduce_app.command()
 def _reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and figures; all of them if none is named.")
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and figures to compute. Default: all.")
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="The folder for results.json and report.html.", show_default="reproduction"),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A taste in a minute: one stream of each kind, one restart.")
+        bool, typer.Option("--quick", help="Quick run in a minute: one stream of each kind, one restart.")
     ] = False,
     trials: Annotated[
-        int | None, typer.Option(help="Streams of each kind, and restarts on real data; 10 as in the paper.", min=1)
+        int | None,
+        typer.Option(help="Streams of each kind, and restarts on real data. Default: 10, as in the paper.", min=1),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Leave out what an earlier run has finished.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Threads; as many as there are cores.", min=1)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Skip results that an earlier run has finished.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Number of threads. Default: the number of cores.", min=1)] = None,
     names_only: Annotated[bool, typer.Option("--list", help="Show the names of all tables and figures.")] = False,
 ) -> None:
-    """Every table and figure of the paper, ours beside the paper's, with honest rivals; some minutes on two cores."""
+    """Compute every table and figure of the paper, with baselines; some minutes on two cores."""
     from limpet_lab.cli import list_results, run_reproduce
 
     if names_only:
@@ -86,12 +87,12 @@ def _reproduce(
 
 
 # \b: the lines of a paragraph stay as they are
-BENCH_HELP = f"""Measure every figure that limpet claims, against the peer named, in one run on this machine.
+BENCH_HELP = f"""Measure every figure that limpet claims, beside peers, in one run on this machine.
 
-\bIf none is named:
+\bBy default:
 {list_benchmarks(DEFAULT_BENCHMARKS)}
 
-\bOnly if it is named, since it takes minutes:
+\bOnly by name, since they take minutes:
 {list_benchmarks(SLOW_BENCHMARKS)}
 """
 
@@ -100,12 +101,12 @@ BENCH_HELP = f"""Measure every figure that limpet claims, against the peer named
 def _bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Of the benchmarks above; the first group if none is named."),
+        typer.Argument(metavar="NAME", help="Benchmarks to run. Default: the first group."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A taste: fewer points, fewer rounds, and no goals to reach.")
+        bool, typer.Option("--quick", help="Quick run: fewer points and rounds, goals not checked.")
     ] = False,
-    json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """See BENCH_HELP."""
     from limpet_lab.bench.runner import run_benchmarks

@@ -1,4 +1,4 @@
-"""A mixture learnt online in plain numpy, as a careful practitioner would write it: one stream, or many at once."""
+"""A mixture learned online in plain numpy, as a careful practitioner would write it: one stream, or many at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class OnlineEM:
     """Stepwise EM [1] for K Gaussians on the line; no threshold, no alarm.
 
     All arrays end in a dimension of length K. What comes before is nothing for one stream, or a dimension for many of
-    them: numpy's answer to a fleet.
+    them: numpy's counterpart of a fleet.
 
     first: the first points, (n, …); the means start at their K quantiles.
 
@@ -50,7 +50,7 @@ class OnlineEM:
         return means
 
     def update(self, x: float | FloatArray) -> FloatArray:
-        """The score −log f(x) before x is learnt, of each stream."""
+        """Return the score −log f(x) of each stream, then learn x."""
         z = np.asarray(x - self.centre)[..., None]
         log_joint = self._constants - 0.5 * (z - self._means) ** 2 / self._variances
         top = log_joint.max(axis=-1, keepdims=True)

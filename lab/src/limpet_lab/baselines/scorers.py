@@ -96,7 +96,9 @@ def _exponential_gaussian_loop(y: Any, step: float) -> Any:
 def _window_gaussian_loop(y: Any, rows: int) -> Any:
     scores = np.zeros(len(y))
     for t in range(1, len(y)):
-        window = y[max(0, t - rows) : t]  # anew for each row: a running sum would lose the digits of a calm stretch
+        window = y[
+            max(0, t - rows) : t
+        ]  # summed again for each row: a running sum would lose the digits of a calm stretch
         mean = window.mean()
         variance = ((window - mean) ** 2).mean() + (SPACING * mean) ** 2 + TINY
         scores[t] = 0.5 * ((y[t] - mean) ** 2 / variance + math.log(2.0 * math.pi * variance))

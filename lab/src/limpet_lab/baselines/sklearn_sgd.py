@@ -21,7 +21,7 @@ RATES = {"constant": STEADY, "invscaling": INVERSE, "optimal": OPTIMAL}
 
 
 def decisions(model: Any, Z: FloatArray, y: FloatArray) -> FloatArray:
-    """What an SGDRegressor or SGDClassifier with these settings says of each row before it learns it."""
+    """Return the predictions of an SGDRegressor or SGDClassifier for each row, before it learns the row."""
     loss, rate = LOSSES[model.loss], RATES[model.learning_rate]
     target = y if loss == HUBER else np.where(y > 0.5, 1.0, -1.0)
     out = np.empty(len(y))

@@ -1,8 +1,8 @@
 """Every figure that limpet claims, measured on the machine at hand: `limpet bench`.
 
-A benchmark is a function `(quick) → list of Figure`. Times are compared in one run, as a ratio, best of several rounds
-taken in turn, because machines are noisy; a figure with a goal says whether it was reached. Here is what there is, and
-nothing else, because `limpet --help` reads it: `running` runs them.
+A benchmark is a module with a function `measure(quick)` that returns a list of `Figure`. Times are compared in one run,
+as a ratio, best of several alternating rounds, because machines are noisy; a figure with a goal reports whether it was
+reached. This module lists the benchmarks and imports nothing else; `runner` runs them.
 """
 
 import sys
@@ -20,8 +20,8 @@ DEFAULT_BENCHMARKS = {
 }
 # Only where they are named: minutes each.
 SLOW_BENCHMARKS = {
-    "auto_latency": "the autopilot's time per point against river's ADWIN",
-    "robustness": "never deaf, never fooled: changes and bursts among outliers",
+    "auto_latency": "Detector's time per point against river's ADWIN",
+    "robustness": "recovery after changes, stability under bursts of outliers",
     "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
     "false_alarm_rate": "alarms on stable streams against the promised rate; an hour",
     "detection_delay": "points until a change alarm, against CUSUM and rivals",
@@ -35,14 +35,14 @@ SLOW_BENCHMARKS = {
     "spark": "on Spark: rows per second beside a pass-through",
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
     "adapters": "river's, scikit-learn's and sktime's beside the core",
-    "regression": "regressions on spoilt streams that drift, against rivals",
+    "regression": "regressions on corrupted streams that drift, against rivals",
     "runtime": "time per point beside rivals, and how it grows; 5 GB of memory",
 }
 BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 
 
 def list_benchmarks(names: dict[str, str]) -> str:
-    """A line for each benchmark.
+    """Format a line for each benchmark.
 
     >>> print(listed({"speed": "time per point", "scaling": "memory"}))
     speed         time per point

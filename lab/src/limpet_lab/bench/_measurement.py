@@ -1,4 +1,4 @@
-"""Figures as lines of text that are no wider than the screen."""
+"""Figures, and their format as lines no wider than the screen."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 
-# One measured figure.
-
 LARGEST_IN_FULL = 1e6
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number with its unit, and the most or the least it may be, if something is claimed of it."""
+    """A measured number with its unit, and the bounds that it must satisfy, if any."""
 
     name: str
     value: float
@@ -23,13 +21,13 @@ class Figure:
 
     @property
     def reached(self) -> bool:
-        """Whether the goal was reached; a figure without one always is."""
+        """Whether the goal was reached; True without a goal."""
         low, high = self.at_least, self.at_most
         return (high is None or self.value <= high) and (low is None or self.value >= low)
 
     @property
     def text(self) -> str:
-        """Value and unit.
+        """Value and unit as text.
 
         >>> Figure("step", 0.2781, "× ADWIN", 0.3).shown
         '0.278 × ADWIN'
@@ -41,7 +39,7 @@ class Figure:
 
     @property
     def goal_text(self) -> str:
-        """The goal, if there is one.
+        """The goal as text, "" without one.
 
         >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_shown
         '≥ 0.8, ≤ 1'
@@ -51,11 +49,11 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """A tick or a cross where there is a goal."""
+        """A tick or a cross, "" without a goal."""
         return "" if not self.goal_text else "✓" if self.reached else "✗"
 
     def without_goal(self) -> Figure:
-        """The same number, of which nothing is claimed.
+        """Return the figure without its goal.
 
         >>> Figure("step", 0.4, "× ADWIN", 0.3).without_goal()
         Figure(name='step', value=0.4, unit='× ADWIN', at_most=None, at_least=None)
@@ -63,17 +61,17 @@ class Figure:
         return replace(self, at_most=None, at_least=None)
 
     def to_dict(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the fields, for JSON."""
         return {**asdict(self), "reached": self.reached}
 
 
 def _format_bound(bound: float) -> str:
-    """Whole numbers with all their digits."""
+    """Format integers with all their digits."""
     return f"{bound:.0f}" if abs(bound) <= LARGEST_IN_FULL and bound == round(bound) else f"{bound:g}"
 
 
 def power_of_ten(n: int) -> str:
-    """A whole number, as a power of ten if it is one.
+    """Format an integer, as a power of ten if it is one.
 
     >>> power_of_ten(100_000), power_of_ten(1500)
     ('10^5', '1,500')
@@ -86,7 +84,7 @@ INDENT, GAP = "  ", "  "
 
 
 def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
-    """One for each figure; above figures that begin alike, up to a colon, and follow each other, one with that.
+    """Format a line per figure; consecutive figures whose names begin alike, up to a colon, get a heading.
 
     >>> figures = [Figure("10^6 streams: update", 49.8, "million/s", at_least=50.0)]
     >>> figures += [Figure("10^6 streams: kernel", 58.4), Figure("state", 128, "bytes")]
@@ -105,7 +103,7 @@ def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
         if figure is None:
             yield label
             continue
-        if len(label) > left:  # a line of its own, the numbers below
+        if len(label) > left:  # a separate line, the numbers below
             yield label
             label = ""
         numbers = f"{figure.text:>{measured}}{GAP}{figure.goal_text:>{goal}}{GAP}{figure.verdict}"
@@ -113,7 +111,7 @@ def lines(figures: Sequence[Figure], width: int = 80) -> Iterator[str]:
 
 
 def _labels(figures: Sequence[Figure]) -> Iterator[tuple[str, Figure | None]]:
-    """What stands at the left, with the figure; None beside a heading."""
+    """Yield the labels at the left with their figures; None for a heading."""
     for head, group in groupby(figures, key=lambda figure: figure.name.partition(": ")[0]):
         members = list(group)
         if len(members) == 1 or members[0].name == head:

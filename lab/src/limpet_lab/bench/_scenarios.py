@@ -1,4 +1,4 @@
-"""Streams that tell the deaf from the fooled: a calm stretch, one change, outliers throughout; the truth is known.
+"""Streams that separate locked-out from misled learners: calm, then one change, with outliers and known truth.
 
 Before the change every component is N(μ, I): σ = 1 in each coordinate and the level is 0. One component stands at 0;
 two, of equal weight, stand at 0 and at 6σ along the first coordinate. Outliers come independently at a given rate:
@@ -58,7 +58,7 @@ class Setting:
         return {"outliers": f"{100 * self.rate:g} %", "kind": kind, "d": str(self.dim)}
 
     def generator(self, *more: float) -> np.random.Generator:
-        """Random numbers of its own for each setting and whatever else tells two runs apart."""
+        """Return a generator seeded by the setting and by everything else that distinguishes two runs."""
         numbers = (self.seed, self.dim, 1000 * self.rate, KINDS.index(self.kind), *(1000 * x for x in more))
         return np.random.default_rng([round(x) for x in numbers])
 

@@ -1,4 +1,4 @@
-"""How times are taken: in turn, several rounds, the best of each."""
+"""Timing: alternating rounds, the best of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limpet_lab.bench._measurement import Figure
 
 # Processes with the time they take and the memory they have at most.
 
-# A process of its own starts the command, because Linux counts the memory of whoever starts a program as the program's.
+# A small process starts the command, because Linux counts the memory of the starting process as the program's.
 STARTER = """
 import os, subprocess, sys, time
 began = time.perf_counter()
@@ -46,7 +46,7 @@ Job = Callable[[], object]
 
 
 def best_times(jobs: Mapping[str, Job], rounds: int, repeats: int = 1) -> dict[str, float]:
-    """The shortest time of each job in seconds, the jobs taken in turn so that a slow spell hits all of them.
+    """Return the shortest time of each job in seconds; jobs alternate, so that a slow spell hits all of them.
 
     repeats: how often a job is run at its turn, so that it does not pay for caches that another one has filled.
     """

@@ -60,7 +60,7 @@ class Kind:
 
     @cached_property
     def snapshot(self) -> StreamSnapshot:
-        """Streams that have started, each from points of its own."""
+        """Streams that have started, each from different points."""
         rng, rows = np.random.default_rng(0), self.points(50 * N_WARMUP_POINTS)
         fleet = Fleet(self.model())
         for _ in range(N_WARMUP_POINTS):
@@ -69,11 +69,11 @@ class Kind:
 
     @property
     def bytes(self) -> int:
-        """What a stream that has started takes in the matrix of states."""
+        """Bytes of a started stream in the matrix of states."""
         return int(self.snapshot.states[0].nbytes)
 
     def fleet(self, keys: Sequence[Any]) -> Fleet:
-        """A fleet with these keys, its states copied from `learnt`."""
+        """Return a fleet with these keys, its states copied from `snapshot`."""
         snapshot = self.snapshot
         states = np.empty((len(keys), snapshot.states.shape[1]))
         for first in range(0, len(keys), IN_TRUTH):
@@ -85,14 +85,14 @@ class Kind:
         return fleet
 
     def ticks(self, n_streams: int) -> tuple[Job, int]:
-        """A job, and its points: `update` on a fleet, with the same keys at each call and one point a stream."""
+        """Return a job and its number of points: `Fleet.update` with the same keys at each call, a point per stream."""
         keys = np.arange(n_streams)
         fleet, rows = self.fleet(keys.tolist()), self.points(n_streams + SPARE)
         return cycling_job(partial(fleet.update, keys), rows, n_streams)
 
 
 def cycling_job(learn: Callable[[Any], object], rows: Any, n: int, worth: int = WORTH_TIMING) -> tuple[Job, int]:
-    """A job, and its points: calls with n rows each, other ones than the call before; more calls if n is small."""
+    """Return a job and its number of points: calls with n rows each, different each time; more calls if n is small."""
     n_calls, i_call = min(max(worth // n, 1), 1000), 0
     starts = range(0, len(rows) - n + 1, min(n, SHIFT))
 
@@ -115,11 +115,11 @@ def plain(components: int = 2, dim: int = 1, outliers: float = 0.0) -> Kind:
 
 @cache
 def detector_kind(components: int = 1, **settings: Any) -> Kind:
-    """The learner that is told no more than its components."""
+    """Return a Detector with this number of components."""
     return Kind(components, 1, **settings)
 
 
 def detector_kinds() -> dict[str, Kind]:
-    """The autopilot for one and two components, and the lean one."""
+    """Return the Detector for one and two components, and with compact memory."""
     kinds = {f"Detector, K={K}, d=1": detector_kind(K) for K in (1, 2)}
     return kinds | {"compact Detector, K=1, d=1": detector_kind(memory="compact")}

@@ -15,7 +15,7 @@ from limpet_lab.bench._measurement import Figure
 
 TITLE = "medians over 30 seeds, α = 0.99, U = 20, started on the first 10 points"
 SEEDS = 30
-FAILED = 0.1  # an S_eval a coordinate beyond which a component sits where there is none
+FAILED = 0.1  # an S_eval per coordinate beyond which a component lies where the data have none
 
 
 def measure(quick: bool) -> list[Figure]:

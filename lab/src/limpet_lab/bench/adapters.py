@@ -55,7 +55,7 @@ def errors(before: float, after: float, seed: int) -> list[int]:
 
 
 def followed(detector: Any, values: list[int]) -> tuple[int, int | None]:
-    """How many drifts were told before the rise, and how long after it the first one was, if any."""
+    """Return how many drifts were reported before the rise, and the delay of the first after it, if any."""
     early = 0
     for row, value in enumerate(values):
         detector.update(value)
@@ -74,7 +74,7 @@ Pair = tuple[Job, Job]
 
 
 def measure(quick: bool) -> list[Figure]:
-    """Each adapter and the core at the same work, in turn; what the adapter adds, in nanoseconds per point."""
+    """Time each adapter and the core at the same work; what the adapter adds, in nanoseconds per point."""
     n, rounds = (4_000, 3) if quick else (50_000, 9)
     rows = np.random.default_rng(0).normal((5.0, 900.0, 60.0), (1.0, 40.0, 2.0), (n, 3))
     pairs = {**river_pairs(rows), **sklearn_pairs(rows), **sktime_pairs(rows[:, 0])}
@@ -87,7 +87,10 @@ def measure(quick: bool) -> list[Figure]:
     figures = []
     for name in pairs:
         ours, core = (times[f"{kind} {name}"] / n * 1e9 for kind in ("ours", "core"))
-        figures += [Figure(f"{name}", ours, "ns per point"), Figure(f"{name}: over the core", ours - core, "ns per point")]
+        figures += [
+            Figure(f"{name}", ours, "ns per point"),
+            Figure(f"{name}: over the core", ours - core, "ns per point"),
+        ]
     both = times["ours river AnomalyDetector, learn_one + score_one"]
     speed = Figure("river AnomalyDetector, d=3: learned and scored", n / both, "points/s", at_least=GOAL)
     return [*figures, speed, *drifts_of_errors(quick)]
@@ -169,7 +172,7 @@ def sklearn_pairs(rows: Any) -> dict[str, Pair]:
 
 
 def sktime_pairs(values: Any) -> dict[str, Pair]:
-    """One piece of a series after another; a detector that begins anew, for it keeps all that it was given."""
+    """Update with one piece of a series after another, on a new detector, since a detector keeps all its data."""
     with optional_import("this benchmark", "sktime"):
         import pandas as pd
 

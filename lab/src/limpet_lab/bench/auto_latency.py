@@ -1,4 +1,4 @@
-"""Time per point of the learner without settings, beside river's ADWIN."""
+"""Time per point of the Detector beside river's ADWIN."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLE = "one core, no settings, a calm Gaussian stream; best of several; river's
 CASES = ((1, 1), (2, 1), (1, 3), (2, 3), (1, 8), (2, 8))  # components, coordinates
 GOALS = {(1, 1): 600.0, (2, 1): 1000.0}  # ns per point, of process
 SCORERS_GOAL = 200.0  # ns per point, of score, for the first of the cases
-N_WARMUP_ROWS = 2000  # rows learnt before the clock starts
+N_WARMUP_ROWS = 2000  # rows learned before the clock starts
 
 
 def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
@@ -54,9 +54,7 @@ def calm(n: int, components: int, dim: int) -> FloatArray:
     return rows
 
 
-def started(
-    make: Callable[..., Learner], components: int, rows: FloatArray, points: Sequence[Any]
-) -> Learner:
+def started(make: Callable[..., Learner], components: int, rows: FloatArray, points: Sequence[Any]) -> Learner:
     """A learner that is past its start, with both of its ways compiled."""
     learner = make() if components == 1 else make(components)
     learner.process(rows[:N_WARMUP_ROWS])

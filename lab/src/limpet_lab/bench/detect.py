@@ -11,7 +11,7 @@ import numpy as np
 from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import Cost, cost_of
 
-TITLE = "whole commands, from start to end, in processes of their own; best of several rounds"
+TITLE = "whole commands, from start to end, in separate processes; best of several rounds"
 ROWS, QUICK_ROWS = 10_000_000, 200_000
 READ_ALONE = "import sys; from limpet.cli.detect import read_alone; read_alone(sys.argv[1])"
 HEADINGS = {

@@ -26,7 +26,7 @@ TITLE = "points until a change alarm, one variable, median; every method with as
 
 FAR = 1e-4
 BEFORE, AFTER = 2000, 2000  # points before the change, and after it
-WINDOW = 60  # points in which a burst is looked at
+WINDOW = 60  # points in which a burst is evaluated
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def optimal(kind: Kind, share: float) -> Scores:
 
 
 def focus(clip: float = math.inf) -> Scores:
-    """FOCuS for a mean that is not known and a variance that is, on data clipped as told."""
+    """FOCuS for a mean that is not known and a variance that is, on clipped data."""
     with optional_import("FOCuS", "rivals"):
         from changepoint_online import Focus, Gaussian
 
@@ -118,7 +118,7 @@ def focus(clip: float = math.inf) -> Scores:
 
 
 def adwin(delta: float) -> Scores:
-    """River's ADWIN, looking at every point: 1 where it detects a change."""
+    """Return 1 where river's ADWIN, checking at every point, detects a change."""
     with optional_import("this benchmark", "bench"):
         from river.drift import ADWIN
 
@@ -158,7 +158,7 @@ def ours(far: float) -> Scores:
 
 
 def median_delay(scores: Scores, threshold: float, kind: Kind, share: float, runs: int) -> float:
-    """Over the runs that have no alarm before the change; AFTER where there is none after it."""
+    """Over the runs that have no alarm before the change; AFTER without an alarm after it."""
     delays = []
     for seed in range(runs):
         alarms = scores(changed(np.random.default_rng(1000 + seed), kind, share)) > threshold

@@ -145,7 +145,7 @@ UNPROMISED: dict[str, Sampler] = {
     "0, 15 % exponential": lambda rng, n, d: np.where(rng.random((n, d)) < 0.15, rng.exponential(size=(n, d)), 0.0),
 }
 
-# What would have to be told for the promise to hold.
+# The settings with which the promise should hold.
 UNPROMISED_SETTINGS: dict[str, dict[str, int]] = {
     "AR(1) .8": {},
     "AR(1) .95": {"lags": 2},

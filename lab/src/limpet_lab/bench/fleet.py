@@ -22,14 +22,14 @@ from limpet_lab.bench._measurement import Figure, power_of_ten
 from limpet_lab.bench._timing import Job, best_times
 from limpet_lab.bench._workloads import SPARE, Kind, cycling_job, detector_kinds, plain
 
-TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, the autopilot with K=1, d=1 on a calm stream"
+TITLE = f"{n_threads()} cores; plain SRA with K=2, d=1 and 1 % outliers, Detector with K=1, d=1 on a calm stream"
 OUTLIERS = 0.01
 MEMORY = 3e9  # bytes, the most that the states of one fleet take here
 GOALS = {"Detector": 3000, "compact Detector": 512}  # bytes per stream
 
 
 def measure(quick: bool) -> list[Figure]:
-    """What the issue of a million streams asks for."""
+    """Measure a million streams: ticks, frames, starts, files."""
     n, rounds = (10_000, 3) if quick else (1_000_000, 10)
     n_rows, n_keys = (100_000, 1000) if quick else (10_000_000, 100_000)
     figures = ticks(n, rounds)
@@ -68,7 +68,7 @@ def ticks(n: int, rounds: int) -> list[Figure]:
 
 
 def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
-    """The compiled code alone, with nothing to read or to tell: side by side on lanes, and one stream after another.
+    """Time the compiled code alone, without input and output: batched on lanes, and one stream after another.
 
     And what no code can be quicker than: the states come from memory and go there.
     """
@@ -97,7 +97,7 @@ def kernels(fleet: Fleet, rows: Any) -> dict[str, Job]:
 
 
 def detector_ticks(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
-    """Bytes a stream, and updates per second of as many streams as may be held."""
+    """Measure bytes per stream, and updates per second with as many streams as fit."""
     n = min(n, int(MEMORY / kind.bytes) // 10_000 * 10_000 or n)
     job, points = kind.ticks(n)
     seconds = best_times({title: job}, rounds)[title]
@@ -108,7 +108,7 @@ def detector_ticks(title: str, kind: Kind, n: int, rounds: int) -> list[Figure]:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has now; 0 where that cannot be told."""
+    """Return the resident bytes of this process; 0 where the system does not report them."""
     path = Path("/proc/self/statm")
     return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else 0
 
@@ -130,15 +130,15 @@ def frames(n_rows: int, n_keys: int, rounds: int) -> list[Figure]:
     codes = rng.permutation(np.resize(np.arange(n_keys), n_rows))
     values = kind.points(n_rows)[:, 0]
     whole, names = [10 * i for i in range(n_keys)], [f"sensor-{i:06d}" for i in range(n_keys)]
-    fleets = {"integers": kind.fleet(whole), "texts": kind.fleet(names)}
-    goals = {"polars, integers": 8.0, "polars, texts": 8.0}
+    fleets = {"integers": kind.fleet(whole), "strings": kind.fleet(names)}
+    goals = {"polars, integers": 8.0, "polars, strings": 8.0}
     title = f"process, {power_of_ten(n_rows)} rows, {power_of_ten(n_keys)} keys, shuffled"
     figures = []
     for library in LIBRARIES:
         if find_spec(library) is None:
             continue
         for keys, column in LIBRARIES[library](np.array(whole)[codes], names, codes).items():
-            fleet = fleets["integers" if keys == "integers" else "texts"]
+            fleet = fleets["integers" if keys == "integers" else "strings"]
             name, frame = f"{library}, {keys}", make_frame(library, {"sensor": column, "a": values})
             job = partial(fleet.process, frame, key="sensor", values=["a"])
             speed = n_rows / best_times({name: job}, rounds)[name] / 1e6
@@ -159,7 +159,7 @@ def polars_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     column = polars.Series(names).gather(codes)
     return {
         "integers": polars.Series(numbers),
-        "texts": column,
+        "strings": column,
         "strings as categories": column.cast(polars.Categorical),
     }
 
@@ -171,7 +171,7 @@ def pandas_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
     categories = pandas.Categorical.from_codes(codes, names)
     return {
         "integers": pandas.Series(numbers),
-        "texts": pandas.Series(np.array(names, object)[codes]),
+        "strings": pandas.Series(np.array(names, object)[codes]),
         "strings as categories": pandas.Series(categories),
     }
 
@@ -182,7 +182,7 @@ def pyarrow_keys(numbers: Any, names: list[str], codes: Any) -> dict[str, Any]:
 
     column = pyarrow.array(names).take(pyarrow.array(codes))
     coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes.astype(np.int32)), pyarrow.array(names))
-    return {"integers": pyarrow.array(numbers), "texts": column, "strings as categories": coded}
+    return {"integers": pyarrow.array(numbers), "strings": column, "strings as categories": coded}
 
 
 LIBRARIES: dict[str, Callable[[Any, list[str], Any], dict[str, Any]]] = {

@@ -55,7 +55,7 @@ def backlog(together: int, messages: int) -> list[Figure]:
 
 
 def steady(points_a_second: float, together: int, seconds: float) -> list[Figure]:
-    """A flow at a pace: whether a watch in a process of its own keeps up, and what memory it takes."""
+    """Publish at a constant rate: whether a watch in another process keeps up, and its memory."""
     with tempfile.TemporaryDirectory() as name, running(Path(name) / "nats") as url:
         state, alarms = Path(name) / "state", Path(name) / "alarms.db"
         words = ["watch", f"{url}/{SUBJECT}", "--checkpoint", str(state), "--alarms", str(alarms)]
@@ -88,7 +88,7 @@ def steady(points_a_second: float, together: int, seconds: float) -> list[Figure
 
 
 def latency(a_second: float, seconds: float) -> list[Figure]:
-    """Single points: from being published until the result is told."""
+    """Single points: from being published until the result is written."""
     import limpet as lp
     from limpet.streams import open_source
     from limpet.streams.results import BatchResult
@@ -132,13 +132,13 @@ def _stamped(nth: int) -> bytes:
 
 
 def _start(*call: object) -> multiprocessing.process.BaseProcess:
-    """A function with its arguments, in a process of its own."""
+    """Start a function with its arguments in another process."""
     process = multiprocessing.get_context("spawn").Process(target=call[0], args=call[1:])  # type: ignore[arg-type]
     process.start()
     return process
 
 
 def _megabytes(pid: int) -> float:
-    """The memory of a process, as the kernel tells it."""
+    """Return the resident memory of a process, in MB."""
     with open(f"/proc/{pid}/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

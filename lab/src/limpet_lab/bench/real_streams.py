@@ -1,4 +1,4 @@
-"""Anomalies of real streams: the autopilot, one default for all, against Gaussians that forget and river's trees."""
+"""Anomalies of real streams: Detector with its defaults, against Gaussians that forget and river's trees."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def windows_found(streams: Sequence[Stream], scores: dict[str, FloatArray], warm
 
 
 def warm_up_of(name: str) -> int:
-    """River's trees say nothing before their first window is full."""
+    """River's trees return no scores before their first window is full."""
     return WARM_UP_OF_TREES if "Trees" in name else WARM_UP
 
 

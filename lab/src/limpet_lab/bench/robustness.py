@@ -1,4 +1,4 @@
-"""Never deaf, never fooled: how a learner with its defaults takes changes and outliers.
+"""Recovery after changes and stability under outliers of a learner with its defaults.
 
 A learner comes as a factory: `make()` learns one component, `make(2)` two.
 """
@@ -38,7 +38,7 @@ SEEDS = 20
 MOVED = 0.2  # σ, by which a burst may move the estimate
 CALM, WATCHED = 2000, 60  # rows before a burst, and those after it that count as its own
 BURSTS = range(1, 9)
-LOUD = 5.0  # σ, a new level that must raise an alarm: silence alone is no proof of not being fooled
+LOUD = 5.0  # σ, a new level that must raise an alarm: silence alone does not prove stability
 
 Factory = Callable[..., Learner]
 Judge = Callable[[FloatArray, FloatArray, Scenario], float]
@@ -60,7 +60,7 @@ def measure(quick: bool, make: Factory = SRA) -> list[Figure]:
         return [*measure_recovery(quick, make), *measure_bursts(quick, make), *mean_squared_errors(quick, make)]
 
 
-# Never deaf
+# Recovery after changes
 
 
 def measure_recovery(quick: bool, make: Factory) -> list[Figure]:
@@ -148,7 +148,7 @@ def shares(title: str, runs: Sequence[Run], limit: float) -> list[Figure]:
     return figures
 
 
-# Never fooled
+# Stability under bursts
 
 
 class Bursts(NamedTuple):
@@ -161,7 +161,7 @@ class Bursts(NamedTuple):
 def measure_bursts(quick: bool, make: Factory) -> list[Figure]:
     """Bursts of scattered outliers: how far they move the estimate. (How many alarms they raise is in `delays`.)
 
-    A change alarm, false or not, may start the estimate anew, so one burst in a hundred is allowed to move it.
+    A change alarm, false or not, may re-initialize the estimate, so one burst in a hundred is allowed to move it.
     """
     figures = []
     for dim in (1, 3):

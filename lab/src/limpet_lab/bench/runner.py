@@ -1,4 +1,4 @@
-"""Runs benchmarks, and tells what they have measured."""
+"""Run benchmarks, and print their figures."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-QUICK_NOTE = "A taste (--quick): fewer points and rounds, so the figures are rough, and no goals are held against them."
+QUICK_NOTE = "Quick run: fewer points and rounds, so the figures are rough, and goals are not checked."
 PLAIN_STYLE: dict[str, Any] = {"markup": False, "highlight": False}
 
 
 def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console: Console) -> bool:
-    """Runs the benchmarks named, prints the figures of each, and says whether every goal was reached.
+    """Run benchmarks, print their figures, and return whether every goal was reached.
 
-    quick: a taste, which has no goals: they are for the sizes of a whole run.
+    quick: fewer points and rounds; goals are not checked, since they are for whole runs.
     """
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        raise InvalidInputError(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        raise InvalidInputError(f"NAME: must be one of {', '.join(BENCHMARKS)}, got {', '.join(unknown)}.")
     if path is not None and not path.absolute().parent.is_dir():
-        raise InvalidInputError(f"the figures cannot be written to {path}: there is no folder {path.parent}")
+        raise InvalidInputError(f"--json: the folder must exist, got {path}. Create {path.parent}.")
     figures: dict[str, list[Figure]] = {}
     for name in names or DEFAULT_BENCHMARKS:
         module = import_module(f"limpet_lab.bench.{name}")
@@ -39,7 +39,7 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
         with console.status(f"{name} …"):
             measured = measure(quick)
         figures[name] = [figure.without_goal() for figure in measured] if quick else measured
-        console.print(f"{name}{', a taste' if quick else ''}: {module.TITLE}", style="italic", **PLAIN_STYLE)
+        console.print(f"{name}{', quick run' if quick else ''}: {module.TITLE}", style="italic", **PLAIN_STYLE)
         for line in lines(figures[name], console.width):
             console.print(line, soft_wrap=True, **PLAIN_STYLE)
         console.print()
@@ -51,12 +51,12 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
 
 
 def to_json(figures: dict[str, list[Figure]]) -> dict[str, list[dict[str, object]]]:
-    """The figures as JSON can hold them."""
+    """Return the figures as JSON values."""
     return {name: [figure.to_dict() for figure in group] for name, group in figures.items()}
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return versions and processor of this machine."""
     versions = {name: metadata.version(name) for name in ("numpy", "numba")}
     return {
         "python": platform.python_version(),

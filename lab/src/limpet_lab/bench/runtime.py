@@ -87,7 +87,7 @@ TITLE = (
 CASES = ((1, 1), (2, 1), (5, 1), (2, 3), (2, 8), (5, 8))  # components, coordinates
 SIZES = (1_000, 100_000, 1_000_000)
 MEMORY = 4e9  # bytes, the most that the states of one fleet take here
-MAX_STREAMS_TIMED_TOGETHER = 100_000  # streams, up to which the fleets of all kinds are there at once and timed in turn
+MAX_STREAMS_TIMED_TOGETHER = 100_000  # larger fleets are timed one kind after another
 NUMPY = "online EM in numpy, K=2, all streams at once"
 
 
@@ -105,7 +105,7 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def one_stream(kinds: Mapping[str, Kind], rivals: Sequence[Rival], short: int, rounds: int) -> list[Figure]:
-    """`update(x)` and `process` of every kind, and the rivals, in turn. short: how many times fewer points."""
+    """Time `update(x)` and `process` of every kind, and the rivals. short: how many times fewer points."""
     jobs: dict[str, tuple[Job, int]] = {}
     for name, kind in kinds.items():
         rows = kind.points(100_000 // short)

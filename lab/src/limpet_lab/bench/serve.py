@@ -17,7 +17,7 @@ from harness.http_load import create, flood, paced, seconds_of, seconds_of_round
 from harness.server_process import Served, serving
 from limpet_lab.bench._measurement import Figure
 
-TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post is answered once it is on disk"
+TITLE = "`limpet serve` and its clients on this machine, through HTTP; a post gets its response once it is on disk"
 SECONDS, QUICK_SECONDS = 20.0, 1.5
 CONNECTIONS = 4
 N_STREAMS = 10_000  # streams
@@ -41,7 +41,7 @@ def measure(quick: bool) -> list[Figure]:
 def batches(
     name: str, client: Executor, seconds: float, *, timed: bool, url: str = "", at_least: float | None = None
 ) -> list[Figure]:
-    """Batches of 1,000 points to 8 streams, as fast as they are answered."""
+    """Batches of 1,000 points to 8 streams, as fast as responses arrive."""
     with _serving(url) as server:
         posted_before = warm_up(client, server.port, seconds, timed)
         before = server.processor_seconds()
@@ -69,7 +69,7 @@ def warm_up(client: Executor, port: int, seconds: float, timed: bool) -> int:
 def singles(
     name: str, client: Executor, seconds: float, *, url: str = "", at_most: float | None = None
 ) -> list[Figure]:
-    """Single points, 200 a second: milliseconds from when each was due until it was answered."""
+    """Single points, 200 a second: milliseconds from when each was due until its response."""
     with _serving(url) as server:
         warm_up(client, server.port, seconds, timed=False)
         delays = np.array(client.submit(paced, server.port, 200.0, seconds, 16).result())

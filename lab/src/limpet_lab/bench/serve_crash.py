@@ -1,4 +1,4 @@
-"""`kill -9` of the server under load, at random moments: what is in its store beside what its clients were told."""
+"""`kill -9` of the server under load, at random moments: compare its store with the responses that clients received."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def clients_of(port: int) -> list[Client]:
 def crash(
     store: str, folder: Path, kills: int, keep: int = EVERYTHING, seed: int = 0
 ) -> tuple[list[Client], Aftermath, int]:
-    """Clients and a server that is killed so many times and stops in order at last; what came of it, and the kills."""
+    """Run clients and a server that is killed `kills` times, then stopped; return the comparison and the kills."""
     with serving(store, folder, "--retain-points", str(keep), "--checkpoint-interval", str(CHECKPOINTS)) as server:
         clients, stop = clients_of(server.port), threading.Event()
         threads = [threading.Thread(target=client.run, args=(stop,), daemon=True) for client in clients]
@@ -88,7 +88,7 @@ def _kill(server: Served, kills: int, rng: random.Random) -> None:
 
 
 def _figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int) -> list[Figure]:
-    wrong = [one for client in clients for one in client.wrong]
+    wrong = [error for client in clients for error in client.wrong]
     if wrong:
         raise RuntimeError("; ".join(wrong))
     what = f"{name}, {kills} kills"
@@ -100,7 +100,7 @@ def _figures(name: str, clients: Sequence[Client], after: Aftermath, kills: int)
         Figure(f"{what}: posts without a response", sum(client.unanswered for client in clients), "", at_least=1.0),
         Figure(f"{what}: alarms", after.n_alarms, "", at_least=1.0),
         *(
-            Figure(f"{what}: equal {one}", float(is_so), "", at_least=1.0, at_most=1.0)
-            for one, is_so in after.equal.items()
+            Figure(f"{what}: equal {name}", float(is_so), "", at_least=1.0, at_most=1.0)
+            for name, is_so in after.equal.items()
         ),
     ]

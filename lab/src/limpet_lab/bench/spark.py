@@ -62,14 +62,14 @@ def write_files(folder: Path, sizes: Sequence[int], keys: int) -> list[Path]:
 
 @dataclass
 class Flow:
-    """A query that runs, its files and its checkpoint in a folder of its own; what it answers goes nowhere."""
+    """A running query with its files and its checkpoint in one folder; its results are discarded."""
 
     folder: Path
     query: Any
 
     @classmethod
     def start(cls, spark: SparkSession, folder: Path, score: Callable[[DataFrame, str], DataFrame]) -> Flow:
-        """answers: makes of the rows and the address of the checkpoint what is to be computed."""
+        """Start a query; score: computes the results from the rows and the address of the checkpoint."""
         (folder / "in").mkdir(parents=True)
         rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
         checkpoint = str(folder / "checkpoint")
@@ -81,13 +81,13 @@ class Flow:
         before = len(self._progress)
         os.link(path, self.folder / "in" / path.name)
         self.query.processAllAvailable()
-        while len(self._progress) == before:  # it is told a moment later
+        while len(self._progress) == before:  # reported a moment later
             time.sleep(0.01)
         return float(self._progress[-1]["durationMs"]["triggerExecution"]) / 1e3
 
     @property
     def _progress(self) -> list[Any]:
-        """What Spark tells of the batches so far."""
+        """Return what Spark reports of the batches so far."""
         return [progress for progress in self.query.recentProgress if progress["numInputRows"]]
 
     def written(self) -> int:
@@ -137,7 +137,7 @@ class PassThrough(StatefulTask):
 
 
 def with_constants(table: Any, plan: JobSpec) -> Any:
-    """The table with columns like those of the answers."""
+    """Return the table with the columns of the results."""
     import pyarrow
 
     n = len(table)
@@ -158,7 +158,7 @@ class OneByOne:
     first: bytes
 
     def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
-        """The rows of one key with the answers beside them."""
+        """Return the rows of one key with their results."""
         import pandas
 
         from limpet.learners import from_bytes
@@ -172,7 +172,7 @@ class OneByOne:
 
 
 CORES = 2
-TITLE = f"local[{CORES}], micro-batches of one Parquet file, answers to nowhere; all streams have started"
+TITLE = f"local[{CORES}], micro-batches of one Parquet file, results discarded; all streams have started"
 PLAIN, COMPACT, DETECTOR = "SRA(gamma=4, rho=0.01)", 'Detector(memory="compact")', "Detector()"
 KINDS = {PLAIN: Kind(1, 1, gamma=4.0, rho=0.01), COMPACT: Kind(1, 1, memory="compact"), DETECTOR: Kind(1, 1)}
 COLUMNS: tuple[str, list[str], str] = ("sensor", ["value"], "ts")
@@ -183,13 +183,13 @@ PLANS: dict[str, type[StatefulTask]] = {"learns": StatefulTask, "passes": PassTh
 SPEED, RATIO = "rows", "over a pass-through"
 FULL_BATCH, TENTH_BATCH = "a micro-batch", "a micro-batch of a tenth of the rows"
 WRITTEN, HELD, SHUFFLED = "states written, each micro-batch", "states in Java's memory", "shuffled"
-WARM, TIMED = 1, 3  # micro-batches of each, taken in turn
+WARM, TIMED = 1, 3  # micro-batches of each, alternating
 ALONE = 10_000  # keys with a group for each
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured. usual: keys and buckets of which all is told, for each of the models."""
+    """How much is measured. usual: keys and buckets for which every figure is reported, for each model."""
 
     rows: int
     keys: Sequence[int]
@@ -223,12 +223,12 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def called(model: str, keys: int, buckets: int = DEFAULT_BUCKETS) -> str:
-    """What figures of the streaming plan are told under."""
+    """Return the name of a case in the figures of the streaming plan."""
     return f"{model}, {power_of_ten(keys)} keys, {buckets} buckets"
 
 
 class Bench:
-    """A session, and a folder with room."""
+    """A session, and a temporary folder."""
 
     def __init__(self, spark: SparkSession, folder: Path, sizes: Sizes) -> None:
         self.spark, self.folder, self.sizes = spark, folder, sizes
@@ -331,6 +331,6 @@ def _one_by_one(first: bytes, rows: DataFrame, _: str) -> DataFrame:
 
 
 def memory(name: str) -> list[Figure]:
-    """What Spark's processes have had at the most so far; nothing where that cannot be told."""
+    """Return the peak memory of Spark's processes; empty where the system does not report it."""
     peaks = peak_bytes()
     return [Figure(f"{name}: memory of {what}, at most", peak / 1e6, "MB") for what, peak in peaks.items()]

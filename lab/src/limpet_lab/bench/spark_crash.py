@@ -1,4 +1,4 @@
-"""`kill -9` at random moments of a job on Spark: what comes of it beside a job that nobody killed."""
+"""`kill -9` at random moments of a job on Spark, compared with a job that was not killed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def rebucketed(job: Job) -> bool:
-    """Moves the states of a job; False if a batch is learnt and not committed, at which that is refused."""
+    """Moves the states of a job; False if a batch is processed and not committed, which is refused."""
     with spark_session(CORES, "2g") as spark:
         try:
             engine.repartition(spark, job.checkpoint, OTHER_BUCKETS)
@@ -87,7 +87,7 @@ def write(folder: Path, batches: int, rows: int, keys: int, seed: int = 0) -> No
 
 @dataclass(frozen=True)
 class Leftover:
-    """What a job has left: its answers, as Spark reads them, in the order of the input; and the state of each key."""
+    """The results of a job, as Spark reads them, in the order of the input; and the state of each key."""
 
     ids: Any
     results: Any
@@ -101,12 +101,12 @@ class Leftover:
         return cls(table["id"].to_numpy(), table, {key: np.array(fleet[key].state).tobytes() for key in fleet})
 
     def n_alarms(self) -> int:
-        """How many alarms were told."""
+        """Return the number of alarms."""
         return len(self.results["alarms"].combine_chunks().flatten())
 
 
 def figures(name: str, job: Job, kills: int, leftover: Leftover, whole: Leftover) -> list[Figure]:
-    """What came of a job that was killed, beside the one that nobody killed."""
+    """Compare a job that was killed with one that was not."""
     what = f"{name}, {len(whole.ids):,} rows"
     return [
         Figure(f"{what}: kills", len(job.kills), "", at_least=kills),

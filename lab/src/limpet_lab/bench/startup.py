@@ -22,7 +22,7 @@ import numba.core.event as event
 with event.install_recorder("numba:compile") as recorder:
     import limpet as lp
     import numpy as np
-    learner = lp.Detector(SETTINGS)
+    learner = lp.LEARNER
     learner.process(np.random.default_rng(0).normal(size=1000))
     learner.update(0.5)
 print(time.perf_counter() - start, len(recorder.buffer) // 2)
@@ -30,16 +30,16 @@ print(time.perf_counter() - start, len(recorder.buffer) // 2)
 
 
 def run(*command: str) -> Callable[[], object]:
-    """A job that runs this command in a process of its own."""
+    """Return a job that runs this command."""
     return lambda: subprocess.run(command, check=True, capture_output=True)
 
 
-PLAIN, DETECTOR = "2, gamma=6.0", ""
+PLAIN, DETECTOR = "SRA(2, gamma=6.0, rho=0.01)", "Detector()"
 
 
-def first_call(settings: str, environment: dict[str, str]) -> tuple[float, int, str]:
-    """Seconds until a learner has worked in a new process, compilations on the way, and what it said."""
-    command = [sys.executable, "-c", FIRST_CALL.replace("SETTINGS", settings)]
+def first_call(learner: str, environment: dict[str, str]) -> tuple[float, int, str]:
+    """Return the seconds until a learner has run in a new process, the compilations, and its messages."""
+    command = [sys.executable, "-c", FIRST_CALL.replace("LEARNER", learner)]
     result = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **environment})
     seconds, compilations = result.stdout.split()
     return float(seconds), int(compilations), result.stderr

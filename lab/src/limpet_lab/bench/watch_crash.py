@@ -1,4 +1,4 @@
-"""`kill -9` at random moments of a watch: what comes of it beside a watch that nobody killed."""
+"""`kill -9` at random moments of a watch: compared with a watch that was not killed."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def rivals_ahead(metrics: Sequence[str], ours: Mapping[str, Sequence[Cell]], lar
     return f"Ahead of SRA: {', '.join(pairs)}." if pairs else "No rival is ahead of SRA."
 
 
-# How SRA's cells compare with the paper's: a record for each, and what is said of them.
+# How SRA's cells compare with the paper's: a record for each, and its description.
 
 REACHED, EQUAL, SHORT = "reached", "equal", "short"
 CELL_HEADING = ["ours", "held out", "printed setting", "paper", "difference"]
@@ -220,7 +220,7 @@ def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record],
     'SRA-auto, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
     """
     if AUTO not in rows:
-        return f"{AUTO} is left out of a taste where there are several variables: it takes long to compile."
+        return f"{AUTO} is left out of quick runs with several variables: it takes long to compile."
     phrases: dict[str, list[str]] = {"ahead": [], "level": [], "behind": []}
     for metric, (mine, *_), (tuned, *_) in zip(metrics, rows[AUTO], rows["SRA"], strict=True):
         ahead, behind = is_ahead(mine, tuned, largest), is_ahead(tuned, mine, largest)

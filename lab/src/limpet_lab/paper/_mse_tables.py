@@ -73,7 +73,7 @@ def cells(errors: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[Cel
 
 
 def standing_still(stream: Stream) -> list[float]:
-    """What comes of never moving from the start, the dummy of this table."""
+    """Return the errors of never moving from the start, the dummy of this table."""
     assert stream.means is not None
     learner = sem(rho=0.01, n_init=FIRST_POINTS)
     learner.process(stream.y[:FIRST_POINTS])

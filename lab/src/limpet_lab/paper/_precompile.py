@@ -26,8 +26,8 @@ from limpet_lab.paper.table_auc_well_log import well_log_methods
 
 Needed = Callable[[bool], list[tuple[list[Method], int]]]
 
-# What a result runs, with or without --quick, and on how many variables. Two components on one variable, of SRA and on
-# autopilot, are not among them: these the first results compile meanwhile.
+# What a result runs, with or without --quick, and on how many variables. Two components on one variable, of SRA and of
+# Detector, are not among them: these the first results compile meanwhile.
 NEEDED: dict[str, Needed] = {
     "mse_univariate": lambda quick: [([m for m in synthetic_methods(1) if m.name in ("SDEM", "KSWIN")], 1)],
     "mse_multivariate": lambda quick: [(synthetic_methods(3, quick), 3)],
@@ -57,7 +57,7 @@ def compiling_ahead(names: Sequence[str], plan: Plan) -> Iterator[None]:
 def compile_methods(names: Sequence[str], quick: bool) -> None:
     """Runs what the results need on a few points: each method once for each number of components.
 
-    The autopilot, of which every kind takes long, comes last, and from the last result back: so the two processes
+    The Detector, of which every kind takes long, comes last, and from the last result back: so the two processes
     seldom compile the same.
     """
     needed = [(m, width) for name in names for methods, width in NEEDED[name](quick) for m in methods]

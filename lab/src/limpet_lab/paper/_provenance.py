@@ -17,7 +17,7 @@ NEEDED = ("matplotlib", "river", "scipy", "sklearn")
 
 
 def require_packages() -> None:
-    """Says at once which packages are missing, before any work is done; pooch only if data may be downloaded."""
+    """Report missing packages before any work is done; pooch only if data may be downloaded."""
     fetching = () if os.environ.get(DATA_FOLDER_VARIABLE) else ("pooch",)
     require_installed("reproducing the paper", "reproduce", *NEEDED, *fetching)
 

@@ -46,7 +46,7 @@ class RealTable:
         return best
 
     def add_named(self, name: str, column: str, method: Method, setting: Setting, testing: FloatArray) -> Choice:
-        """Fills a cell with the test values of a given setting of the grid, chosen by nobody here."""
+        """Fills a cell with the test values of a given setting of the grid, not tuned here."""
         choice = self.named(method, setting)
         self.fill(name, column, choice, testing)
         return choice
@@ -62,7 +62,7 @@ class RealTable:
         self.choices[column][name] = choice
 
     def result(self, title: str, caption: str) -> Result:
-        """The table as a result, SRA's rows first, with what it says about SRA, the paper and the rivals."""
+        """Return the table as a result, SRA's rows first, with a comparison of SRA, the paper and the rivals."""
         rows = {name: self.rows[name] for name in sorted(self.rows, key=lambda name: not name.startswith("SRA"))}
         paper = paper_cells(self.key)
         records = verdicts(self.key, self.columns, rows, paper)

@@ -41,8 +41,8 @@ TERMS = DefinitionList(
         ),
         (
             "SRA-auto",
-            "SRA on autopilot, as lp.Detector() is: no γ, ρ, β or M, no grid, no points drawn to start on. It is the same "
-            "for every stream, but for the number of components, which all learners are told on the synthetic data. "
+            "lp.Detector(): no γ, ρ, β or M, no grid, no points drawn to start on. It is the same for every stream, "
+            "except for the number of components, which all learners are given on the synthetic data. "
             "Its constants were settled with these data sets in sight, though not on any one of them alone.",
         ),
         ("γ, ρ", "SRA drops a point whose update is larger than γ, and otherwise moves by the step ρ."),
@@ -50,9 +50,12 @@ TERMS = DefinitionList(
         ("SDEM, iEM, sEM", "Online learners of the same mixtures without a threshold: rivals of SRA’s own make."),
         ("constant, random, time", "Dummies: a score of 0, random numbers, and the number of the row."),
         ("held out", "Tuned on other streams, instead of on those that are scored."),
-        ("printed setting", "The setting that the paper says it chose, tuned by nobody here."),
+        ("printed setting", "The setting that the paper reports as chosen, not tuned here."),
         ("printed, notebook data", "The 3-D streams as the paper describes them, and as its authors’ code drew them."),
-        ("lock-out", "After a jump larger than γ every point of the new regime is dropped, and the model is deaf."),
+        (
+            "lock-out",
+            "After a jump larger than γ every point of the new regime is rejected, and the model is locked out.",
+        ),
     ]
 )
 
@@ -66,19 +69,21 @@ def write_whole_report(path: Path, finished: Finished, failed: Mapping[str, str]
         sections.append(Section("Not finished", [f"{name}: {why}" for name, why in failed.items()]))
     lead = (
         "Every table and figure of “Online Robust and Adaptive Learning from Data Streams” (Fukushima, Nitanda and "
-        "Yamanishi, 2020), computed anew beside the printed numbers, with rivals started, tuned and scored as SRA is."
+        "Yamanishi, 2020), recomputed beside the printed numbers, with rivals started, tuned and scored as SRA is."
     )
     footer = " · ".join(f"{name} {version}" for name, version in versions().items())
     write_report(path, "The paper, reproduced", lead, sections, footer)
 
 
 def how_it_compares(finished: Finished, plan: Plan) -> list[str]:
-    """In a sentence each, how SRA's cells and those of SRA-auto compare with the paper's, if that can be said."""
+    """Describe how SRA's cells and those of SRA-auto compare with the paper's, in a sentence each."""
     records, untuned = verdicts_of(finished), auto_verdicts_of(finished)
     if not records:
         return ["None of these has cells to be held against the paper’s SRA."]
     if plan.is_quick_run:
-        return ["A taste: too few streams and restarts to be held against the paper. limpet reproduce runs them all."]
+        return [
+            "Quick run: too few streams and restarts for a comparison with the paper. limpet reproduce runs them all."
+        ]
     return [tally(records), *([auto_tally(untuned)] if untuned else [])]
 
 
@@ -104,8 +109,8 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     restarts = "1 restart" if plan.restarts == 1 else f"{plan.restarts} restarts"
     parts += [
         f"{streams} of each kind, {restarts} on real data ({plan.restarts_on_skab} on SKAB). SRA is plain SRA as "
-        "published; where it falls short of the paper, or a rival is ahead of it, its section says so, and why. "
-        "SRA-auto is SRA on autopilot, with nothing tuned; its cells are not counted as SRA’s.",
+        "published; where it falls short of the paper, or a rival is ahead of it, its section reports it, and why. "
+        "SRA-auto is lp.Detector(), with nothing tuned; its cells are not counted as SRA’s.",
         *how_it_compares(finished, plan),
     ]
     judged = [] if plan.is_quick_run else ["verdict"]
@@ -116,12 +121,12 @@ def _overview(finished: Finished, plan: Plan) -> Section:
     if untuned:
         heading = ["SRA-auto’s cells", *judged, *AUTO_HEADING]
         rows = [[f"{r['table']}, {r['cell']}", *(remark(r) for _ in judged), *auto_cell_row(r)] for r in untuned]
-        parts.append(Table(heading, rows, "The same for SRA on autopilot; the paper’s SRA and ours are tuned."))
+        parts.append(Table(heading, rows, "The same for lp.Detector(); the paper’s SRA and ours are tuned."))
     return Section("At a glance", parts)
 
 
 def _settings(chosen: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]]) -> list[Table]:
-    """A table of what was chosen, for each table of a result: a row for each method, a column for each of its own."""
+    """Return a table of the chosen settings for each table of a result: a row per method, a column per cell."""
     tables = []
     for key, columns in chosen.items():
         methods = list(dict.fromkeys(name for settings in columns.values() for name in settings))

@@ -55,7 +55,7 @@ class Result:
 # results.json, put together from the results that are finished.
 
 ABOUT = (
-    "The tables of arXiv:2007.12160 computed anew; values are [mean, standard deviation] over streams or restarts. "
+    "The tables of arXiv:2007.12160 recomputed; values are [mean, standard deviation] over streams or restarts. "
     "Keys and layout of the paper's tables; SRA-… and the rows after PH are further methods. Only 'seconds' differs "
     "from run to run."
 )
@@ -98,7 +98,7 @@ def auto_verdicts_of(finished: Finished) -> list[dict[str, Any]]:
     return [record for result, _ in finished.values() for record in result.auto_verdicts]
 
 
-PLAIN = {"facts": KeyFigures, "table": Table, "terms": DefinitionList}  # parts that are words and numbers only
+PLAIN = {each.__name__.lower(): each for each in (KeyFigures, Table, DefinitionList)}  # parts of words and numbers only
 
 
 def parts_folder(out: Path, plan: Plan) -> Path:

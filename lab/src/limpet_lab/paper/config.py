@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def is_quick_run(self) -> bool:
-        """Too little to say how we compare with the paper."""
+        """Whether the run is too small for a comparison with the paper."""
         return self.quick or self.trials < MIN_TRIALS_FOR_VERDICT
 
     @property

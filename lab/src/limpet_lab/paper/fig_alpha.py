@@ -19,7 +19,7 @@ Cells = dict[str, list[list[float]]]  # by α
 
 
 def run(lab: Lab) -> Result:
-    """γ = 3, M = 5 and β = 10⁻³/(1 − α), on data with that α; and SRA-auto, which is not told α."""
+    """γ = 3, M = 5 and β = 10⁻³/(1 − α), on data with that α; and SRA-auto, which does not know α."""
     method = Learner("SRA", [{}], sra)
     auto = sra_auto(n_components=2)
     table: dict[str, Cells] = {kind: {} for kind in KINDS}
@@ -56,8 +56,8 @@ def run(lab: Lab) -> Result:
         Picture(
             draw_panels(ALPHAS, panels, x_label="α", spread=spread),
             "Four panels over α: the mean squared errors for abrupt and gradual changes.",
-            "γ = 3, M = 5, β = 10⁻³/(1 − α), ρ by Corollary 1; the streams are drawn with that α (the paper’s text "
-            "says 0.99 while varying it).",
+            "γ = 3, M = 5, β = 10⁻³/(1 − α), ρ by Corollary 1; the streams are drawn with that α (0.99 in the "
+            "paper’s text, which varies it).",
         ),
         Table(["", *METRICS], rows),
         f"{finding} The paper notes that S_bc is much smaller for gradual changes; before the change both streams are "
@@ -75,4 +75,4 @@ def _describe_auto(table: dict[str, Cells], untuned: dict[str, Cells]) -> str:
         for kind in KINDS
         for alpha in table[kind]
     ]
-    return f"{AUTO} is not told α, nor anything made of it. Its S_tot beside SRA’s: {', '.join(pairs)}."
+    return f"{AUTO} does not know α, nor anything derived from it. Its S_tot beside SRA’s: {', '.join(pairs)}."

@@ -16,7 +16,7 @@ METRICS = ["S_eval", "S_bc", "S_ac", "S_tot"]
 
 
 def run(lab: Lab) -> Result:
-    """For each γ the β and M with the least S_eval, and what comes of them."""
+    """For each γ the β and M with the least S_eval, and the resulting errors."""
     method = synthetic_learners(1)[0]
     gammas = sorted({setting["gamma"] for setting in method.settings})
     panels: dict[str, dict[str, list[float]]] = {name: {kind: [] for kind in KINDS} for name in ["ρ", *METRICS]}

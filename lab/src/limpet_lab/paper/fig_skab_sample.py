@@ -10,7 +10,7 @@ from limpet_lab.paper.table_auc_skab import STANDARDISED_ON
 from limpet_lab.plots.multivariate import draw_channels
 
 TITLE = "SKAB: a sample sequence"
-FILE = 3  # the paper's label says 0, its times are those of file 3
+FILE = 3  # the paper labels it 0, its times are those of file 3
 SENSORS = [
     "Accelerometer 1",
     "Accelerometer 2",

@@ -44,7 +44,7 @@ def run(lab: Lab) -> Result:
         "The paper finds SRA and sEM the slowest, and its notebooks need about 0.9 ms per point: 36 s for these "
         f"streams and one setting. Compiled, {_quicker(each)}; the sums of Page–Hinkley are cheaper still. Our KSWIN "
         f"takes {micros['KSWIN']:.2f} µs per point, river’s, which gives the same p-values, {1e6 * of_river:.0f} µs.",
-        f"{AUTO} learns with many step sizes at once and watches for anomalies and changes: {micros[AUTO]:.2f} µs a "
+        f"{AUTO} learns with many step sizes at once and watches for anomalies and changes: {micros[AUTO]:.2f} µs per "
         f"point, where SRA takes {micros['SRA']:.2f}. But it has nothing to tune: this is all that it costs.",
     ]
     seconds = {"settings": each, "whole grid": total, "a point of river's KSWIN": of_river}
@@ -80,7 +80,7 @@ def _seconds(method: Method, rounds: int) -> list[float]:
 
 
 def _seconds_of_rivers_kswin(points: int = 500) -> float:
-    """Seconds a point that river's own KSWIN takes, with a window of 30 and samples of 10."""
+    """Return the seconds per point that river's own KSWIN takes, with a window of 30 and samples of 10."""
     from river.drift import KSWIN
 
     detector = KSWIN(alpha=0.005, window_size=30, stat_size=10, seed=0)

@@ -1,4 +1,4 @@
-"""The settings that the paper chooses from, and those it says it chose.
+"""The settings that the paper chooses from, and those it reports as chosen.
 
 The text, the tables and Appendix B do not agree on the grids, and some settings are chosen from grids that do not hold
 them; each grid here is the union of all that is printed.
@@ -30,7 +30,7 @@ ADWIN = grid(delta=DELTAS_OF_ADWIN)
 KSWIN_SYNTHETIC = kswin([10, 20, 30])  # 30 is chosen, not listed
 PH_SYNTHETIC = grid(delta=[0.001, 0.01, 0.1, 1.0, *(10.0 * n for n in range(1, 10))])  # 20 to 90 are chosen
 
-# What the paper says it chose for SRA, by table and column.
+# What the paper reports as chosen for SRA, by table and column.
 SRA_PRINTED: dict[str, dict[str, Setting]] = {
     "mse_univariate": {kind: {"gamma": 3.0, "beta": 0.1, "M": 5.0} for kind in ("abrupt", "gradual")},
     "auc_univariate": {

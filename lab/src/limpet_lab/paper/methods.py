@@ -13,7 +13,7 @@ import numpy.typing as npt
 from limpet.datasets import Stream
 from limpet.drift import ADWIN, KSWIN, PageHinkley, RiverPageHinkley
 from limpet.exceptions import InvalidInputError
-from limpet.learners import IEM, SDEM, SRA, StochasticApproximation
+from limpet.learners import IEM, SDEM, SRA, Detector, StochasticApproximation
 from limpet.tuning import CannotRunError, Setting
 from limpet_lab.paper.grids import THRESHOLDS_OF_RIVERS_PH
 
@@ -27,7 +27,7 @@ RANGE = slice(19, 40)  # the paper's y_20 … y_40
 
 
 def drawn_start(y: FloatArray, restart: int) -> FloatArray:
-    """Points drawn uniformly between the least and the largest value of y_20 … y_40, each variable by itself.
+    """Points drawn uniformly between the least and the largest value of y_20 … y_40, each variable separately.
 
     >>> points = drawn_start(np.arange(100.0).reshape(-1, 1), restart=0)
     >>> points.shape, bool(points.min() >= 19.0), bool(points.max() <= 39.0)
@@ -41,7 +41,7 @@ AUTO = "SRA-auto"
 
 
 class Run(NamedTuple):
-    """scores (T, V): one column for a learner, one for each variable for a detector; means (T, K, d) if asked for."""
+    """scores (T, V): one column for a learner, one for each variable for a detector; means (T, K, d) if recorded."""
 
     scores: FloatArray
     means: FloatArray | None = None
@@ -63,7 +63,7 @@ class Method(Protocol):
         """Whether a restart makes a difference."""
 
     def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
-        """Scores every row before it is learnt."""
+        """Score every row before it is learned."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Learner:
     """A learner: SRA, SDEM, iEM, sEM.
 
     drawn: started on points drawn in the range of the first ones (real data) instead of on the first ten (synthetic).
-    by_itself: started on the stream's own first points, as many as it likes: nobody starts it.
+    by_itself: started on the stream's own first points, as many as it needs.
     anomalies: a dropped point keeps its score; for changes it has none and can raise no alarm.
     """
 
@@ -88,7 +88,7 @@ class Learner:
         return self.drawn
 
     def run(self, setting: Setting, stream: Stream, restart: int, record: bool = False) -> Run:
-        """Scores every row before it is learnt."""
+        """Score every row before it is learned."""
         before = drawn_start(stream.y, restart) if self.drawn else stream.y[:0]
         start = {} if self.by_itself else {"n_init": DRAWN_POINTS if self.drawn else FIRST_POINTS}
         learner = self.make(**setting, **start)
@@ -153,12 +153,12 @@ def shown_auto(methods: Sequence[Method], dim: int, quick: bool) -> list[Method]
 
 
 def sra_auto(n_components: int | None = None, anomalies: bool = False) -> Learner:
-    """SRA on autopilot, as anybody has it who sets nothing: one setting, not tuned, not started by us.
+    """Return the Detector with its defaults: one setting, not tuned, not started by us.
 
-    n_components: where all learners are told it, as on the synthetic streams.
+    n_components: where all learners are given it, as on the synthetic streams.
     """
     setting = {} if n_components is None else {"n_components": n_components}
-    return Learner(AUTO, [setting], SRA, anomalies=anomalies, by_itself=True)
+    return Learner(AUTO, [setting], Detector, anomalies=anomalies, by_itself=True)
 
 
 def sem(**setting: Any) -> StochasticApproximation:
@@ -167,12 +167,12 @@ def sem(**setting: Any) -> StochasticApproximation:
 
 
 def sdem(**setting: Any) -> StochasticApproximation:
-    """SDEM with smoothing α = 1, two components unless said otherwise."""
+    """SDEM with smoothing α = 1, two components by default."""
     return SDEM(**{"n_components": 2, **setting})
 
 
 def iem(**setting: Any) -> StochasticApproximation:
-    """iEM, which has no rate to choose; two components unless said otherwise."""
+    """iEM, which has no rate to choose; two components by default."""
     return IEM(**{"n_components": 2, **setting})
 
 

@@ -1,7 +1,7 @@
 """What the true parameters would score: two marks to read the synthetic AUCs by, not contenders.
 
-Both know the two regimes and which points are outliers, and go on with the old regime for T_b rows after the change, as
-somebody would who has not noticed it yet.
+Both know the two regimes and which points are outliers, and keep the old regime for T_b rows after the change, as if
+it had not been detected yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limpet_lab.paper.methods import FloatArray
 def truth_auc(stream: Stream) -> float:
     """The AUC of −log f(y_t), point by point: what SRA's score would be if its estimate were perfect, and late.
 
-    A score that looks at one point at a time is above it only by a level that differs before and after the change.
+    A score of single points is above it only by a level that differs before and after the change.
     """
     return _auc(stream, -_log_density(stream, _believed_means(stream)))
 

@@ -1,4 +1,4 @@
-"""`limpet reproduce`: the results named, one after the other, each kept as soon as it is finished."""
+"""Run the results of `limpet reproduce` one after the other, and keep each as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from limpet.exceptions import DatasetError, InvalidInputError, LimpetWarning
 from limpet_lab.paper._precompile import compiling_ahead
-from limpet_lab.paper._progress import Bar
 from limpet_lab.paper._provenance import require_packages, stamp
 from limpet_lab.paper._report import how_it_compares, write_whole_report
 from limpet_lab.paper._results import Result, part_path, parts_folder, read_part, write_part, write_results
@@ -21,6 +20,7 @@ from limpet_lab.paper.context import Lab
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress
 
 
 # In the order of the paper; each is a file of this folder.
@@ -48,10 +48,10 @@ NAMES = tuple(MODULE_BY_NAME)
 
 
 def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, resume: bool = False) -> bool:
-    """Runs the results named (all if none is), writes results.json and report.html to `out`; says whether all ran.
+    """Run results (by default all), write results.json and report.html to `out`; return whether all ran.
 
     Results that were finished earlier under the same versions and plan stay in both files; with `resume` those among
-    the names are not run again. One that lacks its data is told and passed over.
+    the names are not run again. One that lacks its data is reported and skipped.
     """
     wanted = _resolve(names)
     require_packages()
@@ -63,47 +63,73 @@ def reproduce(names: Sequence[str], out: Path, plan: Plan, console: Console, res
     for name in waiting:
         finished.pop(name, None)
     failed: dict[str, str] = {}
-    with compiling_ahead(waiting, plan), Bar(console, len(waiting)) as bar, warnings.catch_warnings():
-        warnings.simplefilter("ignore", LimpetWarning)  # what a setting does to a stream is what the tables show
+    progress = _make_progress(console)
+    task = progress.add_task("starting", total=len(waiting), part="")
+
+    def show_part(done: int, total: int) -> None:
+        """Show how many runs of the current result are done."""
+        completed = waiting.index(name) + done / total
+        progress.update(task, completed=completed, part=f"{done:,} of {total:,} runs")
+
+    with compiling_ahead(waiting, plan), progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", LimpetWarning)  # the tables show the effect of a setting
         if stale:
-            bar.tell(f"Left out, made by another version: {', '.join(stale)}. Name them to run them again.")
-        lab = Lab(plan, bar.advance)
+            _print(
+                console, f"Left out, since another version made it: {', '.join(stale)}. Name them to run them again."
+            )
+        lab = Lab(plan, show_part)
         try:
-            for name in waiting:
-                bar.begin(name)
+            for i, name in enumerate(waiting):
+                progress.update(task, description=name, completed=i, part="")
+                if not console.is_terminal:
+                    _print(console, f"[{i + 1} of {len(waiting)}] {name}")
                 began = time.perf_counter()
                 try:
                     result: Result = import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").run(lab)
                 except DatasetError as error:
                     why = str(error) if not failed else str(error).partition(". ")[0]  # the advice once
                     failed[name] = str(error)
-                    bar.tell(f"{name}: not run. {why}", style="yellow")
+                    _print(console, f"{name}: not run. {why}", style="yellow")
                     continue
                 seconds = time.perf_counter() - began
                 finished[name] = (result, seconds)
                 write_part(kept, name, mark, result, seconds)
                 _write(out, finished, failed, plan)
-                bar.tell(f"{name}: {result.title} ({seconds:.1f} s)")
+                _print(console, f"{name}: {result.title} ({seconds:.1f} s)")
         except KeyboardInterrupt:
             _write(out, finished, failed, plan)
             done = sum(name in finished for name in wanted)
-            bar.tell(f"Stopped. {done} of {len(wanted)} are finished and kept in {out}; --resume goes on from there.")
+            _print(console, f"Stopped. {done} of {len(wanted)} are finished and kept in {out}. Continue with --resume.")
             raise
         _write(out, finished, failed, plan)
         for sentence in how_it_compares(finished, plan):
-            bar.tell(sentence)
+            _print(console, sentence)
         if failed:
-            bar.tell(f"Not run for want of data: {', '.join(failed)}.", style="yellow")
+            _print(console, f"Not run, since data are missing: {', '.join(failed)}.", style="yellow")
     return not failed
 
 
+def _make_progress(console: Console) -> Progress:
+    """Return a progress bar: which result, how many of them, how far it is. In a log file, lines instead."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    name, part = TextColumn("{task.description}"), TextColumn("{task.fields[part]}")
+    columns = (name, BarColumn(), MofNCompleteColumn(), part, TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+def _print(console: Console, text: str, style: str = "") -> None:
+    """Print a line, above the progress bar if it is shown."""
+    console.print(text, markup=False, highlight=False, style=style, soft_wrap=True)
+
+
 def titles() -> dict[str, str]:
-    """The names of all results, and what they are."""
+    """Return the titles of all results by name."""
     return {name: import_module(f"limpet_lab.paper.{MODULE_BY_NAME[name]}").TITLE for name in NAMES}
 
 
 def _resolve(names: Sequence[str]) -> list[str]:
-    """The results meant, in the order of the paper; `*_notebook` is part of the table without it.
+    """Return the requested results in the order of the paper; `*_notebook` is part of the table without it.
 
     >>> _resolve(["auc_multivariate_notebook", "alpha"])
     ['alpha', 'auc_multivariate']
@@ -112,13 +138,13 @@ def _resolve(names: Sequence[str]) -> list[str]:
     unknown = sorted(requested - set(NAMES))
     if unknown:
         near = get_close_matches(unknown[0], NAMES, n=3)
-        advice = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(NAMES)}"
-        raise InvalidInputError(f"no result is called {', '.join(unknown)}; {advice}")
+        advice = f"Did you mean {' or '.join(near)}?" if near else "See --list."
+        raise InvalidInputError(f"TABLE: must be the name of a result, got {', '.join(unknown)}. {advice}")
     return [name for name in NAMES if not requested or name in requested]
 
 
 def _folders(out: Path, plan: Plan) -> Path:
-    """Makes what will be written to, and says why it cannot be before any work is done."""
+    """Create the folders and check that files can be written, before any work is done."""
     from limpet.report.html import require_writable
 
     kept = parts_folder(out, plan)
@@ -126,7 +152,7 @@ def _folders(out: Path, plan: Plan) -> Path:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(
-            f"the folder {str(kept)!r} cannot be made: {(error.strerror or str(error)).lower()}"
+            f"--out: cannot create {str(kept)!r}: {(error.strerror or str(error)).lower()}."
         ) from None
     for path in (out / "report.html", out / "results.json", kept / "writable"):
         require_writable(path)

@@ -58,7 +58,7 @@ def run(lab: Lab) -> Result:
         f"The median difference is {np.median(differences[:, 0]):+.3f} on abrupt and "
         f"{np.median(differences[:, 1]):+.3f} on gradual changes. The AUC depends on the choice as it does in the "
         f"paper, from {min(r[3][0] for r in ours):.2f} to {max(r[3][0] for r in ours):.2f} on abrupt changes: three "
-        "knobs, and no way to set them without labels.",
+        "parameters, which cannot be set without labels.",
     ]
     table = {"columns": ["gamma", "beta", "M", *KINDS], "rows": ours}
     return Result(TITLE, {KEY: table}, seconds={"whole grid": seconds}, parts=parts)

@@ -100,9 +100,10 @@ def run(lab: Lab) -> Result:
         for record in records:
             low, high = record["interval"] = intervals[record["cell"]][name]["events"]
             record["paper_inside_interval"] = low <= record["paper"] <= high
+    labels = {column: labels_on_test(stream) for column, stream in streams.items()}
     counts = [
-        f"{int(labels_on_test(stream).sum())} anomalies in {number_runs(labels_on_test(stream))[-1] + 1} runs in {column}"
-        for column, stream in streams.items()
+        f"{int(each.sum())} anomalies in {number_runs(each)[-1] + 1} runs in {column}"
+        for column, each in labels.items()
     ]
     result.parts = [
         *result.parts,
@@ -112,7 +113,7 @@ def run(lab: Lab) -> Result:
                 [name, *("{:.3f} – {:.3f}".format(*intervals[c][name][k]) for c in COLUMNS for k in ("rows", "events"))]
                 for name in table.rows
             ],
-            f"Bootstrap over the test span: {', '.join(counts)}. Rows: every anomaly is drawn by itself. Events: "
+            f"Bootstrap over the test span: {', '.join(counts)}. Rows: every anomaly is drawn separately. Events: "
             "adjacent anomalies are drawn together, for rows of one event are no independent witnesses; with so few "
             "events even this interval is rough.",
         ),
@@ -147,14 +148,16 @@ def scores_on_test(method: Method, choice: Choice, stream: Stream, restarts: ran
 
 
 def _why_smtp(pairs: FloatArray, named: FloatArray) -> str:
-    """In words, what SMTP's training span could tell: pairs (settings, 2) of training and test AUC, averaged over the
-    restarts, and those of the named setting (restarts, 2) one by one."""
+    """Describe what SMTP's training span determines.
+
+    pairs: (settings, 2), training and test AUC averaged over the restarts; the named setting's are (restarts, 2).
+    """
     training, testing = pairs.T
     unsure = testing[training > training.max() - 0.001]
     rank = int((training > named[:, TRAIN].mean()).sum()) + 1
     lowest, highest = named.min(axis=0), named.max(axis=0)
     return (
-        f"What the training span can tell. On SMTP {len(unsure)} of the {len(training)} settings of SRA have a "
+        f"Information of the training span. On SMTP {len(unsure)} of the {len(training)} settings of SRA have a "
         f"training AUC within 0.001 of the best, {training.max():.5f}, and their test AUCs lie anywhere between "
         f"{unsure.min():.2f} and {unsure.max():.2f}: the training anomalies sit together around t = 15 000 and look "
         f"like nothing else, the test anomalies do not. The setting the paper names has rank {rank} here: from one "

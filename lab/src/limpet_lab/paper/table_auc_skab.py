@@ -20,7 +20,7 @@ KEY = "auc_skab"
 TOLERANCES = (20, 50)
 COLUMNS = [f"Tb_{tolerance}" for tolerance in TOLERANCES]
 FIRST_SCORED = 19  # the paper's t = 20
-STANDARDISED_ON = 20  # rows; the paper says 100, its notebooks take 20
+STANDARDISED_ON = 20  # rows; 100 in the paper, its notebooks take 20
 TRAIN, TEST = slice(0, None, 2), slice(1, None, 2)  # "odd" counts from 1: files 0, 2, … train
 
 
@@ -56,9 +56,9 @@ def run(lab: Lab) -> Result:
     result.parts = [
         *result.parts,
         "How to read it. With eight test streams and two changes in each, the standard deviations are as large as all "
-        f"differences between the learners. The changes lie late, {_describe_change_points(streams)} through each stream, so that the "
-        "row number itself, the dummy “time”, ranks rows near a change above most others. The paper’s Page–Hinkley, "
-        "whose sum mostly grows, is close to that clock.",
+        f"differences between the learners. The changes lie late, {_describe_change_points(streams)} through each "
+        "stream, so that the row number itself, the dummy “time”, ranks rows near a change above most others. The "
+        "paper’s Page–Hinkley, whose sum mostly grows, is close to that clock.",
         "With one component SDEM’s smoothing does nothing, so that SDEM is sEM here.",
         _why(table, streams),
     ]

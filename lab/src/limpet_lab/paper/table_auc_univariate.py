@@ -15,8 +15,8 @@ def run(lab: Lab) -> Result:
     caption = (
         "Mean ± standard deviation over the streams. All rows but SRA-heldout, SRA-printed and SRA-auto are grid "
         "maxima on the scored streams, as the paper’s are; SRA-heldout is tuned on as many other streams; SRA-printed "
-        "is the setting the paper names; SRA-auto is SRA on autopilot, by its change score, with nothing tuned; "
-        "SRA-full-norm measures ‖H‖ over all statistics, as the equations say."
+        "is the setting the paper names; SRA-auto is lp.Detector(), by its change score, with nothing tuned; "
+        "SRA-full-norm measures ‖H‖ over all statistics, as in the equations."
     )
     fill_auc_table(lab, result, "auc_univariate", 1, "printed", caption)
     result.parts = [
@@ -31,7 +31,7 @@ def run(lab: Lab) -> Result:
         "long after it. The figures above show how much of the AUC is of that kind.",
         "SRA-auto’s AUC is in part of that kind too, though no row is without a score: after the change the components "
         "lie further apart, y² is less noisy beside its mean, and so the level that its change score has in calm falls "
-        "a little for good. What it owes to noticing is its AUC against rows before the change alone.",
+        "a little permanently. What it owes to detection is its AUC against rows before the change alone.",
         "The rivals. The paper’s rows come from versions that were handicapped (precision matrices never refreshed, a "
         "one-component model for two-component data); these are started, tuned and scored as SRA is. ADWIN’s score is "
         "the same number almost everywhere, and the paper’s Page–Hinkley does not subtract the mean.",

@@ -1,4 +1,4 @@
-"""Well-log: AUCs for five annotations, ROC curves, and what the training span can tell."""
+"""Well-log: AUCs for five annotations, ROC curves, and the information of the training span."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def well_log_methods() -> list[Method]:
 
 
 def run(lab: Lab) -> Result:
-    """Settings chosen on the first 1550 rows, for each annotation by itself; scored on the rest."""
+    """Settings chosen on the first 1550 rows, for each annotation separately; scored on the rest."""
     stream = load_well_log()
     methods = well_log_methods()
     table = RealTable(KEY, COLUMNS)
@@ -102,19 +102,19 @@ def measure(method: Method, setting: Setting, stream: Stream, restart: int) -> F
 
 
 def _why(sweep: SweepResult, ours: Method) -> str:
-    """In words, what the training span could tell: the setting chosen, and the one the paper names."""
+    """Describe what the training span determines: the setting chosen, and the one of the paper."""
     averages = sweep.values[:, 0, :, 0, 0].mean(axis=1)  # settings, train or test; annotation 1
     best = int(np.argmax(averages[:, TRAIN]))
     named = list(ours.settings).index(grids.SRA_PRINTED[KEY][COLUMNS[0]])
     low, high = averages[:, TRAIN].min(), averages[:, TRAIN].max()
     return (
-        "SRA is tuned as the paper tunes it, for each annotation by itself, among all settings that the paper "
+        "SRA is tuned as the paper tunes it, for each annotation separately, among all settings that the paper "
         f"prints, on a span with one to three changes. For annotation 1 their training AUCs lie between {low:.3f} and "
         f"{high:.3f}; the setting chosen has {averages[best, TRAIN]:.3f} there and {averages[best, TEST]:.3f} on the "
         f"test span, the one the paper names {averages[named, TRAIN]:.3f} and {averages[named, TEST]:.3f}. "
-        "SRA-printed is what the paper says its training chose (γ = 2·10⁶, which drops nothing), SRA-figure the "
-        "setting of its figure (γ = 2·10⁴, which drops what lies outside). SRA-joint has one setting for the stream, "
-        "the one with the best training AUC on average over the five annotations: not the paper’s rule, but a "
+        "SRA-printed is what the paper reports as the choice of its training (γ = 2·10⁶, which rejects nothing), "
+        "SRA-figure the setting of its figure (γ = 2·10⁴, which rejects what lies outside). SRA-joint has one setting "
+        "for the stream, the one with the best training AUC on average over the five annotations: not the paper’s rule, but a "
         "steadier one. SRA-small-gamma is tuned for each annotation on the text’s grid with γ a hundred times "
         "smaller, at the figure’s scale; those settings are printed nowhere."
     )

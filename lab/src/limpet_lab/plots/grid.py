@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from limpet.plots._style import PAGE_WIDTH_IN, TEXT_PT, add_legend_above, legend_entries, new_page, style_small_panel
 
-COLUMNS = {1: 2, 2: 2, 4: 2, 7: 4, 8: 4, 10: 5}  # for so many panels, where not three; one leaves room for a legend
+COLUMNS = {1: 2, 2: 2, 4: 2, 7: 4, 8: 4, 10: 5}  # for so many panels, where not three; one leaves space for a legend
 
 
 class Grid:

@@ -40,7 +40,7 @@ def draw_illustration(
     outliers: ArrayLike,
     truth: ArrayLike | None = None,
 ) -> bytes:
-    """Draw the same univariate stream in one panel per estimate, side by side, and return the bytes of a PNG.
+    """Draw the same univariate stream in one panel per estimate, next to each other, and return the bytes of a PNG.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def styles_of(names: Iterable[str]) -> dict[str, Style]:
     """Return how the methods of one picture look.
 
     A method that is not known by name has the colour of the one it varies ("SRA-heldout" is of SRA's), with
-    open marks and dashes of its own; any other takes the next style that is left.
+    open marks and different dashes; any other takes the next style that is left.
 
     >>> styles = styles_of(["SRA", "SRA-heldout", "something else"])
     >>> styles["SRA"]["color"] == styles["SRA-heldout"]["color"] != styles["something else"]["color"]

@@ -52,8 +52,8 @@ class Column:
     """One kind of stream.
 
     title, y_label: what it is called, and what the error is. given: (T,), the target that was given less the true one.
-    corrupted: (T,), which of them were corrupted. errors: method → (T,), the first in the colour of ours, the last in black
-    dashes; NaN where there is none.
+    corrupted: (T,), which of them were corrupted. errors: method → (T,), the first in the colour of ours, the last in
+    black dashes; NaN if missing.
     """
 
     title: str
@@ -69,7 +69,7 @@ def draw_running_errors(columns: Sequence[Column], *, change_points: Sequence[in
     Parameters
     ----------
     columns : sequence of Column
-        Side by side, two for a page.
+        Next to each other, two for a page.
     change_points : sequence of int
         Rows to be marked, rising.
     window : int
@@ -104,7 +104,9 @@ def _draw_given(axes: Any, given: FloatArray, corrupted: Any) -> None:
     good, bad = rows[~corrupted[rows]], rows[corrupted[rows]]
     axes.plot(good, given[good], markersize=2.0, alpha=0.5, rasterized=True, **POINT_STYLE)
     axes.plot([], [], label="target", markersize=7, **POINT_STYLE)
-    axes.plot(bad, given[bad], label="corrupted", **CIRCLE_STYLE | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7})
+    axes.plot(
+        bad, given[bad], label="corrupted", **CIRCLE_STYLE | {"markersize": 3, "markeredgewidth": 0.7, "alpha": 0.7}
+    )
     margin = 0.5 * float(np.ptp(given[rows]))  # for the legend
     axes.set_ylim(float(given[rows].min()) - 0.1 * margin, float(given[rows].max()) + margin)
     axes.locator_params(axis="y", nbins=4)

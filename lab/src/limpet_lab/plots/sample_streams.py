@@ -32,7 +32,7 @@ def draw_samples(streams: Sequence[Stream], *, reach: int = 500) -> bytes:
 
     Every variable has a panel with all of its rows and, beside it, one with the rows near the first change on
     the scale of the inliers, where what lies beyond is marked at the edge. Univariate streams stand one under
-    the other; multivariate ones in pairs side by side, their variables one under the other.
+    the other; multivariate ones in pairs next to each other, their variables one under the other.
 
     Parameters
     ----------

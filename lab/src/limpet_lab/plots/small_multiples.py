@@ -33,7 +33,7 @@ def draw_panels(
     Parameters
     ----------
     x : sequence of float
-        The values of the setting; they stand at equal distances, whatever they are.
+        The values of the setting; drawn at equal distances.
     panels : mapping of title to mapping of series to values
         One value for each of ``x``. What is NaN, or not positive on a logarithmic axis, is left out.
     x_label : str

@@ -81,7 +81,7 @@ def _seconds(name: str, values: Sequence[float]) -> FloatArray:
 
 
 def _set_scale(axes: Any, seconds: FloatArray, margin: float) -> None:
-    """Show all times, with the room for words that stand at their right, and ticks in units."""
+    """Show all times, with space for the words at their right, and ticks in units."""
     from matplotlib.ticker import FuncFormatter
 
     if not len(seconds):

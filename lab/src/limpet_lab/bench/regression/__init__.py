@@ -1,8 +1,8 @@
-"""Robust gradient descent: linear and logistic regression on streams with spoilt targets and a change half-way.
+"""Robust gradient descent: linear and logistic regression on streams with corrupted targets and a change half-way.
 
 Every method predicts a row and then learns it. Each has a grid of 24 settings, of which the one with the least error on
 tuning streams of the first kind is taken, and is then shown on other streams of every kind; beside it the defaults.
-Errors are against the truth without what was spoilt, in multiples of the noise's variance, or for labels in nats.
+Errors are against the truth without the corruption, in multiples of the noise's variance, or for labels in nats.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from limpet_lab.bench.regression.runs import (
     results,
 )
 
-TITLE = "5 % spoilt targets and a change half-way: errors against the truth"
+TITLE = "5 % corrupted targets and a change half-way: errors against the truth"
 
 ROWS, SEEDS = 20_000, range(10)
 TUNING = range(100, 103)  # seeds of streams that settings are chosen by, and that nothing else is measured on
@@ -68,7 +68,7 @@ def measure(quick: bool) -> list[Figure]:
 
 
 def choose(family: str, rows: int, seeds: Sequence[int], quick: bool) -> dict[str, Setting]:
-    """The setting of each method with the least mean error on the tuning streams; in a taste of a few of its grid."""
+    """Return the setting of each method with the least mean error on the tuning streams; a quick run tries a few."""
     kind = KINDS[family][0]
     grids = {name: method.grid for name, method in methods(family).items() if not method.tuned_as}
     grids = {name: grid[5::8] if quick else grid for name, grid in grids.items()}
@@ -92,7 +92,7 @@ def setting_figures(family: str, tuned: dict[str, Setting]) -> Iterator[Figure]:
 def rows_of(
     family: str, kind: Kind, tuned: dict[str, Setting], rows: int, seeds: Sequence[int], quick: bool
 ) -> Iterator[Figure]:
-    """The figures of one kind of stream; where targets are spoilt, also how far ours is ahead of what is not robust."""
+    """Yield the figures of one kind of stream; where targets are corrupted, also the lead over squared loss."""
     outcomes_by_column = results(family, kind, columns(tuned, family), rows, seeds, quick)
     for name, each in outcomes_by_column.items():
         yield from summarize(f"{family}, {kind.name}, {name}", each, family)

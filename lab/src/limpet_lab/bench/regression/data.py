@@ -1,7 +1,7 @@
-"""Streams of pairs (x, y) whose truth is known: targets are spoilt, and half-way what is to be learnt changes.
+"""Streams of pairs (x, y) whose truth is known: targets are corrupted, and half-way the coefficients change.
 
-Features are in units of their own, as real ones are. What a row draws depends on the seed and the row alone: one
-generator for each purpose, so that a share of spoilt targets changes no other row.
+Features have different units, as real ones do. What a row draws depends on the seed and the row alone: one
+generator for each purpose, so that a share of corrupted targets changes no other row.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ CORRUPTED_SHARE = 0.05
 class Kind:
     """One kind of stream.
 
-    share: of targets that are spoilt. turn: by how much the coefficients change, as the standard deviation of what that
-    does to the truth. jump: by how much the intercept changes. gradual: over a twentieth of the rows, not at once.
+    share: of targets that are corrupted. drift: by how much the coefficients change, as the standard deviation of the
+    effect on the truth. jump: by how much the intercept changes. gradual: over a twentieth of the rows, not at once.
     at_random: labels are flipped anywhere, not only where they are sure. burst: so many numbers in a row, from the
-    middle on, are all spoilt, each `by` so much too high.
+    middle on, are all corrupted, each `by` so much too high.
     """
 
     name: str
@@ -45,8 +45,8 @@ class Kind:
 class Pairs:
     """The rows, and what is true of them.
 
-    y: what a learner is given. truth: E[y | x] without what is spoilt; for labels the probability of 1. clean: the
-    target or label as it was before it was spoilt. change: the first row of the new regime. ramp: rows until it is all
+    y: what a learner is given. truth: E[y | x] without the corruption; for labels the probability of 1. clean: the
+    target or label as it was before the corruption. change: the first row of the new regime. ramp: rows until it is all
     new; 0 if that is at once.
     """
 
@@ -60,10 +60,10 @@ class Pairs:
 
 
 def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
-    """A linear truth with noise of standard deviation 1; half of the spoilt targets lie 10 to 30 too high, half ±100.
+    """A linear truth with noise of sd 1; half of the corrupted targets lie 10 to 30 too high, half ±100.
 
     >>> pairs = linear_pairs(Kind("abrupt"), seed=0, n=1000)
-    >>> pairs.X.shape, pairs.change, int(pairs.spoilt.sum())
+    >>> pairs.X.shape, pairs.change, int(pairs.corrupted.sum())
     ((1000, 5), 500, 42)
     """
     features, noise, whether, which, how_far = np.random.default_rng(seed).spawn(5)
@@ -82,12 +82,12 @@ def linear_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
 
 
 def logistic_pairs(kind: Kind, seed: int, n: int = 20_000) -> Pairs:
-    """Labels whose true logit swings by 3; spoilt ones are flipped, unless at random only where they were sure.
+    """Labels whose true logit swings by 3; corrupted ones are flipped, unless at random only where they were sure.
 
     Sure is the half of the labels with the larger logits, so that twice the share is flipped there.
 
     >>> pairs = logistic_pairs(Kind("sure"), seed=0, n=1000)
-    >>> bool((pairs.y[pairs.spoilt] != pairs.clean[pairs.spoilt]).all()), set(pairs.y.tolist()) == {0.0, 1.0}
+    >>> bool((pairs.y[pairs.corrupted] != pairs.clean[pairs.corrupted]).all()), set(pairs.y.tolist()) == {0.0, 1.0}
     (True, True)
     """
     features, draw, whether = np.random.default_rng(seed).spawn(3)
@@ -108,7 +108,7 @@ def _features(rng: np.random.Generator, n: int) -> FloatArray:
 
 
 def _coefficients(seed: int, size: float) -> FloatArray:
-    """A direction of its own for each seed, in standard units."""
+    """Return a direction for each seed, in standard units."""
     drawn = np.random.default_rng([seed, 7]).standard_normal(len(UNITS))
     return np.asarray(drawn * size / np.linalg.norm(drawn))
 

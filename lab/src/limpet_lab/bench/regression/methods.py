@@ -2,7 +2,7 @@
 
 All predict a row and then learn it, in one pass. What each needs it is given: river's features go through its
 StandardScaler, scikit-learn's are standardised by the rows so far, and the target of both, if it is a number, is in
-units of the median and the spread of its first rows, as SRA has it by itself.
+units of the median and the spread of its first rows, as SRA does internally.
 """
 
 from __future__ import annotations
@@ -242,11 +242,11 @@ def logistic_methods() -> list[Method]:
 
 def with_nothing_set(model: LinearRegression | LogisticRegression, patience: int = 0) -> Follow:
     """SRA by its defaults, but for its patience."""
-    return lambda X, y: follow_ours(SRA(model=model, patience=patience), X, y)
+    return lambda X, y: follow_ours(SRA(rho=0.01, model=model, patience=patience), X, y)
 
 
 def _libraries() -> tuple[Callable[..., Any], Any, Any]:
-    """River's regressions behind its scaler, its losses; and scikit-learn, which must be there too."""
+    """River's regressions behind its scaler, its losses; and scikit-learn, which must be installed too."""
     try:
         import sklearn
         from river import linear_model, optim, preprocessing

@@ -1,4 +1,4 @@
-"""Changes beyond any threshold, and bursts of spoilt rows: where a threshold locks out, and what patience is worth.
+"""Changes beyond any threshold, and bursts of corrupted rows: where a threshold locks out, and what patience is worth.
 
 What frees a regression that is locked out makes it learn a burst that is longer than its patience: both are measured.
 """
@@ -23,7 +23,7 @@ from limpet_lab.bench._measurement import Figure
 from limpet_lab.bench.regression.data import Kind, Pairs, linear_pairs, logistic_pairs
 from limpet_lab.bench.regression.methods import PATIENT, Follow, Method, linear_methods, logistic_methods
 
-# One regression on one stream of pairs, and how near it came to the truth.
+# One regression on one stream of pairs, and its distance from the truth.
 
 Setting = tuple[float, float]
 Entries = dict[str, tuple[str, Setting | None]]
@@ -47,7 +47,7 @@ class Run:
 
 
 class Outcome(NamedTuple):
-    """Mean errors over rows, the first tenth left out, and what share of the clean labels was told rightly.
+    """Mean errors over rows, the first tenth left out, and the share of clean labels predicted correctly.
 
     overall: all rows. before, after: before the change, and from its very first row on. settled: after it, but for a
     tenth of all rows. rows: from the end of the change until the running error is small again. right, right_after: for
@@ -127,7 +127,7 @@ def outcome(run: Run) -> Outcome:
 
 
 def outcomes(runs: Sequence[Run], several: bool) -> list[Outcome]:
-    """All of them, in order; several: on all cores, in processes of their own."""
+    """All of them, in order; several: on all cores, in several processes."""
     if not several:
         return [outcome(run) for run in runs]
     with ProcessPoolExecutor(n_threads(), multiprocessing.get_context("spawn")) as pool:

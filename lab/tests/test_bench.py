@@ -1,0 +1,136 @@
+"""Test `limpet bench`: the list of benchmarks, what they print and write."""
+
+import io
+import json
+import re
+from importlib.util import find_spec
+
+import pytest
+from rich.console import Console
+
+from helpers.commands import here, limpet
+from helpers.scripts import ROOT, script_of
+from limpet_lab.bench import BENCHMARKS, DEFAULT_BENCHMARKS, speed
+from limpet_lab.bench._measurement import Figure, lines
+from limpet_lab.bench.runner import run_benchmarks
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("bench", "speed", "--json", "nowhere/b.json"), "--json"),
+        (("bench", "everything"), "NAME"),
+    ],
+)
+def test_mistakes_are_one_line(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, errors = here(words, capsys, monkeypatch)
+    assert code == 2
+    assert message in errors
+    assert "Traceback" not in errors
+
+
+def test_a_benchmark_runs_quickly_and_writes_its_figures(tmp_path, capsys, monkeypatch):
+    code, output, errors = here(["bench", "speed", "--quick", "--json", tmp_path / "bench.json"], capsys, monkeypatch)
+    assert code == 0, errors
+    assert "Quick run" in output
+    figures = json.loads((tmp_path / "bench.json").read_text())
+    names = {figure["name"] for figure in figures["speed"]}
+    assert {
+        "process, d=1, whitened: ratio",
+        "process, d=3, whitened: ratio",
+        "update(x), whitened: ratio",
+    } <= names
+
+
+@pytest.mark.long
+def test_all_usual_benchmarks_run_quickly(tmp_path):
+    result = limpet("bench", "--quick", "--json", str(tmp_path / "bench.json"))
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    figures = json.loads((tmp_path / "bench.json").read_text())
+    assert set(DEFAULT_BENCHMARKS) <= set(figures)
+    for name in DEFAULT_BENCHMARKS:
+        assert len(figures[name]) > 3
+        assert all(figure["value"] == figure["value"] for figure in figures[name])
+
+
+def test_a_figure_knows_whether_its_goal_is_reached():
+    assert Figure("a", 1.0, "s", 2.0).reached
+    assert not Figure("a", 3.0, "s", 2.0).reached
+    assert Figure("a", 3.0).reached
+    assert Figure("a", 3.0, "s", 2.0).without_goal().reached
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *[
+            (2880, "2880"),
+            (1e6, "1000000"),
+            (10_000_001, "1e+07"),
+            (999.7, "1000"),
+            (3082.4, "3082"),
+            (-2880.0, "-2880"),
+        ],
+        *[(128, "128"), (7, "7"), (0, "0"), (0.27812, "0.278"), (float("nan"), "nan"), (float("inf"), "inf")],
+    ],
+)
+def test_integers_are_printed_in_full(value, shown):
+    assert Figure("state", value, "bytes").text == f"{shown} bytes"
+    assert Figure("state", 1.0, "", 1e6, 0.25).goal_text == "≥ 0.25, ≤ 1000000"
+
+
+# What benchmarks there are
+
+
+def test_help_lists_every_benchmark_with_a_line():
+    listed = [line.strip() for line in limpet("bench", "--help").stdout.splitlines()]
+    for name, summary in BENCHMARKS.items():
+        assert any(re.fullmatch(rf"{name} +{re.escape(summary)}", line) for line in listed), name
+        assert find_spec(f"limpet_lab.bench.{name}")
+
+
+def test_the_readme_of_benchmarks_lists_them_too():
+    text = (ROOT / "lab" / "README.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^    limpet bench (\w+) +# (.*)$", text, re.M)) == BENCHMARKS
+
+
+# What they print
+
+
+def run_speed(monkeypatch, quick, path=None):
+    """Run the benchmark of speed with given figures; return whether all goals were reached, and the output."""
+    figures = [Figure("states: full", 2880, "bytes", 3000), Figure("states: compact", 640, "bytes", 512)]
+    monkeypatch.setattr(speed, "measure", lambda quick: figures)
+    console = Console(file=io.StringIO(), width=80)
+    return run_benchmarks(["speed"], quick, path, console), console.file.getvalue()
+
+
+def test_a_quick_run_has_no_goals(monkeypatch, tmp_path):
+    reached, text = run_speed(monkeypatch, True, tmp_path / "b.json")
+    assert reached
+    assert "Quick run" in text
+    assert not set("✓✗≤≥") & set(text)
+    assert "2880 bytes" in text
+    assert all(
+        figure["reached"] and figure["at_most"] is None
+        for figure in json.loads((tmp_path / "b.json").read_text())["speed"]
+    )
+    reached, text = run_speed(monkeypatch, False)
+    assert not reached
+    assert "Quick run" not in text
+    assert text.count("✓") == text.count("✗") == 1
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("goals", [True, False])
+def test_no_line_is_broken_on_a_narrow_screen(name, goals):
+    figures = script_of("page_tools").load(name).values()
+    printed = list(lines([figure if goals else figure.without_goal() for figure in figures], 80))
+    assert max(map(len, printed)) <= 80
+    text = "\n".join(printed)
+    for figure in figures:
+        head, _, rest = figure.name.partition(": ")
+        assert figure.text in text
+        assert figure.name in text or (head in text and f"\n  {rest}" in text)
