@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
@@ -328,18 +327,21 @@ def test_a_stream_until_a_signal(spark, tmp_path, run):
     lines = [json.dumps({"sensor": "x", "ts": time, "a": 1.0, "b": 2.0}) for time in times]
     (tmp_path / "in" / "1.jsonl").write_text("\n".join([*lines, "{not JSON"]) + "\n")
 
+    ended = threading.Event()
+
     def stop_after_all_rows():
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
+        while not ended.wait(0.1):
             progress = [report for query in spark.streams.active for report in query.recentProgress]
             if sum(report.numInputRows for report in progress) >= 5:
-                break
-            time.sleep(0.1)
-        os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
 
     threading.Thread(target=stop_after_all_rows, daemon=True).start()
     words = ["--schema", SCHEMA, *BY_HAND, "--out", "out", "--checkpoint", "state", "--output-format", "json"]
-    code, _, errors = run("score", "in", *COLUMNS, *words)
+    try:
+        code, _, errors = run("score", "in", *COLUMNS, *words)
+    finally:
+        ended.set()
     assert (code, "stopped after 5 rows: 0 rejected, 1 invalid, 0 late, 1 duplicate" in errors) == (0, True), errors
     rows = [json.loads(line) for part in (tmp_path / "out").glob("*.json") for line in part.read_text().splitlines()]
     assert [row["_corrupt_record"] for row in rows if row["invalid"]] == ["{not JSON"]

@@ -1,4 +1,4 @@
-"""The guide's code runs, and does what the page says."""
+"""The code of the guide runs, with the output on the page."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def test_the_guide_runs(spark, tmp_path, capfd) -> None:
         code = code.replace(f'"{name}', f'"{tmp_path}/{name}')
     known: dict[str, object] = {}
     exec(compile(code, str(PAGE), "exec"), known)
-    told = capfd.readouterr().out
+    output = capfd.readouterr().out
     shown = re.findall(r"^    (\|pump .*\|)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(shown) == 2
-    assert all(line in told for line in shown)
+    assert all(line in output for line in shown)
     results = pq.read_table(tmp_path / "results")
     assert len(results) == 1500
     fleet = known["fleet"]

@@ -1,4 +1,7 @@
-"""A job on Spark, to be killed: `python -m harness.spark_job FOLDER OUT CHECKPOINT` until all is read."""
+"""A job on Spark that can be killed, and the processes that kill it.
+
+`python -m harness.spark_job FOLDER OUT CHECKPOINT` scores the files of a folder to the end.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limpet import spark as engine
-from limpet.learners import SRA
+from limpet import spark as ls
+from limpet.learners import Detector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 CORES = 2
-# Logs are compacted and states written whole every few batches, so that kills hit that too.
-OFTEN = {
+# Compact logs and write full states every few batches, so that kills also hit these.
+MAINTENANCE_SETTINGS = {
     "spark_sql_streaming_minBatchesToRetain": "2",
     "spark_sql_streaming_stateStore_minDeltasForSnapshot": "3",
     "spark_sql_streaming_stateStore_maintenanceInterval": "1s",
@@ -35,16 +38,16 @@ OFTEN = {
 
 
 def run(spark: SparkSession, folder: str, out: str, checkpoint: str) -> None:
-    """Streams the files of a folder, one a micro-batch, until there are no more."""
+    """Score the files of a folder as a stream, one per micro-batch, to the end."""
     schema = spark.read.parquet(folder).schema
     rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(folder)
-    scored = engine.score(rows, "sensor", ["a", "b"], "ts", SRA(memory="compact"), checkpoint=checkpoint)
+    scored = ls.score(rows, "sensor", ["a", "b"], "ts", Detector(memory="compact"), checkpoint=checkpoint)
     writer = scored.writeStream.format("parquet").option("checkpointLocation", checkpoint).outputMode("append")
     writer.trigger(availableNow=True).start(out).awaitTermination()
 
 
 def end_with(parent: int) -> None:
-    """Ends this process when the one that started it has gone, so that nothing is left of a benchmark broken off."""
+    """Exit when the parent process has ended, so that an aborted benchmark leaves no process."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
@@ -52,16 +55,16 @@ def end_with(parent: int) -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
-    own = engine.session(CORES, spark_driver_memory="1g", **OFTEN)
-    run(own, *sys.argv[1:])
-    own.stop()
+    session = ls.session(CORES, spark_driver_memory="1g", **MAINTENANCE_SETTINGS)
+    run(session, *sys.argv[1:])
+    session.stop()
 
 
-# Kills a job on Spark again and again: all of its processes, or the Java or the Python of its driver alone.
+# Kill a job repeatedly: all of its processes, only the JVM, or only the Python process of the driver.
 
-FURTHER = (1, 1, 2)  # batches until a kill comes
-PATIENCE = 30.0  # seconds for the processes that were not killed, to find that they are alone
-LONGEST = 600.0
+BATCHES_BEFORE_KILL = (1, 1, 2)
+EXIT_TIMEOUT_S = 30.0  # for the processes that were not killed
+JOB_TIMEOUT_S = 600.0
 STARTING, WITHIN, BETWEEN = "starting", "within a batch", "between batches"
 MOMENTS = (WITHIN, STARTING, BETWEEN, WITHIN, WITHIN)
 TARGETS = ("all", "java", "python")
@@ -69,40 +72,40 @@ TARGETS = ("all", "java", "python")
 
 @dataclass
 class Job:
-    """`spark_job` on a folder of files; its output, its checkpoint and its log are in a folder of its own."""
+    """A job on a folder of files, with output, checkpoint and log in another folder."""
 
     source: Path
     folder: Path
     starts_in: float = 5.0
-    """Seconds until its first batch, about."""
+    """Approximate seconds until its first batch."""
     takes: float = 0.5
-    """Seconds of a batch, about."""
+    """Approximate seconds per batch."""
     kills: list[str] = field(default_factory=list)
-    """When each kill came."""
+    """The moment of each kill."""
 
     @property
     def out(self) -> Path:
-        """Its answers."""
+        """The folder of the results."""
         return self.folder / "out"
 
     @property
     def checkpoint(self) -> Path:
-        """What it goes on from."""
+        """The folder of the checkpoint."""
         return self.folder / "checkpoint"
 
     def run(self) -> None:
-        """Lets it come to its end, and notes how long it takes."""
+        """Run the job to its end, and measure its durations."""
         began = time.monotonic()
         with self._started() as process:
             self._wait_until(process, lambda: self._last("offsets") >= 0)
             self.starts_in = time.monotonic() - began
-            code = process.wait(LONGEST)
+            code = process.wait(JOB_TIMEOUT_S)
             self.takes = (time.monotonic() - began - self.starts_in) / (self._last("commits") + 1)
         if code != 0:
             raise RuntimeError(f"the job ended with {code}: {self._log.read_text()[-3000:]}")
 
     def run_with_kills(self, kills: int, rng: random.Random) -> None:
-        """Kills it so many times, unless it comes to its end before; each time it is started again."""
+        """Kill and restart the job so many times, or until it ends."""
         for _, moment, target in zip(range(kills), itertools.cycle(MOMENTS), itertools.cycle(TARGETS), strict=False):
             with self._started() as process:
                 if not self._wait(process, moment, rng):
@@ -112,11 +115,11 @@ class Job:
                 _kill(process, target)
 
     def _wait(self, process: subprocess.Popen[bytes], moment: str, rng: random.Random) -> bool:
-        """Until the moment of a kill; False if the job comes to its end before."""
+        """Wait until the moment of a kill; return False if the job ends before."""
         if moment == STARTING:
             time.sleep(rng.uniform(0.0, self.starts_in))
         else:
-            done = self._last("commits") + rng.choice(FURTHER)
+            done = self._last("commits") + rng.choice(BATCHES_BEFORE_KILL)
             self._wait_until(process, lambda: self._last("commits") >= done)
             if moment == WITHIN:
                 self._wait_until(process, lambda: self._last("offsets") > self._last("commits"))
@@ -139,12 +142,12 @@ class Job:
 
     @contextmanager
     def _started(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Starts it, in a session of its own; nothing of it is left at the end."""
+        """Start the job in a new session; all of its processes end with the context."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        places = map(str, (self.source, self.out, self.checkpoint))
+        paths = map(str, (self.source, self.out, self.checkpoint))
         with self._log.open("ab") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "harness.spark_job", *places],
+                [sys.executable, "-m", "harness.spark_job", *paths],
                 stdout=file,
                 stderr=file,
                 env=os.environ | {"LIMPET_QUIET": "1"},
@@ -158,13 +161,13 @@ class Job:
 
 
 def _kill(process: subprocess.Popen[bytes], target: str) -> None:
-    """kill -9 of all processes of a session, or of those of a kind: the others are waited for, and then killed too."""
+    """Kill -9 all processes of a session, or those of a kind; the others are killed after a time-out."""
     members = members_of(process.pid)
     chosen = [pid for pid, name in members.items() if target == "all" or (name == "java") == (target == "java")]
     if target == "python":
         chosen = [process.pid]
     _kill_each(chosen or [process.pid])
-    until = time.monotonic() + (PATIENCE if target != "all" else 0.0)
+    until = time.monotonic() + (EXIT_TIMEOUT_S if target != "all" else 0.0)
     while process.poll() is None or members_of(process.pid):
         if time.monotonic() > until:
             _kill_each(list(members_of(process.pid)))
@@ -178,13 +181,13 @@ def _kill_each(pids: list[int]) -> None:
 
 
 def members_of(session: int) -> dict[int, str]:
-    """The processes of a session with their names, as the kernel tells them; those that have ended are none."""
-    found = {}
+    """Return the names of the running processes of a session by process ID."""
+    names = {}
     for entry in Path("/proc").iterdir() if Path("/proc/self").exists() else ():
         with suppress(OSError):
             if entry.name.isdigit():
                 name, _, rest = (entry / "stat").read_text().partition("(")[2].rpartition(") ")
-                state, _, _, own, *_ = rest.split()
-                if int(own) == session and state != "Z":
-                    found[int(entry.name)] = name
-    return found
+                state, _, _, session_id, *_ = rest.split()
+                if int(session_id) == session and state != "Z":
+                    names[int(entry.name)] = name
+    return names

@@ -1,4 +1,4 @@
-"""A session of Spark for a benchmark, and nothing of it left afterwards."""
+"""A session of Spark for a benchmark, whose processes end with it."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ if TYPE_CHECKING:
 
 @contextmanager
 def spark_session(cores: int, memory: str) -> Iterator[SparkSession]:
-    """The session that is there already, or one that is stopped at the end, its Java too."""
+    """Return the active session, or a new one that is stopped at the end with its JVM."""
     from limpet.spark.session import check_spark_installed, session
 
     check_spark_installed()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    theirs = SparkSession.getActiveSession()
-    if theirs is not None:
-        yield theirs
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
         return
-    own = session(cores, spark_driver_memory=memory)
+    started = session(cores, spark_driver_memory=memory)
     try:
-        yield own
+        yield started
     finally:
-        own.stop()
+        started.stop()
         gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
         gateway.shutdown()
-        gateway.proc.stdin.close()  # at which it ends
+        gateway.proc.stdin.close()  # the JVM ends then
         gateway.proc.wait()
 
 
 def peak_bytes() -> dict[str, int]:
-    """The most memory that Spark's Java and the largest of its Python workers have had; empty if that is not known."""
+    """Return the peak memory of Spark's JVM and of its largest Python worker; empty if unknown."""
     from pyspark import SparkContext
 
     java = str(SparkContext._gateway.proc.pid)
     peaks: dict[str, int] = {}
     parents: dict[str, str] = {}
-    told: dict[str, int] = {}
+    peak_by_pid: dict[str, int] = {}
     for path in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError, KeyError):
             lines = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
             parents[lines["Pid"].strip()] = lines["PPid"].strip()
-            told[lines["Pid"].strip()] = int(lines["VmHWM"].split()[0]) * 1024
-    for pid, peak in told.items():
+            peak_by_pid[lines["Pid"].strip()] = int(lines["VmHWM"].split()[0]) * 1024
+    for pid, peak in peak_by_pid.items():
         what = "Java" if pid == java else "a Python worker" if parents.get(parents[pid]) == java else ""
         if what:
             peaks[what] = max(peaks.get(what, 0), peak)
