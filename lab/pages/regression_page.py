@@ -54,7 +54,7 @@ def mean_and_spread(figures: Figures, name: str) -> str:
 def with_spread(mean: float, spread: float) -> str:
     """Format both with as many decimals as show two digits of the mean and one of the spread.
 
-    >>> alike(0.0362, 0.0062), alike(0.2, 0.027), alike(28.7, 6.04), alike(2.1, 0.026)
+    >>> with_spread(0.0362, 0.0062), with_spread(0.2, 0.027), with_spread(28.7, 6.04), with_spread(2.1, 0.026)
     ('0.036 ± 0.006', '0.20 ± 0.03', '29 ± 6', '2.10 ± 0.03')
     """
     first = [math.floor(math.log10(number)) if number else 0 for number in (mean, spread)]

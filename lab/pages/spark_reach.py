@@ -207,7 +207,7 @@ is learning.
 def two_digits(number: float) -> str:
     """Format with two digits.
 
-    >>> two(123456.0), two(12.6), two(0.0346)
+    >>> two_digits(123456.0), two_digits(12.6), two_digits(0.0346)
     ('120,000', '13', '0.035')
     """
     if number == 0:
@@ -219,7 +219,7 @@ def two_digits(number: float) -> str:
 def format_bytes(n_bytes: float) -> str:
     """Format with a unit.
 
-    >>> size(14.5e9), size(2)
+    >>> format_bytes(14.5e9), format_bytes(2)
     ('14 GB', '2 bytes')
     """
     unit, scale = next(((unit, scale) for unit, scale in UNITS if n_bytes >= scale), UNITS[-1])

@@ -42,7 +42,7 @@ def test_a_table_has_ours_the_papers_and_the_difference():
     table = compare_cells(["a"], {"SRA": [[0.75, 0.02]], "truth": [[0.8, 0.0]]}, {"SRA": [[0.717, 0.021]]})
     assert table.rows[:2] == [["SRA", "0.750 ± 0.020"], ["paper", "0.717 ± 0.021"]]
     assert table.rows[2:] == [["difference", "+0.033"], ["truth", "0.800 ± 0.000"]]
-    assert table.aside == [1, 2]
+    assert table.note_rows == [1, 2]
 
 
 def made_up(*kinds):

@@ -147,7 +147,7 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
     """What the page says of the limits."""
     for kind, locked in ((Kind("", drift=20.0), False), (Kind("", drift=0.0, jump=20.0), True)):
         pairs = linear_pairs(kind, seed=0, n=8000)
-        model = lp.SRA(model=lp.models.LinearRegression())
+        model = lp.SRA(rho=0.01, model=lp.models.LinearRegression())
         if locked:
             with pytest.warns(LimpetWarning):
                 trace = model.process(pairs.X, pairs.y)
@@ -157,7 +157,9 @@ def test_the_level_locks_out_and_the_coefficients_do_not():
         assert (np.mean((model.predict(pairs.X[-1000:]) - pairs.truth[-1000:]) ** 2) > 100.0) == locked
 
 
-@pytest.mark.parametrize("settings", [{}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"])
+@pytest.mark.parametrize(
+    "settings", [{"rho": 0.01}, {"rho": 0.01, "gamma": 6.0, "n_init": 50}], ids=["defaults", "tuned"]
+)
 @pytest.mark.parametrize("jump", [20.0, 50.0])
 def test_with_patience_no_level_locks_out(settings, jump):
     pairs = linear_pairs(Kind("", drift=0.0, jump=jump), seed=0, n=8000)

@@ -25,8 +25,8 @@ SLOW_BENCHMARKS = {
     "real_streams": "anomalies of NAB, THYROID, SMTP and SKAB against rivals",
     "false_alarm_rate": "alarms on stable streams against the promised rate; an hour",
     "detection_delay": "points until a change alarm, against CUSUM and rivals",
-    "compact_memory": 'Detector(memory="compact") beside Detector(): bytes, times, alarms, delays',
-    "fleet": "many streams: updates per second, bytes, dataframes, files; 4 GB",
+    "compact_memory": 'memory="compact": bytes, times, alarms, delays',
+    "fleet": "many streams: updates per second, bytes, files; 4 GB",
     "detect": "`limpet detect` on 10^7 rows: rows per second, memory",
     "watch_crash": "kill -9 at 50 moments of a watch, from a file and JetStream",
     "jetstream": "from JetStream to alarms: points per second, latency, memory",
@@ -36,7 +36,7 @@ SLOW_BENCHMARKS = {
     "spark_crash": "kill -9 of a job on Spark at 14 moments",
     "adapters": "river's, scikit-learn's and sktime's beside the core",
     "regression": "regressions on corrupted streams that drift, against rivals",
-    "runtime": "time per point beside rivals, and how it grows; 5 GB of memory",
+    "runtime": "time per point beside rivals, and its growth; 5 GB",
 }
 BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 
@@ -44,7 +44,7 @@ BENCHMARKS = DEFAULT_BENCHMARKS | SLOW_BENCHMARKS
 def list_benchmarks(names: dict[str, str]) -> str:
     """Format a line for each benchmark.
 
-    >>> print(listed({"speed": "time per point", "scaling": "memory"}))
+    >>> print(list_benchmarks({"speed": "time per point", "scaling": "memory"}))
     speed         time per point
     scaling       memory
     """

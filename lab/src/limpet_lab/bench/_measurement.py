@@ -29,9 +29,9 @@ class Figure:
     def text(self) -> str:
         """Value and unit as text.
 
-        >>> Figure("step", 0.2781, "× ADWIN", 0.3).shown
+        >>> Figure("step", 0.2781, "× ADWIN", 0.3).text
         '0.278 × ADWIN'
-        >>> Figure("state", 2880, "bytes").shown
+        >>> Figure("state", 2880, "bytes").text
         '2880 bytes'
         """
         form = ".0f" if 100.0 <= abs(self.value) <= LARGEST_IN_FULL else ".3g"
@@ -41,7 +41,7 @@ class Figure:
     def goal_text(self) -> str:
         """The goal as text, "" without one.
 
-        >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_shown
+        >>> Figure("recall", 0.9, "", at_least=0.8, at_most=1.0).goal_text
         '≥ 0.8, ≤ 1'
         """
         bounds = (("≥", self.at_least), ("≤", self.at_most))

@@ -20,24 +20,24 @@ def compare_cells(
 ) -> Table:
     """A row for each method and, where the paper has it too, the paper's numbers and the differences below.
 
-    >>> side_by_side(["a"], {"SRA": [[0.75, 0.02]]}, {"SRA": [[0.717, 0.021]]}).rows
+    >>> compare_cells(["a"], {"SRA": [[0.75, 0.02]]}, {"SRA": [[0.717, 0.021]]}).rows
     [['SRA', '0.750 ± 0.020'], ['paper', '0.717 ± 0.021'], ['difference', '+0.033']]
     """
-    rows, aside = [], []
+    rows, note_rows = [], []
     for method, cells in ours.items():
         rows.append([method, *map(format_cell, cells)])
         if method in paper:
-            aside += [len(rows), len(rows) + 1]
+            note_rows += [len(rows), len(rows) + 1]
             rows.append(["paper", *(f"{mean:.{DIGITS}f} ± {std:.{DIGITS}f}" for mean, std in paper[method])])
             pairs = zip(cells, paper[method], strict=True)
             rows.append(["difference", *(difference(mine[0], theirs[0]) for mine, theirs in pairs)])
-    return Table(["", *metrics], rows, caption, aside)
+    return Table(["", *metrics], rows, caption, note_rows)
 
 
 def format_cell(value: Cell) -> str:
     """Mean ± standard deviation; small numbers with the digits they need, large ones with fewer.
 
-    >>> shown([0.71234, 0.02]), shown([0.00031, 0.00002]), shown([128.24, 44.57])
+    >>> format_cell([0.71234, 0.02]), format_cell([0.00031, 0.00002]), format_cell([128.24, 44.57])
     ('0.712 ± 0.020', '0.00031 ± 0.00002', '128.2 ± 44.6')
     """
     digits = _digits(value[0])
@@ -144,7 +144,7 @@ def verdicts(
 def describe_comparison(records: Sequence[Record], who: str = "SRA") -> str:
     """In a sentence, how SRA's cells compare with the paper's.
 
-    >>> told([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
+    >>> describe_comparison([{"cell": "abrupt", "ours": 0.74, "paper": 0.717, "verdict": "reached"}])
     'SRA reaches the paper’s SRA in abrupt (0.740 against 0.717).'
     """
     phrases = []
@@ -216,7 +216,7 @@ def describe_auto(metrics: Sequence[str], rows: Rows, records: Sequence[Record],
     """In words, where SRA-auto stands: against the paper's SRA, if there are records of that, and against ours.
 
     >>> rows = {"SRA": [[0.7, 0.0], [0.6, 0.0]], "SRA-auto": [[0.8, 0.0], [0.6, 0.0]]}
-    >>> told_auto(["abrupt", "gradual"], rows, [])
+    >>> describe_auto(["abrupt", "gradual"], rows, [])
     'SRA-auto, untuned, beside our tuned SRA: ahead in abrupt (0.800 against 0.700); level in gradual (0.600).'
     """
     if AUTO not in rows:

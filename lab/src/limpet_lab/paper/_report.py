@@ -132,7 +132,7 @@ def _settings(chosen: Mapping[str, Mapping[str, Mapping[str, Mapping[str, Any]]]
         methods = list(dict.fromkeys(name for settings in columns.values() for name in settings))
         rows = [[name, *(_written(settings.get(name, {})) for settings in columns.values())] for name in methods]
         rows = [row for row in rows if any(row[1:])]
-        tables.append(Table(["", *columns], rows, folded=f"Settings chosen for {key}"))
+        tables.append(Table(["", *columns], rows, toggle=f"Settings chosen for {key}"))
     return tables
 
 

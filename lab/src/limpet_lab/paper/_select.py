@@ -48,7 +48,7 @@ def written(method: Method, setting: Setting, variable: int = 0, n_variables: in
 def describe_failures(cannot_run: Mapping[str, Sequence[str]]) -> list[str]:
     """A sentence for each method that has settings which cannot run.
 
-    >>> told_what_cannot_run({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
+    >>> describe_failures({"KSWIN": ["window=10, stat=10: too short", "window=20, stat=15: too short"]})
     ['KSWIN cannot run with 2 of its settings, such as window=10, stat=10: too short. results.json lists them.']
     """
     return [
