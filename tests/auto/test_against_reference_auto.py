@@ -2,7 +2,7 @@
 
 import math
 
-import naive_autopilot as oracle
+
 import numpy as np
 import pytest
 
@@ -14,8 +14,9 @@ from limpet.auto.step_kernel import make_auto_kernels
 from limpet.core.algorithm import OUTCOME_NEEDS_REINIT
 from limpet.core.state import MISSING_SENTINEL, Layout
 from limpet.core.threshold import gamma_for_rate
-from limpet.detection.p_values import N_ANOMALIES
+from limpet.detection.anomaly_detector import N_ANOMALIES
 from limpet.models.mixture import COMPONENT_BY_COVARIANCE
+from reference import auto as oracle
 from reference import sra
 
 TOLERANCE = 1e-9
@@ -39,27 +40,33 @@ def mixture_of(fit, K, d, covariance):
 
 
 def field(learner, name):
-    return learner._engine.layout.view(learner._engine.cell.theta, name).copy()
+    return learner._engine.layout.view(learner._engine.buffer.theta, name).copy()
 
 
 def bank_of(learner, K, d, covariance):
     experts = [mixture_of(fit, K, d, covariance) for fit in field(learner, "experts")]
     counts, trust = field(learner, "counts"), field(learner, "trust")
     loose, strict = (gamma_for_rate(rate, d) ** 2 for rate in (1e-4 if K == 1 else 1e-7, 1e-4))
-    return oracle.Bank(experts, counts, trust, field(learner, "lead")[0], field(learner, "tail")[0], loose, strict)
+    return oracle.Bank(
+        experts, counts, trust, field(learner, "lead")[0], field(learner, "tail_scale_squared")[0], loose, strict
+    )
 
 
 def rescue_of(learner, K):
-    counts = field(learner, "rescue")
+    counts = field(learner, "reinitialization")
     risen, since, rejected, contamination, learnt, wait, looks = counts[:7]
     return oracle.Rescue(K > 1, risen, since, rejected, contamination, learnt, wait, looks, ring_of(learner))
 
 
 def ring_of(learner):
     """The latest points, oldest first: in the rescue's own ring, or in the detector's."""
-    if "ring" in learner._engine.layout.fields:
-        return np.roll(field(learner, "ring"), -int(field(learner, "rescue")[reinitialization.NEXT_RING_INDEX]), axis=0)
-    return learner._engine.watch.detector.latest(field(learner, "changes"), 64)[:, None]
+    if "recent_points" in learner._engine.layout.fields:
+        return np.roll(
+            field(learner, "recent_points"),
+            -int(field(learner, "reinitialization")[reinitialization.NEXT_RING_INDEX]),
+            axis=0,
+        )
+    return learner._engine.kernels.detector.recent_values(field(learner, "change_detector"), 64)[:, None]
 
 
 def view_of(learner, name, K, d, covariance):
@@ -73,7 +80,7 @@ def view_of(learner, name, K, d, covariance):
 
 
 def surprises_of(learner):
-    return field(learner, "surprises").view(np.int32)
+    return field(learner, "surprise_histogram").view(np.int32)
 
 
 def counts_of(tree):
@@ -82,16 +89,18 @@ def counts_of(tree):
 
 
 def oracle_of(learner, K, d, covariance, far):
-    lately = field(learner, "lately")
-    lag = field(learner, "lag")
+    lately = field(learner, "change_score")
+    lag = field(learner, "ar1")
     return oracle.Autopilot(
         field(learner, "scale"),
-        view_of(learner, "value", K, d, covariance),
-        view_of(learner, "residual", 1, d, covariance),
+        view_of(learner, "value_scorer", K, d, covariance),
+        view_of(learner, "residual_scorer", 1, d, covariance),
         oracle.Lag(*lag[:-1].reshape(d, 4).T, lag[-1]),
         bank_of(learner, K, d, covariance),
         rescue_of(learner, K),
-        oracle.Calibration(counts_of(surprises_of(learner)), field(learner, "called").view(np.int32)[N_ANOMALIES]),
+        oracle.Calibration(
+            counts_of(surprises_of(learner)), field(learner, "p_value_counts").view(np.int32)[N_ANOMALIES]
+        ),
         oracle.ChangeScore([oracle.Lately(*row) for row in lately[:-2].reshape(d, 7)], *lately[-2:]),
         gamma_for_rate(1e-4, d) ** 2,
         gamma_for_rate(min(10 * far, 0.5), d) ** 2,
@@ -192,20 +201,20 @@ def close(ours, expected, what):
 
 def same_in_the_end(learner, naive_one, d):
     """What is kept and does not show."""
-    close(field(learner, "tail")[0], naive_one.bank.tail, "tail")
+    close(field(learner, "tail_scale_squared")[0], naive_one.bank.tail, "tail_scale_squared")
     close(field(learner, "counts"), naive_one.bank.counts, "counts")
     counts = naive_one.rescue
     expected = (counts.risen, counts.since, counts.rejected, counts.contamination, counts.learnt)
-    close(field(learner, "rescue")[:5], expected, "rescue")
+    close(field(learner, "reinitialization")[:5], expected, "reinitialization")
     latest = ring_of(learner)
     np.testing.assert_allclose(
         np.where(latest == MISSING_SENTINEL, np.nan, latest),
         np.where(np.array(counts.latest) == MISSING_SENTINEL, np.nan, counts.latest),
     )
     lag = naive_one.lag
-    close(field(learner, "lag")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "lag")
+    close(field(learner, "ar1")[:-1].reshape(d, 4).T, (lag.mean, lag.variance, lag.covariance, lag.last), "ar1")
     np.testing.assert_array_equal(counts_of(surprises_of(learner)), naive_one.calibration.counts)
-    for name, view in (("value", naive_one.value), ("residual", naive_one.residual)):
+    for name, view in (("value_scorer", naive_one.value), ("residual_scorer", naive_one.residual)):
         tally = (view.in_core, view.in_companion, view.share, view.counted, view.lately)
         close(field(learner, name)[-5:], tally, name)
 
@@ -275,10 +284,10 @@ def rescue_state(d, points, since, rejected=0, contamination=0.0):
     """A state of the rescue alone, whose ring has had these points."""
     layout = Layout(reinitialization.reinit_fields(1, d))
     theta = np.zeros(layout.size)
-    ring = layout.view(theta, "ring")
+    ring = layout.view(theta, "recent_points")
     for i, point in enumerate(points):
         ring[i % len(ring)] = np.where(np.isnan(point), MISSING_SENTINEL, point)
-    values = layout.view(theta, "rescue")
+    values = layout.view(theta, "reinitialization")
     values[reinitialization.NEXT_RING_INDEX] = len(points) % len(ring)
     (
         values[reinitialization.POINTS_SINCE_ZERO],
@@ -337,7 +346,7 @@ def test_a_fit_is_better_if_most_points_say_so():
 def test_once_heard_the_evidence_is_gone():
     layout, theta = rescue_state(1, np.ones((5, 1)), 5, 5, 0.1)
     reinitialization.clear_evidence(layout, theta)
-    values = layout.view(theta, "rescue")
+    values = layout.view(theta, "reinitialization")
     assert (
         values[
             [

@@ -74,7 +74,7 @@ def compare(model, oracle_of, points, norm, step, rng, y=None):
 def statistics(learner, covariance, d):
     """The plain (unpenalised) parameters in the learner's state."""
     plain = GaussianMixture(learner.model.n_components, covariance=covariance)
-    theta = learner._engine.cell.theta
+    theta = learner._engine.buffer.theta
     return [plain.estimate(name, theta, d) for name in ("weights", "means", "covariances")]
 
 
@@ -189,7 +189,7 @@ def test_penalty_of_a_poisson_mixture(seed, step):
     model = PoissonMixture(2, ConjugatePrior(weight=0.1, mean=0.3, center=5.0))
 
     def oracle(learner):
-        plain, theta = PoissonMixture(2), learner._engine.cell.theta
+        plain, theta = PoissonMixture(2), learner._engine.buffer.theta
         weights, rates = plain.estimate("weights", theta, 1), plain.estimate("means", theta, 1)
         return sra.PoissonMixture(weights, rates, a=0.1, kappa=0.3, centre=np.array([5.0]))
 
@@ -198,8 +198,8 @@ def test_penalty_of_a_poisson_mixture(seed, step):
 
 
 def frame(learner, p):
-    view = learner.model.functions(p + 1).layout.view
-    theta = learner._engine.cell.theta
+    view = learner.model.kernels(p + 1).layout.view
+    theta = learner._engine.buffer.theta
     return {name: view(theta, name) for name in ("reference", "scale", "coef", "intercept", "variance")}
 
 

@@ -9,9 +9,9 @@ from numba import njit
 from limpet._jit.fenwick import fenwick_add, fenwick_halve, fenwick_prefix_sum
 from limpet.core.memory_profile import COMPACT, FULL
 from limpet.detection import log_threshold, make_change_detector
+from limpet.detection.anomaly_detector import N_ANOMALIES, N_COUNTED, make_anomaly_detector
 from limpet.detection.bets import CELL_EDGE_PROBABILITIES, betting_table, score_cell
 from limpet.detection.layout import ABOVE_COUNT, BELOW_COUNT, BLOCKS_OFFSET, N_MISSING, WARMUP_POINTS, channel_layout
-from limpet.detection.p_values import N_ANOMALIES, N_COUNTED, make_p_value_kernels
 from limpet.detection.ranks import draw_uniform, make_histogram
 from limpet.detection.threshold_inflation import INFLATION, N_UNCENSORED, TOTAL_EXCESS
 from limpet.exceptions import InvalidInputError
@@ -52,11 +52,11 @@ def normal(seed, *shape):
 def test_ranks_are_those_of_a_count(sizes):
     residuals = np.clip(normal(0, 500), -4.0, 4.0)
     residuals[::7] = 4.0
-    bins, own = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count)
-    per_unit = sizes.bins / 8.0
+    bins, own = make_histogram(sizes), np.zeros(channel_layout(sizes).n_counts, sizes.count_dtype)
+    per_unit = sizes.n_rank_bins / 8.0
     for n, r in enumerate(residuals):
         b = bins.bin_index(r)
-        seen = np.minimum(((residuals[:n] + 4.0) * per_unit).astype(int), sizes.bins - 1)
+        seen = np.minimum(((residuals[:n] + 4.0) * per_unit).astype(int), sizes.n_rank_bins - 1)
         for u in (0.0, 0.3):
             expected = ((seen < b).sum() + u * ((seen == b).sum() + 1)) / (n + 1)
             assert bins.rank(own, b, u) == pytest.approx(expected, abs=1e-15)
@@ -67,44 +67,44 @@ def test_ranks_are_those_of_a_count(sizes):
 @both_sizes
 def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
     bins, places = make_histogram(sizes), channel_layout(sizes)
-    counts = np.zeros(places.n_counts, sizes.count)
+    counts = np.zeros(places.n_counts, sizes.count_dtype)
     for r in np.clip(1.3 * normal(0, 3000), -4.0, 4.0):
         bins.add_point(counts, bins.bin_index(r))
-    counts *= sizes.most // 3001
+    counts *= sizes.max_count // 3001
     counts[[ABOVE_COUNT, BELOW_COUNT]] = 7, 0
-    before = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
+    before = [bins.rank(counts, b, u) for b in range(sizes.n_rank_bins) for u in (0.0, 0.999)]
     n = bins.count_inliers(counts)
     bins.halve(counts)
     assert bins.count_inliers(counts) == n // 2
     assert tuple(counts[[ABOVE_COUNT, BELOW_COUNT]]) == (4, 0)
-    after = [bins.rank(counts, b, u) for b in range(sizes.bins) for u in (0.0, 0.999)]
+    after = [bins.rank(counts, b, u) for b in range(sizes.n_rank_bins) for u in (0.0, 0.999)]
     assert after == pytest.approx(before, abs=4.0 / n)
-    last = [BLOCKS_OFFSET + sizes.bins // 8 - 1, places.n_counts - 1]
-    counts[last] += sizes.most - 1 - bins.count_inliers(counts)
+    last = [BLOCKS_OFFSET + sizes.n_rank_bins // 8 - 1, places.n_counts - 1]
+    counts[last] += sizes.max_count - 1 - bins.count_inliers(counts)
     assert finite(counts)
-    bins.add_point(counts, sizes.bins - 1)
-    assert bins.count_inliers(counts) == sizes.most
+    bins.add_point(counts, sizes.n_rank_bins - 1)
+    assert bins.count_inliers(counts) == sizes.max_count
     bins.halve(counts)
-    assert bins.count_inliers(counts) == sizes.most // 2
+    assert bins.count_inliers(counts) == sizes.max_count // 2
 
 
 @both_sizes
 def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
     detector, places = make_change_detector(1, sizes=sizes), channel_layout(sizes)
-    memory, work = np.zeros(detector.state_size, sizes.number), np.zeros(detector.work_size)
+    memory, work = np.zeros(detector.state_size, sizes.dtype), np.zeros(detector.work_size)
     rows, flags = normal(0, 5000, 1), np.zeros(5000)
     detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))
     counts = memory[places.header_size + places.counts_offset : places.header_size + places.ring_offset].view(
-        sizes.count
+        sizes.count_dtype
     )
     n = make_histogram(sizes).count_inliers(counts)
-    counts *= (sizes.most - 100) // n
+    counts *= (sizes.max_count - 100) // n
     before, n = counts.copy(), make_histogram(sizes).count_inliers(counts)
-    detector.run(memory, rows[: sizes.most - n], log_threshold(1e-4), work, flags, np.zeros(0))
+    detector.run(memory, rows[: sizes.max_count - n], log_threshold(1e-4), work, flags, np.zeros(0))
     shares = counts / counts.max() - before / before.max()
-    assert make_histogram(sizes).count_inliers(counts) < 0.6 * sizes.most
+    assert make_histogram(sizes).count_inliers(counts) < 0.6 * sizes.max_count
     assert np.abs(shares[BLOCKS_OFFSET:]).max() < 0.05
-    assert np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all() if sizes.short else np.isfinite(memory).all()
+    assert np.isfinite(memory.view(np.float64)[: len(memory) // 2]).all() if sizes.is_float32 else np.isfinite(memory).all()
 
 
 def finite(counts):
@@ -320,9 +320,9 @@ def test_the_threshold_is_a_logarithm():
 
 @both_sizes
 def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
-    n, functions = sizes.surprises, make_p_value_kernels(sizes)
+    n, functions = sizes.n_surprise_bins, make_anomaly_detector(sizes)
     count_surprise, p_value = functions.count_surprise, functions.p_value
-    bins, tree, tally = np.random.default_rng(0).integers(0, 9, n), np.zeros(n, sizes.count), np.zeros(2, np.int32)
+    bins, tree, tally = np.random.default_rng(0).integers(0, 9, n), np.zeros(n, sizes.count_dtype), np.zeros(2, np.int32)
     for up in (0, 1):
         tree[:] = 0
         for place in np.repeat(np.arange(n), bins):
@@ -330,20 +330,20 @@ def test_a_tree_of_counts_is_halved_before_they_are_too_large(sizes):
         fenwick_halve(tree, n, up)
         from_each_on = [(bins[place:].sum() + up) // 2 for place in range(n)]
         assert [fenwick_prefix_sum(tree, n) - fenwick_prefix_sum(tree, place) for place in range(n)] == from_each_on
-    tree *= (sizes.most - 1) // fenwick_prefix_sum(tree, n)
-    for _ in range(sizes.most - 1 - fenwick_prefix_sum(tree, n)) if sizes is COMPACT else []:
+    tree *= (sizes.max_count - 1) // fenwick_prefix_sum(tree, n)
+    for _ in range(sizes.max_count - 1 - fenwick_prefix_sum(tree, n)) if sizes is COMPACT else []:
         fenwick_add(tree, n, 0)
     if sizes is FULL:
-        tree[[2**i - 1 for i in range(8)]] += sizes.most - 1 - fenwick_prefix_sum(tree, n)  # into the first bin
-    tally[:] = sizes.most - 1, 100
+        tree[[2**i - 1 for i in range(8)]] += sizes.max_count - 1 - fenwick_prefix_sum(tree, n)  # into the first bin
+    tally[:] = sizes.max_count - 1, 100
     assert finite(tree)
     keep_small = functions.halve_if_full
     count = njit(lambda tally, tree: (count_surprise(tally, tree, 0.0, 1.0, 0.0, 0.0), keep_small(tally, tree))[0])
     ask = njit(lambda tally, tree, surprise: p_value(tally, tree, surprise, 1e-4))
     before = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     count(tally, tree)
-    assert fenwick_prefix_sum(tree, n) == sizes.most // 2
-    assert tally.tolist() == ([2**29, 50] if sizes is FULL else [sizes.most, 100])
+    assert fenwick_prefix_sum(tree, n) == sizes.max_count // 2
+    assert tally.tolist() == ([2**29, 50] if sizes is FULL else [sizes.max_count, 100])
     after = [ask(tally, tree, surprise) for surprise in (0.1, 1.0, 5.0, 7.0, 30.0)]
     assert after == pytest.approx(before, rel=1e-6 if sizes is FULL else 0.02)
     tally[[N_COUNTED, N_ANOMALIES]] = 2**30 - 1, 100

@@ -57,22 +57,22 @@ def same_bits(ours, other):
     ],
 )
 def test_many_mixtures_start_as_each_alone(model, d):
-    functions, hyper = model.functions(d), model.hyper(d)
+    functions, hyper = model.kernels(d), model.hyperparameters(d)
     for n, gaps in ((10, d > 1), (30, False)):
         points = first_points(np.random.default_rng(n), n, d, gaps)
         if isinstance(model, PoissonMixture):
             points = np.round(np.abs(points) % 50.0)
         together = np.empty((STREAMS, functions.layout.size))
-        functions.start_many(points, together, hyper, 3)
+        functions.init_batch(points, together, hyper, 3)
         alone = np.empty_like(together)
         for own, theta in zip(points, alone, strict=True):
-            functions.start(own, theta, hyper, 3)
+            functions.init(own, theta, hyper, 3)
         same_bits(together, alone)
         in_threads = np.empty_like(together)
         with ThreadPoolExecutor(2) as pool:
             half = STREAMS // 2
             parts = ((points[:half], in_threads[:half]), (points[half:], in_threads[half:]))
-            list(pool.map(lambda part: functions.start_many(*part, hyper, 3), parts))
+            list(pool.map(lambda part: functions.init_batch(*part, hyper, 3), parts))
         same_bits(in_threads, together)
 
 

@@ -24,7 +24,7 @@ MEAN, VARIANCE, COVARIANCE, LAST_VALUE, VALUES_PER_VARIABLE = 0, 1, 2, 3, 4
 
 def ar1_fields(d: int) -> dict[str, tuple[int, ...]]:
     """What is kept."""
-    return {"lag": (VALUES_PER_VARIABLE * d + 1,)}
+    return {"ar1": (VALUES_PER_VARIABLE * d + 1,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def noop_deseason(theta: Vector, point: Vector) -> None:
 
 def make_ar1(layout: Layout, d: int) -> ResidualModel:
     """The lag-1 autoregression of a stream whose fields lie in theta as `layout` says."""
-    offset = layout.offset("lag")
+    offset = layout.offset("ar1")
 
     @kernel
     def estimate_phi(theta: Vector, base: int) -> float:

@@ -41,7 +41,7 @@ MEAN, VARIANCE, COUNT, FAR_COUNT, FAR_STREAK, LEVEL, SPREAD, VALUES_PER_VARIABLE
 
 def change_score_fields(d: int) -> dict[str, tuple[int, ...]]:
     """What is kept: so many numbers for each coordinate, and the two averages."""
-    return {"lately": (VALUES_PER_VARIABLE * d + 2,)}
+    return {"change_score": (VALUES_PER_VARIABLE * d + 2,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class ChangeScore:
 
 def make_change_score_kernel(layout: Layout, d: int) -> ChangeScore:
     """For a stream whose fields lie in theta as `layout` says."""
-    offset = layout.offset("lately")
+    offset = layout.offset("change_score")
     averages = offset + VALUES_PER_VARIABLE * d
 
     @kernel

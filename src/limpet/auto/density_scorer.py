@@ -67,8 +67,8 @@ def make_density_scorer(covariance: str, K: int, d: int) -> DensityScorer:
         standardized_mixture_kernels(covariance, K, d),
         standardized_mixture_kernels(covariance, 1, d),
     )
-    layout = Layout({"core": (core.layout.size,), "companion": (outlier_mixture.layout.size,), "tally": (5,)})
-    outlier_offset, tally_offset = layout.offset("companion"), layout.offset("tally")
+    layout = Layout({"core": (core.layout.size,), "outliers": (outlier_mixture.layout.size,), "tally": (5,)})
+    outlier_offset, tally_offset = layout.offset("outliers"), layout.offset("tally")
     core_work_size, variances_offset = core.work_size, core.work_size + outlier_mixture.work_size
     evaluate, advance, whitened = core.evaluate, core.advance, core.norms["whitened"]
     evaluate_outlier, advance_outlier = outlier_mixture.evaluate, outlier_mixture.advance

@@ -40,7 +40,7 @@ COUNTER_WRAP_POINTS = 2.0**22  # points: in 32 bits one is still added to twice 
 GAUSSIAN_TAIL_SCALE_SQUARED = 2.0  # M² of a Gaussian: P(|H| > z) = exp(−z²/M²)
 TAIL_STEP_SIZE = 0.001
 
-ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail")
+ENSEMBLE_FIELDS = ("experts", "counts", "trust", "lead", "tail_scale_squared")
 
 # What the bank is told, in `settings`: γ²; β if the step is tied to γ by Corollary 1 (else 0); γ² for where outliers
 # are common: a mixture with a wide gate takes some of them in, gets wider, and takes in more.
@@ -56,7 +56,7 @@ def ensemble_fields(mixture: MixtureKernels, profile: MemoryProfile) -> dict[str
         "counts": (n,),
         "trust": (n,),
         "lead": (1,),
-        "tail": (1,),
+        "tail_scale_squared": (1,),
     }
 
 
@@ -105,7 +105,7 @@ def make_ensemble_kernels(
     )
     weights, components = mixture.layout.offset("weights"), mixture.layout.offset("components")
     size, add_variances = mixture.layout.fields["components"][1], component.add_variances
-    contamination = layout.offset("rescue") + CONTAMINATION
+    contamination = layout.offset("reinitialization") + CONTAMINATION
     losses = n_experts * expert_work_size  # one an expert, as many as there are lanes; some are of nobody
     gains = losses + LANES
     assert n_experts <= LANES

@@ -162,25 +162,33 @@ def init_from_standardized(
     view_field(kernels, theta, "experts")[:] = np.tile(fits, experts)
     view_field(kernels, theta, "counts")[:] = n_trusted[:, None]
     view_field(kernels, theta, "trust")[:] = 1.0 / experts
-    view_field(kernels, theta, "tail")[:] = GAUSSIAN_TAIL_SCALE_SQUARED
-    view_field(kernels, theta, "rescue")[:, reinitialization.CONTAMINATION] = 1.0 - n_trusted / n
-    view_field(kernels, theta, "rescue")[:, reinitialization.CONTAMINATION_COUNT] = n
+    view_field(kernels, theta, "tail_scale_squared")[:] = GAUSSIAN_TAIL_SCALE_SQUARED
+    view_field(kernels, theta, "reinitialization")[:, reinitialization.CONTAMINATION] = 1.0 - n_trusted / n
+    view_field(kernels, theta, "reinitialization")[:, reinitialization.CONTAMINATION_COUNT] = n
     inliers = standardize_and_screen(points, INLIER_THRESHOLD_SD, majority=False)
     core = fit_mixtures(
         kernels.component, points, inliers.reference, inliers.trusted, 1, 0.0, seed, UNOBSERVED_VARIANCE
     )
     init_scorer(
-        kernels.value_scorer, view_field(kernels, theta, "value"), core if K == 1 else fits, core, inliers.n_trusted, d
+        kernels.value_scorer,
+        view_field(kernels, theta, "value_scorer"),
+        core if K == 1 else fits,
+        core,
+        inliers.n_trusted,
+        d,
     )
     if not kernels.profile.is_full:
         return
-    change_states, ar1_states = np.zeros((m, *change_score_fields(d)["lately"])), np.zeros((m, *ar1_fields(d)["lag"]))
+    change_states, ar1_states = (
+        np.zeros((m, *change_score_fields(d)["change_score"])),
+        np.zeros((m, *ar1_fields(d)["ar1"])),
+    )
     ar1_residuals = np.empty((m, n, d))
     make_moments_kernel()(points, inliers.trusted, change_states, ar1_states, ar1_residuals, np.empty(n))
-    view_field(kernels, theta, "lately")[:] = change_states
+    view_field(kernels, theta, "change_score")[:] = change_states
     if residuals is None:
         residuals = ar1_residuals
-        view_field(kernels, theta, "lag")[:] = ar1_states
+        view_field(kernels, theta, "ar1")[:] = ar1_states
     residual_inliers = standardize_and_screen(residuals, INLIER_THRESHOLD_SD, majority=False)
     core = fit_mixtures(
         kernels.component,
@@ -192,14 +200,16 @@ def init_from_standardized(
         seed,
         UNOBSERVED_VARIANCE,
     )
-    init_scorer(kernels.residual_scorer, view_field(kernels, theta, "residual"), core, core, inliers.n_trusted, d)
+    init_scorer(
+        kernels.residual_scorer, view_field(kernels, theta, "residual_scorer"), core, core, inliers.n_trusted, d
+    )
 
 
 def init_scorer(
     scorer: density_scorer.DensityScorer, state: Vector, core: Vector, single_fit: Vector, count: Vector, d: int
 ) -> None:
     """The cores as fitted, and a wide companion about each (one: the fit of a single component)."""
-    outlier_offset, tally_offset = scorer.layout.offset("companion"), scorer.layout.offset("tally")
+    outlier_offset, tally_offset = scorer.layout.offset("outliers"), scorer.layout.offset("tally")
     state[:, :outlier_offset], state[:, outlier_offset:tally_offset] = core, single_fit
     state[:, outlier_offset + 1 + d : tally_offset] *= PRIOR_VARIANCE_FACTOR
     state[:, tally_offset + density_scorer.CORE_COUNT], state[:, tally_offset + density_scorer.OUTLIER_COUNT] = (

@@ -52,10 +52,12 @@ def make_recentering_kernels(
     if not profile.is_float32:
         return Recentering(no_offset, noop)
     n_experts, expert_size = layout.fields["experts"]
-    reference, scale, experts, value = (layout.offset(name) for name in ("reference", "scale", "experts", "value"))
+    reference, scale, experts, value = (
+        layout.offset(name) for name in ("reference", "scale", "experts", "value_scorer")
+    )
     float64_slots, size, counts = profile.float64_slots(d), component.n_parameters(d), layout.offset("counts")
-    has_ring = "ring" in layout.fields
-    ring, ring_length = (layout.offset("ring"), layout.fields["ring"][0]) if has_ring else (0, 0)
+    has_ring = "recent_points" in layout.fields
+    ring, ring_length = (layout.offset("recent_points"), layout.fields["recent_points"][0]) if has_ring else (0, 0)
     missing_value, location_scale = missing_sentinel(profile), ensemble.location_scale
 
     @kernel

@@ -49,9 +49,9 @@ MAX_CLUSTER_WIDTH_SD = 2.5  # standard deviations within which `SOME` points are
 def reinit_fields(K: int, d: int, has_ring: bool = True, profile: MemoryProfile = FULL) -> dict[str, tuple[int, ...]]:
     """What the rescue keeps; own_ring: the latest points as well, because nobody else does."""
     if has_ring:
-        return {"rescue": (NEXT_RING_INDEX + 1,), "ring": (profile.ring_points, d)}
+        return {"reinitialization": (NEXT_RING_INDEX + 1,), "recent_points": (profile.ring_points, d)}
     return {
-        "rescue": (NEXT_RING_INDEX if K > 1 or profile.is_full else POINTS_UNTIL_CHECK,)
+        "reinitialization": (NEXT_RING_INDEX if K > 1 or profile.is_full else POINTS_UNTIL_CHECK,)
     }  # one component never waits
 
 
@@ -66,8 +66,12 @@ class Reinitializer:
 
 def make_reinit_kernels(layout: Layout, K: int, d: int, profile: MemoryProfile) -> Reinitializer:
     """For a stream whose fields lie in theta as `layout` says."""
-    has_ring = "ring" in layout.fields
-    offset, ring, ring_length = layout.offset("rescue"), layout.offset("ring") if has_ring else -1, profile.ring_points
+    has_ring = "recent_points" in layout.fields
+    offset, ring, ring_length = (
+        layout.offset("reinitialization"),
+        layout.offset("recent_points") if has_ring else -1,
+        profile.ring_points,
+    )
     missing_value = missing_sentinel(profile)
 
     @kernel
@@ -132,12 +136,16 @@ def missing_sentinel(profile: MemoryProfile) -> float:
 
 def n_recent(layout: Layout, theta: Vector, profile: MemoryProfile = FULL) -> int:
     """Of the latest points, those to look at: since the evidence was zero, or else all that are kept."""
-    return min(int(layout.view(theta, "rescue")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
+    return (
+        min(int(layout.view(theta, "reinitialization")[POINTS_SINCE_ZERO]), profile.ring_points) or profile.ring_points
+    )
 
 
 def recent_points(layout: Layout, theta: Vector, n: int, profile: MemoryProfile = FULL) -> Vector:
     """The latest points in the rescue's own ring, oldest first; NaN where one is missing."""
-    points = np.roll(layout.view(theta, "ring"), -int(layout.view(theta, "rescue")[NEXT_RING_INDEX]), axis=0)[-n:]
+    points = np.roll(
+        layout.view(theta, "recent_points"), -int(layout.view(theta, "reinitialization")[NEXT_RING_INDEX]), axis=0
+    )[-n:]
     return np.where(points == missing_sentinel(profile), np.nan, points.astype(np.float64))
 
 
@@ -153,7 +161,7 @@ def is_stable_regime(layout: Layout, theta: Vector, points: Vector, spread: Vect
 
     The more outliers the stream has, the more points it takes to see past them.
     """
-    state = layout.view(theta, "rescue")
+    state = layout.view(theta, "reinitialization")
     threshold_factor = 1.0 + CONTAMINATION_FACTOR * min(state[CONTAMINATION], MAX_CONTAMINATION)
     if state[N_REJECTED] >= SUFFICIENT_REJECTED_POINTS * threshold_factor:
         return True
@@ -172,6 +180,6 @@ def improves_likelihood(old: Vector, new: Vector) -> bool:
 
 def clear_evidence(layout: Layout, theta: Vector) -> None:
     """The evidence has been heard."""
-    state = layout.view(theta, "rescue")
+    state = layout.view(theta, "reinitialization")
     state[[REJECTION_EVIDENCE, POINTS_SINCE_ZERO, N_REJECTED]] = 0.0
     state[POINTS_UNTIL_CHECK : CHECKS_LEFT + 1] = 0.0

@@ -32,7 +32,7 @@ PAUSE_POINTS, COUNT = -2, -1
 
 def diagnostics_fields(d: int) -> dict[str, tuple[int, ...]]:
     """What is kept."""
-    return {"whiteness": (VALUES_PER_VARIABLE * d + 2,)}
+    return {"residual_autocorrelation": (VALUES_PER_VARIABLE * d + 2,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class ResidualDiagnostics:
 
 def make_diagnostics_kernel(layout: Layout, d: int) -> ResidualDiagnostics:
     """For a stream whose fields lie in theta as `layout` says."""
-    offset = layout.offset("whiteness")
+    offset = layout.offset("residual_autocorrelation")
     pause, count = offset + VALUES_PER_VARIABLE * d, offset + VALUES_PER_VARIABLE * d + 1
 
     @kernel

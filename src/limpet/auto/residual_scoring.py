@@ -58,7 +58,7 @@ def residual_fields(
     if not profile.is_full:
         return {}
     return {
-        "residual": (make_density_scorer(covariance, 1, d).layout.size,),
+        "residual_scorer": (make_density_scorer(covariance, 1, d).layout.size,),
         **(seasonal_ar_fields(d, lags, season) if lags else ar1_fields(d)),
         **change_score_fields(d),
         **diagnostics_fields(d),
@@ -76,7 +76,7 @@ def make_residual_scorer(
 def make_full_scorer(layout: Layout, scorer: DensityScorer, d: int, lags: int, season: int) -> ResidualScorer:
     """All of it."""
     residual_model = make_seasonal_ar(layout, d, lags, season) if lags else make_ar1(layout, d)
-    residual_offset, scorer_work_size = layout.offset("residual"), scorer.work_size
+    residual_offset, scorer_work_size = layout.offset("residual_scorer"), scorer.work_size
     score_density, learn_residual, swap = scorer.score, scorer.learn, scorer.swap_core
     compute_residual, learn_residual_model, observe_model_only = (
         residual_model.compute_residual,

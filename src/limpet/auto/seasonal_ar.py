@@ -32,10 +32,10 @@ MIN_FAR_STREAK_POINTS = 4.0  # … unless so many came in a row
 def seasonal_ar_fields(d: int, lags: int, season: int) -> dict[str, tuple[int, ...]]:
     """What is kept."""
     return {
-        "profile": (d, max(season, 1)),
-        "past": (d, lags),
+        "seasonal_profile": (d, max(season, 1)),
+        "lagged_values": (d, lags),
         "regression": (d, make_regression_layout(lags).size),
-        "astray": (d,),
+        "far_streak": (d,),
         "clock": (3,),  # slot | seasons seen | points seen
     }
 
@@ -46,8 +46,8 @@ def make_seasonal_ar(layout: Layout, d: int, lags: int, season: int) -> Residual
     evaluate, whitened, advance = functions.evaluate, functions.norms["whitened"], functions.advance
     work_per_variable = functions.work_size + lags + 1  # for each coordinate: scratch, then [ past | value ]
     slots, size = max(season, 1), functions.layout.size
-    profile, past, regression = (layout.offset(name) for name in ("profile", "past", "regression"))
-    far_streak, clock = layout.offset("astray"), layout.offset("clock")
+    profile, past, regression = (layout.offset(name) for name in ("seasonal_profile", "lagged_values", "regression"))
+    far_streak, clock = layout.offset("far_streak"), layout.offset("clock")
     target, target_scale = functions.layout.offset("reference") + lags, functions.layout.offset("scale") + lags
     unpenalized = np.zeros(1)
 
@@ -135,7 +135,7 @@ def init_seasonal(layout: Layout, theta: Vector, scaled: Vector, season: int) ->
     the profile does not know: it is widened.
     """
     profile, overall_median, slots = (
-        layout.view(theta, "profile"),
+        layout.view(theta, "seasonal_profile"),
         column_medians(scaled),
         np.arange(len(scaled)) % season,
     )

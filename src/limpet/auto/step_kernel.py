@@ -130,7 +130,7 @@ def make_auto_kernels(
             "log_scale": (1,),
             **ensemble_fields(mixture, profile),
             **reinit_fields(K, d, has_ring, profile),
-            "value": (scorer.layout.size,),
+            "value_scorer": (scorer.layout.size,),
             **residual_fields(covariance, d, lags, season, profile),
         }
     )
@@ -142,7 +142,7 @@ def make_auto_kernels(
     recentering = make_recentering_kernels(ensemble, component, layout, K, d, profile)
     reference, scale, is_full = layout.offset("reference"), layout.offset("scale"), profile.is_full
     inverse_scale = layout.offset("inverse_scale") if is_full else -1
-    log_scale, value, experts = (layout.offset(name) for name in ("log_scale", "value", "experts"))
+    log_scale, value, experts = (layout.offset(name) for name in ("log_scale", "value_scorer", "experts"))
     score_value, learn_value, replace_core, swap_value = (
         scorer.score,
         scorer.learn,

@@ -15,15 +15,16 @@ from limpet._jit.prefetch import prefetch_row
 from limpet.auto.reinitialization import n_recent, recent_points
 from limpet.auto.step_kernel import N_SETTINGS, AutoKernels, make_auto_kernels
 from limpet.core.algorithm import (
-    MAX_ABS_VALUE,
     OUTCOME_ACCEPTED,
     OUTCOME_ANOMALY,
     OUTCOME_CHANGE,
     OUTCOME_INVALID,
     OUTCOME_NEEDS_REINIT,
     OUTCOME_REJECTED,
+    make_validity_kernel,
 )
 from limpet.core.memory_profile import FULL, MemoryProfile, profile_for
+from limpet.core.model_kernels import accept_all
 from limpet.core.start_buffer import make_buffer_kernel
 from limpet.core.state import (
     CONSECUTIVE_REJECTIONS,
@@ -37,7 +38,7 @@ from limpet.core.state import (
 )
 from limpet.detection import ChangeDetector, make_change_detector
 from limpet.detection import layout as alarms
-from limpet.detection.p_values import N_ANOMALIES, make_p_value_kernels
+from limpet.detection.anomaly_detector import is_anomaly, make_anomaly_detector, starts_run
 
 # settings = [ the pilot's | far | the squared distance beyond which a point can be an anomaly | change threshold ]
 FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1, N_SETTINGS + 2
@@ -45,7 +46,6 @@ FAR_INDEX, ANOMALY_GAMMA_SQUARED, CHANGE_THRESHOLD = N_SETTINGS, N_SETTINGS + 1,
 # The results of a point. DISTANCE: from the estimate, in standard deviations; CARRIER: where an anomaly begins,
 # ±(1 + the variable that is furthest out), else 0.
 SCORE, CHANGE_SCORE, P_VALUE, DISTANCE, DOMINANT_VARIABLE, N_RESULTS = 0, 1, 2, 3, 4, 5
-MIN_COUNTED_P_VALUE_FACTOR = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,29 +109,29 @@ def make_auto_stream_kernels(
     shares_ring = (
         d == 1 and not lags and profile.ring_points <= alarms.channel_layout(profile).ring_length
     )  # the ring of the detector's
-    auto, p_value_kernels = (
+    auto, anomaly_detector = (
         make_auto_kernels(covariance, K, d, lags, season, not shares_ring, profile),
-        make_p_value_kernels(profile),
+        make_anomaly_detector(profile),
     )
     detector = make_change_detector(d, lags == 0, True, profile, auto.location_scale)
     layout = Layout(
         {
             **auto.layout.fields,
-            "called": (p_value_kernels.tally_size,),
-            "surprises": (p_value_kernels.tree_size,),
-            "changes": (detector.state_size,),
+            "p_value_counts": (anomaly_detector.tally_size,),
+            "surprise_histogram": (anomaly_detector.tree_size,),
+            "change_detector": (detector.state_size,),
             "in_anomaly": (1,),
         }
     )
     reference, scale, float64_slots = layout.offset("reference"), layout.offset("scale"), profile.float64_slots(d)
     tally_offset, tree_offset, detector_offset, in_anomaly_offset = map(
-        layout.offset, ("called", "surprises", "changes", "in_anomaly")
+        layout.offset, ("p_value_counts", "surprise_histogram", "change_detector", "in_anomaly")
     )
     theta_end = HEADER_SIZE + n_float64_slots(layout.size, profile.dtype)
-    dtype, count_dtype, halve_if_full = profile.dtype, profile.count_dtype, p_value_kernels.halve_if_full
+    dtype, count_dtype, observe_surprise = profile.dtype, profile.count_dtype, anomaly_detector.observe
     p_value, count_surprise, normalized_evidence = (
-        p_value_kernels.p_value,
-        p_value_kernels.count_surprise,
+        anomaly_detector.p_value,
+        anomaly_detector.count_surprise,
         detector.normalized_evidence,
     )
     recentering_offset, shift_auto_origin, shift_detector_origin = (
@@ -165,7 +165,7 @@ def make_auto_stream_kernels(
     stamp = source_fingerprint(
         [
             *pieces,
-            halve_if_full,
+            observe_surprise,
             normalized_evidence,
             recentering_offset,
             shift_auto_origin,
@@ -175,15 +175,7 @@ def make_auto_stream_kernels(
         ]
     )
 
-    @kernel
-    def count_missing(y: Vector) -> int:
-        n_missing = 0
-        for i in range(d):
-            if abs(y[i]) > MAX_ABS_VALUE:
-                return -1
-            if math.isnan(y[i]):
-                n_missing += 1
-        return -1 if n_missing == d else n_missing
+    count_missing = make_validity_kernel(d, accept_all, handles_missing=True)
 
     @kernel
     def score_and_update(
@@ -199,9 +191,9 @@ def make_auto_stream_kernels(
         score, change_score, surprise, squared_distance, rejected, needs_reinit = step(
             theta, y, settings, work, n_missing
         )
-        p = p_value(tally, tree, surprise, settings[FAR_INDEX])
-        count_surprise(tally, tree, surprise, p, MIN_COUNTED_P_VALUE_FACTOR * settings[FAR_INDEX], settings[FAR_INDEX])
-        halve_if_full(tally, tree)
+        p, anomalous = observe_surprise(
+            tally, tree, surprise, squared_distance, settings[FAR_INDEX], settings[ANOMALY_GAMMA_SQUARED]
+        )
         results[SCORE], results[CHANGE_SCORE], results[P_VALUE] = score, change_score, p
         results[DISTANCE], results[DOMINANT_VARIABLE] = math.sqrt(squared_distance), 0.0
         outcome = OUTCOME_ACCEPTED
@@ -211,14 +203,10 @@ def make_auto_stream_kernels(
             outcome = OUTCOME_REJECTED
         else:
             state[CONSECUTIVE_REJECTIONS] = 0.0
-        if p <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+        if anomalous:
             outcome |= OUTCOME_ANOMALY
-            if theta[in_anomaly_offset] == 0.0:
-                results[DOMINANT_VARIABLE] = dominant_variable(theta, work)
-            theta[in_anomaly_offset] = 1.0
-            tally[N_ANOMALIES] += 1
-        else:
-            theta[in_anomaly_offset] = 0.0
+        if starts_run(theta, in_anomaly_offset, anomalous):
+            results[DOMINANT_VARIABLE] = dominant_variable(theta, work)
         if needs_reinit:
             outcome |= OUTCOME_NEEDS_REINIT
         return outcome
@@ -358,7 +346,7 @@ def make_auto_stream_kernels(
             if n_missing >= 0:
                 rejected, squared_distance = check_rejection(theta, rows[i], settings, work, n_missing)
                 outcomes[i] = OUTCOME_REJECTED if rejected else OUTCOME_ACCEPTED
-                if p_values[i] <= settings[FAR_INDEX] and squared_distance > settings[ANOMALY_GAMMA_SQUARED]:
+                if is_anomaly(p_values[i], squared_distance, settings[FAR_INDEX], settings[ANOMALY_GAMMA_SQUARED]):
                     outcomes[i] |= OUTCOME_ANOMALY
 
     def log_evidence_margin(state, settings):  # type: ignore[no-untyped-def]
@@ -377,7 +365,7 @@ def make_auto_stream_kernels(
     def reinit_points(theta: Vector) -> Vector:
         n = n_recent(layout, theta, profile)
         if shares_ring:
-            return detector.recent_values(layout.view(theta, "changes"), n)[:, None]
+            return detector.recent_values(layout.view(theta, "change_detector"), n)[:, None]
         return recent_points(layout, theta, n, profile)
 
     return AutoStreamKernels(

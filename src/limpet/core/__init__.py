@@ -1,6 +1,7 @@
 """Algorithm 1 and nothing else: the step, the threshold, the norms, the step sizes, the flat state."""
 
 from limpet._jit.compile import kernel
+from limpet.core.algorithm import Outcome
 from limpet.core.model_kernels import ModelKernels, accept_all, full_norm, gradient_step, identity_estimate
 from limpet.core.state import Layout
 from limpet.core.step_sizes import Constant, InverseTime, PolynomialDecay, StepSize
@@ -10,6 +11,7 @@ __all__ = [
     "InverseTime",
     "Layout",
     "ModelKernels",
+    "Outcome",
     "PolynomialDecay",
     "StepSize",
     "accept_all",

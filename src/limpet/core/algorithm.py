@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntFlag
 from functools import cache
 from typing import Any
 
@@ -27,10 +28,45 @@ GAMMA_SQUARED, N_WARMUP, PATIENCE, STEP_PARAMETERS, HYPERPARAMETERS = 0, 1, 2, 3
 
 MAX_ABS_VALUE = 1e150  # beyond, a square overflows: such a number is as good as infinite
 
-# What became of a point (the last two bits), and what it told (further bits).
-OUTCOME_ACCEPTED, OUTCOME_REJECTED, OUTCOME_INVALID, OUTCOME_BUFFERED = 0, 1, 2, 3
-OUTCOME_MASK = 3
-OUTCOME_ANOMALY, OUTCOME_CHANGE, OUTCOME_NEEDS_REINIT = 4, 8, 16
+
+class Outcome(IntFlag):
+    """What happened to a point. `Trace.outcomes` holds one per row, the database of the server one per point.
+
+    >>> Outcome(9)
+    <Outcome.REJECTED|ANOMALY: 9>
+    """
+
+    ACCEPTED = 0
+    """The model learned from it."""
+
+    REJECTED = 1
+    """Beyond the threshold: the model did not learn from it."""
+
+    INVALID = 2
+    """Not usable: NaN in all variables, infinite, or outside the model's support."""
+
+    BUFFERED = 4
+    """Stored for the initialization of the model."""
+
+    ANOMALY = 8
+    """An anomaly, at the false-alarm rate of the learner."""
+
+    CHANGE = 16
+    """A change alarm was raised."""
+
+    NEEDS_REINIT = 32
+    """The automatic learner tried a re-initialization from the latest points."""
+
+
+# The same as plain integers, which compiled functions can enclose.
+OUTCOME_ACCEPTED = int(Outcome.ACCEPTED)
+OUTCOME_REJECTED = int(Outcome.REJECTED)
+OUTCOME_INVALID = int(Outcome.INVALID)
+OUTCOME_BUFFERED = int(Outcome.BUFFERED)
+OUTCOME_ANOMALY = int(Outcome.ANOMALY)
+OUTCOME_CHANGE = int(Outcome.CHANGE)
+OUTCOME_NEEDS_REINIT = int(Outcome.NEEDS_REINIT)
+OUTCOME_MASK = OUTCOME_REJECTED | OUTCOME_INVALID | OUTCOME_BUFFERED
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +122,24 @@ def n_accepted(state: Vector) -> float:
     return state[N_SEEN] - state[N_INVALID] + state[N_BUFFERED] + 1.0
 
 
+def make_validity_kernel(width: int, valid: Callable[[Vector], bool], handles_missing: bool) -> Callable[[Vector], int]:
+    """Return the kernel (y) → number of NaN coordinates, −1 for an invalid point."""
+
+    @kernel
+    def count_missing(y: Vector) -> int:
+        missing = 0
+        for i in range(width):
+            if abs(y[i]) > MAX_ABS_VALUE:
+                return -1
+            if math.isnan(y[i]):
+                missing += 1
+        if missing == width or (missing > 0 and not handles_missing) or not valid(y):
+            return -1
+        return missing
+
+    return count_missing
+
+
 @cache
 def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, Vector], float]) -> StepKernels:
     """One turn of Algorithm 1 with these functions in place."""
@@ -102,17 +156,7 @@ def make_step_kernels(kernels: ModelKernels, norm: str, rule: Callable[[float, V
         if not is_kernel(function):
             raise InvalidInputError(f"{function.__qualname__} must be a compiled function: put @kernel before it")
 
-    @kernel
-    def count_missing(y: Vector) -> int:
-        missing = 0
-        for i in range(width):
-            if abs(y[i]) > MAX_ABS_VALUE:
-                return -1
-            if math.isnan(y[i]):
-                missing += 1
-        if missing == width or (missing > 0 and not handles_missing) or not valid(y):
-            return -1
-        return missing
+    count_missing = make_validity_kernel(width, valid, handles_missing)
 
     @kernel
     def evaluate_point(

@@ -29,7 +29,6 @@ from limpet.core.algorithm import (
     OUTCOME_ANOMALY,
     OUTCOME_CHANGE,
     OUTCOME_INVALID,
-    OUTCOME_MASK,
     OUTCOME_NEEDS_REINIT,
     OUTCOME_REJECTED,
 )
@@ -38,6 +37,7 @@ from limpet.core.state import N_SEEN, StreamBuffer, Vector
 from limpet.core.threshold import gamma_for_rate
 from limpet.detection import ChangeReport, log_threshold
 from limpet.detection.alarm import Alarm
+from limpet.detection.anomaly_detector import min_anomaly_distance
 from limpet.exceptions import InvalidInputError
 from limpet.learners._engine import Engine
 from limpet.learners._fast_path import FastPath
@@ -49,7 +49,6 @@ SINGLE_REJECTION_RATE, MIXTURE_REJECTION_RATE = (
     1e-7,
 )  # of clean points that the bank drops, with one component and with more
 CORE_REJECTION_RATE = 1e-4  # of clean points that the slow views drop, and the bank where outliers are common
-ANOMALY_RATE_FACTOR = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 MIN_EVIDENCE_SHARE = 0.25  # share of the evidence that makes a variable one of those that carry a change
 MAX_FINITE_SIZE_SD = 1e8  # standard deviations: what was usual before had no spread to speak of
 REINIT_COUNT_POINTS = 12.0  # points that experts begun anew go by
@@ -108,8 +107,8 @@ class AutoEngine(Engine):
         """What the compiled code is told, for a rate of false alarms."""
         gamma = gamma_for_rate(SINGLE_REJECTION_RATE if self.K == 1 else MIXTURE_REJECTION_RATE, self.width)
         core_gamma = gamma_for_rate(CORE_REJECTION_RATE, self.width)
-        anomaly_gamma = gamma_for_rate(min(ANOMALY_RATE_FACTOR * far, 0.5), self.width)
-        return np.array([gamma**2, self.beta, core_gamma**2, core_gamma**2, far, anomaly_gamma**2, log_threshold(far)])
+        min_distance = min_anomaly_distance(far, self.width)
+        return np.array([gamma**2, self.beta, core_gamma**2, core_gamma**2, far, min_distance**2, log_threshold(far)])
 
     def set_n_components(self, selection: ComponentSelection) -> None:
         """From now on there are as many components as chosen; what has been held stays."""
@@ -165,7 +164,7 @@ class AutoEngine(Engine):
         if outcome & OUTCOME_NEEDS_REINIT:
             self._reinitialize()
         if outcome & OUTCOME_CHANGE:
-            detector_state = self.layout.view(self.buffer.theta, "changes")
+            detector_state = self.layout.view(self.buffer.theta, "change_detector")
             row = int(self.buffer.header[N_SEEN]) - 1
             change = self.kernels.detector.describe_change(detector_state)
             self._reset_residual_model()
@@ -175,7 +174,9 @@ class AutoEngine(Engine):
                     if change.kind in ("wider", "narrower") and 0.0 < change.spread_ratio < math.inf
                     else 1.0
                 )
-                reset_after_change(self.layout.view(self.buffer.theta, "whiteness"), change.variable, ratio)
+                reset_after_change(
+                    self.layout.view(self.buffer.theta, "residual_autocorrelation"), change.variable, ratio
+                )
             return self._with_variable_names(alarm_from_change(change, row))
         return None
 
@@ -195,12 +196,12 @@ class AutoEngine(Engine):
             ):
                 self.kernels.auto.component.add_variances(component, 0, self.width, spread, weight)
                 spread += weight * (component[: self.width] - center) ** 2
-        reset_ar1(layout.view(theta, "lag"), center, spread)
+        reset_ar1(layout.view(theta, "ar1"), center, spread)
 
     @property
     def contamination(self) -> float:
         """The share of points rejected, as it has been lately."""
-        return float(self.layout.view(self.theta(), "rescue")[reinitialization.CONTAMINATION])
+        return float(self.layout.view(self.theta(), "reinitialization")[reinitialization.CONTAMINATION])
 
     def _anomaly(self, results: list[float], row: int) -> list[Alarm]:
         """The alarm of an anomalous row, if it is the first of several."""
@@ -235,7 +236,7 @@ class AutoEngine(Engine):
         reinitialization.impute_missing(points, best_expert[K : K + d], deviation)
         if K == 1 and not reinitialization.is_stable_regime(layout, theta, points, deviation):
             return
-        core_estimate = layout.view(theta, "value")[: len(best_expert)].astype(
+        core_estimate = layout.view(theta, "value_scorer")[: len(best_expert)].astype(
             np.float64
         )  # slow, and so what the components were before
         fit = match_component_order(auto.component, core_estimate, fit_robust_mixture(auto, points, self.seed), K, d)
@@ -399,7 +400,7 @@ class AutoEngine(Engine):
             return outcome, AutoStep(
                 results[SCORE], results[CHANGE_SCORE], results[P_VALUE], outcome == OUTCOME_REJECTED
             )
-        return outcome & OUTCOME_MASK, self._step_from_result(outcome, results)
+        return outcome, self._step_from_result(outcome, results)
 
     def _step_from_result(self, outcome: int, results: list[float]) -> Step:
         if outcome == OUTCOME_INVALID:
@@ -412,7 +413,7 @@ class AutoEngine(Engine):
             results[SCORE],
             results[CHANGE_SCORE],
             results[P_VALUE],
-            rejected=outcome & OUTCOME_MASK == OUTCOME_REJECTED,
+            rejected=bool(outcome & OUTCOME_REJECTED),
             anomaly=bool(outcome & OUTCOME_ANOMALY),
             change=bool(outcome & OUTCOME_CHANGE),
             alarms=tuple(alarms),

@@ -8,8 +8,8 @@ import numpy as np
 
 from limpet.auto.residual_diagnostics import autocorrelation_report
 from limpet.core.state import N_INVALID, N_REJECTED, N_SEEN
+from limpet.detection.anomaly_detector import N_ANOMALIES
 from limpet.detection.layout import N_ALARMS
-from limpet.detection.p_values import N_ANOMALIES
 from limpet.learners._auto_engine import AutoEngine
 from limpet.tradeoff import step_size
 
@@ -45,11 +45,11 @@ def format_summary(engine: AutoEngine) -> str:
     rate = f"at most one false alarm in {1.0 / engine.far:,.0f} points"
     lines.append(f"promise: {rate}, for changes and for anomalies each")
     n_changes, n_anomalies = (
-        int(layout.view(theta, "changes")[N_ALARMS]),
-        int(layout.view(theta, "called").view(np.int32)[N_ANOMALIES]),
+        int(layout.view(theta, "change_detector")[N_ALARMS]),
+        int(layout.view(theta, "p_value_counts").view(np.int32)[N_ANOMALIES]),
     )
     lines.append(f"raised so far: {plural(n_changes, 'change alarm')}, {plural(n_anomalies, 'anomalous row')}")
-    reports = autocorrelation_report(layout.view(theta, "whiteness")) if engine.profile.is_full else None
+    reports = autocorrelation_report(layout.view(theta, "residual_autocorrelation")) if engine.profile.is_full else None
     names = engine.names or tuple(f"variable {i}" for i in range(engine.width))
     advice = [(name, each.advice(engine.lags, engine.season)) for name, each in zip(names, reports or [], strict=False)]
     lines += [f"{name} {advice_text}" for name, advice_text in advice if advice_text]
@@ -72,7 +72,7 @@ def plural(n: int, thing: str) -> str:
 def fitted_params(engine: AutoEngine) -> dict[str, float]:
     """γ in standard deviations, the contamination and the scale M of the tail as the stream shows them, and ρ."""
     layout, theta = engine.layout, engine.theta()
-    trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail")[0])
+    trust, tail = layout.view(theta, "trust"), float(layout.view(theta, "tail_scale_squared")[0])
     gamma = math.sqrt(engine.buffer.settings[0])
     tied = min(float(step_size(gamma, engine.beta, math.sqrt(tail))), 1.0) if engine.beta else 0.0
     return {

@@ -25,6 +25,8 @@ from limpet._jit.compile import kernel
 from limpet._jit.fenwick import MAX_COUNT, Counts, fenwick_add, fenwick_count, fenwick_halve, fenwick_prefix_sum
 from limpet._jit.math import exp, log, maximum
 from limpet.core.memory_profile import MemoryProfile
+from limpet.core.state import Vector
+from limpet.core.threshold import gamma_for_rate
 
 MIN_LARGER_COUNT = 10.0  # larger ones, for a share to be taken as it is
 LINEAR_SHARE_THRESHOLD = 0.1  # share of larger ones above which a straight line between two edges will do
@@ -34,6 +36,8 @@ TAIL_SLOPE_MIN_POINTS, TAIL_SLOPE_SHARE = (
 )  # points from which on the tail may not fall quicker than from this share on
 TAIL_FIT_POINTS = 16.0  # largest ones that the tail is fitted to
 TAIL_CAUTION_POINTS = 150.0  # points: while the views are still learning, the largest surprises come somewhat too often
+MIN_COUNTED_P_VALUE_FACTOR = 0.1  # of far: a surprise that is rarer than this counts as one that is just so
+DISTANCE_RATE_FACTOR = 10.0  # times far: what is more usual than this by the latest estimate is no anomaly
 MAX_EXCESS_ANOMALIES = 2.0  # anomalies more than were promised, before the level rises to them
 
 # tally = [ points counted | anomalies called ], whole numbers of 32 bits; then there is a tree of counts
@@ -41,12 +45,16 @@ N_COUNTED, N_ANOMALIES, TALLY_SIZE = 0, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
-class PValueKernels:
+class AnomalyDetector:
     """The compiled functions; `tally` and `tree` are the two parts of what is kept."""
 
     tally_size: int
     tree_size: int
     """Places that the two parts take in a state."""
+
+    observe: Callable[..., Any]
+    """(tally, tree, surprise, squared_distance, far, min_squared_distance) → (p-value, whether the point is an
+    anomaly): counts the surprise afterwards."""
 
     p_value: Callable[..., Any]
     """(tally, tree, surprise, far) → the chance of a surprise as large as this one, from those seen so far."""
@@ -60,7 +68,7 @@ class PValueKernels:
 
 
 @cache
-def make_p_value_kernels(profile: MemoryProfile) -> PValueKernels:
+def make_anomaly_detector(profile: MemoryProfile) -> AnomalyDetector:
     """With as many bins as there is room for."""
     fine_width, n_fine_bins, coarse_width, n_bins, max_count = (
         profile.fine_bin_width,
@@ -170,5 +178,36 @@ def make_p_value_kernels(profile: MemoryProfile) -> PValueKernels:
         if count_all(tree) >= max_count:
             fenwick_halve(tree, len(tree), (tally[N_COUNTED] // (max_count // 2)) & 1)  # rounded up and down in turn
 
+    @kernel
+    def observe(
+        tally: Counts, tree: Counts, surprise: float, squared_distance: float, far: float, min_squared_distance: float
+    ) -> tuple[float, bool]:
+        p = p_value(tally, tree, surprise, far)
+        count_surprise(tally, tree, surprise, p, MIN_COUNTED_P_VALUE_FACTOR * far, far)
+        halve_if_full(tally, tree)
+        anomalous = is_anomaly(p, squared_distance, far, min_squared_distance)
+        if anomalous:
+            tally[N_ANOMALIES] += 1
+        return p, anomalous
+
     tally_size, tree_size = profile.int32_slots(TALLY_SIZE), profile.count_slots(n_bins)
-    return PValueKernels(tally_size, tree_size, p_value, count_surprise, halve_if_full)
+    return AnomalyDetector(tally_size, tree_size, observe, p_value, count_surprise, halve_if_full)
+
+
+def min_anomaly_distance(far: float, d: int) -> float:
+    """Return the distance from the estimate in sd beyond which a point of d variables can be an anomaly."""
+    return gamma_for_rate(min(DISTANCE_RATE_FACTOR * far, 0.5), d)
+
+
+@kernel
+def is_anomaly(p: float, squared_distance: float, far: float, min_squared_distance: float) -> bool:
+    """Apply the anomaly rule: a rare score, of a point that is far from the estimate."""
+    return p <= far and squared_distance > min_squared_distance
+
+
+@kernel
+def starts_run(theta: Vector, in_anomaly_offset: int, anomalous: bool) -> bool:
+    """Return whether a point is the first of consecutive anomalies, the one at which the alarm is raised."""
+    starts = anomalous and theta[in_anomaly_offset] == 0.0
+    theta[in_anomaly_offset] = 1.0 if anomalous else 0.0
+    return starts
