@@ -90,7 +90,7 @@ def test_counts_are_halved_before_they_are_too_large_and_ranks_stay(sizes):
 
 @both_sizes
 def test_a_detector_goes_on_when_its_counts_are_halved(sizes):
-    detector, places = make_change_detector(1, sizes=sizes), channel_layout(sizes)
+    detector, places = make_change_detector(1, profile=sizes), channel_layout(sizes)
     memory, work = np.zeros(detector.state_size, sizes.dtype), np.zeros(detector.work_size)
     rows, flags = normal(0, 5000, 1), np.zeros(5000)
     detector.run(memory, rows, log_threshold(1e-4), work, flags, np.zeros(0))

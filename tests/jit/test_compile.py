@@ -93,7 +93,7 @@ def test_pieces_are_optimised_as_parts_of_an_entry_point_only():
     finished = [name for name in names if name.startswith("native_lowering")]
     assert len(finished) == 1
     assert "entry" in finished[0]
-    assert sum(name.startswith("lower_piece") for name in names) == 2
+    assert sum(name.startswith("lower_kernel") for name in names) == 2
 
 
 def test_no_two_kernels_share_a_file_of_the_cache():
@@ -108,7 +108,7 @@ def test_no_two_kernels_share_a_file_of_the_cache():
 
 FACTORY = """
 import math
-from limpet._jit.compile import compiled, kernel
+from limpet._jit.compile import jit_entry_point, kernel
 
 def factory(width, power=3.0):
     @kernel
@@ -125,7 +125,7 @@ def factory(width, power=3.0):
     def run(y, work):
         return outer(y, work)
 
-    return compiled(run)
+    return jit_entry_point(run)
 """
 
 
@@ -149,7 +149,7 @@ def copied(tmp_path):
     """The package in a folder of its own, where nothing can be cached beside the sources."""
     package = tmp_path / "site" / "limpet"
     shutil.copytree(Path(limpet.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for room in ("scheme", "models"):
+    for room in ("core", "models"):
         (package / room / "__pycache__").write_text("a file, so that no folder can be made here, not even by root")
     return {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -160,7 +160,7 @@ def test_a_package_folder_that_cannot_be_written_and_an_edited_model(tmp_path):
     compilations, _ = use(QUICK, **environment)
     assert compilations[0] > 0
     assert use(QUICK, **environment) == ([0], "")
-    source = tmp_path / "site" / "limpet" / "models" / "linear_regression.py"
+    source = tmp_path / "site" / "limpet" / "models" / "regression.py"
     source.write_text(source.read_text() + "\n# edited\n")
     compilations, _ = use(QUICK, **environment)
     assert compilations[0] > 0

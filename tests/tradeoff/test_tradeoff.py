@@ -285,8 +285,8 @@ CASES = [
 
 def brute_force(c):
     """Least bound on a fine grid over thresholds (those beyond √d·U too) and admissible steps."""
-    low = max(1e-3 * min(c.M, c.noise_radius), tradeoff.admissible_gamma(c) * (1 + 1e-9))
-    gammas = np.geomspace(low, max(30 * c.M, 2 * c.noise_radius, 2 * low), 3000)[:, None]
+    low = max(1e-3 * min(c.M, c.outlier_radius), tradeoff.admissible_gamma(c) * (1 + 1e-9))
+    gammas = np.geomspace(low, max(30 * c.M, 2 * c.outlier_radius, 2 * low), 3000)[:, None]
     limits = np.maximum(grid_limit(gammas, c), 0.0)
     with np.errstate(divide="ignore"):
         values = grid_bound(gammas, limits * np.geomspace(1e-6, 1.0, 600)[None, :], replace(c, c0=0.0))
@@ -305,7 +305,7 @@ def test_optimum_against_brute_force(kind, constants):
     assert least <= value * (1 + 1e-3)
     if kind == "infinity":
         assert best.gamma == math.inf
-        assert gamma > constants.noise_radius
+        assert gamma > constants.outlier_radius
     else:
         assert best.gamma == pytest.approx(gamma, rel=0.05)
 

@@ -61,7 +61,7 @@ class _UnoptimizedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerKernel(NativeLowering):  # type: ignore[misc]
-    _name = "lower_piece"
+    _name = "lower_kernel"
 
     def run_pass(self, state: Any) -> bool:
         """Translates, and makes it known to compiled code that calls it."""

@@ -40,7 +40,7 @@ class Constants:
     Examples
     --------
     >>> constants = Constants.from_beta(beta=0.1, M=5.0, alpha=0.99, U=20.0)
-    >>> round(constants.L, 6), round(constants.beta, 6), constants.noise_radius
+    >>> round(constants.L, 6), round(constants.beta, 6), constants.outlier_radius
     (2000.0, 0.1, 20.0)
     """
 
