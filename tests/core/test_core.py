@@ -70,7 +70,7 @@ def test_the_tail_of_chi_square(d):
 
 def test_the_default_threshold_drops_the_promised_share():
     y = np.random.default_rng(0).normal(size=(200_000, 3))
-    learner = lp.SRA(far=0.01, rho=0.001, n_init=200)
+    learner = lp.SRA(reject_rate=0.01, rho=0.001, n_init=200)
     learner.process(y)
     assert 0.005 < learner.n_rejected / learner.n_seen < 0.02
 

@@ -130,15 +130,15 @@ def test_constants_are_frozen():
     ],
 )
 def test_bad_constants_are_named(name, value):
-    with pytest.raises(InvalidInputError, match=f"^{name} must be .* got "):
+    with pytest.raises(InvalidInputError, match=f"^{name}: "):
         Constants(**{name: value})
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"beta": 0.0, "M": 5.0}, "beta must be"),
-        ({"beta": 0.1, "M": 5.0, "alpha": 1.0}, "alpha must be below 1"),
+        ({"beta": 0.0, "M": 5.0}, "^beta: "),
+        ({"beta": 0.1, "M": 5.0, "alpha": 1.0}, "^alpha: "),
         ({"beta": 0.1, "M": 5.0, "L": 1.0}, r"got \['L'\]"),
     ],
 )
@@ -406,32 +406,32 @@ def test_arrays_give_what_floats_give(function):
 @pytest.mark.parametrize("function", OF_GAMMA.values(), ids=OF_GAMMA)
 @pytest.mark.parametrize("gamma", [-1.0, math.nan, "3", None, [1.0, -1.0], True])
 def test_bad_gamma_is_named(function, gamma):
-    with pytest.raises(InvalidInputError, match=r"gamma must be .* got"):
+    with pytest.raises(InvalidInputError, match=r"^gamma"):
         function(gamma)
 
 
 @pytest.mark.parametrize("rho", [0.0, -0.1, math.nan, math.inf, "0.1", None, [], [0.1, 0.0], [[0.1, 0.2]]])
 def test_bad_rho_is_named(rho):
     for function in (tradeoff.bound, tradeoff.gain, tradeoff.d_bound_d_gamma):
-        with pytest.raises(InvalidInputError, match=r"rho must be .* got"):
+        with pytest.raises(InvalidInputError, match=r"^rho"):
             function(2.0, rho, ODD)
-    with pytest.raises(InvalidInputError, match=r"rho must be .* got"):
+    with pytest.raises(InvalidInputError, match=r"^rho"):
         tradeoff.karimi_bound(rho, ODD)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tradeoff.step_size(math.inf, 0.1, 5.0), "gamma must be above 0 and finite, got inf"),
-        (lambda: tradeoff.step_size(0.0, 0.1, 5.0), "gamma must be above 0"),
-        (lambda: tradeoff.step_size(3.0, -0.1, 5.0), "beta must be one finite number above 0, got -0.1"),
-        (lambda: tradeoff.step_size(3.0, 0.1, 0.0), "M must be"),
-        (lambda: tradeoff.threshold(0.0, 0.1, 5.0), "rho must be"),
-        (lambda: tradeoff.tail(1.0, -5.0), "M must be"),
-        (lambda: tradeoff.beta_from(1.0, 1.0, 1.0), "alpha must be below 1"),
-        (lambda: tradeoff.beta_from(1.0, 0.0, 0.5), "L must be"),
-        (lambda: tradeoff.gain(1.0, 0.1, ODD, gamma_star=math.inf), "gamma_star must be"),
-        (lambda: tradeoff.d_bound_d_rho(1.0, 0.0, ODD), "rho must be"),
+        (lambda: tradeoff.step_size(math.inf, 0.1, 5.0), "^gamma: "),
+        (lambda: tradeoff.step_size(0.0, 0.1, 5.0), "^gamma: "),
+        (lambda: tradeoff.step_size(3.0, -0.1, 5.0), "^beta: "),
+        (lambda: tradeoff.step_size(3.0, 0.1, 0.0), "^M: "),
+        (lambda: tradeoff.threshold(0.0, 0.1, 5.0), "^rho: "),
+        (lambda: tradeoff.tail(1.0, -5.0), "^M: "),
+        (lambda: tradeoff.beta_from(1.0, 1.0, 1.0), "^alpha: "),
+        (lambda: tradeoff.beta_from(1.0, 0.0, 0.5), "^L: "),
+        (lambda: tradeoff.gain(1.0, 0.1, ODD, gamma_star=math.inf), "^gamma_star: "),
+        (lambda: tradeoff.d_bound_d_rho(1.0, 0.0, ODD), "^rho: "),
     ],
 )
 def test_bad_arguments_are_named(call, message):
@@ -470,5 +470,5 @@ def test_picture_asks_for_the_extra(tmp_path, monkeypatch):
 @pytest.mark.parametrize("gammas", [[], [1.0], [1.0, 1.0], [1.0, -2.0], [1.0, math.inf], "ab"])
 def test_picture_refuses_bad_thresholds(gammas, tmp_path):
     pytest.importorskip("matplotlib")
-    with pytest.raises(InvalidInputError, match=r"gammas? must .* got"):
+    with pytest.raises(InvalidInputError, match=r"^gamma"):
         draw_tradeoff(gammas, Constants(), tmp_path / "tradeoff.png")

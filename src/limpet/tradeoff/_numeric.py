@@ -7,8 +7,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from limpet._validation import FloatArray, check_floats, check_positive
-from limpet.exceptions import InvalidInputError
+from limpet._validation import FloatArray, check_floats, check_positive, invalid_param_error
 
 # What every file of this package needs of numbers: checks with clear messages, and one bisection.
 
@@ -24,7 +23,7 @@ def check_gamma(gamma: Any, *, allow_zero: bool = False, require_finite: bool = 
     if np.all(values >= 0.0 if allow_zero else values > 0.0) and not (require_finite and np.any(np.isinf(values))):
         return values
     expected = ("at least 0" if allow_zero else "above 0") + (" and finite" if require_finite else "")
-    raise InvalidInputError(f"gamma must be {expected}, got {gamma!r}")
+    raise invalid_param_error("gamma", f"must be {expected}", gamma)
 
 
 def match_form(gamma: Gamma, values: Any) -> Gamma:

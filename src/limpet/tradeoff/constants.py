@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from limpet._validation import check_int, check_positive
-from limpet.exceptions import InvalidInputError
+from limpet._validation import check_int, check_positive, invalid_param_error
 from limpet.tradeoff.corollary1 import beta_from
 
 
@@ -80,12 +79,12 @@ class Constants:
         """
         allowed = {field.name for field in fields(cls)} - {"L", "M", "alpha"}
         if not other_fields.keys() <= allowed:
-            raise InvalidInputError(
-                f"from_beta takes {sorted(allowed)} besides, got {sorted(other_fields.keys() - allowed)}"
+            raise invalid_param_error(
+                "other_fields", f"must be among {sorted(allowed)}", sorted(other_fields.keys() - allowed)
             )
         check_positive("beta", beta)
         if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
-            raise InvalidInputError("alpha must be below 1 for a finite beta to be matched, got 1")
+            raise invalid_param_error("alpha", "must be below 1", alpha, "Without outliers beta is infinite.")
         unscaled = cls(M=M, alpha=alpha, **other_fields)
         return cls(L=(unscaled.d0 + unscaled.d1) / (beta * (1.0 - alpha)), M=M, alpha=alpha, **other_fields)
 

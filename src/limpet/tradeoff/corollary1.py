@@ -1,7 +1,6 @@
 """Corollary 1: the step size that belongs to a threshold, and the threshold that belongs to a step size."""
 
-from limpet._validation import check_positive
-from limpet.exceptions import InvalidInputError
+from limpet._validation import check_positive, invalid_param_error
 from limpet.tradeoff._numeric import TAIL_CUTOFF_M, Gamma, bisect_first_true, check_gamma, exceedance_bound, match_form
 
 
@@ -59,5 +58,5 @@ def beta_from(d0: float, L: float, alpha: float, d1: float = 1.0) -> float:
     """
     d0, d1, L = check_positive("d0", d0, allow_zero=True), check_positive("d1", d1), check_positive("L", L)
     if not check_positive("alpha", alpha, allow_zero=True, maximum=1.0) < 1.0:
-        raise InvalidInputError("alpha must be below 1: without outliers beta is infinite, got 1")
+        raise invalid_param_error("alpha", "must be below 1", alpha, "Without outliers beta is infinite.")
     return (d0 + d1) / (L * (1.0 - alpha))

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from limpet._validation import check_floats, check_positive
-from limpet.exceptions import InvalidInputError
+from limpet._validation import check_floats, check_positive, invalid_param_error
 from limpet.tradeoff._numeric import (
     TAIL_CUTOFF_M,
     Gamma,
@@ -72,7 +71,7 @@ def step_sums(rho: StepSizes, constants: Constants) -> tuple[float, float]:
         step, count = check_positive("rho", rho), constants.n + 1
         return count * step, count * step**2
     if steps.ndim != 1 or steps.size == 0 or not np.all(np.isfinite(steps) & (steps > 0.0)):
-        raise InvalidInputError(f"rho must be a finite number above 0 or a sequence of such numbers, got {rho!r}")
+        raise invalid_param_error("rho", "must be one or more finite numbers above 0", rho)
     return math.fsum(steps), math.fsum(steps**2)
 
 
