@@ -165,7 +165,7 @@ def test_a_mixture_is_looked_at_for_a_while_after_a_change_within_reach():
 
 def compare(y, K, d, covariance, far):
     """Ours and the oracle, side by side; how often what happened."""
-    learner = lp.SRA(K, covariance=covariance, far=far)
+    learner = lp.Detector(K, covariance=covariance, far=far)
     learner.process(y[:N_INIT])
     reference, scale = field(learner, "reference"), field(learner, "scale")
     naive_one = oracle_of(learner, K, d, covariance, far)
