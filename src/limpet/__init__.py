@@ -1,4 +1,4 @@
-"""limpet learns from data streams in one pass: ignores outliers, follows changes, tells which is which."""
+"""limpet learns from data streams in one pass: ignores outliers, follows changes, and reports which is which."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limpet import core, datasets, detection, drift, metrics, models, streams, tradeoff, tuning
+    from limpet import core, datasets, detection, drift, metrics, models, streams, testing, tradeoff, tuning
     from limpet.detection import Alarm
     from limpet.fleet import Fleet, from_bytes, load
     from limpet.learners import IEM, SDEM, SEM, SRA, Detector, Step, StochasticApproximation, Trace
@@ -37,22 +37,23 @@ __all__ = [
     "models",
     "run",
     "streams",
+    "testing",
     "tradeoff",
     "tuning",
 ]
 
 _SUBPACKAGE_BY_NAME = {"Alarm": "detection", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
-_SUBPACKAGES = ("core", "datasets", "detection", "drift", "metrics", "models", "streams", "tradeoff", "tuning")
+_SUBPACKAGES = ("core", "datasets", "detection", "drift", "metrics", "models", "streams", "testing", "tradeoff", "tuning")
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a part when it is first used: `import limpet` and `limpet --help` stay instant."""
+    """Import a subpackage when it is first used, so that `import limpet` stays instant."""
     if name not in __all__:
         raise AttributeError(f"module 'limpet' has no attribute {name!r}")
     import gc
 
     gc_was_enabled = gc.isenabled()
-    gc.disable()  # a collection in the middle would walk through all that Numba has made: 20 ms
+    gc.disable()  # a collection during the import traverses all of Numba's objects: 20 ms
     try:
         subpackage = name if name in _SUBPACKAGES else _SUBPACKAGE_BY_NAME.get(name, "learners")
         module = import_module(f"limpet.{subpackage}")
