@@ -39,11 +39,11 @@ def shifting(seed, n=1500, decimals=None):
 
 def by_river(detector, y, read):
     """What to read of a detector of river's after each point, and whether it has detected a change."""
-    answers = []
+    results = []
     for value in y.tolist():
         detector.update(value)
-        answers.append((read(detector), detector.drift_detected))
-    return map(np.array, zip(*answers, strict=True))
+        results.append((read(detector), detector.drift_detected))
+    return map(np.array, zip(*results, strict=True))
 
 
 # KSWIN
@@ -100,7 +100,7 @@ def test_kswin_has_the_p_values_of_river(alpha, window, stat, seed, decimals):
     np.testing.assert_array_equal(np.isnan(scores), ~tested)
     np.testing.assert_allclose(1.0 - scores[tested], theirs[tested], rtol=0, atol=2e-12)
     assert detected.any()
-    assert (theirs[~tested] == 0.0).all()  # what river says without a test
+    assert (theirs[~tested] == 0.0).all()  # river's value without a test
 
 
 def test_kswin_without_a_detection_and_with_many():
@@ -181,7 +181,7 @@ def test_adwin_survives_what_would_blind_river():
     assert (scores > 0.0).any()
 
 
-def test_adwin_says_what_is_missing(monkeypatch):
+def test_adwin_names_the_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "river.drift", None)
     with pytest.raises(MissingExtraError, match=r"limpet\[detectors\]"):
         ADWIN()
@@ -245,23 +245,23 @@ def test_points_come_in_many_forms(make):
 
 @every_detector
 def test_another_number_of_variables_is_refused(make):
-    one, two = make(), make()
-    one.update(1.0)
+    detector, two = make(), make()
+    detector.update(1.0)
     two.update([1.0, 2.0])
-    for detector, wrong in [(one, [1.0, 2.0]), (two, 1.0), (two, [1.0, 2.0, 3.0])]:
-        with pytest.raises(InvalidInputError, match="expected a point of"):
+    for detector, wrong in [(detector, [1.0, 2.0]), (two, 1.0), (two, [1.0, 2.0, 3.0])]:
+        with pytest.raises(InvalidInputError, match="x: must be a point of"):
             detector.update(wrong)
     for detector, wrong in [
-        (one, np.zeros((5, 2))),
+        (detector, np.zeros((5, 2))),
         (two, np.zeros(5)),
         (two, np.zeros((5, 3))),
-        (one, np.zeros((2, 2, 2))),
+        (detector, np.zeros((2, 2, 2))),
     ]:
         with pytest.raises(InvalidInputError, match="X: must have shape"):
             detector.process(wrong)
     for wrong in ["3", None, object(), [1.0, "a"]]:
         with pytest.raises(InvalidTypeError, match="expected"):
-            one.update(wrong)
+            detector.update(wrong)
 
 
 @every_detector
@@ -277,7 +277,7 @@ def test_nothing_comes_of_nothing(make):
 def test_a_fresh_one_has_the_same_settings_and_no_past(make):
     y, used = shifting(5, 300), make()
     first = used.process(y)
-    fresh = used.fresh()
+    fresh = used.clone()
     assert repr(fresh) == repr(used) == repr(make())
     assert repr(eval(repr(used))) == repr(used)
     np.testing.assert_array_equal(fresh.process(np.column_stack([y, y]))[:, 1], first)

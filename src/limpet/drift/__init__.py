@@ -1,4 +1,4 @@
-"""Change detectors as score streams: for each point a number that is large where the stream has changed."""
+"""Drift detectors as score streams: return a number per point that is large where the stream has changed."""
 
 from limpet.drift.adwin import ADWIN
 from limpet.drift.base import DriftDetector

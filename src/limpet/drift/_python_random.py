@@ -1,6 +1,6 @@
-"""`random.Random(seed).sample(range(n), k)` of the standard library, in compiled code: the same draws, without a list.
+"""Compiled `random.Random(seed).sample(range(n), k)`: the draws of the standard library, on which river's KSWIN relies.
 
-A generator is a vector of whole numbers: the words of the Mersenne Twister [1]_ and, last, how many of them are used.
+A generator is a vector of integers: the words of the Mersenne Twister [1]_ and, last, how many of them are used.
 
 .. [1] Matsumoto, M. and Nishimura, T. (1998). Mersenne Twister: a 623-dimensionally equidistributed uniform
    pseudo-random number generator. ACM Transactions on Modeling and Computer Simulation 8(1), 3–30.
@@ -24,23 +24,23 @@ STATE_WORDS, SHIFT_WORDS = 624, 397
 
 @lru_cache(maxsize=32)
 def make_generator(seed: int) -> IntArray:
-    """The generator of `random.Random(seed)` before its first draw."""
+    """Return the generator of `random.Random(seed)` before its first draw."""
     generator = np.array(random.Random(seed).getstate()[1], np.int64)
     generator.flags.writeable = False
     return generator
 
 
 def uses_pool(n: int, k: int) -> bool:
-    """Whether the standard library draws k out of n from a list of those left, rather than again if drawn before.
+    """Return whether the standard library draws k of n from a list of the rest, rather than with rejection.
 
-    It takes what needs less memory; the draws differ.
+    It selects the algorithm that needs less memory; the draws differ.
     """
     return n <= 21 + (4 ** math.ceil(math.log(k * 3, 4)) if k > 5 else 0)
 
 
 @kernel
 def refill(generator: IntArray) -> None:
-    """The next 624 words."""
+    """Generate the next 624 words."""
     for i in range(STATE_WORDS):
         following = i + 1 if i + 1 < STATE_WORDS else 0
         distant = i + SHIFT_WORDS if i + SHIFT_WORDS < STATE_WORDS else i + SHIFT_WORDS - STATE_WORDS
@@ -51,7 +51,7 @@ def refill(generator: IntArray) -> None:
 
 @kernel
 def draw_below(generator: IntArray, n: int, bits: int) -> int:
-    """A number from 0 to n − 1, where n has this many bits: words are cut to as many until one is small enough."""
+    """Draw an integer below n, which has this many bits, by rejection."""
     drawn = n
     while drawn >= n:
         if generator[STATE_WORDS] >= STATE_WORDS:
@@ -68,7 +68,7 @@ def draw_below(generator: IntArray, n: int, bits: int) -> int:
 
 @kernel
 def sample(generator: IntArray, n: int, k: int, use_pool: bool, workspace: IntArray, drawn: IntArray) -> None:
-    """k of the numbers 0 … n − 1 into `drawn`; `left` is room for n numbers; `pool` as `by_pool` says."""
+    """Draw k of the integers below n into `drawn`; workspace: n numbers; use_pool: see `uses_pool`."""
     bits = 0
     while n >> bits:
         bits += 1

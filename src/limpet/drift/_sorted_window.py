@@ -1,10 +1,10 @@
-"""A sliding window that is kept in order, and how far its newest points are in distribution from others in it.
+"""A sorted sliding window, and the distance in distribution of its newest points from others in it.
 
-Sorting two samples for every point would take most of the time; here a point is put in its place, and one walk over the
-window finds the distance.
+Each point is inserted into the sorted window, and one pass over the window gives the distance; sorting two samples per
+point would take most of the time.
 
-A window of w points has two vectors: `values` holds them by slot (a ring) and then in order; `places` holds the slot of
-each in order, then the sign of each slot, then how many points there are and where the oldest one is.
+A window of w points has two vectors. `values`: the points by slot (a ring), then sorted. `bookkeeping`: the number of
+points and the oldest slot, then the slot of each sorted point, then the sign of each slot.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ COUNT_INDEX, OLDEST_INDEX, HEADER_SIZE = 0, 1, 2
 
 
 def make_windows(width: int, window: int) -> tuple[FloatArray, IntArray]:
-    """The values and places of `width` empty windows."""
+    """Return values and bookkeeping of `width` empty windows."""
     return np.zeros((width, 2 * window)), np.zeros((width, HEADER_SIZE + 2 * window), np.int64)
 
 
 @kernel
 def clear_window(bookkeeping: IntArray) -> None:
-    """Empties the window. Signs stay: a slot is given its own again before it counts."""
+    """Empty the window. Signs stay: the sign of a slot is set before it is used."""
     bookkeeping[COUNT_INDEX] = 0
     bookkeeping[OLDEST_INDEX] = 0
 
 
 @kernel
 def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -> int:
-    """How many of the first `held` are less than y, or not above it."""
+    """Return how many of the first n_points are less than y, or at most y if inclusive."""
     low, high = 0, n_points
     while low < high:
         middle = (low + high) // 2
@@ -46,9 +46,9 @@ def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -
 
 @kernel
 def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recent: int, y: float) -> None:
-    """Adds a point, in place of the oldest if the window is full; the newest `recent` slots have the sign −1.
+    """Insert a point; it replaces the oldest if the window is full. The newest n_recent slots have the sign −1.
 
-    Among equals the oldest comes first, so that the one to be replaced is found by its value.
+    Among equal points the oldest is first, so that the point to be replaced can be found by its value.
     """
     ring, ordered = values[:window], values[window:]
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
@@ -74,9 +74,9 @@ def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recen
 
 @kernel
 def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: IntArray) -> int:
-    """By how many points the distributions of the newest points and of those drawn are apart, at most; w must be full.
+    """Return the maximum difference of the counting functions of the newest and the drawn points of a full window.
 
-    `drawn` counts from the oldest. Between equal values there is no gap: only after the last of them is it looked at.
+    `drawn` counts from the oldest point. Among equal values, only the difference after the last of them counts.
     """
     ordered = values[window:]
     slots, signs = bookkeeping[HEADER_SIZE : HEADER_SIZE + window], bookkeeping[HEADER_SIZE + window :]
@@ -85,7 +85,7 @@ def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: I
         slot = oldest + drawn[k]
         signs[slot if slot < window else slot - window] = 1
     gap, max_gap = 0, 0
-    for k in range(window - 1):  # after the last one there is no gap
+    for k in range(window - 1):  # the gap after the last point is 0
         gap += signs[slots[k]]
         size = abs(gap) if ordered[k] != ordered[k + 1] else 0
         max_gap = size if size > max_gap else max_gap

@@ -1,4 +1,4 @@
-"""ADWIN: river's, read as a score."""
+"""ADWIN of river as a score."""
 
 from __future__ import annotations
 
@@ -13,33 +13,41 @@ from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 
 
 class ADWIN(DriftDetector):
-    """Adaptive windowing [1]_: keeps the longest window within which no two parts differ in mean; river computes it.
+    """Adaptive windowing [1]_: keep the longest window of which no two parts differ in mean, computed by river.
 
-    The score is w_{t−1} − w_t with w the width of the window: how many points were thrown away because the mean had
-    changed [2]_. The window grows by every point, so the score is −1 nearly everywhere. River looks for a change at
-    every 32nd point only; and at the point after the one where it has found a change it starts anew, with a window of
-    that point alone, so that a change gives two scores in a row: what was cut off, and then the rest.
+    The score is w_{t−1} − w_t with w the width of the window: the number of points dropped because the mean has
+    changed [2]_. The window grows by every point, so that most scores are −1. River tests every 32nd point. At the
+    point after a detection it starts again, with a window of that point alone, so that a change gives two scores in a
+    row: the points that were cut off, then the rest.
 
-    delta: the confidence δ, above 0 and at most 1; the smaller, the fewer changes are seen. A point that is not finite,
-    or beyond 1e150 (its square would be infinite, and river would never see a change again), is skipped: its score is
-    NaN.
+    A point that is not finite, or beyond 1e150 (its square would be infinite, and river would detect nothing any more),
+    is skipped: its score is NaN.
 
-    Needs river: pip install 'limpet[detectors]'.
+    Requires river: pip install 'limpet[drift]'.
 
+    Parameters
+    ----------
+    delta : float
+        The confidence δ, above 0 and at most 1; with smaller values, fewer changes are detected.
+
+    References
+    ----------
+    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. Proceedings of
+       the SIAM International Conference on Data Mining, 443–448.
+    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
+       arXiv:2007.12160.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> scores = ADWIN(delta=0.002).process(np.repeat([0.0, 1.0], 200))
     >>> rows = np.flatnonzero(scores != -1.0)
     >>> rows, scores[rows]
     (array([223, 224]), array([167.,  55.]))
-
-    .. [1] Bifet, A. and Gavaldà, R. (2007). Learning from time-changing data with adaptive windowing. Proceedings of
-       the SIAM International Conference on Data Mining, 443–448.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
     """
 
     def __init__(self, delta: float = 0.002) -> None:
-        with optional_import("ADWIN", "detectors"):
+        with optional_import("ADWIN", "drift"):
             from river.drift import ADWIN as RiverADWIN
         self.delta = check_positive("delta", delta, maximum=1.0)
         super().__init__(delta=self.delta)
@@ -65,7 +73,7 @@ class ADWIN(DriftDetector):
 
 
 def measure_widths(window: Any, values: list[float]) -> list[int]:
-    """The width of a window of river's before the first of the values, and after each of them."""
+    """Return the width of a window of river before the first value and after each value."""
     widths = [window.width]
     update, append = window.update, widths.append
     for value in values:

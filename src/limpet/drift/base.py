@@ -1,4 +1,4 @@
-"""What all detectors share: how points are read, one detector a variable, a score for each point."""
+"""Base class of the drift detectors: read points, score each variable separately."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ __all__ = ["MAX_ABS_VALUE", "DriftDetector"]
 
 
 class DriftDetector(ABC):
-    """Base of every detector: reads points, and scores each variable on its own.
+    """Base class of drift detectors, which score each variable separately.
 
-    A subclass hands its settings to `__init__`, makes room for `width` variables in `_start`, and in `_advance` writes
-    the scores of some rows, going on from the state that earlier rows have left. A number that is not finite, or so
-    large that its square is not (beyond LARGEST), is skipped for its variable: its score is NaN and the state stays.
+    A subclass passes its settings to `__init__`, initializes the state in `_init_state`, and in `_write_scores` scores
+    rows and advances the state. A number that is not finite or beyond MAX_ABS_VALUE is skipped: its score is NaN.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -32,15 +31,35 @@ class DriftDetector(ABC):
         self._names: Names | None = None
 
     def update(self, x: Any) -> float | FloatArray:
-        """Takes one point, returns its score: a number for a number, a vector of d for a vector (or dict) of d."""
-        if x.__class__ is float and self._width == 1:  # the usual point, without the questions below
+        """Update with one point and return its score.
+
+        Parameters
+        ----------
+        x : float, sequence, 1-d array or dict
+
+        Returns
+        -------
+        float or array
+            A number for a number, d scores for d variables.
+        """
+        if x.__class__ is float and self._width == 1:  # the usual point, on a fast path
             return self._score_point(x)
         point, self._names = read_point(x, self._width, self._names)
         scores = self._score_rows(point.reshape(1, -1))
         return scores[0] if isinstance(x, Mapping) or np.ndim(x) else float(scores[0, 0])
 
     def process(self, X: Any) -> FloatArray:
-        """The scores of a batch: (T,) → (T,), (T, d) or a dataframe → (T, d); the same bits as `update` one by one."""
+        """Update with a batch and return its scores, to the bit those of `update`.
+
+        Parameters
+        ----------
+        X : array-like of shape (T,) or (T, d), or dataframe
+
+        Returns
+        -------
+        array
+            Of shape (T,) for one variable as (T,), else (T, d).
+        """
         rows, names = read_rows(X, self._width, self._names)
         if not len(rows):
             return np.empty(rows.shape if np.ndim(X) > 1 else 0)
@@ -49,7 +68,7 @@ class DriftDetector(ABC):
         return scores[:, 0] if rows.shape[1] == 1 and np.ndim(X) == 1 else scores
 
     def clone(self: DetectorT) -> DetectorT:
-        """A detector with the same settings that has seen nothing."""
+        """Return a detector with the same settings and no state."""
         return type(self)(**self._settings)
 
     def _score_rows(self, rows: FloatArray) -> FloatArray:
@@ -57,25 +76,25 @@ class DriftDetector(ABC):
             self._width = rows.shape[1]
             self._row, self._row_scores = np.empty((1, self._width)), np.empty((1, self._width))
             self._init_state(self._width)
-            with announce_compilation(type(self).__name__):  # costs more than a point does: only this once
+            with announce_compilation(type(self).__name__):  # costs more than a point: only once
                 self._write_scores(rows[:0], np.empty((0, self._width)))
         scores = np.empty(rows.shape)
         self._write_scores(rows, scores)
         return scores
 
     def _score_point(self, x: float) -> float:
-        """The score of one point of one variable."""
+        """Return the score of a point of one variable."""
         self._row[0, 0] = x
         self._write_scores(self._row, self._row_scores)
         return self._row_scores.item()
 
     @abstractmethod
     def _init_state(self, width: int) -> None:
-        """Makes the state of `width` variables, none of which has been seen."""
+        """Initialize the state of `width` variables."""
 
     @abstractmethod
     def _write_scores(self, rows: FloatArray, scores: FloatArray) -> None:
-        """Writes the scores of rows (T, d), contiguous, and moves the state on."""
+        """Write the scores of contiguous rows (T, d), and advance the state."""
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self._settings.items())

@@ -1,4 +1,4 @@
-"""KSWIN: a sliding window whose newest points are held against a sample of the older ones."""
+"""KSWIN: compare the newest points of a sliding window with a sample of the older ones."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from limpet.drift._sorted_window import COUNT_INDEX, clear_window, insert_point,
 from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 from limpet.exceptions import InvalidInputError
 
-# The exact test of Kolmogorov and Smirnov for two samples of equal size, as a table.
+# The exact test of Kolmogorov and Smirnov for two samples of equal size
 
-MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations no longer compute the exact value
+MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute the exact value
 
 
 @lru_cache(maxsize=32)
 def exact_p_values(size: int) -> FloatArray:
-    """p_h = P(size·D ≥ h) for h = 0 … size, where D is the distance of the distributions of two samples of this size.
+    """Return P(size·D ≥ h) for h = 0 … size, with D the distance of the distributions of two samples of this size.
 
-    The distance of two samples of n points is a whole number of n-ths, so that n + 1 numbers are all there are [1]_:
-    p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n). Whole numbers all the way to one correctly rounded
-    division: nothing cancels. Ties are treated as if there were none, as is usual (p is then too large).
+    The distance of two samples of n points is a multiple of 1/n, so that n + 1 values suffice [1]_:
+    p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n), in exact integers up to one correctly rounded
+    division. Ties are ignored, as is usual (p is then too large).
 
     >>> exact_p_values(3)
     array([1. , 1. , 0.6, 0.1])
@@ -46,12 +46,12 @@ def exact_p_values(size: int) -> FloatArray:
     return table
 
 
-MIN_DETECTION_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, be it as significant as it may
+MIN_DETECTION_DISTANCE = 0.1  # of the two distributions; a smaller one is no detection, however significant
 
 
 @cache
 def make_kswin_kernel() -> Callable[..., Any]:
-    """The compiled loop over the rows."""
+    """Compile the loop over the rows."""
     stamp = source_fingerprint([sample, insert_point, max_cdf_gap, clear_window])
 
     def write_kswin_scores(
@@ -68,7 +68,7 @@ def make_kswin_kernel() -> Callable[..., Any]:
         use_pool: bool,
         max_abs_value: float,
     ) -> None:
-        stamp  # noqa: B018  (part of what Numba's cache looks at)
+        stamp  # noqa: B018  (Numba's cache depends on it)
         n_older, n_recent = len(workspace), len(drawn)
         window = n_older + n_recent
         for i in range(rows.shape[1]):
@@ -93,29 +93,40 @@ def make_kswin_kernel() -> Callable[..., Any]:
 
 
 class KSWIN(DriftDetector):
-    """The Kolmogorov–Smirnov test on a sliding window [1]_: have the newest points the distribution of those before?
+    """The Kolmogorov–Smirnov test on a sliding window [1]_, with the results of river.
 
-    Of the last `window` points the newest `stat` are held against as many drawn at random from the older ones. The
-    score is 1 − p with p the exact two-sided p-value [2]_. Where p ≤ alpha, and the two distributions are more than 0.1
-    apart, a change is detected: the window is emptied, and the random draws start anew. Until it is full there is no
-    test and no p-value: the score is NaN. (River, whose results these are, reports p = 0 there.)
+    Of the last `window` points, the newest `stat` are compared with as many drawn at random from the older ones. The
+    score is 1 − p with p the exact two-sided p-value [2]_. If p ≤ alpha and the distributions differ by more than 0.1,
+    a change is detected: the window is emptied, and the random generator is reset. Until the window is full, the score is
+    NaN (river reports p = 0). A point that is not finite is skipped: its score is NaN.
 
-    alpha: the level of a detection. window: w. stat: r, at most half of w. seed: of the random draws, which are those
-    of river's KSWIN with the same seed; every variable has the same. A point that is not finite is skipped: its score
-    is NaN.
+    The distance is a multiple of 1/stat, so that the score takes at most stat + 1 values, few of them close to 1.
 
-    The distance is a whole number of r-ths, so the score takes r + 1 values at most, and close to 1 only few.
+    Parameters
+    ----------
+    alpha : float
+        Level of a detection.
+    window : int
+        Number of points in the window.
+    stat : int
+        Size of the samples, at most half of the window.
+    seed : int
+        Seed of the random draws, which are those of river's KSWIN; the same for every variable.
 
+    References
+    ----------
+    .. [1] Raab, C., Heusinger, M. and Schleif, F.-M. (2020). Reactive soft prototype computing for concept drift
+       streams. Neurocomputing 416, 340–351.
+    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
+       arXiv:2007.12160.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> detector = KSWIN(alpha=0.001, window=40, stat=10)
     >>> scores = detector.process(np.random.default_rng(0).normal(np.repeat([0.0, 5.0], 100)))
     >>> np.flatnonzero(scores > 0.999)
     array([108])
-
-    .. [1] Raab, C., Heusinger, M. and Schleif, F.-M. (2020). Reactive soft prototype computing for concept drift
-       streams. Neurocomputing 416, 340–351.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
     """
 
     def __init__(self, alpha: float = 0.005, window: int = 100, stat: int = 30, seed: int = 0) -> None:
@@ -124,15 +135,14 @@ class KSWIN(DriftDetector):
         self.stat = check_int("stat", stat, 1)
         self.seed = check_int("seed", seed, 0)
         if not self.can_run(window, stat):
-            limit = f"stat must be at most half of window (and at most {MAX_SAMPLE_POINTS})"
             raise InvalidInputError(
-                f"{limit}: that many are drawn from the older points, got window={window}, stat={stat}"
+                f"stat: must be at most half of window and at most {MAX_SAMPLE_POINTS}, got {stat} for window={window}."
             )
         super().__init__(alpha=self.alpha, window=self.window, stat=self.stat, seed=self.seed)
 
     @staticmethod
     def can_run(window: int, stat: int) -> bool:
-        """Whether a sample of `stat` can be drawn from the window − stat older points.
+        """Return whether `stat` points can be drawn from the window − stat older ones.
 
         >>> KSWIN.can_run(20, 10), KSWIN.can_run(20, 15)
         (True, False)

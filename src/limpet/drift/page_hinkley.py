@@ -1,4 +1,4 @@
-"""Page–Hinkley with the formula of the paper."""
+"""The Page–Hinkley statistic, as the paper and as river define it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import math
 import numpy as np
 
 from limpet._jit.compile import jit_entry_point
-from limpet._validation import FloatArray, check_floats, check_int, check_positive
+from limpet._validation import FloatArray, Interval, Options, check_int, check_param, check_positive
 from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
-from limpet.exceptions import InvalidInputError
 
-CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and how many numbers that is
+CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and the size of a state
 
 
 def write_page_hinkley_scores(
     rows: FloatArray, scores: FloatArray, state: FloatArray, delta: float, max_abs_value: float
 ) -> None:
-    """g ← g + y − δ, G ← min(g, G), the score g − G; one variable after the other."""
+    """Update g ← g + y − δ and G ← min(g, G) and write g − G, one variable after the other."""
     for i in range(rows.shape[1]):
         total, min_total = state[i, CUMULATIVE_SUM], state[i, MIN_CUMULATIVE_SUM]
         for t in range(len(rows)):
@@ -35,31 +34,38 @@ compiled_page_hinkley = jit_entry_point(write_page_hinkley_scores, releases_gil=
 
 
 class PageHinkley(DriftDetector):
-    """The Page–Hinkley statistic [1]_ as [2]_ writes it: how far a drifting sum stands above its lowest point.
+    """The Page–Hinkley statistic [1]_ as [2]_ defines it: the height of a drifting sum above its minimum.
 
     g_t = g_{t−1} + y_t − δ and G_t = min(g_t, G_{t−1}), from g_0 = G_0 = 0; the score is g_t − G_t. It grows while the
-    points lie above δ on average and falls back to 0 while they lie below, so it finds rises only; and nothing is
-    subtracted but δ, so data whose level is above δ from the start give a score that grows for ever. To have the mean
-    subtracted, and falls found too, see `RiverPageHinkley`. There is no threshold and hence no reset.
+    points are above δ on average and returns to 0 while they are below, so that it detects only rises. Only δ is
+    subtracted: if the level is above δ from the start, the score grows without bound. `RiverPageHinkley` subtracts the
+    mean and detects falls, too. Without a threshold, the statistic is never reset.
 
-    delta: δ, any finite number. A point that is not finite is skipped: its score is NaN.
+    A point that is not finite is skipped: its score is NaN.
 
+    Parameters
+    ----------
+    delta : float
+        δ, any finite number.
+
+    References
+    ----------
+    .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
+    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
+       arXiv:2007.12160.
+
+    Examples
+    --------
     >>> detector = PageHinkley(delta=0.5)
     >>> detector.process([0.0, 1.0, 0.0, 2.0, 2.0])
     array([0. , 0.5, 0. , 1.5, 3. ])
     >>> detector.update(0.0)
     2.5
-
-    .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
-    .. [2] Fukushima, S., Nitanda, A. and Yamanishi, K. (2020). Online robust and adaptive learning from data streams.
-       arXiv:2007.12160.
     """
 
     def __init__(self, delta: float = 0.005) -> None:
-        number = check_floats("delta", delta)
-        if number.ndim or not np.isfinite(number):
-            raise InvalidInputError(f"delta must be one finite number, got {delta!r}")
-        self.delta = float(number)
+        check_param("delta", delta, Interval(float, None, None))
+        self.delta = float(delta)
         super().__init__(delta=self.delta)
 
     def _init_state(self, width: int) -> None:
@@ -69,17 +75,10 @@ class PageHinkley(DriftDetector):
         compiled_page_hinkley(rows, scores, self._state, self.delta, MAX_ABS_VALUE)
 
 
-# Page–Hinkley as river computes it.
+# Page–Hinkley as river computes it
 
 N_POINTS, RUNNING_MEAN, UPWARD_SUM, DOWNWARD_SUM, MIN_UPWARD_SUM, MAX_DOWNWARD_SUM = range(6)
-INITIAL_STATE = (
-    0.0,
-    0.0,
-    0.0,
-    0.0,
-    math.inf,
-    -1.0,
-)  # −1 is river's: at the start a fall counts up to 1 more than it was
+INITIAL_STATE = (0.0, 0.0, 0.0, 0.0, math.inf, -1.0)  # −1 as in river: at first, a fall counts up to 1 more than it was
 MODE_CODES = {"both": 0, "up": 1, "down": 2}
 
 
@@ -95,9 +94,9 @@ def write_river_page_hinkley_scores(
     mode: int,
     max_abs_value: float,
 ) -> None:
-    """The sums of the deviations from the running mean, and how far each is from its extreme; reset above a threshold.
+    """Write how far the sums of deviations from the running mean are from their extremes; reset above a threshold.
 
-    The operations are river's, in its order, so that the bits are the same too.
+    The operations are those of river, in the same order, so that the bits are the same.
     """
     for i in range(rows.shape[1]):
         column_state = state[i]
@@ -129,26 +128,39 @@ compiled_river_page_hinkley = jit_entry_point(write_river_page_hinkley_scores, r
 
 
 class RiverPageHinkley(DriftDetector):
-    """The Page–Hinkley test [1]_ with river's statistic: the mean is subtracted, the past forgotten, falls count too.
+    """The Page–Hinkley test [1]_ as river [2]_ computes it, to the bit: with mean, forgetting and falls.
 
-    With ȳ_t the mean of the points so far, u_t = α·u_{t−1} + (y_t − ȳ_t) − δ and v_t = α·v_{t−1} + (y_t − ȳ_t) + δ. A
-    rise shows in u_t − min u, a fall in max v − v_t; the score is what river compares with its threshold: the one, the
-    other, or the larger of the two. Where it is above the threshold river detects a change, and all starts anew with
-    the next point. The maximum of v starts at −1, as it does there. The bits are those of river's sums.
+    With ȳ_t the mean of the points so far, u_t = α·u_{t−1} + (y_t − ȳ_t) − δ and v_t = α·v_{t−1} + (y_t − ȳ_t) + δ. The
+    statistic of a rise is u_t − min u, that of a fall max v − v_t; the score is one of them or the larger one, by
+    `mode`. If it exceeds the threshold, a change is detected and the state is reset. The maximum of v starts at −1, as
+    in river. A point that is not finite is skipped: its score is NaN.
 
-    min_instances: points before the first test, until when the score is NaN. delta: δ. threshold: λ, above which all
-    starts anew; math.inf for never. alpha: α, the forgetting factor. mode: "both", "up" or "down". A point that is not
-    finite is skipped: its score is NaN.
+    Parameters
+    ----------
+    min_instances : int
+        Number of points before the first test; until then the score is NaN.
+    delta : float
+        δ, at least 0.
+    threshold : float
+        λ, above which the state is reset; math.inf for never.
+    alpha : float
+        The forgetting factor α.
+    mode : {"both", "up", "down"}
+        Direction of the changes.
 
+    References
+    ----------
+    .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
+    .. [2] Montiel, J. et al. (2021). River: machine learning for streaming data in Python. Journal of Machine Learning
+       Research 22(110).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> detector = RiverPageHinkley(threshold=20.0)
     >>> scores = detector.process(np.repeat([0.0, 1.0], 100))
     >>> np.flatnonzero(scores > detector.threshold)
     array([122])
-
-    .. [1] Page, E. S. (1954). Continuous inspection schemes. Biometrika 41(1/2), 100–115.
-    .. [2] Montiel, J. et al. (2021). River: machine learning for streaming data in Python. Journal of Machine Learning
-       Research 22(110).
     """
 
     def __init__(
@@ -163,8 +175,7 @@ class RiverPageHinkley(DriftDetector):
         self.delta = check_positive("delta", delta, allow_zero=True)
         self.threshold = check_positive("threshold", threshold, allow_zero=True, allow_infinite=True)
         self.alpha = check_positive("alpha", alpha, allow_zero=True, maximum=1.0)
-        if mode not in MODE_CODES:
-            raise InvalidInputError(f"mode must be one of {', '.join(map(repr, MODE_CODES))}, got {mode!r}")
+        check_param("mode", mode, Options(*MODE_CODES))
         self.mode = mode
         super().__init__(
             min_instances=self.min_instances, delta=self.delta, threshold=self.threshold, alpha=self.alpha, mode=mode
