@@ -1,4 +1,4 @@
-"""What is optional: packages that come with an extra, and what is said where they are missing."""
+"""Import optional packages, which extras install, with a clear message when they are missing."""
 
 from __future__ import annotations
 
@@ -8,23 +8,38 @@ from importlib.util import find_spec
 
 from limpet.exceptions import MissingExtraError
 
-# By what they are imported as, where they are installed under another name.
+# Packages whose import name differs from the name of the distribution.
 DISTRIBUTION_BY_MODULE = {
     "changepoint_online": "changepoint-online",
     "confluent_kafka": "confluent-kafka",
     "nats": "nats-py",
     "paho": "paho-mqtt",
+    "prometheus_client": "prometheus-client",
     "sklearn": "scikit-learn",
 }
 
 
 @contextmanager
 def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator[None]:
-    """Around the imports of packages that an extra brings: says what to install where one of them is missing.
+    """Wrap imports of optional packages: name the extra to install if one is missing.
 
-    otherwise: what else would help.
+    Parameters
+    ----------
+    purpose : str
+        What needs the packages; the message starts with it.
+    extra : str
+        The extra of limpet, or a requirement such as "limpet-lab[bench]".
+    alternative : str
+        Another remedy, added to the message.
 
-    >>> with needed_for("drawing", "plots"):
+    Raises
+    ------
+    MissingExtraError
+        If a package is missing, too old or broken.
+
+    Examples
+    --------
+    >>> with optional_import("drawing", "plots"):
     ...     import nothing
     Traceback (most recent call last):
     limpet.exceptions.MissingExtraError: drawing needs nothing, which is not installed: pip install 'limpet[plots]'
@@ -37,34 +52,39 @@ def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator
             raise
         if isinstance(error, ModuleNotFoundError):
             raise missing_extra_error(purpose, extra, [name], alternative) from None
-        problem = f"{purpose} needs {_distribution_name(name)}, which is there and cannot be used"  # too old, or broken
-        raise MissingExtraError(f"{problem} ({error}): pip install --upgrade 'limpet[{extra}]'") from error
+        problem = f"{purpose} needs {_distribution_name(name)}, which cannot be used"  # too old, or broken
+        raise MissingExtraError(f"{problem} ({error}): pip install --upgrade '{_requirement(extra)}'") from error
 
 
 def require_installed(purpose: str, extra: str, *modules: str) -> None:
-    """Says what to install where one of these modules is missing; imports none of them."""
+    """Raise `MissingExtraError` if one of the modules is missing; import none of them."""
     if missing_modules := [name for name in modules if not is_installed(name)]:
         raise missing_extra_error(purpose, extra, missing_modules)
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be imported, as far as can be told without doing it."""
+    """Return whether a module can be found, without importing it."""
     try:
         return find_spec(module) is not None
-    except ValueError:  # one that was put there by hand
+    except ValueError:  # a module put into sys.modules by hand
         return True
 
 
 def missing_extra_error(purpose: str, extra: str, modules: Sequence[str], alternative: str = "") -> MissingExtraError:
-    """The error that says so.
+    """Return the error for missing packages.
 
-    >>> print(missing("reproducing the paper", "reproduce", ["river", "sklearn"]))
-    reproducing the paper needs river and scikit-learn, which are not installed: pip install 'limpet[reproduce]'
+    >>> print(missing_extra_error("this benchmark", "limpet-lab[bench]", ["river", "sklearn"]))
+    this benchmark needs river and scikit-learn, which are not installed: pip install 'limpet-lab[bench]'
     """
     names = [_distribution_name(name) for name in modules]
     name_list = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
     message = f"{purpose} needs {name_list}, which {'is' if len(names) == 1 else 'are'} not installed"
-    return MissingExtraError(f"{message}: pip install 'limpet[{extra}]'" + (f" ({alternative})" if alternative else ""))
+    remedy = f"pip install '{_requirement(extra)}'" + (f" ({alternative})" if alternative else "")
+    return MissingExtraError(f"{message}: {remedy}")
+
+
+def _requirement(extra: str) -> str:
+    return extra if "[" in extra else f"limpet[{extra}]"
 
 
 def _distribution_name(module: str) -> str:
