@@ -1,4 +1,4 @@
-"""Separated values: the quick way and the slow way are the same, and no line depends on those around it."""
+"""CSV: the fast and the slow parser agree, and no line depends on the lines around it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ GOOD = {
 
 @st.composite
 def cases(draw: Any) -> tuple[CsvReader, list[bytes], bytes]:
-    """A reader, some lines, and what they end in."""
+    """Return a reader, lines and their line end."""
     separator = draw(st.sampled_from(",;\t|"))
     decimal = "." if separator == "," else draw(st.sampled_from(".,"))
     kind, keyed = draw(st.sampled_from(KINDS)), draw(st.booleans())
@@ -88,48 +88,48 @@ def cases(draw: Any) -> tuple[CsvReader, list[bytes], bytes]:
     )
 
 
-def told(batch: Batch) -> list[Any]:
-    """All that a batch says, in a form that can be compared."""
+def to_comparable(batch: Batch) -> list[Any]:
+    """Return the contents of a batch in a form that can be compared."""
     assert batch.record_index is not None
-    values = np.where(np.isnan(batch.values), np.nan, batch.values)  # one NaN is as good as another
+    values = np.where(np.isnan(batch.values), np.nan, batch.values)  # all NaNs are equal
     times = None if batch.times is None else (batch.times.dtype, batch.times.tolist())
     keys = None if batch.keys is None else to_str_list(batch.keys)
-    refused = (dict(batch.rejects.counts), batch.rejects.first)
+    rejected = (dict(batch.rejects.counts), batch.rejects.first)
     return [
         values.tobytes(),
         times,
         keys,
         batch.n_records,
         batch.record_index.tolist(),
-        refused,
+        rejected,
         batch.names,
         batch.tz_aware,
     ]
 
 
-def together(batches: Sequence[Batch]) -> list[Any]:
-    """The same of several batches, one after another."""
-    values, times, keys, places, counts, n = b"", [], [], [], {}, 0  # type: ignore[var-annotated]
-    for one in batches:
-        data, moments, own, n_own, where, (refused, _), _, _ = told(one)
+def concatenate(batches: Sequence[Batch]) -> list[Any]:
+    """Return the contents of successive batches."""
+    values, times, keys, indexes, counts, n = b"", [], [], [], {}, 0  # type: ignore[var-annotated]
+    for batch in batches:
+        data, batch_times, batch_keys, n_records, batch_indexes, (rejected, _), _, _ = to_comparable(batch)
         values += data
-        times += [] if moments is None else moments[1]
-        keys += own or []
-        places += [n + place for place in where]
-        n += n_own
-        for reason, count in refused.items():
+        times += [] if batch_times is None else batch_times[1]
+        keys += batch_keys or []
+        indexes += [n + index for index in batch_indexes]
+        n += n_records
+        for reason, count in rejected.items():
             counts[reason] = counts.get(reason, 0) + count
-    return [values, times, keys, n, places, counts]
+    return [values, times, keys, n, indexes, counts]
 
 
 @settings(max_examples=400)
 @given(cases(), st.booleans())
-def test_both_ways_are_the_same_and_lines_stand_alone(case: tuple[CsvReader, list[bytes], bytes], ended: bool) -> None:
+def test_both_parsers_agree_and_lines_are_independent(case: tuple[CsvReader, list[bytes], bytes], ended: bool) -> None:
     reader, lines, end = case
     data = end.join(lines) + (end if ended else b"")
-    assert told(reader.make_batch(data, None)) == told(reader._make_batch_from_lines(data, None))
+    assert to_comparable(reader.make_batch(data, None)) == to_comparable(reader._make_batch_from_lines(data, None))
     alone = [reader.make_batch(line + end, None) for line in data.replace(end, b"\n").split(b"\n")]
-    assert together([reader.make_batch(data, None)]) == together(alone)
+    assert concatenate([reader.make_batch(data, None)]) == concatenate(alone)
 
 
 @settings(max_examples=400)
@@ -146,12 +146,12 @@ def test_quotes_of_any_kind(pieces: list[str], keyed: bool) -> None:
     columns = Schema(("a",), None, None, "k") if keyed else Schema(("a",), "k", TEXT_FORMAT)
     reader = CsvReader(CsvDialect(",", ".", ("a", "k"), True), columns)
     data = "".join(pieces).encode()
-    assert told(reader.make_batch(data, None)) == told(reader._make_batch_from_lines(data, None))
+    assert to_comparable(reader.make_batch(data, None)) == to_comparable(reader._make_batch_from_lines(data, None))
     alone = [reader.make_batch(line, None) for line in data.split(b"\n")]
-    assert together([reader.make_batch(data, None)]) == together(alone)
+    assert concatenate([reader.make_batch(data, None)]) == concatenate(alone)
 
 
-def test_what_is_well_is_read_the_quick_way() -> None:
+def test_well_formed_lines_are_read_by_arrow() -> None:
     quick = ArrowCsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
     well = b'2024-05-01,x,1.5\n2024-05-01 10:00,"y, z",NA\n2024-05-01T10:00:00.5,x,-inf\n'
     batch = quick.make_batch(well, 7)
@@ -162,23 +162,23 @@ def test_what_is_well_is_read_the_quick_way() -> None:
     assert quick.make_batch(b"2024-05-01T10:00Z,x,1.5\n2024-05-01T10:00,x,1.5\n", 0) is None  # a zone in one of them
 
 
-def test_without_pyarrow_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     head = b"time;sensor;a\n" + b"".join(b"2024-05-01T10:00:%02dZ;s%d;%d,5\n" % (i, i % 3, i) for i in range(60))
     quick = CsvReader.from_sample(head, ColumnSpec())
-    monkeypatch.setattr(csv, "_quick_reader", lambda dialect, columns: None)
+    monkeypatch.setattr(csv, "_make_arrow_reader", lambda dialect, schema: None)
     slow = CsvReader.from_sample(head, ColumnSpec())
-    assert (slow.columns, slow.dialect) == (quick.columns, quick.dialect)
+    assert (slow.schema, slow.dialect) == (quick.schema, quick.dialect)
     assert slow._arrow_reader is None
     assert quick._arrow_reader is not None
     data = head.partition(b"\n")[2]
-    assert told(slow.make_batch(data, None)) == told(quick.make_batch(data, None))
+    assert to_comparable(slow.make_batch(data, None)) == to_comparable(quick.make_batch(data, None))
 
 
 def test_reasons() -> None:
     reader = CsvReader(CsvDialect(",", ".", ("t", "k", "a"), True), Schema(("a",), "t", ISO_FORMAT, "k"))
     lines = {
         b"2024-05-01,x": "not 3 fields",
-        b"2024-05-01,x,one": "'a' is not a number",
+        b"2024-05-01,x,1a": "'a' is not a number",
         b"2024-05-01,x,1\xff": NOT_UTF8,
         b"2024-05-01,\xff,1": NOT_UTF8,
         b"2024-05-01,,1": NO_KEY,
@@ -187,8 +187,8 @@ def test_reasons() -> None:
     }
     batch = reader.make_batch(b"\n".join([*lines, b"2024-05-01,x,7"]), None)
     assert batch.rejects.counts == {reason: list(lines.values()).count(reason) for reason in lines.values()}
-    assert [one.index for one in batch.rejects.first] == [0, 1, 2, 3, 4]
-    assert [one.text for one in batch.rejects.first][1] == "2024-05-01,x,one"
+    assert [reject.index for reject in batch.rejects.first] == [0, 1, 2, 3, 4]
+    assert [reject.text for reject in batch.rejects.first][1] == "2024-05-01,x,1a"
     assert (batch.n_records, batch.values.tolist()) == (8, [[7.0]])
 
 
@@ -199,7 +199,7 @@ def test_long_fields_in_quotes() -> None:
         assert reader.make_batch(data, None).values[0, 0] == 1.5
 
 
-def test_names_that_come_again_are_known() -> None:
+def test_repeated_header() -> None:
     reader = CsvReader.from_sample(b"a,a\n1,2\n", ColumnSpec())
     assert reader.is_header(b"a,a\r\n")
     assert reader.is_header("\ufeffa, a\n".encode())

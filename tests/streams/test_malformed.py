@@ -1,4 +1,4 @@
-"""A hundred thousand broken records among good ones: the good ones do not notice, and each broken one is counted."""
+"""100,000 malformed records among valid ones: results are the same, and each malformed record is counted."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from limpet.streams.formats.json import MAX_RECORD_BYTES, NO_TIME, NOT_A_RECORD,
 from limpet.streams.rejects import MAX_KEPT_REJECTS
 from limpet.streams.run_stats import NO_VALUE, OUT_OF_RANGE
 
-# That some points could not be used is told, once.
 pytestmark = pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")
 
 N_GOOD, N_BAD, N_LONG = 30_000, 100_000, 2
 Maker = Callable[[int], bytes]
-"""A line, given a number to be its time."""
+"""Makes a line with a number as its time."""
 
 BAD_JSON: list[tuple[str, Maker]] = [
     (NOT_JSON, lambda i: b'{"time": %d, "a": ' % i),
@@ -75,7 +74,7 @@ BAD_CSV: list[tuple[str, Maker]] = [
 
 
 @pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_broken_records_among_good_ones(tmp_path: Path, form: str) -> None:
+def test_malformed_records_do_not_change_results(tmp_path: Path, form: str) -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(20.0, 0.5, N_GOOD) + 3.0 * (np.arange(N_GOOD) > N_GOOD // 2)
     values[rng.integers(0, N_GOOD, 30)] = 40.0
@@ -99,34 +98,36 @@ def test_broken_records_among_good_ones(tmp_path: Path, form: str) -> None:
     (tmp_path / f"all.{form}").write_bytes(b"\n".join([*names, *lines]))
     (tmp_path / f"good.{form}").write_bytes(b"\n".join([*names, *good_lines]))
 
-    alone, among = heard(tmp_path / f"good.{form}"), heard(tmp_path / f"all.{form}")
-    assert among["tally"].refused.counts == made
+    alone, among = run(tmp_path / f"good.{form}"), run(tmp_path / f"all.{form}")
+    assert among["stats"].malformed.counts == made
     assert sum(made.values()) == N_BAD
     assert made[RECORD_TOO_LONG] == N_LONG
-    assert among["tally"].records == N_GOOD + N_BAD
+    assert among["stats"].records == N_GOOD + N_BAD
     assert among["records"] == numbers
     assert alone["records"] == list(range(N_GOOD))
     for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
         assert b"".join(among[name]) == b"".join(alone[name]), name
     assert [numbers[record] for record in alone["alarms"]] == among["alarms"]
     assert len(alone["alarms"]) > 5
-    shown = [(one.reason, one.place) for one in among["tally"].refused.first]
-    assert len(shown) == MAX_KEPT_REJECTS
-    read = [one for one in first if one[0] not in (NO_VALUE, OUT_OF_RANGE)]  # those are found when they are learnt
-    assert [one for one in shown if one[0] not in (NO_VALUE, OUT_OF_RANGE)] == read[: len(shown)][:MAX_KEPT_REJECTS]
+    kept = [(reject.reason, reject.index) for reject in among["stats"].malformed.first]
+    assert len(kept) == MAX_KEPT_REJECTS
+    malformed = [item for item in first if item[0] not in (NO_VALUE, OUT_OF_RANGE)]  # those are valid records
+    assert [item for item in kept if item[0] not in (NO_VALUE, OUT_OF_RANGE)] == malformed[: len(kept)][
+        :MAX_KEPT_REJECTS
+    ]
     assert MAX_RECORD_BYTES < 10_000_000
 
 
-def heard(path: Path) -> dict[str, Any]:
-    """What is said of the good points of a file."""
+def run(path: Path) -> dict[str, Any]:
+    """Return the results of the valid points of a file."""
     got: dict[str, Any] = {name: [] for name in ("records", "alarms")}
 
-    def hear(results: BatchResult) -> None:
+    def on_results(results: BatchResult) -> None:
         good = ~results.trace.invalid
         got["records"] += results.record_indexes[good].tolist()
         got["alarms"] += [row["record"] for row in results.alarm_records()]
         for name in ("score", "change_score", "p_value", "rejected", "anomaly", "change"):
             got.setdefault(name, []).append(np.asarray(getattr(results.trace, name))[good].tobytes())
 
-    got["tally"] = lp.run(path, lp.SRA(), hear).stats
+    got["stats"] = lp.run(path, lp.Detector(), on_results).stats
     return got

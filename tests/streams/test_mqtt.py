@@ -16,9 +16,9 @@ needs_broker = pytest.mark.skipif(MOSQUITTO is None, reason="mosquitto is not in
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    one = mosquitto(tmp_path_factory.mktemp("mosquitto"))
-    yield one
-    one.kill()
+    broker = mosquitto(tmp_path_factory.mktemp("mosquitto"))
+    yield broker
+    broker.kill()
 
 
 def address(server):
@@ -30,27 +30,27 @@ def publish(server, *messages, qos=1):
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, protocol=mqtt.MQTTv5)
     client.connect("127.0.0.1", server.port)
     client.loop_start()
-    for told in [client.publish(topic, payload, qos=qos) for topic, payload in messages]:
-        told.wait_for_publish(5)
+    for publication in [client.publish(topic, payload, qos=qos) for topic, payload in messages]:
+        publication.wait_for_publish(5)
     client.disconnect()
     client.loop_stop()
 
 
-def numbered(topic, first, last):
+def make_messages(topic, first, last):
     return [(topic, json.dumps({"time": i, "a": float(i)}).encode()) for i in range(first, last)]
 
 
 def subscribe(server, topic):
-    """Lets the broker know a source, for which it keeps messages from then on."""
+    """Subscribe a source once, so that the broker stores messages for it."""
     source = make_source(f"{address(server)}/{topic}")
     next(source.read(None))
     source.close()
 
 
 @needs_broker
-def test_what_was_not_committed_comes_again(server):
+def test_uncommitted_messages_are_read_again(server):
     subscribe(server, "again/x")
-    publish(server, *numbered("again/x", 0, 1000))  # without a Receive Maximum of ours 20 of them would come
+    publish(server, *make_messages("again/x", 0, 1000))  # without a Receive Maximum of ours 20 of them would come
     url = f"{address(server)}/again/x"
     source = make_source(url)
     batches = gather(source.read(None), 1000)
@@ -61,13 +61,13 @@ def test_what_was_not_committed_comes_again(server):
     batches = gather(source.read(None), 1000)
     assert values(batches) == list(range(1000))
     middle = next(batch for batch in batches if len(batch))
-    source.committed(json.loads(json.dumps(middle.position)))
+    source.commit(json.loads(json.dumps(middle.position)))
     time.sleep(0.2)
     source.close()
     source = make_source(url)
     rest = gather(source.read(middle.position), 1000 - len(middle), 1.5)
     assert values(rest) == list(range(len(middle), 1000))
-    source.committed(rest[-1].position)
+    source.commit(rest[-1].position)
     time.sleep(0.2)
     source.close()
     assert values(list(make_source(url, follow=False).read(rest[-1].position))) == []
@@ -79,7 +79,7 @@ def test_topics_as_keys_and_what_cannot_be_read(server):
     good = [(f"keys/{name}/t", json.dumps({"a": i}).encode()) for i in range(30) for name in ("p", "q")]
     bad = [("keys/p", b"{"), ("keys/q", b"\xff"), ("keys/q", b'"text"'), ("keys/p/1/2", b'{"a": "x"}')]
     publish(server, *good[:30], *bad, *good[30:])
-    source = make_source(f"{address(server)}/keys/+/#", ColumnSpec(key="topic"), follow=False)
+    source = make_source(f"{address(server)}/keys/+/#", columns=ColumnSpec(key="topic"), follow=False)
     batches = list(source.read(None))
     assert sum(map(len, batches)) == 60
     assert sum(batch.rejects.total for batch in batches) == 4
@@ -87,45 +87,45 @@ def test_topics_as_keys_and_what_cannot_be_read(server):
 
 
 @needs_broker
-def test_goes_on_after_the_broker_was_killed(tmp_path, caplog):
+def test_resumes_after_the_broker_was_killed(tmp_path, caplog):
     caplog.set_level(logging.INFO, "limpet.streams")
     server = mosquitto(tmp_path)
     try:
         source = MqttSource(address(server), "kept/x")
         read = source.read(None)
         next(read)
-        publish(server, *numbered("kept/x", 0, 400))
-        found = gather(read, 200)
+        publish(server, *make_messages("kept/x", 0, 400))
+        batches = gather(read, 200)
         now, written = time.time(), tmp_path / "mosquitto.db"
-        while not written.exists() or written.stat().st_mtime <= now:  # until the broker has written it all down
+        while not written.exists() or written.stat().st_mtime <= now:  # until the broker has saved its state
             time.sleep(0.05)
         server.kill()
         while "connection lost" not in caplog.text:
             time.sleep(0.01)
-        source.commit(found[-1].position)  # cannot be told to the broker before it is back
+        source.commit(batches[-1].position)  # acknowledged after the reconnect
         server.start()
-        publish(server, *numbered("kept/x", 400, 410))  # before the source is back
-        found += gather(read, 410 - sum(map(len, found)))
-        assert values(found) == list(range(410))
-        source.commit(found[-1].position)
+        publish(server, *make_messages("kept/x", 400, 410))  # before the source is back
+        batches += gather(read, 410 - sum(map(len, batches)))
+        assert values(batches) == list(range(410))
+        source.commit(batches[-1].position)
         time.sleep(0.2)
         source.close()
         assert values(list(MqttSource(address(server), "kept/x", follow=False).read(None))) == []
-        assert sum("trying again" in record.getMessage() for record in caplog.records) == 1
+        assert sum("retrying" in record.getMessage() for record in caplog.records) == 1
     finally:
         server.kill()
 
 
 @needs_broker
-def test_sinks_tell_at_least_once(server):
+def test_sinks_are_at_least_once(server):
     subscribe(server, "out/#")
     for what in ("points", "alarms"):
-        sink = make_sink(f"{address(server)}/out/{what}", what)
+        sink = make_sink(f"{address(server)}/out/{what}", table=what)
         sink.truncate_to(None)
         sink.write(points(300, alarms=(10, 20)))
-        assert sink.flush()["told"] == (300 if what == "points" else 2)
+        assert sink.flush()["n_sent"] == (300 if what == "points" else 2)
         sink.close()
-    source = make_source(f"{address(server)}/out/#", ColumnSpec(columns=("a",), time="none"), follow=False)
+    source = make_source(f"{address(server)}/out/#", columns=ColumnSpec(columns=("a",), time="none"), follow=False)
     batches = list(source.read(None))
     assert values(batches) == list(range(300))  # the alarms have no column a
     assert sum(batch.rejects.total for batch in batches) == 2
@@ -145,7 +145,7 @@ def test_two_clients_with_one_name(server, caplog):
 
 
 @needs_broker
-def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
+def test_sink_resumes_after_the_broker_was_killed(tmp_path):
     server = mosquitto(tmp_path)
     try:
         sink = MqttSink(address(server), "out/x", "points")
@@ -154,19 +154,19 @@ def test_a_sink_goes_on_after_the_broker_was_killed(tmp_path):
         sink.flush()
         server.kill()
         sink.write(points(100, first=100))
-        sink.patience = 0.1
+        sink.timeout = 0.1
         with pytest.raises(LimpetError, match="has not confirmed 100 messages"):
             sink.flush()
         server.start()
-        sink.patience = 5
-        assert sink.flush()["told"] == 200
+        sink.timeout = 5
+        assert sink.flush()["n_sent"] == 200
         sink.close()
     finally:
         server.kill()
 
 
 @needs_broker
-def test_mistakes_are_told_at_once(server, tmp_path):
+def test_errors_are_immediate(server, tmp_path):
     begun = time.monotonic()
     with pytest.raises(InvalidInputError, match=r"127.0.0.1:\d+: cannot connect: connection refused"):
         next(make_source(f"mqtt://me:secret@127.0.0.1:{free_port()}/a").read(None))
@@ -182,32 +182,32 @@ def test_mistakes_are_told_at_once(server, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
-        ("mqtt://host", "no topic"),
+        ("mqtt://host", "must have a topic"),
         ("mqtt://host:x/a", "port"),
-        ("mqtt://me:secret@host/a?name=b", "no option 'name'"),
-        ("mqtt://host/a/#/b", "not a topic"),
-        ("mqtt://host/a+/b", "not a topic"),
+        ("mqtt://me:secret@host/a?name=b", "has no option 'name'"),
+        ("mqtt://host/a/#/b", "topic: "),
+        ("mqtt://host/a+/b", "topic: "),
         ("mqtts://host/a?ca=nowhere.pem", "cannot read the certificates"),
     ],
 )
-def test_wrong_addresses(url, told):
-    with pytest.raises(InvalidInputError, match=told) as error:
+def test_invalid_urls(url, message):
+    with pytest.raises(InvalidInputError, match=message) as error:
         next(iter(make_source(url).read(None)))
     assert "secret" not in str(error.value)
 
 
-def test_wildcards_cannot_be_told_anything():
-    with pytest.raises(InvalidInputError, match="not a topic"):
+def test_sinks_reject_wildcards():
+    with pytest.raises(InvalidInputError, match="topic: "):
         make_sink("mqtt://host/a/#")
 
 
-def test_a_missing_package_is_named(monkeypatch):
+def test_missing_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "paho.mqtt.client", None)
-    for begin in (
+    for connect in (
         lambda: next(iter(make_source("mqtt://host/a").read(None))),
         lambda: make_sink("mqtt://host/a").truncate_to(None),
     ):
         with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[mqtt\]'"):
-            begin()
+            connect()

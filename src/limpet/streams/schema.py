@@ -68,7 +68,7 @@ class Schema:
     ignored : dict
         The other columns, each with the reason.
     key_candidates : tuple of str
-        Columns that may be keys, if there is no key.
+        Columns that may be keys, without a key column.
     format : dict
         How the records are parsed, as far as it was inferred as well: the dialect of CSV.
     """

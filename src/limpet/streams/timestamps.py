@@ -1,4 +1,4 @@
-"""Times of points: numbers, ISO 8601, or texts that are shown and not understood."""
+"""Times of points: numbers, ISO 8601, or other strings, which are shown but not interpreted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from limpet.fleet._key_index import is_valid_utf8
 
 NUMBER_FORMAT, ISO_FORMAT, ZONED_ISO_FORMAT, TEXT_FORMAT = "number", "ISO 8601", "ISO 8601 with a zone", "text"
 Times = npt.NDArray[Any]
-"""datetime64[ns] in UTC, float64, or texts (object)."""
+"""datetime64[ns] in UTC, float64, or strings (object)."""
 
 ISO_PATTERN = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)(?:Z|([+-])(\d\d):?(\d\d)?)?)?", re.ASCII
@@ -24,11 +24,11 @@ MIN_YEAR, MAX_YEAR = 1678, 2261  # years whose nanoseconds fit in 64 bits
 
 
 def infer_time_format(samples: Sequence[Any]) -> str | None:
-    """What times are given as, most of them; None if these are none.
+    """Return how most of the times are given; None if these are not times.
 
-    >>> kind_of(["2024-05-01 10:00"]), kind_of(["2024-05-01T10:01:00Z"])
+    >>> infer_time_format(["2024-05-01 10:00"]), infer_time_format(["2024-05-01T10:01:00Z"])
     ('ISO 8601', 'ISO 8601 with a zone')
-    >>> kind_of(["5/1/24"]), kind_of([17.5, 18]), kind_of([True])
+    >>> infer_time_format(["5/1/24"]), infer_time_format([17.5, 18]), infer_time_format([True])
     ('text', 'number', None)
     """
     if not samples:
@@ -44,30 +44,30 @@ def infer_time_format(samples: Sequence[Any]) -> str | None:
 
 
 def has_zone(text: str) -> bool:
-    """Whether a time in ISO 8601 says of which zone it is."""
+    """Return whether a time in ISO 8601 has a zone."""
     return text.endswith("Z") or "+" in text or text.count("-") > 2
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a number, which true and false are not."""
+    """Return whether a value is a number; booleans are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def parse_iso_ns(text: Any) -> int | None:
-    """Nanoseconds since 1970 of a time in ISO 8601, in UTC unless it says otherwise; None if it is none.
+    """Return the nanoseconds since 1970 of a time in ISO 8601, in UTC without a zone; None if it is not one.
 
-    >>> nanoseconds("1970-01-01T00:00:01.5Z"), nanoseconds("1970-01-01 01:00:00+01:00"), nanoseconds("soon")
+    >>> parse_iso_ns("1970-01-01T00:00:01.5Z"), parse_iso_ns("1970-01-01 01:00:00+01:00"), parse_iso_ns("soon")
     (1500000000, 0, None)
     """
     match = ISO_PATTERN.fullmatch(text) if isinstance(text, str) else None
     if match is None or not MIN_YEAR <= int(text[:4]) <= MAX_YEAR:
         return None
     _, clock, _, _, minutes = match.groups()
-    if (clock or "").startswith("24") or int(minutes or 0) > 59:  # which some versions of Python let pass
+    if (clock or "").startswith("24") or int(minutes or 0) > 59:  # accepted by some versions of Python
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:  # such as the 31st of February
+    except ValueError:  # such as February 31
         return None
     since = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - UNIX_EPOCH
     sub_us_digits = (clock or "").partition(".")[2][6:]  # of a microsecond
@@ -76,7 +76,7 @@ def parse_iso_ns(text: Any) -> int | None:
 
 
 def parse_time(value: Any, kind: str) -> Any:
-    """One time of this kind: nanoseconds, a float or a text; None for what is none."""
+    """Parse a time of a kind: nanoseconds, a float or a string; None if it is not one."""
     if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
         return parse_iso_ns(value)
     if kind == NUMBER_FORMAT:
@@ -85,7 +85,7 @@ def parse_time(value: Any, kind: str) -> Any:
 
 
 def to_time_array(values: Sequence[Any], kind: str) -> Times:
-    """Times, each of which `as_time` has read, as an array."""
+    """Return an array of times that `parse_time` has parsed."""
     if kind in (ISO_FORMAT, ZONED_ISO_FORMAT):
         return np.array(values, np.int64).view("datetime64[ns]")
     if kind == NUMBER_FORMAT:
@@ -96,9 +96,9 @@ def to_time_array(values: Sequence[Any], kind: str) -> Times:
 
 
 def format_times(times: Times, zoned: bool = False) -> list[Any]:
-    """As they are written: ISO 8601, with Z if they had a zone, numbers (whole ones without a point), texts.
+    """Return times as JSON values: ISO 8601, with Z if they had a zone, integers and floats, or strings.
 
-    >>> told(np.array([1500000000], "datetime64[ns]"), True), told(np.array([3.0, 3.5]))
+    >>> format_times(np.array([1500000000], "datetime64[ns]"), True), format_times(np.array([3.0, 3.5]))
     (['1970-01-01T00:00:01.500Z'], [3, 3.5])
     """
     if times.dtype.kind == "M":
@@ -114,7 +114,7 @@ def format_times(times: Times, zoned: bool = False) -> list[Any]:
 
 
 def format_iso(times: Times) -> list[str]:
-    """Without the zeros at the end, each by itself: how it is written does not depend on those around it."""
+    """Return each time in ISO 8601 without trailing zeros, independent of the others."""
     strings: list[str] = np.datetime_as_string(times, unit="ns").tolist()
     trimmed = []
     for text, fraction in zip(strings, (times.view(np.int64) % 1_000_000_000).tolist(), strict=True):
@@ -124,7 +124,7 @@ def format_iso(times: Times) -> list[str]:
 
 
 def to_comparable(times: Times) -> npt.NDArray[Any] | None:
-    """As numbers in their order; None for texts, which have none."""
+    """Return times as ordered numbers; None for strings, which have no order."""
     if times.dtype.kind == "M":
         return times.view(np.int64)
     return times if times.dtype.kind == "f" else None

@@ -1,1 +1,1 @@
-"""Sources and sinks at message brokers: NATS JetStream, MQTT, Kafka."""
+"""Sources and sinks of message brokers: NATS JetStream, MQTT, Kafka."""

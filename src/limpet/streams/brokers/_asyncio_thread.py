@@ -1,4 +1,4 @@
-"""An asyncio loop in a thread of its own, for those who are not asynchronous."""
+"""An asyncio event loop in a separate thread, for synchronous callers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class AsyncioThread:
-    """Runs coroutines in the background."""
+    """A thread that runs coroutines."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -23,11 +23,11 @@ class AsyncioThread:
         self.loop.run_forever()
 
     def submit(self, task: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Begins something."""
+        """Start a coroutine."""
         return asyncio.run_coroutine_threadsafe(task, self.loop)
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Cancels what is still running, and ends the thread."""
+        """Cancel running coroutines and end the thread."""
         if self.loop.is_closed():
             return
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The client of Kafka: made with options of the user's, and its errors in words."""
+"""Create Kafka clients with options of the user, and describe their errors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ RESERVED_OPTIONS = ("bootstrap.servers", "enable.auto.commit", "enable.partition
 
 
 def import_confluent_kafka() -> Any:
-    """The package, if it is there."""
+    """Import the client library, which is an extra."""
     with optional_import("Kafka", "kafka"):
         import confluent_kafka
     return confluent_kafka
 
 
 def check_options(options: dict[str, str]) -> dict[str, str]:
-    """Options that are not decided here."""
+    """Raise for options that limpet sets."""
     for name in RESERVED_OPTIONS:
         if name in options:
-            raise InvalidInputError(f"kafka:// takes no option {name!r}: it is decided by the address and by limpet")
+            raise InvalidInputError(f"url: kafka:// has no option {name!r}. limpet sets it.")
     return options
 
 
 def make_client(kind: Any, settings: dict[str, Any]) -> Any:
-    """A consumer or a producer, which is silent: what is to be told is told here."""
+    """Create a consumer or a producer; errors are logged by limpet, not by the client."""
     try:
         return kind({"log_level": 0, **settings})
     except import_confluent_kafka().KafkaException as error:
@@ -35,35 +35,35 @@ def make_client(kind: Any, settings: dict[str, Any]) -> Any:
 
 
 def describe_error(error: Any) -> str:
-    """Why, without the codes."""
+    """Describe an error without codes."""
     inner = error.args[0] if getattr(error, "args", None) else error
     words = inner.str() if hasattr(inner, "str") else str(inner)
-    return "no answer" if "timed out" in words.lower() or "transport failure" in words.lower() else words
+    return "no response" if "timed out" in words.lower() or "transport failure" in words.lower() else words
 
 
 class ErrorMonitor:
-    """Hears of errors: brokers that are gone are waited for by the client, and told once."""
+    """Callback for errors: logs a lost connection once; the client reconnects."""
 
     def __init__(self, servers: str) -> None:
         self._servers, self._lost = servers, False
         self.failure: Exception | None = None
 
     def __call__(self, error: Any) -> None:
-        """An error that the client has noticed."""
+        """Handle an error of the client."""
         kafka = import_confluent_kafka()
         if error.fatal():
             self.failure = LimpetError(f"{self._servers}: {error.str()}")
         elif error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and not self._lost:
             self._lost = True
-            log.warning("%s: connection lost; trying again for ever", self._servers)
+            log.warning("%s: connection lost; retrying", self._servers)
 
     def on_message(self) -> None:
-        """Something has come."""
+        """Note that the connection works."""
         if self._lost:
             self._lost = False
-            log.info("%s is back", self._servers)
+            log.info("%s: reconnected", self._servers)
 
     def raise_if_fatal(self) -> None:
-        """If it cannot go on."""
+        """Raise a fatal error."""
         if self.failure is not None:
             raise self.failure

@@ -1,4 +1,4 @@
-"""The messages of an MQTT session, which are acknowledged late."""
+"""Connections and sessions of MQTT 5, with manual acknowledgement."""
 
 from __future__ import annotations
 
@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from paho.mqtt.client import Client, MQTTMessage
 
 
-# A connection to an MQTT broker, which paho keeps up in a thread of its own.
-
-REPLY_TIMEOUT_S = 4.0  # seconds in which a broker answers
-SESSION_EXPIRY_S = 7 * 24 * 3600  # seconds that a broker keeps a session for whose client is away
-SHORT_LIVED_THRESHOLD_S = 5.0  # seconds that a connection lives which is lost at once
-SESSION_TAKEN_OVER_CODE = 142  # another client has come with the same name
+REPLY_TIMEOUT_S = 4.0
+SESSION_EXPIRY_S = 7 * 24 * 3600  # that the broker stores the session of a client that is not connected
+SHORT_LIVED_THRESHOLD_S = 5.0  # that a short-lived connection lasts at most
+SESSION_TAKEN_OVER_CODE = 142  # another client has connected with the same id
 DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 
 class MqttConnection:
-    """MQTT 5. Those who inherit from this say what is done when it is up, and hang themselves onto the client."""
+    """A connection that paho keeps up in a thread. Subclasses add callbacks to `client`."""
 
     def __init__(
         self, address: BrokerURL, client_id: str, *, expiry: int, receive_maximum: int | None = None, **settings: Any
@@ -61,43 +59,43 @@ class MqttConnection:
         self.client.on_disconnect = self._on_disconnect
 
     def on_connected(self, session_present: bool) -> None:
-        """Called in the client's thread whenever it is connected."""
+        """Called in the thread of the client after each connect."""
         self.mark_ready()
 
     def on_failure(self) -> None:
-        """Called when there is a `failure`."""
+        """Called after `failure` was set."""
 
     def mark_ready(self) -> None:
-        """All is set up."""
+        """Mark the connection as set up."""
         if self._lost:
-            log.info("%s is back", self.label)
+            log.info("%s: reconnected", self.label)
         self._lost, self._since = False, time.monotonic()
         self._ready.set()
 
     def open(self, clean_start: bool | Literal[3]) -> None:
-        """Connects, and raises if that cannot be done."""
+        """Connect, or raise."""
         host, port = self._address.hosts[0]
         try:
             self.client.connect(host, port, keepalive=30, clean_start=clean_start, properties=self._properties)
         except (OSError, ValueError) as error:
-            reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error) or "no answer"
-            raise InvalidInputError(f"{self.label}: cannot connect: {reason}") from error
+            reason = "connection refused" if isinstance(error, ConnectionRefusedError) else str(error) or "no response"
+            raise InvalidInputError(f"{self.label}: cannot connect: {reason}.") from error
         self.client.loop_start()
         if not self._ready.wait(REPLY_TIMEOUT_S) and self.failure is None:
-            self.fail("no answer")
+            self.fail("no response")
         if self.failure is not None:
             self.close()
             raise self.failure
 
     def close(self) -> None:
-        """Ends."""
+        """Disconnect."""
         self.client.disconnect()
         self.client.loop_stop()
 
     def fail(self, reason: str) -> None:
-        """It cannot go on."""
+        """Set the failure and wake those who wait."""
         kind = LimpetError if self._ready.is_set() else InvalidInputError
-        self.failure = kind(f"{self.label}: {reason}")
+        self.failure = kind(f"{self.label}: {reason}.")
         self._ready.set()
         self.on_failure()
 
@@ -110,32 +108,30 @@ class MqttConnection:
 
     def _on_disconnect(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.value == SESSION_TAKEN_OVER_CODE:
-            self.fail("another client has connected with the same client id; give this one an id of its own")
+            self.fail("another client has connected with the same client id. Use a unique client_id")
             client.disconnect()
         elif reason.is_failure and self._ready.is_set() and self.failure is None and not self._lost:
             self._lost = True
             self._short_lived = self._short_lived + 1 if time.monotonic() - self._since < SHORT_LIVED_THRESHOLD_S else 0
-            log.warning("%s: connection lost; trying again for ever", self.label)
+            log.warning("%s: connection lost; retrying", self.label)
             if self._short_lived == 2:
-                log.warning("%s: lost again and again: does another client have the same client id?", self.label)
+                log.warning("%s: lost repeatedly: does another client have the same client id?", self.label)
 
     def _enable_tls(self, ca: str | None) -> None:
         try:
             self.client.tls_set(ca_certs=ca)
         except OSError as error:
             raise InvalidInputError(
-                f"{self.label}: cannot read the certificates in {ca!r}: {error.strerror}"
+                f"{self.label}: cannot read the certificates in {ca!r}: {error.strerror}."
             ) from error
 
 
-RECEIVE_MAXIMUM_MESSAGES = (
-    65_535  # messages that the broker may send before one is acknowledged: the most that MQTT has
-)
-MAX_QUEUED_BYTES = 64 << 20  # of messages that wait
+RECEIVE_MAXIMUM_MESSAGES = 65_535  # unacknowledged; the maximum of MQTT
+MAX_QUEUED_BYTES = 64 << 20
 
 
 class Message(NamedTuple):
-    """A message. number: how many have come, it included."""
+    """A message and its number, counted from 1."""
 
     number: int
     topic: str
@@ -144,7 +140,7 @@ class Message(NamedTuple):
 
 @dataclass
 class PendingAck:
-    """What the broker knows as `mid`, on the connection that has this number. done: it only has to be acknowledged."""
+    """An unacknowledged message: its id at the broker, the number of the connection, and whether it was committed."""
 
     mid: int
     connection: int
@@ -155,9 +151,9 @@ class PendingAck:
 class MqttSession(MqttConnection):
     """Messages of a topic filter with QoS 1.
 
-    When a connection breaks, the broker sends again what was not acknowledged, by the numbers it had: what has come
-    before is known by these, and is not given twice as long as this session lives. Only what was acknowledged just
-    then, and never heard of by the broker, is: it may use such a number for another message, and none is to be lost.
+    After a lost connection the broker sends unacknowledged messages again, with their ids, by which they are recognized
+    and not returned twice. Exceptions are messages whose acknowledgement was lost with the connection: the broker can
+    reuse their ids for other messages, and none must be lost.
     """
 
     def __init__(self, address: BrokerURL, client_id: str, topic: str, number: int) -> None:
@@ -167,7 +163,7 @@ class MqttSession(MqttConnection):
         self._topic, self._number = topic, number
         self._queue: MessageQueue[Message] = MessageQueue()
         self._lock = threading.Lock()
-        self._pending: dict[int, PendingAck] = {}  # by the number of the message
+        self._pending: dict[int, PendingAck] = {}  # by number of the message
         self._number_by_mid: dict[int, int] = {}
         self._connection = 0
         self._n_discarded = 0
@@ -177,7 +173,7 @@ class MqttSession(MqttConnection):
         self.client.on_subscribe = self._on_subscribe
 
     def take(self, max_messages: int) -> tuple[list[Message], float]:
-        """What has come, and how long that took."""
+        """Return messages, and the seconds waited for them."""
         started = time.monotonic()
         messages = self._queue.take(max_messages)
         if not messages and self.failure is not None:
@@ -186,16 +182,16 @@ class MqttSession(MqttConnection):
 
     @property
     def n_waiting(self) -> int:
-        """How many have come and have not been taken."""
+        """Messages not returned yet."""
         return len(self._queue)
 
     @property
     def n_unacknowledged(self) -> int:
-        """How many have been taken and are not acknowledged."""
+        """Messages returned and not acknowledged."""
         return len(self._pending) - len(self._queue)
 
     def acknowledge(self, number: int) -> None:
-        """All up to this one."""
+        """Acknowledge the messages up to a number."""
         with self._lock:
             for pending_number in list(takewhile(lambda known: known <= number, self._pending)):
                 pending = self._pending[pending_number]
@@ -205,24 +201,24 @@ class MqttSession(MqttConnection):
                     self._remove(pending_number)
 
     def close(self) -> None:
-        """Ends."""
+        """Disconnect."""
         self._closing = True
         super().close()
 
     def on_connected(self, session_present: bool) -> None:
-        """Subscribes; the broker's answer is waited for."""
+        """Subscribe; the connection is ready after the response of the broker."""
         from paho.mqtt.subscribeoptions import SubscribeOptions
 
         with self._lock:
             self._connection += 1
-            if not session_present:  # it will send nothing again
+            if not session_present:  # nothing is sent again
                 self._pending.clear()
                 self._number_by_mid.clear()
         only_new = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
         self.client.subscribe(self._topic, options=SubscribeOptions(qos=1, retainHandling=only_new))
 
     def on_failure(self) -> None:
-        """Wakes who waits."""
+        """Wake the waiting reader."""
         self._queue.wake()
 
     def _on_subscribe(self, client: Any, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
@@ -246,12 +242,12 @@ class MqttSession(MqttConnection):
                 )
                 self._number_by_mid[message.mid] = self._number + 1
             while self._queue.n_bytes > MAX_QUEUED_BYTES and not self._closing:
-                time.sleep(0.005)  # nothing is read meanwhile, and the broker has to wait
+                time.sleep(0.005)  # blocks the client, and thereby the broker
         self._number += 1
         self._queue.put(Message(self._number, message.topic, payload))
 
     def _is_redelivery(self, message: MQTTMessage, payload: bytes) -> bool:
-        """Whether this is a message of an earlier connection that is sent again."""
+        """Return whether a message was received on an earlier connection."""
         number = self._number_by_mid.get(message.mid)
         pending = None if number is None else self._pending.get(number)
         if number is None or pending is None or pending.connection == self._connection:
@@ -273,4 +269,4 @@ class MqttSession(MqttConnection):
         self._n_discarded += 1
         if time.monotonic() - self._last_discard_warning > 10:
             self._last_discard_warning = time.monotonic()
-            log.warning("%s: %d messages of QoS 0 dropped: they come too fast", self.label, self._n_discarded)
+            log.warning("%s: %d messages of QoS 0 were dropped: the queue is full", self.label, self._n_discarded)

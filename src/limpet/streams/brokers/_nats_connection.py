@@ -1,4 +1,4 @@
-"""A connection to a NATS server that is made anew whenever it breaks."""
+"""A connection to a NATS server that is replaced whenever it is lost."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 
-MIN_RECONNECT_DELAY_S, MAX_RECONNECT_DELAY_S = 0.2, 5.0  # seconds before the next attempt
-REPLY_TIMEOUT_S = 3.0  # seconds in which a server answers
+MIN_RECONNECT_DELAY_S, MAX_RECONNECT_DELAY_S = 0.2, 5.0
+REPLY_TIMEOUT_S = 3.0
 
 
 class ConnectionLost(Exception):
-    """The connection is of no use any more, for this reason."""
+    """The connection cannot be used any more, for the given reason."""
 
 
 class RetryLater(Exception):
-    """A new session is wanted, although nothing is wrong."""
+    """A new session is needed, without an error."""
 
 
 class NatsConnection:
-    """Keeps a session with a server going: `session` is what those who inherit from this do with it.
+    """A connection that runs `session` of a subclass, again after each reconnect.
 
-    The client's own reconnecting is not used: what was asked for on the old connection is lost with it, so that a
-    consumer has to be made anew in any case, and one way is easier to get right than two.
+    The reconnect of the client library is not used: requests are lost with the connection, so that a consumer has to be
+    created again in any case, and one code path is easier to get right than two.
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], purpose: str) -> None:
@@ -54,14 +54,14 @@ class NatsConnection:
         self.broken: asyncio.Future[None] | None = None
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
-        """What is done while there is a connection; returns when all has been done."""
+        """Work while connected; return when done."""
         raise NotImplementedError
 
     def on_failure(self) -> None:
-        """Called when there is a `failure`."""
+        """Called after `failure` was set."""
 
     def open(self) -> None:
-        """Begins; waits until the first session has been set up, and raises if it cannot be."""
+        """Connect and wait until the first session is set up, or raise."""
         self._thread.submit(self._run_sessions())
         self._ready.wait(4 * REPLY_TIMEOUT_S)
         if self.failure is not None:
@@ -69,28 +69,28 @@ class NatsConnection:
             raise self.failure
         if not self._ready.is_set():
             self.close()
-            raise InvalidInputError(f"{self.label}: no answer within {4 * REPLY_TIMEOUT_S:g} s")
+            raise InvalidInputError(f"{self.label}: no response within {4 * REPLY_TIMEOUT_S:g} s.")
 
     def close(self) -> None:
-        """Ends."""
+        """Disconnect."""
         self._thread.close()
 
     def mark_up(self) -> None:
-        """Called by a session that has been set up."""
+        """Mark the session as set up."""
         if self._lost:
-            log.info("%s is back", self.label)
+            log.info("%s: reconnected", self.label)
         self._lost, self._reconnect_delay_s = False, MIN_RECONNECT_DELAY_S
         self._ready.set()
 
     def mark_lost(self, reason: str) -> None:
-        """Ends the session."""
+        """End the session, and start another."""
         if self.broken is not None and not self.broken.done():
             self.broken.set_exception(ConnectionLost(reason))
 
     def mark_failed(self, reason: str) -> None:
-        """Ends all: trying again would not help."""
+        """End the session permanently."""
         if self.broken is not None and not self.broken.done():
-            self.broken.set_exception(InvalidInputError(f"{self.label}: {reason}"))
+            self.broken.set_exception(InvalidInputError(f"{self.label}: {reason}."))
 
     async def _run_sessions(self) -> None:
         while True:
@@ -104,14 +104,14 @@ class NatsConnection:
                     self._fail(error)
                     return
                 if not self._lost:
-                    log.warning("%s: %s; trying again for ever", self.label, _describe_error(error))
+                    log.warning("%s: %s; retrying", self.label, _describe_error(error))
                 self._lost = True
             await asyncio.sleep(self._reconnect_delay_s)
             self._reconnect_delay_s = min(2 * self._reconnect_delay_s, MAX_RECONNECT_DELAY_S)
 
     def _fail(self, error: Exception) -> None:
         known = isinstance(error, LimpetError)
-        self.failure = error if known else InvalidInputError(f"{self.label}: {_describe_error(error)}")
+        self.failure = error if known else InvalidInputError(f"{self.label}: {_describe_error(error)}.")
         self._ready.set()
         self.on_failure()
 
@@ -123,11 +123,11 @@ class NatsConnection:
         finally:
             self.broken = None
             if broken.done() and not broken.cancelled():
-                broken.exception()  # it has been told already
+                broken.exception()  # retrieved, so that asyncio does not log it
             await _await_quietly(client.close())
 
     async def _connect(self) -> Client:
-        """A connection to the first server that takes it."""
+        """Connect to the first server that accepts."""
         reason: Exception | None = None
         for server in self.servers:
             try:
@@ -151,7 +151,7 @@ class NatsConnection:
         raise ConnectionLost(f"cannot connect: {_describe_error(reason)}") from reason
 
     async def _on_error(self, error: Exception) -> None:
-        """Errors are told where they end a session; the client would print each of them."""
+        """Keep the error for the end of the session, instead of printing it."""
         self._last_error = error
 
     async def _on_closed(self) -> None:
@@ -164,10 +164,10 @@ async def _await_quietly(task: Any) -> None:
 
 
 def _describe_error(error: BaseException | None) -> str:
-    """In a few words; some errors of the client have none, and some are many."""
+    """Describe an error briefly."""
     words = str(error).strip()
     if isinstance(error, ConnectionRefusedError) or "Connect call failed" in words:
         return "connection refused"
     if isinstance(error, TimeoutError) or "timeout" in type(error).__name__.lower():
-        return "no answer"
+        return "no response"
     return words.removeprefix("nats: ") or type(error).__name__

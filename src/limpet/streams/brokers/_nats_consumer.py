@@ -1,4 +1,4 @@
-"""The messages of a JetStream stream from a sequence on, asked for ahead of time."""
+"""Read the messages of a JetStream stream after a sequence number, with prefetching."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ if TYPE_CHECKING:
     from nats.js.api import StreamInfo
 
 
-PREFETCH_MESSAGES = 4096  # messages that are asked for ahead of time, at most
-PREFETCH_BYTES = 16 << 20  # bytes that one request may bring, and that wait before less is asked for
-HEARTBEAT_INTERVAL_S, HEARTBEAT_TIMEOUT_S = (
-    2.0,
-    5.0,
-)  # seconds between signs of life, and seconds without any after which a consumer is lost
-REQUEST_TIMEOUT_S = 30.0  # seconds that a request for messages holds
-NS_PER_SECOND = 1_000_000_000  # in the nanoseconds of JetStream
+PREFETCH_MESSAGES = 4096
+PREFETCH_BYTES = 16 << 20  # of one request, and of the queue
+HEARTBEAT_INTERVAL_S, HEARTBEAT_TIMEOUT_S = 2.0, 5.0
+REQUEST_TIMEOUT_S = 30.0
+NS_PER_SECOND = 1_000_000_000
 CONSUMER_LOST_REASONS = ("Consumer Deleted", "Leadership Change", "Server Shutdown", "Consumer is push based")
 
 
 class Message(NamedTuple):
-    """A message. sequence: its number in the stream, which was made at `created`; pending: how many more there are."""
+    """A message: its sequence number in the stream created at `created`, and the number of messages after it."""
 
     sequence: int
     subject: str
@@ -41,10 +38,10 @@ class Message(NamedTuple):
 
 
 class Consumer(NatsConnection):
-    """An ephemeral consumer without acknowledgements, made anew after the last message whenever it is lost.
+    """An ephemeral consumer without acknowledgements, created again after the last message whenever it is lost.
 
-    sequence: of the last message that has been read; None: from the first there is. What arrives waits in a queue: no
-    more is asked for than there is room.
+    Messages are queued, and requested only as the queue has capacity. `sequence` is that of the last message read,
+    None before the first one.
     """
 
     def __init__(
@@ -60,7 +57,7 @@ class Consumer(NatsConnection):
         super().__init__(servers, login, "source")
         self.subject, self.stream, self.follow = subject, stream, follow
         self.sequence, self.created = sequence, created
-        self.start_sequence: int | None = None  # the sequence after which it began
+        self.start_sequence: int | None = None  # before the first message
         self._queue: MessageQueue[Message] = MessageQueue()
         self._end_sequence: int | None = None
         self._is_complete = False
@@ -69,7 +66,7 @@ class Consumer(NatsConnection):
         self._client: Client | None = None
 
     def take(self, max_messages: int) -> list[Message]:
-        """What has arrived, or, if nothing does for a while, nothing."""
+        """Return messages that have arrived; wait for a moment if none have."""
         messages = self._queue.take(max_messages)
         if not messages and self.failure is not None:
             raise self.failure
@@ -79,15 +76,15 @@ class Consumer(NatsConnection):
 
     @property
     def at_end(self) -> bool:
-        """Whether all has been taken that was there when it began."""
+        """Whether everything available at the start has been returned."""
         return self._is_complete and not self._queue
 
     def on_failure(self) -> None:
-        """Wakes who waits."""
+        """Wake the waiting reader."""
         self._queue.wake()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
-        """Makes a consumer and takes its messages, until it is lost."""
+        """Create a consumer and queue its messages, until it is lost."""
         assert self.broken is not None
         info = await self._find_stream(jetstream)
         self._find_start_sequence(info)
@@ -110,7 +107,7 @@ class Consumer(NatsConnection):
                 self._handle_status(message.headers["Status"], message.headers)
                 return
             tokens = message.reply.split(".")
-            token_index = 5 if len(tokens) == 9 else 7  # with a domain there are two more
+            token_index = 5 if len(tokens) == 9 else 7  # a domain adds two tokens
             sequence, count, pending = (
                 int(tokens[token_index]),
                 int(tokens[token_index + 1]),
@@ -136,9 +133,9 @@ class Consumer(NatsConnection):
                     self.broken.result()
                 silent_s = time.monotonic() - self._last_message_time
                 if self._n_requested and silent_s > HEARTBEAT_TIMEOUT_S:
-                    raise ConnectionLost("nothing heard of the consumer")
+                    raise ConnectionLost("no heartbeat of the consumer")
                 if self._end_sequence is not None and silent_s > 1.5 and not self._queue:
-                    raise RetryLater  # the last messages may have been deleted: looks again
+                    raise RetryLater  # the last messages can have been deleted
             await jetstream.delete_consumer(stream, consumer.name)
         finally:
             self._client = None
@@ -151,27 +148,27 @@ class Consumer(NatsConnection):
                 self.stream = await jetstream.find_stream_name_by_subject(self.subject)
             return await jetstream.stream_info(self.stream)
         except NotFoundError as error:
-            missing = f"that has the subject {self.subject!r}" if self.stream is None else repr(self.stream)
-            raise ConnectionLost(f"there is no stream {missing}") from error
+            missing = f"stream with the subject {self.subject!r}" if self.stream is None else f"stream {self.stream!r}"
+            raise ConnectionLost(f"no {missing}") from error
         except ServiceUnavailableError as error:
-            raise ConnectionLost("JetStream is not switched on, or not ready") from error
+            raise ConnectionLost("JetStream is not enabled, or not ready") from error
 
     def _find_start_sequence(self, info: StreamInfo) -> None:
-        """Where to go on, which is elsewhere if the stream is another one, or has lost something."""
+        """Find where to resume, if the stream was replaced or truncated meanwhile."""
         first, last = max(info.state.first_seq, 1), info.state.last_seq
         created = info.created.isoformat() if info.created else ""
         known = self.sequence
         if known is None:
             self.sequence = first - 1
         elif self.created and created != self.created:
-            log.warning("%s: stream %s was made anew: read from its beginning", self.label, self.stream)
+            log.warning("%s: stream %s was created again: reading it from the beginning", self.label, self.stream)
             self.sequence = first - 1
         elif last < known:
-            log.warning("%s: stream %s ends at %d, before %d: goes on there", self.label, self.stream, last, known)
+            log.warning("%s: stream %s ends at %d, before %d: resuming there", self.label, self.stream, last, known)
             self.sequence = last
         elif first > known + 1:
             log.warning(
-                "%s: stream %s begins at %d: up to %d messages were deleted before they could be read",
+                "%s: stream %s starts at %d: up to %d messages were deleted before they were read",
                 *(self.label, self.stream, first, first - known - 1),
             )
             self.sequence = first - 1
@@ -206,7 +203,7 @@ class Consumer(NatsConnection):
             self.broken.set_result(None)
 
     def _handle_status(self, status: str, headers: dict[str, str]) -> None:
-        """Something other than a message: a sign of life, or the end of a request."""
+        """Handle a heartbeat or the end of a request."""
         words = headers.get("Description", "")
         n_remaining = headers.get("Nats-Pending-Messages")
         if status != "100" and (n_remaining is None or words in CONSUMER_LOST_REASONS):
@@ -216,7 +213,7 @@ class Consumer(NatsConnection):
             self._thread.submit(self._request_messages())
 
     async def _request_messages(self) -> None:
-        """Asks for as much as there is room for."""
+        """Request as many messages as the queue has capacity for."""
         capacity = PREFETCH_MESSAGES - self._n_requested - len(self._queue)
         if self._client is None or capacity < PREFETCH_MESSAGES // 2 or self._queue.n_bytes > PREFETCH_BYTES:
             return

@@ -1,4 +1,4 @@
-"""Messages to a JetStream stream, each stored once."""
+"""Publish messages to a JetStream stream, each stored once."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 
-MAX_IN_FLIGHT_MESSAGES = 2048  # messages that may be on their way; a stream takes in no more than 10,000 at a time
-CONFIRMATION_TIMEOUT_S = 10.0  # seconds without a confirmation after which all is looked at again
+MAX_IN_FLIGHT_MESSAGES = 2048  # unconfirmed; a stream accepts up to 10,000
+CONFIRMATION_TIMEOUT_S = 10.0  # after which the session is started again
 MESSAGE_ID_HEADER = "Nats-Msg-Id"
 
 
 class Publisher(NatsConnection):
-    """Publishes in order, with an id each.
+    """Publish messages in order, each with an id.
 
-    Before the first message of a run, and whenever a connection was lost, it looks up which messages are in the stream
-    already: the server's own window for duplicates is two minutes long, and an outage may be longer.
+    Before the first message of a run, and after each lost connection, it reads which messages the stream has already:
+    the server detects duplicates within two minutes only, and an outage can be longer.
 
-    sequence: in the stream, after which messages that are not known to be there may be; None: this run has told nothing
-    yet, so that it is the last there is. Others may tell the same subject meanwhile.
+    `sequence` is the sequence number after which the stream can have messages of this run; None: this run has not
+    published yet. Other clients may publish to the same subject.
     """
 
     def __init__(self, servers: str | Sequence[str], login: dict[str, Any], subject: str, sequence: int | None) -> None:
@@ -40,19 +40,19 @@ class Publisher(NatsConnection):
         self._prefix: str | None = None  # of the ids of this run
         self._queue: deque[tuple[int, bytes]] = deque()  # not yet published
         self._sent: dict[int, bytes] = {}  # published, and not confirmed
-        self._stored_sequences: dict[int, int] = {}  # in the stream, and not told again yet: where they are
+        self._stored_sequences: dict[int, int] = {}  # of messages in the stream that were not enqueued again yet
         self._max_sequence = sequence or 0
-        self._last_number = -1  # number that was put
+        self._last_number = -1  # enqueued
         self._wake = asyncio.Event()
         self._last_confirmation = 0.0
 
     def enqueue(self, prefix: str, messages: list[tuple[int, bytes]]) -> None:
-        """Takes some more. prefix: of their ids, which end in their numbers."""
+        """Enqueue messages; their ids are the prefix and their numbers."""
         self.unconfirmed.add(len(messages))
         self._thread.loop.call_soon_threadsafe(self._enqueue, prefix, messages)
 
     def on_failure(self) -> None:
-        """Tells who waits."""
+        """Raise the failure where confirmations are waited for."""
         assert self.failure is not None
         self.unconfirmed.fail(self.failure)
 
@@ -63,13 +63,13 @@ class Publisher(NatsConnection):
         self._wake.set()
 
     async def session(self, client: Client, jetstream: JetStreamContext) -> None:
-        """Publishes what there is, and what comes, until the connection is lost."""
+        """Publish messages until the connection is lost."""
         assert self.broken is not None
         stream = await self._find_stream(jetstream)
         last = (await jetstream.stream_info(stream)).state.last_seq
         if self.sequence is None:
             self.sequence = self._max_sequence = last
-        elif last < self.sequence:  # the stream was made anew
+        elif last < self.sequence:  # the stream was created again
             self.sequence = self._max_sequence = 0
         unconfirmed = list(self._sent.items())
         self._queue.extendleft(reversed(unconfirmed))
@@ -81,9 +81,7 @@ class Publisher(NatsConnection):
         while True:
             if self._queue and not is_checked:
                 stored = await self._find_stored_numbers(client, jetstream, stream)
-                pending_numbers = {
-                    n for n, _ in self._queue
-                }  # of those so far; all others are confirmed, and do not come again
+                pending_numbers = {n for n, _ in self._queue}  # others are confirmed, and not enqueued again
                 self._stored_sequences = {
                     n: sequence for n, sequence in stored.items() if n in pending_numbers or n > self._last_number
                 }
@@ -111,10 +109,10 @@ class Publisher(NatsConnection):
 
     async def _on_confirmation(self, message: Msg) -> None:
         if message.headers and message.headers.get("Status") == "503":
-            return self.mark_lost(f"no stream takes the subject {self.subject!r}")
+            return self.mark_lost(f"no stream accepts the subject {self.subject!r}")
         reply = json.loads(message.data)
         if "error" in reply:
-            words = f"a message was refused: {reply['error'].get('description')}"
+            words = f"a message was rejected: {reply['error'].get('description')}"
             is_transient = reply["error"].get("code", 500) >= 500
             return self.mark_lost(words) if is_transient else self.mark_failed(words)
         self._last_confirmation = time.monotonic()
@@ -127,7 +125,7 @@ class Publisher(NatsConnection):
     def _mark_stored(self, sequence: int) -> None:
         self._max_sequence = max(self._max_sequence, sequence)
         if not self._sent and not self._stored_sequences:
-            self.sequence = self._max_sequence  # all up to here is known: what comes is stored after it
+            self.sequence = self._max_sequence  # later messages are stored after it
         self.unconfirmed.add(-1)
 
     async def _find_stream(self, jetstream: JetStreamContext) -> str:
@@ -136,12 +134,12 @@ class Publisher(NatsConnection):
         try:
             return await jetstream.find_stream_name_by_subject(self.subject)
         except NotFoundError as error:
-            raise ConnectionLost(f"no stream takes the subject {self.subject!r}") from error
+            raise ConnectionLost(f"no stream accepts the subject {self.subject!r}") from error
         except ServiceUnavailableError as error:
-            raise ConnectionLost("JetStream is not switched on, or not ready") from error
+            raise ConnectionLost("JetStream is not enabled, or not ready") from error
 
     async def _find_stored_numbers(self, client: Client, jetstream: JetStreamContext, stream: str) -> dict[int, int]:
-        """The numbers of this run's messages that are in the stream after `sequence`, with where they are."""
+        """Return the sequence numbers of the messages of this run in the stream after `sequence`, by number."""
         from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
         assert self.sequence is not None
@@ -177,7 +175,7 @@ class Publisher(NatsConnection):
         return stored
 
     def _parse_number(self, name: str | None) -> int | None:
-        """Of a message of this run."""
+        """Return the number of a message of this run, None for other messages."""
         if name is None or self._prefix is None or not name.startswith(self._prefix):
             return None
         rest = name.removeprefix(self._prefix)

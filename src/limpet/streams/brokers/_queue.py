@@ -1,4 +1,4 @@
-"""What has arrived in one thread and waits to be taken by another."""
+"""A queue of messages between two threads."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from limpet.streams.brokers._decode import MAX_BATCH_BYTES, POLL_TIMEOUT_S
 
 
 class Message(Protocol):
-    """Something with a payload."""
+    """A message with a payload."""
 
     @property
     def payload(self) -> bytes:
-        """What it carries."""
+        """The content."""
 
 
 MessageT = TypeVar("MessageT", bound=Message)
 
 
 class MessageQueue(deque[MessageT]):
-    """A queue between two threads, which knows how large it is and who waits for it."""
+    """A queue for one writer and one reader that knows its size in bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self._available = threading.Event()
-        self._bytes_in = self._bytes_out = 0  # each is written by one thread only
+        self._bytes_in = self._bytes_out = 0  # each written by one thread only
 
     @property
     def n_bytes(self) -> int:
-        """How much waits."""
+        """Size of the queued payloads."""
         return self._bytes_in - self._bytes_out
 
     def put(self, message: MessageT) -> None:
-        """One more."""
+        """Append a message."""
         self._bytes_in += len(message.payload)
         self.append(message)
         self.wake()
 
     def wake(self) -> None:
-        """Lets who waits look again."""
+        """Wake the waiting reader."""
         if not self._available.is_set():
             self._available.set()
 
     def take(self, max_messages: int) -> list[MessageT]:
-        """What is there, if need be after waiting for a while; nothing if nothing comes."""
+        """Return queued messages; wait for a moment if the queue is empty."""
         if not self:
             self._available.wait(POLL_TIMEOUT_S)
         messages: list[MessageT] = []
@@ -57,6 +57,6 @@ class MessageQueue(deque[MessageT]):
         self._bytes_out += size
         if not self:
             self._available.clear()
-            if self:  # something came in between
+            if self:  # put meanwhile
                 self._available.set()
         return messages

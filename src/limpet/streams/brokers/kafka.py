@@ -1,6 +1,6 @@
 """Kafka: kafka://[user:password@]host[:9092][,host…]/topic[?group=NAME&security.protocol=…].
 
-All other options of the address are librdkafka's own, by their names there. A user and a password mean SASL over TLS.
+All other options are those of librdkafka. A user and a password mean SASL over TLS.
 """
 
 from __future__ import annotations
@@ -27,16 +27,30 @@ from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import BaseSource
 
 DEFAULT_PORTS = {"kafka": 9092}
-REPLY_TIMEOUT_S = 5.0  # seconds in which a broker answers
+REPLY_TIMEOUT_S = 5.0
 
 
 class KafkaSource(BaseSource):
-    """Reads all partitions of a topic, each message once: where it is is an offset in each partition, and kept by us.
+    """All partitions of a topic, each message once: the position has the offset of each partition.
 
-    servers: "host:port,host:port". group: to which offsets are committed, for those who watch how far behind it is;
-    it takes no part in the work. follow: waits for more; else what is there is read. options: of librdkafka.
+    Messages of a partition are read in order. The order between partitions is undefined, and differs between runs.
 
-    Within a partition the order is that of the messages; between partitions it is left open, and another one each time.
+    Parameters
+    ----------
+    servers : str
+        "host:port,host:port".
+    topic : str
+        The topic.
+    spec : ColumnSpec
+        Columns requested by the user.
+    group : str, optional
+        Consumer group to which offsets are committed, for monitoring of the lag; not used for reading.
+    follow : bool
+        Whether to wait for more messages at the end.
+    batch_size : int
+        Messages per batch, at most.
+    options : dict, optional
+        Options of librdkafka.
     """
 
     def __init__(
@@ -96,12 +110,12 @@ class KafkaSource(BaseSource):
                 partitions.refresh()
 
     def _poll_messages(self, consumer: Any) -> list[Any]:
-        """Waits for one message, and takes what else is there: to wait for a full batch would take too long."""
+        """Wait for one message, and return it with those that have arrived, rather than wait for a full batch."""
         first = consumer.poll(POLL_TIMEOUT_S)
         return [] if first is None else [first, *consumer.consume(self._batch_size - 1, 0)]
 
     def commit(self, position: Any) -> None:
-        """Tells the group, if there is one, how far it has come."""
+        """Commit the offsets to the consumer group, if one was given."""
         offsets = position_field(position, "offsets", dict)
         if self._group is None or self._consumer is None or not offsets:
             return
@@ -117,21 +131,32 @@ class KafkaSource(BaseSource):
             log.info("%s: offsets were not committed: %s", self._servers, describe_error(error))
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
 
 
 class KafkaSink(BaseSink):
-    """Tells alarms or points to a topic, each at least once: after a crash some are told again.
+    """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
-    Within a run the producer is idempotent: what it sends again itself is stored once. For exactly once over a crash,
-    what was told and the checkpoint would have to be committed in one transaction, and the checkpoint is not in Kafka.
-    Those who read can leave out what they have seen by its "id". The key of a stream is the key of its messages.
+    Within a run the producer is idempotent. Exactly-once across a crash would need a transaction over messages and
+    checkpoint, and the checkpoint is not in Kafka. Readers can drop duplicates by "id". The key of a message is the key
+    of its stream.
 
-    timeout: seconds to wait for brokers that have gone away; a message that was not taken within the
-    `message.timeout.ms` of librdkafka, five minutes, is an error in any case.
+    Parameters
+    ----------
+    servers : str
+        "host:port,host:port".
+    topic : str
+        The topic.
+    table : {"alarms", "points"}
+        What is sent.
+    options : dict, optional
+        Options of librdkafka.
+    timeout : float
+        Seconds to wait for lost brokers. A message not accepted within `message.timeout.ms` of librdkafka (5 min) is
+        an error in any case.
     """
 
     def __init__(
@@ -151,8 +176,8 @@ class KafkaSink(BaseSink):
         self._n_sent = 0
 
     def truncate_to(self, offset: Any) -> None:
-        """Connects; what was told after the mark cannot be taken back."""
-        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["told"])
+        """Connect; messages sent after the offset cannot be removed."""
+        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["n_sent"])
         kafka = import_confluent_kafka()
         self._producer = make_client(
             kafka.Producer,
@@ -167,10 +192,10 @@ class KafkaSink(BaseSink):
         try:
             self._producer.list_topics(timeout=REPLY_TIMEOUT_S)
         except kafka.KafkaException as error:
-            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}") from error
+            raise InvalidInputError(f"{self._servers}: cannot connect: {describe_error(error)}.") from error
 
     def write(self, results: BatchResult) -> None:
-        """Tells one message an alarm or a point."""
+        """Send one message per alarm or point."""
         if self._producer is None:
             self.truncate_to(None)
         for n, _, message, key in encode_messages(results, self._table):
@@ -178,7 +203,7 @@ class KafkaSink(BaseSink):
                 try:
                     self._producer.produce(self._topic, message, key, on_delivery=self._on_delivery)
                     break
-                except BufferError:  # too many are on their way
+                except BufferError:  # the queue of the client is full
                     self._producer.poll(0.1)
                     self._raise_failure()
             self._n_sent = n + 1
@@ -186,7 +211,7 @@ class KafkaSink(BaseSink):
         self._raise_failure()
 
     def flush(self) -> Any:
-        """Waits until the brokers have all."""
+        """Wait until the brokers have confirmed all messages."""
         waited = 0.0
         while self._producer is not None and self._producer.flush(0.1) > 0:
             self._raise_failure()
@@ -194,17 +219,17 @@ class KafkaSink(BaseSink):
             if waited > self.timeout:
                 n_unconfirmed = len(self._producer)
                 raise LimpetError(
-                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.timeout:g} s"
+                    f"{self._servers} has not confirmed {n_unconfirmed} messages within {self.timeout:g} s."
                 )
         self._raise_failure()
-        return make_offset(self, told=self._n_sent)
+        return make_offset(self, n_sent=self._n_sent)
 
     def stop_waiting(self) -> None:
-        """A broker that has gone away is not waited for much longer."""
+        """Wait for a lost broker for a few more seconds at most."""
         self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
-        """Ends; what has not been flushed may be lost."""
+        """Close the connection; messages not flushed can be lost."""
         self._producer = None
 
     def _on_delivery(self, error: Any, message: Any) -> None:
@@ -236,5 +261,5 @@ def _parse_url(url: str) -> tuple[str, str, dict[str, str]]:
         login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": address.user}
         login["sasl.password"] = address.password or ""
     if not all(c.isalnum() or c in "._-" for c in address.subject):
-        raise InvalidInputError(f"{address.subject!r} is not a topic: letters, digits, '.', '_' and '-' make one")
+        raise InvalidInputError(f"topic: must consist of letters, digits, '.', '_' and '-', got {address.subject!r}.")
     return ",".join(format_host_port(*host) for host in address.hosts), address.subject, login | address.options

@@ -1,6 +1,6 @@
 """MQTT: mqtt://[user:password@]host[:1883]/topic/filter[?client_id=NAME], or mqtts:// with &ca=FILE.
 
-In an address a ? in a topic is written %3F; # and + stand for themselves.
+In the URL, a ? in a topic is written as %3F; # and + are written as they are.
 """
 
 from __future__ import annotations
@@ -22,21 +22,30 @@ from limpet.streams.schema import ColumnSpec
 from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 from limpet.streams.sources.base import BaseSource
 
-MAX_IN_FLIGHT_MESSAGES = 1000  # messages that a sink has not seen confirmed, at most
-QUIET_PERIOD_S = 1.0  # seconds without a message after which all that was there has been read
-STALL_THRESHOLD_MESSAGES = (
-    8  # messages that wait to be committed when nothing more comes: some brokers send no more than a few
-)
+MAX_IN_FLIGHT_MESSAGES = 1000  # unconfirmed messages of a sink
+QUIET_PERIOD_S = 1.0  # without a message, after which a source that does not follow ends
+STALL_THRESHOLD_MESSAGES = 8  # unacknowledged messages after which some brokers stop sending
 
 
 class MqttSource(BaseSource):
-    """Reads the messages of a topic filter, each at least once: they are acknowledged when they have been committed.
+    """The messages of a topic filter, each at least once: they are acknowledged when they are committed.
 
-    address: mqtt://host:port or mqtts://…, with a login if need be. topic: may have + and #; as the key it is called
-    "topic". client_id: under which the broker keeps the session, by default made of this machine's name and the topic;
-    no two may have the same. follow: waits for more; else ends when nothing has come for a second.
+    The broker does not store messages of QoS 0: they are lost while the source is not connected.
 
-    What was sent with QoS 0 is not kept by the broker: it is lost while nobody listens.
+    Parameters
+    ----------
+    address : str or BrokerURL
+        mqtt://host:port or mqtts://host:port, with a login if the broker needs one.
+    topic : str
+        The topic filter, with + and # as wildcards. As a key column its name is "topic".
+    spec : ColumnSpec
+        Columns requested by the user.
+    client_id : str, optional
+        Identifies the session, and must be unique; by default derived from the name of the machine and the topic.
+    follow : bool
+        Whether to wait for more messages; else the source ends after one second without a message.
+    batch_size : int
+        Messages per batch, at most.
     """
 
     def __init__(
@@ -61,7 +70,7 @@ class MqttSource(BaseSource):
         self.close()
         last_number = position_field(position, "messages", int) or 0
         session = self._session = MqttSession(self._address, self._client_id, self._topic, last_number)
-        session.open(False)  # and stays open until `close`: there may be something to commit after the last batch
+        session.open(False)  # open until `close`, to commit the last batch
         decoder = MessageDecoder(self._spec, None if position is None else self.schema, {"messages": last_number})
         silent_s = 0.0
         while self._follow or silent_s < QUIET_PERIOD_S:
@@ -80,23 +89,31 @@ class MqttSource(BaseSource):
             yield batch
 
     def commit(self, position: Any) -> None:
-        """Acknowledges what came up to there."""
+        """Acknowledge the messages up to a position."""
         if self._session is not None and isinstance(position, dict):
             self._session.acknowledge(position.get("messages", 0))
 
     def close(self) -> None:
-        """Ends the connection; the broker keeps what was not acknowledged, and what comes, for a week."""
+        """Close the connection; the broker stores unacknowledged and new messages for a week."""
         if self._session is not None:
             self._session.close()
 
 
 class MqttSink(BaseSink):
-    """Tells alarms or points to a topic, each at least once: after a crash some are told again.
+    """Alarms or points as messages of a topic, at least once: after a crash some are sent again.
 
-    MQTT keeps no messages that could be looked at, so that what was told before a crash cannot be found out; those who
-    listen can leave out what they have seen by its "id".
+    MQTT has no way to read what was sent before a crash. Subscribers can drop duplicates by "id".
 
-    timeout: seconds to wait for a broker that has gone away.
+    Parameters
+    ----------
+    address : str or BrokerURL
+        mqtt://host:port or mqtts://host:port, with a login if the broker needs one.
+    topic : str
+        The topic.
+    table : {"alarms", "points"}
+        What is sent.
+    timeout : float
+        Seconds to wait for a lost broker.
     """
 
     def __init__(
@@ -111,14 +128,14 @@ class MqttSink(BaseSink):
         self._n_sent = 0
 
     def truncate_to(self, offset: Any) -> None:
-        """Connects; what was told after the mark cannot be taken back."""
-        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["told"])
+        """Connect; messages sent after the offset cannot be removed."""
+        self._n_sent = 0 if offset is None else int(check_offset(self, offset)["n_sent"])
         self.close()
         self._connection = _PublishConnection(self._address, f"limpet-{uuid4().hex[:14]}", expiry=300)
-        self._connection.open(3)  # a new session at first, and this session ever after
+        self._connection.open(3)  # a new session first, the same one after reconnecting
 
     def write(self, results: BatchResult) -> None:
-        """Tells one message an alarm or a point."""
+        """Send one message per alarm or point."""
         if self._connection is None:
             self.truncate_to(None)
         assert self._connection is not None
@@ -129,17 +146,17 @@ class MqttSink(BaseSink):
             self._n_sent = n + 1
 
     def flush(self) -> Any:
-        """Waits until the broker has confirmed all."""
+        """Wait until the broker has confirmed all messages."""
         if self._connection is not None:
             self._connection.unconfirmed.wait(0, self.timeout)
-        return make_offset(self, told=self._n_sent)
+        return make_offset(self, n_sent=self._n_sent)
 
     def stop_waiting(self) -> None:
-        """A broker that has gone away is not waited for much longer."""
+        """Wait for a lost broker for a few more seconds at most."""
         self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
-        """Ends the connection; what has not been flushed may be lost."""
+        """Close the connection; messages not flushed can be lost."""
         if self._connection is not None:
             self._connection.close()
 
@@ -154,11 +171,11 @@ class _PublishConnection(MqttConnection):
 
     def _on_publish(self, client: Any, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
         if reason.is_failure:
-            self.fail(f"a message was refused: {str(reason).lower()}")
+            self.fail(f"a message was rejected: {str(reason).lower()}")
         self.unconfirmed.add(-1)
 
     def on_failure(self) -> None:
-        """Tells who waits."""
+        """Raise the failure where confirmations are waited for."""
         assert self.failure is not None
         self.unconfirmed.fail(self.failure)
 
@@ -176,7 +193,7 @@ def make_sink(url: str, *, table: str = "alarms") -> BaseSink:
 
 
 def _make_client_id(address: BrokerURL, topic: str) -> str:
-    """The same whenever the same is read on this machine; 23 characters are what every broker takes."""
+    """Return an id that depends on machine, broker and topic; all brokers accept 23 characters."""
     name = f"{socket.gethostname()} {address} {topic}"
     return f"limpet-{hashlib.sha256(name.encode()).hexdigest()[:14]}"
 
@@ -189,6 +206,6 @@ def _check_topic(topic: str, *, wildcards: bool) -> str:
     )
     if not topic or "\0" in topic or is_invalid or (has_wildcards and not wildcards):
         raise InvalidInputError(
-            f"{topic!r} is not a topic {'to read from' if wildcards else 'that can be told anything'}"
+            f"topic: must be a {'topic filter' if wildcards else 'topic without wildcards'}, got {topic!r}."
         )
     return topic

@@ -22,13 +22,28 @@ DEFAULT_PORTS = {"nats": 4222}
 
 
 class NatsSource(BaseSource):
-    """Reads the messages of a JetStream stream, each once: where it is is a sequence of the stream, not of a consumer.
+    """The messages of a JetStream stream, each once: the position is a sequence number of the stream.
 
-    servers: one address or several. subject: may have wildcards; as the key it is called "subject". stream: its name;
-    by default the one that has the subject. follow: waits for more; else what is there is read. batch_size: messages
-    that one batch is made of at most. user, password, creds: a login, or the file of one.
+    A lost connection is retried and resumed: no message is lost or repeated, as long as the stream stores it.
 
-    A server that goes away is waited for; nothing is lost or read twice, as long as the stream keeps it.
+    Parameters
+    ----------
+    servers : str or sequence of str
+        URLs of servers.
+    subject : str
+        The subject, with wildcards. As a key column its name is "subject".
+    spec : ColumnSpec
+        Columns requested by the user.
+    stream : str, optional
+        Name of the stream; by default the one that has the subject.
+    follow : bool
+        Whether to wait for more messages at the end.
+    batch_size : int
+        Messages per batch, at most.
+    user, password : str, optional
+        A login; a user without a password is a token.
+    creds : str, optional
+        A file of credentials.
     """
 
     def __init__(
@@ -82,18 +97,31 @@ class NatsSource(BaseSource):
             self.close()
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Close the connection."""
         if self._consumer is not None:
             self._consumer.close()
 
 
 class NatsSink(BaseSink):
-    """Tells alarms or points to a subject of a JetStream stream, each once.
+    """Alarms or points as messages of a JetStream stream, exactly once.
 
-    Each message has the id {run}-{what}-{number}. What is told again after a crash is left out if it is in the stream
-    already; the mark says how many were told, and from which sequence on to look for more.
+    Each message has the id {run}-{table}-{number}. After a crash, messages that the stream has already are not sent
+    again; the offset has the number of messages sent, and the sequence number after which to search for more.
 
-    timeout: seconds to wait for a server that has gone away.
+    Parameters
+    ----------
+    servers : str or sequence of str
+        URLs of servers.
+    subject : str
+        The subject.
+    table : {"alarms", "points"}
+        What is sent.
+    user, password : str, optional
+        A login; a user without a password is a token.
+    creds : str, optional
+        A file of credentials.
+    timeout : float
+        Seconds to wait for a lost server.
     """
 
     def __init__(
@@ -117,15 +145,15 @@ class NatsSink(BaseSink):
         self._n_sent = 0
 
     def truncate_to(self, offset: Any) -> None:
-        """Connects; what is told again after the mark will be told once."""
-        known: dict[str, Any] = {"told": 0, "sequence": None} if offset is None else check_offset(self, offset)
+        """Connect; messages after the offset that the stream has already are not sent again."""
+        known: dict[str, Any] = {"n_sent": 0, "sequence": None} if offset is None else check_offset(self, offset)
         self.close()
-        self._n_sent, self._sequence = known["told"], known["sequence"]
+        self._n_sent, self._sequence = known["n_sent"], known["sequence"]
         self._publisher = Publisher(self._servers, self._login, self._subject, self._sequence)
         self._publisher.open()
 
     def write(self, results: BatchResult) -> None:
-        """Tells one message an alarm or a point."""
+        """Send one message per alarm or point."""
         if self._publisher is None:
             self.truncate_to(None)
         assert self._publisher is not None
@@ -138,18 +166,18 @@ class NatsSink(BaseSink):
             self._n_sent = messages[-1][0] + 1
 
     def flush(self) -> Any:
-        """Waits until all is in the stream."""
+        """Wait until the stream has stored all messages."""
         if self._publisher is not None:
             self._publisher.unconfirmed.wait(0, self.timeout)
             self._sequence = self._publisher.sequence
-        return make_offset(self, told=self._n_sent, sequence=self._sequence)
+        return make_offset(self, n_sent=self._n_sent, sequence=self._sequence)
 
     def stop_waiting(self) -> None:
-        """A broker that has gone away is not waited for much longer."""
+        """Wait for a lost server for a few more seconds at most."""
         self.timeout = min(self.timeout, STOP_TIMEOUT_S)
 
     def close(self) -> None:
-        """Ends the connection; what has not been flushed may be lost."""
+        """Close the connection; messages not flushed can be lost."""
         if self._publisher is not None:
             self._publisher.close()
 
@@ -190,12 +218,12 @@ def _make_login_options(user: str | None, password: str | None, creds: str | Non
 
 
 def _check_subject(subject: str, *, wildcards: bool) -> str:
-    """A subject of NATS: words with points between them."""
+    """Return the subject, or raise: it consists of words separated by dots."""
     words = subject.split(".")
     has_wildcards = any(word in ("*", ">") for word in words)
     is_invalid = not all(words) or any(c.isspace() for c in subject) or ">" in words[:-1]
     if is_invalid or (has_wildcards and not wildcards):
         raise InvalidInputError(
-            f"{subject!r} is not a subject that messages can be {'read from' if wildcards else 'told to'}"
+            f"subject: must be words separated by dots{'' if wildcards else ', without wildcards'}, got {subject!r}."
         )
     return subject

@@ -1,4 +1,4 @@
-"""Addresses of brokers: scheme://[user:password@]host[:port][,host…]/subject[?option=value&…]."""
+"""URLs of brokers: scheme://[user:password@]host[:port][,host…]/subject[?option=value&…]."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from limpet.exceptions import InvalidInputError
 
 @dataclass(frozen=True)
 class BrokerURL:
-    """An address that has been read. Its text has no password in it, and may be shown."""
+    """A parsed URL of a broker; `str` of it has no password."""
 
     scheme: str
     hosts: tuple[tuple[str, int], ...]
     subject: str
     user: str | None = None
     password: str | None = field(default=None, repr=False)
-    options: dict[str, str] = field(default_factory=dict, repr=False)  # may hold passwords as well
+    options: dict[str, str] = field(default_factory=dict, repr=False)  # can hold passwords, too
 
     def __str__(self) -> str:
         return f"{self.scheme}://{','.join(format_host_port(*host) for host in self.hosts)}"
@@ -28,17 +28,28 @@ class BrokerURL:
 def parse_broker_url(
     url: str, ports: Mapping[str, int], subject_label: str, options: Collection[str] | None
 ) -> BrokerURL:
-    """Reads an address. ports: of the schemes that are known; what: the last part is called; None: any option goes.
+    """Parse the URL of a broker; `urlsplit` would take the # of MQTT as a fragment.
 
-    It is not read by `urlsplit`, to which the # of MQTT is the beginning of something else.
+    Parameters
+    ----------
+    url : str
+        The URL.
+    ports : mapping
+        Default ports by scheme.
+    subject_label : str
+        Name of the last part, for error messages.
+    options : collection of str or None
+        Names of valid options; None: all are valid.
 
-    >>> read_address("mqtt://me:s%40crt@broker/plant/+/#", {"mqtt": 1883}, "topic", ())
-    Address(scheme='mqtt', hosts=(('broker', 1883),), subject='plant/+/#', user='me')
+    Examples
+    --------
+    >>> parse_broker_url("mqtt://me:s%40crt@broker/plant/+/#", {"mqtt": 1883}, "topic", ())
+    BrokerURL(scheme='mqtt', hosts=(('broker', 1883),), subject='plant/+/#', user='me')
     """
     scheme, separator, rest = url.partition("://")
     example = f"{next(iter(ports))}://host[:{next(iter(ports.values()))}]/{subject_label}"
     if not separator or scheme.lower() not in ports:
-        raise InvalidInputError(f"expected an address like {example}, got {redact_url(url)!r}")
+        raise InvalidInputError(f"url: must be like {example}, got {redact_url(url)!r}.")
     scheme = scheme.lower()
     rest, _, query = rest.partition("?")
     authority, _, subject = rest.partition("/")
@@ -47,12 +58,13 @@ def parse_broker_url(
     hosts = tuple(_parse_host(host, ports[scheme], url) for host in host_list.split(","))
     subject = unquote(subject)
     if not subject:
-        raise InvalidInputError(f"{redact_url(url)!r} names no {subject_label}; expected an address like {example}")
+        raise InvalidInputError(f"url: must have a {subject_label}, like {example}, got {redact_url(url)!r}.")
     pairs = parse_qsl(query, keep_blank_values=True)
     unknown = [] if options is None else [name for name, _ in pairs if name not in options]
     if unknown:
         raise InvalidInputError(
-            f"{scheme}:// takes no option {', '.join(map(repr, unknown))}; it takes {join_names(sorted(options or ()))}"
+            f"url: {scheme}:// has no option {join_names(map(repr, unknown))}. "
+            f"Options are {join_names(sorted(options or ()))}."
         )
     return BrokerURL(
         scheme,
@@ -65,7 +77,7 @@ def parse_broker_url(
 
 
 def format_host_port(host: str, port: int) -> str:
-    """host:port, and [host]:port where the host has colons of its own."""
+    """Return host:port, or [host]:port for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -78,9 +90,9 @@ def _parse_host(text: str, default_port: int, url: str) -> tuple[str, int]:
         host, _, port_text = text.partition(":")
         is_invalid = False
     if is_invalid or not host or " " in host:
-        raise InvalidInputError(f"{redact_url(url)!r} names no host")
+        raise InvalidInputError(f"url: must have a host, got {redact_url(url)!r}.")
     if not port_text:
         return host, default_port
     if not (port_text.isascii() and port_text.isdigit() and 0 < int(port_text) < 65536):
-        raise InvalidInputError(f"a port is a number from 1 to 65535, got {port_text!r} in {redact_url(url)!r}")
+        raise InvalidInputError(f"url: the port must be from 1 to 65535, got {port_text!r} in {redact_url(url)!r}.")
     return host, int(port_text)

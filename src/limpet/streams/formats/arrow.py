@@ -1,4 +1,4 @@
-"""Results as tables of Arrow, whose columns and types are those of the stream and not of the batch."""
+"""Arrow columns as points, and results as Arrow tables."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from limpet.streams.timestamps import (
     to_time_array,
 )
 
-# Columns of Arrow as numbers, keys and times; and a few of their rows as plain values, to understand them by.
-
 Flags = npt.NDArray[np.bool_]
 NS_PER_UNIT = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 DAY_NS = 86_400 * NS_PER_UNIT["s"]
@@ -32,7 +30,7 @@ MAX_INT64 = 2**63 - 1
 
 
 def import_pyarrow() -> Any:
-    """pyarrow, which is an extra."""
+    """Import pyarrow, which is an extra."""
     with optional_import("a Parquet file", "files"):
         import pyarrow
         import pyarrow.parquet
@@ -40,12 +38,12 @@ def import_pyarrow() -> Any:
 
 
 def is_string_type(kind: Any) -> bool:
-    """Whether a type is one of texts."""
+    """Return whether a type is a string type."""
     return str(kind) in ("string", "large_string", "string_view")
 
 
 def is_numeric_type(kind: Any) -> bool:
-    """Whether a type is one of numbers; yes and no can be read as such, and so can nothing at all."""
+    """Return whether a type can be read as numbers; booleans and nulls can."""
     types = import_pyarrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
@@ -53,41 +51,41 @@ def is_numeric_type(kind: Any) -> bool:
 
 
 def to_sample(column: Any, as_numbers: bool) -> list[Any]:
-    """A few rows for `understand`. as_numbers: yes and no are 1 and 0.
+    """Return some rows for `infer_schema`; with `as_numbers`, booleans are 1 and 0.
 
-    Where all of them are null there is one value that the type would have, for the type is known all the same.
+    If all of them are null, the first is a placeholder of the type of the column.
     """
     values, placeholder = _convert_column(column, as_numbers)
     return values if any(value is not None for value in values) else [placeholder, *values[1:]]
 
 
 def to_python_values(column: Any) -> list[Any]:
-    """Numbers, texts, times in ISO 8601, None, or something that is none of these."""
+    """Return plain values: numbers, strings, times in ISO 8601, None, or anything else."""
     return _convert_column(column, as_numbers=False)[0]
 
 
 def to_float64(column: Any) -> Vector:
-    """float64, NaN where null."""
+    """Return a column as float64, NaN for null."""
     if not is_numeric_type(column.type):
-        raise InvalidInputError(f"a column holds {column.type}, not numbers")
+        raise InvalidInputError(f"columns: each must be numeric, got {column.type}.")
     numbers = _decode_dictionary(column).cast(import_pyarrow().float64(), safe=False)
     return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
 
 
 def to_keys(column: Any) -> StrKeys:
-    """Texts by their codes, −1 for what is no key: null, no text at all, or bytes that are none."""
+    """Return a column as dictionary-encoded keys, −1 for null, empty and invalid strings."""
     pa = import_pyarrow()
     types = pa.types
     kind = column.type
     if types.is_dictionary(kind) and (not is_string_type(kind.value_type) or len(column.dictionary) > len(column)):
         column = _decode_dictionary(column)
-    if types.is_floating(column.type):  # what becomes of whole numbers where some are missing
+    if types.is_floating(column.type):  # integers with missing values
         numbers = to_float64(column)
         is_integer = (np.abs(numbers) < 2.0**53) & (numbers == np.trunc(numbers))
         column = pa.array(np.where(is_integer, numbers, 0.0).astype(np.int64), mask=~is_integer)
     if not types.is_dictionary(column.type):
         if not (types.is_integer(column.type) or is_string_type(column.type) or types.is_null(column.type)):
-            raise InvalidInputError(f"the column of the key holds {column.type}: keys are texts or whole numbers")
+            raise InvalidInputError(f"key: must be a column of strings or integers, got {column.type}.")
         column = column if types.is_integer(column.type) else column.cast(pa.large_string())
         column = column.dictionary_encode()
     dictionary = column.dictionary
@@ -102,7 +100,7 @@ def to_keys(column: Any) -> StrKeys:
 
 
 def to_times(column: Any, kind: str) -> tuple[Times, Flags]:
-    """Times of this kind, and which of them are missing or unlike the others."""
+    """Return the times of a column, and which of them are missing or of another kind."""
     pa = import_pyarrow()
     types = pa.types
     column = _decode_dictionary(column)
@@ -120,7 +118,7 @@ def to_times(column: Any, kind: str) -> tuple[Times, Flags]:
 
 
 def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
-    """Plain values, and one that stands for those of this type."""
+    """Return plain values, and a placeholder of the type."""
     types = import_pyarrow().types
     column = _decode_dictionary(column)
     kind = column.type
@@ -132,7 +130,7 @@ def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
         return [None if value != value else value for value in to_float64(column).tolist()], 0.0
     if types.is_timestamp(kind) or types.is_date(kind):
         times, missing = _to_datetime64(column)
-        zone = getattr(kind, "tz", None)  # which a date has not
+        zone = getattr(kind, "tz", None)  # dates have none
         strings = format_times(times, zone is not None)
         values = [None if is_missing else value for value, is_missing in zip(strings, missing.tolist(), strict=True)]
         return values, "1970-01-01T00:00:00" + "Z" * (zone is not None)
@@ -143,7 +141,7 @@ def _convert_column(column: Any, as_numbers: bool) -> tuple[list[Any], Any]:
 
 
 def _to_datetime64(column: Any) -> tuple[Times, Flags]:
-    """Timestamps and dates as datetime64[ns]; what nanoseconds cannot count is missing."""
+    """Return timestamps and dates as datetime64[ns]; those out of its range are missing."""
     pa = import_pyarrow()
     if pa.types.is_timestamp(column.type):
         scale = NS_PER_UNIT[column.type.unit]
@@ -164,7 +162,7 @@ def _decode_dictionary(column: Any) -> Any:
 
 
 def _to_strings(column: Any) -> list[str | None]:
-    """Texts; None for null, and for bytes that are no text."""
+    """Return strings; None for null and for invalid UTF-8."""
     try:
         strings: list[str | None] = column.to_pylist()
         return strings
@@ -180,7 +178,7 @@ def _decode_utf8(data: bytes | None) -> str | None:
 
 
 def to_arrow_table(results: BatchResult, table: str) -> Any:
-    """The table of the points, or that of the alarms."""
+    """Return the table of points, or that of alarms; the types do not depend on the batch."""
     return _points_table(results) if table == POINTS_TABLE else _alarms_table(results)
 
 
@@ -213,7 +211,7 @@ def _alarms_table(results: BatchResult) -> Any:
 
 
 def _times_column(batch: Batch, rows: Any = slice(None)) -> Any:
-    """Times, some of them; a stream that has none has nulls of the most usual type."""
+    """Return the times of some rows; nulls without times."""
     pa = import_pyarrow()
     times, timestamp_type = batch.times, pa.timestamp("ns", "UTC" if batch.tz_aware else None)
     if times is None:
