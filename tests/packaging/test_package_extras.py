@@ -124,8 +124,42 @@ def test_dataframes(python):
 def test_plots(limpet, tmp_path):
     assert limpet("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-    assert limpet("demo", "--picture", "demo.svg")[0] == 0
-    assert b"<svg" in (tmp_path / "demo.svg").read_bytes()
+    assert limpet("demo", "--picture", "demo.png")[0] == 0
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "data:image/png" in (tmp_path / "report.html").read_text()
+
+
+@of("webhook")
+def test_webhook(python):
+    script = """
+        import http.server, threading
+        import numpy as np, limpet as lp
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                print(len(self.rfile.read(int(self.headers["Content-Length"]))) > 0)
+                self.send_response(200)
+                self.end_headers()
+        server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        x = np.random.default_rng(0).normal(size=500)
+        x[400] = 50.0
+        np.savetxt("x.csv", x, header="x", comments="")
+        lp.run("x.csv", lp.Detector(), f"http://127.0.0.1:{server.server_port}/hook")
+    """
+    assert python(script) == "True"
+
+
+@of("metrics")
+def test_metrics(python):
+    script = """
+        import urllib.request
+        from limpet.streams.metrics import make_metric, serve_metrics
+        server = serve_metrics("0", lambda: [make_metric("counter", "limpet_points_total", "Points.", 7)])
+        text = urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
+        print("limpet_points_total 7.0" in text)
+        server.close()
+    """
+    assert python(script) == "True"
 
 
 @of("data")

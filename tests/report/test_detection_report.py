@@ -1,22 +1,25 @@
-"""Pictures and page of what was found in a file: whatever the file holds, they are drawn and say so."""
+"""Pictures and page of a detection run, for any kind of stream."""
 
 import io
 import math
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from limpet.core.algorithm import OUTCOME_ACCEPTED, OUTCOME_ANOMALY, OUTCOME_INVALID, OUTCOME_REJECTED
 from limpet.detection.alarm import Alarm
-from limpet.exceptions import InvalidInputError
+from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.learners import Trace
-from limpet.plots._axes import DATES, NUMBERS, ROWS, axis_of, configure_x_axis
+from limpet.plots._axes import DATE_AXIS, NUMBER_AXIS, ROW_AXIS, configure_x_axis, make_row_axis
 from limpet.plots._style import BLUE, PURPLE, RED, VERMILION
 from limpet.plots.alarm_map import Strip, draw_alarm_map
-from limpet.plots.overview import PANELS, draw_overview, drawn_variables, limits_of
-from limpet.report.detection import DetectionReport, StreamReport, TimedAlarm, write_detection
+from limpet.plots.overview import MAX_PANELS, draw_overview, select_variables, value_limits
+from limpet.report.detection import write_detection
+from limpet.report.detection_text import DetectionReport, StreamReport
+from limpet.report.html import check_report
 from limpet.streams.downsample import MinMaxSummary
 from limpet.streams.rejects import RejectLog
 from limpet.streams.schema import Schema
@@ -26,22 +29,22 @@ ODD = Alarm("anomaly", 100, 100, 90.0, "up", (0,), 1e-9)
 START = np.datetime64("2024-05-01", "ns")
 
 
-def a_sketch(n=400, d=1, *, values=None, times=None, watched=True, means=True, most=4096, names=None):
-    """A stream with an outlier and a change, and what an autopilot makes of it."""
+def make_summary(n=400, d=1, *, values=None, times=None, auto=True, means=True, max_buckets=4096, names=None):
+    """A stream with an outlier and a change, with the results of a detector."""
     rng = np.random.default_rng(0)
     if values is None:
         values = rng.standard_normal((n, d))
         values[n // 2 :] += 8.0
         values[n // 4] = 90.0
     n, d = values.shape
-    fates = np.full(n, OUTCOME_ACCEPTED, np.int8)
-    fates[np.abs(values).max(axis=1) > 50.0] = OUTCOME_REJECTED | OUTCOME_ANOMALY
-    fates[np.isnan(values).all(axis=1)] = OUTCOME_INVALID
-    trace = Trace(rng.random(n), fates, {}, (rng.random(n), rng.random(n)) if watched else None)
+    outcomes = np.full(n, OUTCOME_ACCEPTED, np.int8)
+    outcomes[np.abs(values).max(axis=1) > 50.0] = OUTCOME_REJECTED | OUTCOME_ANOMALY
+    outcomes[np.isnan(values).all(axis=1)] = OUTCOME_INVALID
+    trace = Trace(rng.random(n), outcomes, {}, (rng.random(n), rng.random(n)) if auto else None)
     level = np.where(np.arange(n) < n // 2, 0.0, 8.0)[:, None] * np.ones(d) if means else None
-    sketch = MinMaxSummary(names or tuple(f"v{i}" for i in range(d)), most)
-    sketch.add(values, trace, level, times)
-    return sketch
+    summary = MinMaxSummary(names or tuple(f"v{i}" for i in range(d)), max_buckets)
+    summary.add(values, trace, level, times)
+    return summary
 
 
 def dates(n, step="60s"):
@@ -54,61 +57,61 @@ def picture_of(png):
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).astype(int)
 
 
-def shows(png, colour, least=30):
-    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    return int((np.abs(picture_of(png) - wanted).sum(axis=-1) < 12).sum()) >= least
+def shows(png, color, min_pixels=30):
+    rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
+    return int((np.abs(picture_of(png) - rgb).sum(axis=-1) < 12).sum()) >= min_pixels
 
 
 HARD = {
-    "points": lambda: (a_sketch(), [ODD, SHIFT]),
-    "buckets": lambda: (a_sketch(most=64), [ODD, SHIFT]),
-    "dates": lambda: (a_sketch(times=dates(400)), [ODD, SHIFT]),
-    "eight variables": lambda: (a_sketch(d=8), [ODD, SHIFT, Alarm("change", 300, 290, 2.0, "wider", ("v3", "v4"))]),
-    "a plain learner": lambda: (a_sketch(watched=False, means=False), []),
-    "three rows": lambda: (a_sketch(3), []),
-    "one row": lambda: (a_sketch(1, times=dates(1)), []),
-    "a constant": lambda: (a_sketch(values=np.full((50, 1), 7.0)), []),
-    "a huge constant": lambda: (a_sketch(values=np.full((50, 1), 3e9), most=16), []),
-    "no values": lambda: (a_sketch(values=np.full((50, 2), np.nan)), []),
-    "huge numbers": lambda: (a_sketch(values=np.geomspace(1.0, 1e300, 60)[:, None]), []),
-    "all dropped": lambda: (a_sketch(values=np.full((9, 1), 99.0)), []),
-    "no size": lambda: (a_sketch(), [Alarm("change", 205, 200, math.nan, "up", (0,))]),
-    "alarms of nowhere": lambda: (a_sketch(), [Alarm("change", 9999, 9998, math.inf, "up", (7, "x"))]),
+    "points": lambda: (make_summary(), [ODD, SHIFT]),
+    "buckets": lambda: (make_summary(max_buckets=64), [ODD, SHIFT]),
+    "dates": lambda: (make_summary(times=dates(400)), [ODD, SHIFT]),
+    "eight variables": lambda: (make_summary(d=8), [ODD, SHIFT, Alarm("change", 300, 290, 2.0, "wider", ("v3", "v4"))]),
+    "a plain learner": lambda: (make_summary(auto=False, means=False), []),
+    "three rows": lambda: (make_summary(3), []),
+    "one row": lambda: (make_summary(1, times=dates(1)), []),
+    "a constant": lambda: (make_summary(values=np.full((50, 1), 7.0)), []),
+    "a huge constant": lambda: (make_summary(values=np.full((50, 1), 3e9), max_buckets=16), []),
+    "no values": lambda: (make_summary(values=np.full((50, 2), np.nan)), []),
+    "huge numbers": lambda: (make_summary(values=np.geomspace(1.0, 1e300, 60)[:, None]), []),
+    "all dropped": lambda: (make_summary(values=np.full((9, 1), 99.0)), []),
+    "no size": lambda: (make_summary(), [Alarm("change", 205, 200, math.nan, "up", (0,))]),
+    "alarms of nowhere": lambda: (make_summary(), [Alarm("change", 9999, 9998, math.inf, "up", (7, "x"))]),
     "thousands of alarms": lambda: (
-        a_sketch(4000),
+        make_summary(4000),
         [Alarm(kind, row, row - 1, 2.0, "down", (0,)) for row in range(1, 4000, 2) for kind in ("change", "anomaly")],
     ),
-    "names that are no formulas": lambda: (a_sketch(d=2, names=("$\\frac{", "温度\n<b>" + 300 * "x")), [SHIFT]),
+    "names that are no formulas": lambda: (make_summary(d=2, names=("$\\frac{", "温度\n<b>" + 300 * "x")), [SHIFT]),
 }
 
 
 @pytest.mark.parametrize("case", HARD.values(), ids=HARD)
 def test_any_stream_can_be_drawn(case, recwarn):
     pytest.importorskip("matplotlib")
-    sketch, alarms = case()
-    assert picture_of(draw_overview(sketch, alarms, title="a $ b", scores=sketch.width > 1)).shape[1] == 1440
+    summary, alarms = case()
+    assert picture_of(draw_overview(summary, alarms, title="a $ b", scores=summary.width > 1)).shape[1] == 1440
     assert not recwarn.list
 
 
 def test_narrow_pictures_and_maps(recwarn):
     pytest.importorskip("matplotlib")
     strips = [Strip(name, *case()) for name, case in HARD.items()]
-    assert picture_of(draw_overview(strips[0].sketch, strips[0].alarms, narrow=True)).shape[1] < 800
+    assert picture_of(draw_overview(strips[0].summary, strips[0].alarms, narrow=True)).shape[1] < 800
     assert picture_of(draw_alarm_map(strips)).shape[1] == 1440
     assert picture_of(draw_alarm_map(strips[:1], narrow=True)).shape[1] < 800
     assert not recwarn.list
 
 
-@pytest.mark.parametrize("most", [4096, 64])
-def test_what_is_there_is_drawn_and_what_is_not_is_not(most):
+@pytest.mark.parametrize("max_buckets", [4096, 64])
+def test_what_is_there_is_drawn_and_what_is_not_is_not(max_buckets):
     pytest.importorskip("matplotlib")
-    sketch = a_sketch(most=most)
-    whole = draw_overview(sketch, [ODD, SHIFT], scores=False, legend=False)
-    assert all(shows(whole, colour, 12) for colour in (BLUE, PURPLE, RED, VERMILION))
-    assert whole == draw_overview(sketch, [ODD, SHIFT], scores=False, legend=False)
-    calm = a_sketch(values=np.random.default_rng(1).standard_normal((400, 1)), means=False, most=most)
+    summary = make_summary(max_buckets=max_buckets)
+    whole = draw_overview(summary, [ODD, SHIFT], scores=False, legend=False)
+    assert all(shows(whole, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
+    assert whole == draw_overview(summary, [ODD, SHIFT], scores=False, legend=False)
+    calm = make_summary(values=np.random.default_rng(1).standard_normal((400, 1)), means=False, max_buckets=max_buckets)
     bare = draw_overview(calm, [], scores=False, legend=False)
-    assert not any(shows(bare, colour, 12) for colour in (BLUE, PURPLE, RED, VERMILION))
+    assert not any(shows(bare, color, 12) for color in (BLUE, PURPLE, RED, VERMILION))
 
 
 def test_nothing_cannot_be_drawn():
@@ -119,25 +122,27 @@ def test_nothing_cannot_be_drawn():
 
 
 def test_far_outliers_do_not_squash_the_rest():
-    low, high = limits_of(a_sketch(), 0)
+    low, high = value_limits(make_summary(), 0)
     assert -6.0 < low < -2.0
     assert 10.0 < high < 15.0
     near = np.random.default_rng(0).standard_normal((400, 1)) * 20.0
     near[100] = 75.0
-    assert limits_of(a_sketch(values=near), 0)[1] > 75.0  # dropped, but not so far
+    assert value_limits(make_summary(values=near), 0)[1] > 75.0  # dropped, but not so far
 
 
 def test_the_axis_is_that_of_times_where_they_rise():
     late = dates(400)
     late[200] -= np.timedelta64(120, "s")
-    axis = axis_of(a_sketch(times=late))
-    assert axis.kind == DATES
+    axis = make_row_axis(make_summary(times=late))
+    assert axis.kind == DATE_AXIS
     assert axis([399])[0] - axis([0])[0] == pytest.approx(399 / 1440)
-    assert axis_of(a_sketch(times=dates(400)[::-1])).kind == ROWS
-    assert axis_of(a_sketch(times=np.full(400, START))).kind == ROWS
-    assert axis_of(a_sketch(times=np.arange(400.0) / 2, most=64))([50, 101]) == pytest.approx([25.0, 50.5])
-    assert axis_of(a_sketch(times=np.arange(400.0))).kind == NUMBERS
-    assert axis_of(a_sketch(times=np.array(["x"] * 400, object))).kind == ROWS
+    assert make_row_axis(make_summary(times=dates(400)[::-1])).kind == ROW_AXIS
+    assert make_row_axis(make_summary(times=np.full(400, START))).kind == ROW_AXIS
+    assert make_row_axis(make_summary(times=np.arange(400.0) / 2, max_buckets=64))([50, 101]) == pytest.approx(
+        [25.0, 50.5]
+    )
+    assert make_row_axis(make_summary(times=np.arange(400.0))).kind == NUMBER_AXIS
+    assert make_row_axis(make_summary(times=np.array(["x"] * 400, object))).kind == ROW_AXIS
 
 
 @pytest.mark.parametrize("days", [1.4 / 24, 0.1, 2.1, 2.9, 85.0, 900.0])
@@ -146,156 +151,146 @@ def test_any_span_of_time_has_some_ticks(days, ticks, recwarn):
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    configure_x_axis(axes, DATES, (20454.0, 20454.0 + days), ticks)
+    configure_x_axis(axes, DATE_AXIS, (20454.0, 20454.0 + days), ticks)
     within = [tick for tick in axes.xaxis.get_majorticklocs() if 20454.0 <= tick <= 20454.0 + days]
     assert 1 <= len(within) <= 2 * ticks
     assert not recwarn.list
 
 
 def test_of_very_many_variables_those_with_alarms_are_drawn():
-    sketch = a_sketch(20, 40)
-    shown = drawn_variables(
-        sketch, [Alarm("change", 9, 8, 1.0, "up", ("v37", 5)), Alarm("anomaly", 9, 9, 1.0, "up", (39,))]
+    summary = make_summary(20, 40)
+    shown = select_variables(
+        summary, [Alarm("change", 9, 8, 1.0, "up", ("v37", 5)), Alarm("anomaly", 9, 9, 1.0, "up", (39,))]
     )
-    assert len(shown) == PANELS
+    assert len(shown) == MAX_PANELS
     assert {5, 37, 39} <= set(shown)
     assert shown == sorted(shown)
 
 
-def refusals():
-    refused = RejectLog()
-    for place in range(7):
-        refused.add("not a number", place, "<img src=x>")
-    return refused
+def make_rejects():
+    rejects = RejectLog()
+    for index in range(7):
+        rejects.add("not a number", index, "<img src=x>")
+    return rejects
 
 
-def a_page(tmp_path, found):
-    said = write_detection(tmp_path / "report.html", found)
-    return said, (tmp_path / "report.html").read_text(encoding="utf-8")
+def write_page(tmp_path, report):
+    write_detection(tmp_path / "report.html", report)
+    return (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     pytest.importorskip("matplotlib")
-    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "holds texts"}, ("say --key note",))
-    sketch = a_sketch(d=2, times=dates(400), names=columns.values)
-    found = DetectionReport(
+    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "holds texts"})
+    summary = make_summary(d=2, times=dates(400), names=columns.values)
+    report = DetectionReport(
         "a <b> file.csv",
         columns,
-        [StreamReport("all", sketch, [ODD, SHIFT])],
-        [TimedAlarm(ODD, "2024-05-01T01:40:00Z"), TimedAlarm(SHIFT, "2024-05-01T03:25:00Z")],
+        [StreamReport("all", summary, [ODD, SHIFT])],
+        [replace(ODD, time="2024-05-01T01:40:00Z"), replace(SHIFT, time="2024-05-01T03:25:00Z")],
         n_points=400,
         n_rejected=1,
         n_records=407,
-        refused=refusals(),
+        malformed=make_rejects(),
         far=1e-4,
         hints=("the last value matters",),
         command="limpet detect 'a <b> file.csv'",
     )
-    said, page = a_page(tmp_path, found)
-    assert said is None
+    page = write_page(tmp_path, report)
     for fact in (
         "1 change and 1 anomaly in 400 points, from 2024-05-01 00:00 to 2024-05-01 06:39.",
         "<h1>a &lt;b&gt; file.csv</h1>",
         "2024-05-01 01:40:00",
         "&lt;script&gt; up by 8 sd",
-        '<span class="mark bar">change</span>',
+        '<span class="marker bar">change</span>',
         "10,000 points",
         "note: holds texts",
-        "say --key note",
         "the last value matters",
-        "7 records of 407 could not be read",
+        "7 records of 407 could not be parsed",
         "&lt;img src=x&gt;",
         "0.25 %",
-        "limpet detect &#x27;a &lt;b&gt; file.csv&#x27;",
+        "limpet detect &#39;a &lt;b&gt; file.csv&#39;",
     ):
         assert fact in page, fact
     assert page.count("data:image/png;base64,") == 2  # wide and narrow
     assert "<script" not in page
-    assert "Stream by stream" not in page
+    assert "<h2>Streams</h2>" not in page
 
 
 def test_a_calm_file_is_told_to_be_calm(tmp_path):
     calm = StreamReport("all", None, [], 400)
-    _, page = a_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
+    page = write_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
     assert "Nothing to report: no change and no anomaly in 400 points." in page
     assert "<h2>Alarms</h2>" not in page
-    _, page = a_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, n_rejected=3))
-    assert "400 points: 3 points dropped." in page  # a learner that raises no alarms
-    assert "trust" not in page
-    _, page = a_page(
+    page = write_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, n_rejected=3))
+    assert "400 points: 3 points rejected." in page  # a learner that raises no alarms
+    assert "<h2>False alarms</h2>" not in page
+    page = write_page(
         tmp_path,
         DetectionReport("f.csv", Schema(("v0",)), [StreamReport("all", MinMaxSummary(("v0",)))], [], 0, far=1e-3),
     )
-    assert "no points" in page
+    assert "0 points" in page
 
 
 @pytest.mark.long
 def test_a_hundred_streams_make_a_page_one_can_read(tmp_path):
     pytest.importorskip("matplotlib")
-    sketches = [a_sketch(60, times=dates(60)) for _ in range(99)]
+    summaries = [make_summary(60, times=dates(60)) for _ in range(99)]
     loud = {
         3: [Alarm("change", 35, 30, 8.0, "up", (0,), key="s3")] * 2,
         70: [Alarm("anomaly", 15, 15, 9.0, "up", (0,))],
     }
-    streams = [StreamReport(f"s{i}", sketch, loud.get(i, [])) for i, sketch in enumerate(sketches)]
+    streams = [StreamReport(f"s{i}", summary, loud.get(i, [])) for i, summary in enumerate(summaries)]
     streams.append(StreamReport("s99", None, [], 12_345, 77))
-    alarms = [TimedAlarm(alarm, stream=f"s{i}") for i in loud for alarm in loud[i]]
-    told, n = [], 99 * 60 + 12_345
-    found = DetectionReport(
+    alarms = [replace(alarm, key=f"s{i}") for i in loud for alarm in loud[i]]
+    n = 99 * 60 + 12_345
+    report = DetectionReport(
         "f.csv", Schema(("v0",), key="who"), streams, alarms, n, far=1e-4, joint=False, n_streams=150
     )
-    assert write_detection(tmp_path / "r.html", found, lambda done, of: told.append((done, of))) is None
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]  # the map, and the two that have alarms
+    page = write_page(tmp_path, report)
+    assert page.count("<img ") == 3  # the map, and the two streams with alarms
     assert "The 60 with most alarms of 150." in page
     assert "2 changes and 1 anomaly in 18,285 points of 150 streams" in page
     assert '<th scope="row">s99</th><td>0</td><td>0</td><td>12,345</td><td>77</td>' in page
     assert page.index('<th scope="row">s3</th>') < page.index('<th scope="row">s70</th>') < page.index(">s0<")
     assert "100 of 150 streams" in page
-    assert "Each stream is watched by itself." in page
+    assert "Each stream is monitored separately." in page
 
 
 def test_too_many_alarms_are_the_most_important_ones(tmp_path):
-    odd = [TimedAlarm(Alarm("anomaly", row, row, float(row % 1000), "up", (0,), 1e-5)) for row in range(2000)]
-    shifts = [TimedAlarm(Alarm("change", row, row - 9, 2.0, "wider", (0,))) for row in (77, 1234)]
-    found = DetectionReport(
+    odd = [Alarm("anomaly", row, row, float(row % 1000), "up", (0,), 1e-5) for row in range(2000)]
+    shifts = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in (77, 1234)]
+    report = DetectionReport(
         "f.csv",
         Schema(("v0",)),
         [],
-        sorted(odd + shifts, key=lambda one: one.alarm.row),
+        sorted(odd + shifts, key=lambda alarm: alarm.row),
         2000,
         far=1e-4,
         results="r.csv",
     )
-    _, page = a_page(tmp_path, found)
+    page = write_page(tmp_path, report)
     assert "200 of 2,002 alarms" in page
-    assert "all of them are in r.csv" in page
-    assert page.count('<span class="mark bar">') == 2
-    assert page.count('<span class="mark dot">') == 198
+    assert "r.csv has all of them" in page
+    assert page.count('<span class="marker bar">') == 2
+    assert page.count('<span class="marker dot">') == 198
     assert '<th scope="row">1,999</th>' in page  # 999 standard deviations
     assert '<th scope="row">1,000</th>' not in page
 
 
-def test_without_matplotlib_the_page_says_so(tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+@pytest.mark.parametrize("module", ["matplotlib", "jinja2"])
+def test_a_missing_package_is_named_before_the_work(module, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    found = DetectionReport(
-        "f.csv", Schema(("v0",)), [StreamReport("all", a_sketch(), [SHIFT])], [TimedAlarm(SHIFT)], 400, far=1e-3
-    )
-    said, page = a_page(tmp_path, found)
-    assert "pip install" in said
-    assert "pip install" in page
-    assert "data:image" not in page
-    assert "v0 up by 8 sd" in page
-    found = DetectionReport(
-        "f.csv", Schema(("v0",)), [StreamReport(n, a_sketch(), []) for n in "ab"], [], 800, far=1e-3, joint=False
-    )
-    said, page = a_page(tmp_path, found)
-    assert "pip install" in said
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"{module}.*pip install 'limpet\[plots\]'"):
+        check_report(tmp_path / "report.html")
+    report = DetectionReport("f.csv", Schema(("v0",)), [StreamReport("", make_summary(), [SHIFT])], [SHIFT], 400)
+    with pytest.raises(MissingExtraError, match=rf"{module}.*pip install 'limpet\[plots\]'"):
+        write_detection(tmp_path / "report.html", report)
 
 
-def test_it_shows_what_the_autopilot_gives(tmp_path):
+def test_it_shows_what_a_detector_detects(tmp_path):
     pytest.importorskip("matplotlib")
     import limpet as lp
 
@@ -303,14 +298,14 @@ def test_it_shows_what_the_autopilot_gives(tmp_path):
     values = rng.standard_normal((6000, 1))
     values[3000:] += 5.0
     values[1000] = 60.0
-    learner, sketch, alarms = lp.SRA(), MinMaxSummary(("v0",)), []
+    learner, summary, alarms = lp.Detector(), MinMaxSummary(("v0",)), []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for batch in np.split(values, 4):
             trace = learner.process(batch, record="means")
-            sketch.add(batch, trace, trace.means[:, 0, :])
+            summary.add(batch, trace, trace.means[:, 0, :])
             alarms += trace.alarms
-    assert sketch.is_auto
-    assert sketch.n_anomalies.sum() >= 1
-    assert abs(sketch.estimate[0, -1] - 5.0) < 0.5
-    assert shows(draw_overview(sketch, alarms), RED, 100)
+    assert summary.is_auto
+    assert summary.n_anomalies.sum() >= 1
+    assert abs(summary.estimate[0, -1] - 5.0) < 0.5
+    assert shows(draw_overview(summary, alarms), RED, 100)

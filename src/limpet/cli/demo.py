@@ -22,19 +22,24 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
     """Run both studies, print them, and write the report to ``out``.
 
     ``picture`` also writes the first picture of the report to a PNG; that of the README is
-    ``limpet demo --picture docs/pictures/demo.png``. Without matplotlib the report has no pictures, and the
-    console says how to install it.
+    ``limpet demo --picture docs/pictures/demo.png``. Without the packages of the extra ``plots`` no report is written,
+    and the console has the command to install them.
     """
     from limpet import __version__
     from limpet.cli._demo_summary import describe_study, describe_traffic, run_study, run_traffic_study
     from limpet.exceptions import InvalidInputError, MissingExtraError
-    from limpet.report.html import Section, require_writable, write_report
+    from limpet.report.html import Section, check_report, require_writable, write_report
 
     if picture is not None and picture.suffix.lower() != ".png":
         raise InvalidInputError(f"--picture: must end in .png, got {str(picture)!r}.")
     for path in (out, picture):
         if path is not None:
             require_writable(path)
+    missing = ""
+    try:
+        check_report(out)
+    except MissingExtraError as error:
+        missing = f"No report: {error}"
     with console.status("learning …"):
         traffic = run_traffic_study(seed)
         study = run_study(seed)
@@ -42,16 +47,14 @@ def run_demo(out: Path, seed: int, console: Console, open_report: bool = False, 
     paper_lead, paper_facts, paper_sections = describe_study(study)
     _print_sections(console, lead, sections)
     _print_sections(console, f"{PAPER_TITLE}. {paper_lead}", paper_sections)
-    top, paper_top = Section("", [facts]), Section(PAPER_TITLE, [paper_lead, paper_facts])
-    try:
-        with console.status("drawing …"):
-            pictures = [_draw_traffic(traffic), _draw_paper_stream(study)]
-            top, paper_top = Section("", [facts, pictures[0]]), Section(PAPER_TITLE, [*paper_top.parts, pictures[1]])
-            if picture is not None:
-                picture.write_bytes(pictures[0].png)
-    except MissingExtraError as error:
-        top = Section("", [facts, f"No pictures: {error}"])
-        console.print(f"No pictures: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
+    if missing:
+        console.print(missing, markup=False, highlight=False, style="yellow", soft_wrap=True)
+        return
+    with console.status("drawing …"):
+        pictures = [_draw_traffic(traffic), _draw_paper_stream(study)]
+        if picture is not None:
+            picture.write_bytes(pictures[0].png)
+    top, paper_top = Section("", [facts, pictures[0]]), Section(PAPER_TITLE, [paper_lead, paper_facts, pictures[1]])
     footer = f"limpet {__version__} · seed {seed} · {traffic.learner!r} · {study.learner!r}"
     write_report(out, REPORT_TITLE, lead, [top, *sections, paper_top, *paper_sections], footer)
     console.print(f"Report: {out}", markup=False, highlight=False, soft_wrap=True)
@@ -84,7 +87,7 @@ def _to_rich_table(table: Table) -> RichTable:
 
     rich_table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="dim")
     for i, heading in enumerate(table.heading):
-        rich_table.add_column(heading, justify="right" if i and i not in table.texts else "left")
+        rich_table.add_column(heading, justify="right" if i and i not in table.text_columns else "left")
     for row in table.rows:
         rich_table.add_row(*row)
     return rich_table

@@ -19,7 +19,7 @@ from rich.text import Text
 from limpet._format import plural, redact_url
 from limpet.cli._outputs import check_not_input, check_outputs, get_default_alarm_uris, open_sinks
 from limpet.cli.options import get_column_names, make_learner
-from limpet.exceptions import InvalidInputError
+from limpet.exceptions import InvalidInputError, MissingExtraError
 from limpet.fleet import Fleet
 from limpet.learners import Detector
 from limpet.report.detection_run import DetectionRun
@@ -42,12 +42,8 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     """Detect, print and write; exit with code 1 if there are alarms and --fail-on-alarm is given."""
     path = Path(file)
     _check_file(path)
-    report = None if values["no_report"] else values["report"]
-    if report is not None:
-        from limpet.report.html import require_writable
-
-        require_writable(report)
     is_json = values["output_format"] == "json"
+    report = None if values["no_report"] else _check_report(values["report"], console, quiet=is_json)
     uris_by_table = {name: values[name] for name in ("alarms", "points")}
     if not uris_by_table["alarms"] and not is_json:
         uris_by_table["alarms"] = get_default_alarm_uris(console)
@@ -90,6 +86,19 @@ def run_detect(file: str, values: dict[str, Any], console: Console) -> None:
     runner.raise_if_undelivered()
     if values["fail_on_alarm"] and detection_run.stats.n_alarms:
         raise typer.Exit(ALARMS_EXIT_CODE)
+
+
+def _check_report(path: Path, console: Console, quiet: bool) -> Path | None:
+    """Return the path of the report; None if packages for it are missing."""
+    from limpet.report.html import check_report
+
+    try:
+        check_report(path)
+    except MissingExtraError as error:
+        if not quiet:
+            console.print(f"No report: {error}", markup=False, highlight=False, style="yellow", soft_wrap=True)
+        return None
+    return path
 
 
 def _run_detection(

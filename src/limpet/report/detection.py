@@ -1,22 +1,23 @@
-"""The page about what was found in a file: alarms, pictures, what was understood and what was left out."""
+"""The report of a detection run: alarms, pictures, columns, malformed records."""
 
 from __future__ import annotations
 
 import gc
 import shlex
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from limpet import __version__
-from limpet._format import redact_url
+from limpet._format import plural, redact_url
 from limpet.detection.alarm import Alarm
-from limpet.exceptions import MissingExtraError
 from limpet.fleet import Fleet
 from limpet.fleet._key_index import StrKeys
 from limpet.learners import Detector
@@ -26,15 +27,13 @@ from limpet.plots.overview import MAX_PANELS, draw_overview
 from limpet.report.detection_text import (
     DetectionReport,
     StreamReport,
-    TimedAlarm,
     alarm_table,
-    counted,
     far_statement,
     headline,
     key_figures,
-    most_alarming,
-    refused_table,
+    malformed_tables,
     schema_terms,
+    sort_by_alarms,
     stream_table,
 )
 from limpet.report.html import DefinitionList, Part, Picture, Section, write_report
@@ -52,128 +51,95 @@ if TYPE_CHECKING:
     from limpet.report.detection_run import DetectionRun
 
 
-__all__ = ["DetectionReport", "StreamReport", "TimedAlarm", "write_detection"]
-
-PICTURES = 24  # of single streams, at most
-FEW = 4  # streams, at most, whose pictures show the scores too, and are drawn for narrow pages as well
+MAX_PICTURES = 24  # of single streams
+MAX_DETAILED = 4  # streams whose pictures have scores, and a version for narrow pages
 
 MARKS = (
+    ("change", "A line, shaded from the estimated onset to the alarm: the stream has changed permanently."),
     (
-        "change",
-        "A line, shaded from the row where it began to the row where it was noticed: the stream is another one.",
+        "anomaly",
+        "A circle: an unusual point, or the first of several. The stream continues as before.",
     ),
-    ("anomaly", "A circle: a point, or the first of several, that stands out. Most are single; the stream goes on."),
-    ("rejected", "A cross: so far out that nothing is learnt from it. A triangle stands for one beyond the edge."),
-    ("estimate", "Where the middle of the stream is, as it was known at that moment; outliers do not move it."),
-    ("score", "How surprising a point was when it came: −log of its probability density."),
-    ("change score", "How far the last points have left what a slow memory of the stream expects."),
+    ("rejected", "A cross: a point too far away to be learned. A triangle is a point outside the panel."),
+    ("estimate", "The center of the stream as it was known at that time; outliers do not move it."),
+    ("score", "How surprising a point was: −log of its probability density."),
+    ("change score", "How far the latest points deviate from the long-term behavior of the stream."),
 )
 
 
-def write_detection(
-    path: str | Path, found: DetectionReport, drawing: Callable[[int, int], None] | None = None
-) -> str | None:
-    """Write the page to ``path``; return why it has no pictures, None if it has them.
-
-    drawing: is told how many pictures are done, and of how many; for a progress bar.
-    """
-    streams = most_alarming([stream for stream in found.streams if stream.size[0]])
-    without: str | None = None
-    overview: list[Part] = []
-    single: list[Part] = []
-    try:
-        overview, single = _pictures(streams, found, drawing or (lambda done, of: None))
-    except MissingExtraError as error:
-        without = f"No pictures: {error}"
-    top: list[Part] = [key_figures(found), *([without] if without else []), *overview]
-    sections = [Section("", top)]
-    if found.alarms:
-        sections.append(Section("Alarms", [alarm_table(found)]))
-    if found.far is not None:
-        sections.append(Section("How far to trust them", [far_statement(found)]))
-    if found.total_streams > 1:
-        sections.append(Section("Stream by stream", [*single, stream_table(streams, found.total_streams)]))
-    sections.append(Section("What was understood", [schema_terms(found)]))
-    if found.refused.total:
-        of = "" if found.n_records is None else f" of {found.n_records:,}"
-        text = f"{counted(found.refused.total, 'record')}{of} could not be read. The others are not affected."
-        sections.append(Section("What could not be read", [text, *refused_table(found.refused)]))
-    if not without:
-        sections.append(Section("How to read the pictures", [DefinitionList(MARKS)]))
-    footer = " · ".join(part for part in (f"limpet {__version__}", found.settings, found.command) if part)
-    write_report(path, found.title, headline(found), sections, footer)
-    return without
+def write_detection(path: str | Path, report: DetectionReport) -> None:
+    """Write the page to ``path``."""
+    streams = sort_by_alarms([stream for stream in report.streams if stream.point_counts[0]])
+    overview, single = _draw_pictures(streams, report)
+    sections = [Section("", [key_figures(report), *overview])]
+    if report.alarms:
+        sections.append(Section("Alarms", [alarm_table(report)]))
+    if report.far is not None:
+        sections.append(Section("False alarms", [far_statement(report)]))
+    if report.total_streams > 1:
+        sections.append(Section("Streams", [*single, stream_table(streams, report.total_streams)]))
+    sections.append(Section("Columns", [schema_terms(report)]))
+    if report.malformed.total:
+        of_all = "" if report.n_records is None else f" of {report.n_records:,}"
+        text = f"{plural(report.malformed.total, 'record')}{of_all} could not be parsed and were skipped."
+        sections.append(Section("Malformed records", [text, *malformed_tables(report.malformed)]))
+    sections.append(Section("Legend", [DefinitionList(MARKS)]))
+    footer = " · ".join(part for part in (f"limpet {__version__}", report.settings, report.command) if part)
+    write_report(path, report.title, headline(report), sections, footer)
 
 
-def _pictures(
-    streams: Sequence[StreamReport], found: DetectionReport, drawing: Callable[[int, int], None]
-) -> tuple[list[Part], list[Part]]:
-    """The picture of all streams, and those of the most alarming ones."""
-    strips = [Strip(one.name, one.sketch, one.alarms) for one in streams if one.sketch is not None and len(one.sketch)]
+def _draw_pictures(streams: Sequence[StreamReport], report: DetectionReport) -> tuple[list[Part], list[Part]]:
+    """Return the picture of all streams, and those of single streams with most alarms."""
+    strips = [
+        Strip(stream.name, stream.summary, stream.alarms)
+        for stream in streams
+        if stream.summary is not None and len(stream.summary)
+    ]
     alarming = [strip for strip in strips if strip.alarms] or strips[:1]
-    several = found.total_streams > 1
-    chosen = alarming[:PICTURES]
-    total = len(chosen) + several
-    overview: list[Part] = []
+    has_streams = report.total_streams > 1
+    chosen = alarming[:MAX_PICTURES]
     single: list[Part] = []
-    if several and strips:
-        drawing(0, total)
-        overview.append(_map(strips, found))
-    for nth, strip in enumerate(chosen):
-        drawing(nth + several, total)
-        single.append(_picture(strip, several, detailed=len(chosen) <= FEW, first=nth == 0))
-        gc.collect(1)  # a figure holds itself, and many of them would take 100 MB; this is quick
-    drawing(total, total)
-    if not several:
+    for index, strip in enumerate(chosen):
+        single.append(_draw_stream(strip, has_streams, detailed=len(chosen) <= MAX_DETAILED, legend=index == 0))
+        gc.collect(1)  # figures are reference cycles and would take 100 MB; one collection is fast
+    if not has_streams:
         return single, []
     if len(alarming) > len(chosen):
-        more = (
-            f"Pictures of the {len(chosen)} streams with most alarms; {len(alarming) - len(chosen):,} more have some."
-        )
-        single.insert(0, more)
-    return overview, single
+        n_more = len(alarming) - len(chosen)
+        single.insert(0, f"Pictures of the {len(chosen)} streams with most alarms; {n_more:,} more have alarms.")
+    return [_draw_map(strips, report)] if strips else [], single
 
 
-def _map(strips: Sequence[Strip], found: DetectionReport) -> Picture:
-    """All streams, or the most alarming ones, in the order of their names as they came."""
-    kept = {id(strip.sketch) for strip in strips[:MAX_STRIPS]}
-    order = {id(stream.sketch): place for place, stream in enumerate(found.streams)}
-    shown = sorted((strip for strip in strips if id(strip.sketch) in kept), key=lambda strip: order[id(strip.sketch)])
-    which = (
-        "" if len(shown) == found.total_streams else f"The {len(shown)} with most alarms of {found.total_streams:,}. "
+def _draw_map(strips: Sequence[Strip], report: DetectionReport) -> Picture:
+    """Draw all streams, or those with most alarms, in their original order."""
+    kept = {id(strip.summary) for strip in strips[:MAX_STRIPS]}
+    order = {id(stream.summary): index for index, stream in enumerate(report.streams)}
+    shown = sorted((strip for strip in strips if id(strip.summary) in kept), key=lambda strip: order[id(strip.summary)])
+    selection = (
+        "" if len(shown) == report.total_streams else f"The {len(shown)} with most alarms of {report.total_streams:,}. "
     )
     return Picture(
         draw_alarm_map(shown),
-        f"One strip for each of {counted(len(shown), 'stream')}, with its change alarms and anomalies over time.",
-        f"{which}Each strip is a stream; a red bar is a change alarm, a dot an anomaly. Alarms one above the other "
-        "happened at the same time.",
+        f"One strip per stream for {plural(len(shown), 'stream')}, with change alarms and anomalies over time.",
+        f"{selection}Each strip is a stream; a red bar is a change alarm, a dot an anomaly. Simultaneous alarms are "
+        "above each other.",
         narrow=draw_alarm_map(shown, narrow=True),
     )
 
 
-def _picture(strip: Strip, several: bool, detailed: bool, first: bool) -> Picture:
-    """One stream; the marks are named in the first picture only, and at the end of the page."""
-    kinds = [sum(alarm.kind == kind for alarm in strip.alarms) for kind in ("change", "anomaly")]
-    what = f"{counted(kinds[0], 'change')}, {counted(kinds[1], 'anomaly', 'anomalies')}"
-    names = strip.sketch.names
-    left_out = f" {MAX_PANELS} of {len(names)} variables are shown, those with alarms first." if len(names) > MAX_PANELS else ""
-    rows = (
-        "" if strip.sketch.is_exact else f" The grey is the range of the points, {strip.sketch.width:,} rows at a time."
-    )
-    title = strip.name if several else ""
-
-    def drawn(narrow: bool) -> bytes:
-        return draw_overview(strip.sketch, strip.alarms, title=title, scores=detailed, legend=first, narrow=narrow)
-
-    return Picture(
-        drawn(narrow=False),
-        f"{strip.name}: {counted(strip.sketch.n_rows, 'point')} over time, with {what}.",
-        f"{f'{strip.name}: ' if several else ''}{what} in {counted(strip.sketch.n_rows, 'point')}.{rows}{left_out}",
-        narrow=drawn(narrow=True) if detailed else None,
-    )
-
-
-# The page that `limpet detect` writes.
+def _draw_stream(strip: Strip, has_streams: bool, detailed: bool, legend: bool) -> Picture:
+    """Draw one stream."""
+    summary, counts = strip.summary, Counter(alarm.kind for alarm in strip.alarms)
+    alarms = f"{plural(counts['change'], 'change')}, {plural(counts['anomaly'], 'anomaly', 'anomalies')}"
+    points, title = plural(summary.n_rows, "point"), strip.name if has_streams else ""
+    caption = f"{f'{title}: ' if title else ''}{alarms} in {points}."
+    if not summary.is_exact:
+        caption += f" The grey area is the range of the points, {summary.width:,} rows at a time."
+    if len(summary.names) > MAX_PANELS:
+        caption += f" {MAX_PANELS} of {len(summary.names)} variables, those with alarms first."
+    draw = partial(draw_overview, summary, strip.alarms, title=title, scores=detailed, legend=legend)
+    description = f"{title or 'The stream'}: {points} over time, with {alarms}."
+    return Picture(draw(), description, caption, narrow=draw(narrow=True) if detailed else None)
 
 
 def write_detection_report(
@@ -184,7 +150,23 @@ def write_detection_report(
     console: Console,
     quiet: bool,
 ) -> None:
-    """Writes the page. again: opens the file anew, for the pictures of some of many streams."""
+    """Write the report of `limpet detect`.
+
+    Parameters
+    ----------
+    path : Path
+        The file to write.
+    detection_run : DetectionRun
+        The results.
+    values : dict
+        The options of the command.
+    reopen : callable
+        Opens the source again, to draw some of many streams.
+    console : Console
+        For the progress.
+    quiet : bool
+        Whether to print nothing.
+    """
     with nullcontext() if quiet else console.status("drawing …"):
         plan, stats = detection_run.plan, detection_run.stats
         is_fleet = isinstance(plan.model, Fleet)
@@ -196,22 +178,15 @@ def write_detection_report(
         )
         detection = DetectionReport(
             title=detection_run.path.name,
-            columns=plan.schema,
+            schema=plan.schema,
             streams=streams,
-            alarms=[
-                TimedAlarm(
-                    raised.alarm,
-                    "" if raised.record["time"] is None else str(raised.record["time"]),
-                    str(raised.stream or ""),
-                )
-                for raised in detection_run.raised
-            ],
+            alarms=[replace(raised.alarm, key=raised.stream) for raised in detection_run.raised],
             n_points=stats.points,
             n_rejected=stats.rejected,
             n_invalid=stats.malformed.counts[NO_VALUE] + stats.malformed.counts[OUT_OF_RANGE],
             n_records=stats.records,
-            late=stats.late + stats.duplicates,
-            refused=stats.malformed,
+            n_skipped=stats.late + stats.duplicates,
+            malformed=stats.malformed,
             far=plan.learner.far if isinstance(plan.learner, Detector) else None,
             joint=not plan.is_split,
             hints=tuple(plan.schema.hints),
@@ -221,13 +196,11 @@ def write_detection_report(
             n_changes=stats.alarms["change"],
             n_anomalies=stats.alarms["anomaly"],
         )
-        problem = write_detection(path, detection)
-    if problem and not quiet:
-        console.print(problem, markup=False, style="yellow")
+        write_detection(path, detection)
 
 
 def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], BaseSource]) -> list[StreamReport]:
-    """The streams of a fleet, those with most alarms first; the first of them with a sketch."""
+    """Return the streams of a fleet, those with most alarms first; the first of them with a summary."""
     fleet = detection_run.plan.model
     assert isinstance(fleet, Fleet)
     alarms: dict[Any, list[Alarm]] = defaultdict(list)
@@ -244,7 +217,7 @@ def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], B
 
 
 def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: BaseSource) -> dict[str, MinMaxSummary]:
-    """Sketches of some streams, with estimates: each is learnt once more by itself, which gives the same."""
+    """Return the summaries of some streams, with estimates: each is learned again separately, with the same result."""
     learners = {name: plan.learner.clone() for name in names}
     for learner in learners.values():
         learner.suppress_warning("invalid")
@@ -264,11 +237,11 @@ def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: 
 
 
 def _group_rows_by_stream(keys: StrKeys, names: Sequence[str]) -> Iterator[tuple[str, Integers]]:
-    """Which points are those of each of these streams, for those that have some."""
+    """Yield the rows of each of these streams that has any."""
     index_by_name = {name: index for index, name in enumerate(names)}
     index_by_code = np.array(
         [index_by_name.get(name, len(names)) for name in (*keys.values, None)], np.int16
-    )  # −1 is the last one
+    )  # code −1 is the last one
     index_by_point = index_by_code[:-1] if keys.codes is None else index_by_code[keys.codes]
     order = np.argsort(index_by_point, kind="stable")
     edges = np.searchsorted(index_by_point[order], np.arange(len(names) + 1))

@@ -1,4 +1,4 @@
-"""What a run over a file leaves for the summary and the report."""
+"""Results of a run over a file, for the summary and the report."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from limpet.streams.monitor_plan import MonitorPlan
 from limpet.streams.results import BatchResult
 from limpet.streams.run_stats import RunStats
 
-MAX_KEPT_ALARMS = 50_000  # alarms kept for the summary; sinks receive all of them
+MAX_KEPT_ALARMS = 50_000  # sinks receive all of them
 
 
 class RaisedAlarm(NamedTuple):
-    """An alarm: as it was raised, as a row of results, and the name of its stream where there are several."""
+    """An alarm with the names of the data, its record, and the key of its stream."""
 
     alarm: Alarm
     record: dict[str, Any]
@@ -27,7 +27,21 @@ class RaisedAlarm(NamedTuple):
 
 @dataclass
 class DetectionRun:
-    """What came of a file: counts, the first alarms, and if it is one stream a sketch of it."""
+    """Counts, the first alarms, and the summary of a single stream.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    plan : MonitorPlan
+        The streams and the learner.
+    stats : RunStats
+        Counts.
+    raised : list of RaisedAlarm
+        The first alarms.
+    summary : MinMaxSummary or None
+        The points, if they are one stream.
+    """
 
     path: Path
     plan: MonitorPlan
@@ -36,12 +50,12 @@ class DetectionRun:
     summary: MinMaxSummary | None = None
 
     def top_alarms(self, max_alarms: int) -> list[dict[str, Any]]:
-        """So many alarms in the order in which they came: changes before anomalies, and the largest of them."""
+        """Return the records of the most important alarms in their order: changes first, the largest first."""
         by_weight = sorted(range(len(self.raised)), key=lambda i: _alarm_weight(self.raised[i].record), reverse=True)
         return [self.raised[i].record for i in sorted(by_weight[:max_alarms])]
 
     def on_batch(self, results: BatchResult) -> None:
-        """The results of a batch."""
+        """Add the results of a batch."""
         batch, trace = results.batch, results.trace
         if trace.alarms and len(self.raised) < MAX_KEPT_ALARMS:
             streams = [alarm.key for alarm in trace.alarms]
