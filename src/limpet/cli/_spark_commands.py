@@ -55,7 +55,7 @@ def run_export(checkpoint: str, path: Path, force: bool, values: Mapping[str, An
 
 
 def run_status(checkpoint: str, output_format: str, values: Mapping[str, Any]) -> None:
-    """Print the status of a checkpoint; Spark is started only for one that is not on this machine."""
+    """Print the status of a checkpoint, without Spark if it is on this machine."""
     directory: ReadableDirectory | None = find_local(checkpoint, values)
     if directory is not None:
         status = read_status(directory, checkpoint)

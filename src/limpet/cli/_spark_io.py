@@ -50,7 +50,7 @@ COUNTED_FLAGS = ("rejected", "invalid", "late", "duplicate")
 
 @dataclass(frozen=True)
 class SparkSource:
-    """A source: Spark's name of its format, a path or the hosts and the topic, and options of Spark's reader."""
+    """A source: its format, its path or hosts and topic, and its options."""
 
     format_name: str
     location: str
@@ -113,7 +113,7 @@ def _parse_files(source_name: str, values: Mapping[str, Any]) -> SparkSource:
 
 
 def iter_files(path: str) -> Iterator[str]:
-    """Yield the files of a pattern or folder that Spark reads, with those of partition folders NAME=VALUE."""
+    """Yield the files that Spark reads, also of partition folders NAME=VALUE."""
     for entry in sorted(glob.glob(path)):
         if not os.path.isdir(entry):
             yield entry
@@ -159,7 +159,7 @@ def _parse_schema(schema: str) -> Any:
 
 
 def make_batch_limits(source: SparkSource, n_files: int | None) -> dict[str, str]:
-    """Return the options that bound a micro-batch; those given with --option take precedence."""
+    """Return the options that bound a micro-batch, unless --option has some."""
     if not source.is_files:
         limits = {"maxOffsetsPerTrigger": str(MAX_BATCH_MESSAGES)}
     elif n_files is None:
@@ -182,7 +182,10 @@ def _add_corrupt_record_column(schema: Any) -> Any:
 
 
 def _infer_schema(spark: SparkSession, source: SparkSource, values: Mapping[str, Any]) -> Any:
-    """Return the schema of existing files. Integers in text become double: later files may have fractions."""
+    """Infer the schema of files.
+
+    Integers in text become double: later files may have fractions.
+    """
     from pyspark.sql.types import DoubleType, IntegralType, StructField, StructType
 
     reader = spark.read.format(source.format_name).options(**source.options)
@@ -215,7 +218,7 @@ def check_package(spark: SparkSession, name: str) -> None:
 
 
 def check_output_owner(spark: SparkSession, checkpoint: str, out: str) -> None:
-    """Check that a new checkpoint has a new output folder: Spark would skip batches with the numbers of old ones."""
+    """Check that a new checkpoint has a new output folder, or Spark skips batches."""
     is_written = RemoteDirectory(spark, out).list_names(SINK_METADATA_DIR)
     if is_written and not RemoteDirectory(spark, checkpoint).list_names("offsets"):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""The commands `limpet spark …`. Heavy imports are inside functions, so that help is instant."""
+"""The commands `limpet spark …`, which import heavy modules when they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Score DataFrames on Spark, batch and streaming, with the results of a fleet to the last bit."""
+"""Score DataFrames on Spark, batch and streaming, with the bits of a fleet."""
 
 from limpet.spark.migrate import export_fleet, repartition
 from limpet.spark.score import fit, score

@@ -24,7 +24,7 @@ CONFIG_ERROR_NAMES = ("AnalysisException", "ParseException", "IllegalArgumentExc
 
 
 class SparkJobError(LimpetError):
-    """A Spark job failed while running; its options may be valid, so that its exit code differs."""
+    """A Spark job failed while running, perhaps with valid options."""
 
     exit_code = 1
 
@@ -47,7 +47,7 @@ def friendly_spark_errors() -> Iterator[None]:
 
 @contextmanager
 def convert_job_errors(log: Path | None) -> Iterator[None]:
-    """Raise errors of a running job as `SparkJobError`, unless they are about its options; log: Spark's log file."""
+    """Raise errors of a job that are not about its options as `SparkJobError`."""
     try:
         yield
     except Exception as error:
@@ -87,7 +87,7 @@ def extract_error_line(text: str) -> str:
 
 
 def _find_python_errors(text: str) -> list[tuple[str, str]]:
-    """Return class and message of the Python errors in a text; the last one is the original."""
+    """Return class and message of the Python errors in a text, the original last."""
     matches = [PYTHON_ERROR_PATTERN.match(line) for line in text.splitlines() if "Traceback" in text]
     return [(match[1], match[2]) for match in matches if match]
 

@@ -1,4 +1,4 @@
-"""Convert Arrow columns to arrays of keys, values and times, and results to columns."""
+"""Convert Arrow columns to arrays, and results to Arrow columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def output_columns(is_auto: bool, has_time: bool) -> tuple[str, ...]:
 
 
 def read_key_column(column: Any) -> IntKeys | StrKeys:
-    """Return the keys of a column. Spark accepts any bytes as a string: a key that is not UTF-8 is missing."""
+    """Return the keys of a column; a string that is not UTF-8 is missing."""
     import pyarrow
 
     try:
@@ -53,7 +53,7 @@ def read_value_columns(table: Any, names: Sequence[str]) -> Vector:
 
 
 def read_time_column(column: Any) -> Integers:
-    """Return times as integers, of dates and timestamps in microseconds; `NO_TIME` where missing."""
+    """Return times as integers: microseconds of timestamps, `NO_TIME` of null."""
     import pyarrow
 
     types = pyarrow.types
@@ -77,7 +77,7 @@ def alarm_type() -> Any:
 
 
 def make_alarm_column(alarms: Sequence[Alarm], rows: Sequence[int], n: int) -> Any:
-    """Return the column of alarms of n rows, null where a row raised none; rows[i] raised alarms[i]."""
+    """Return the column of alarms of n rows, of which rows[i] raised alarms[i]."""
     import pyarrow
 
     order = np.argsort(np.array(rows, np.int64), kind="stable").tolist()

@@ -1,4 +1,4 @@
-"""Pack rows for the shuffle: many rows as one binary value in Arrow's stream format.
+"""Pack rows for the shuffle, many as one value in Arrow's stream format.
 
 A shuffle that moves rows one by one costs more than learning them. Here a task splits its rows by bucket, and the rows
 of a bucket are one value; all types are preserved.

@@ -1,4 +1,4 @@
-"""The job specifications and initial states that a checkpoint has beside Spark's files.
+"""Job specifications and initial states, beside Spark's files of a checkpoint.
 
     <checkpoint>/limpet/generation-0001.json      specification of the job
     <checkpoint>/limpet/generation-0001-0001.json the same with other parameters, of a later query
@@ -144,12 +144,12 @@ def last_committed_batch(directory: ReadableDirectory) -> int:
 
 
 def last_batch(directory: ReadableDirectory, log: str) -> int:
-    """Return the last batch in a log of Spark, "offsets" (started) or "commits", −1 if it is empty."""
+    """Return the last batch in Spark's log "offsets" (started) or "commits", or −1."""
     return max((int(name) for name in directory.list_names(log) if name.isdigit()), default=-1)
 
 
 def _check_not_diverged(directory: RemoteDirectory, spec: JobSpec) -> None:
-    """Check that no batch has been committed between the repartitioning and the first query after it."""
+    """Check that no batch was committed since the repartitioning."""
     started_marker = f"generation-{spec.generation:04}.started"
     if spec.after_batch is None or started_marker in directory.list_names(METADATA_DIR):
         return
@@ -175,7 +175,7 @@ def _write_revision(directory: RemoteDirectory, spec: JobSpec) -> None:
 
 
 def add_generation(directory: RemoteDirectory, spec: JobSpec, parts: Iterable[PartitionBytes] | None) -> JobSpec:
-    """Write a generation: first its states, then its specification, with which it takes effect."""
+    """Write the states of a generation, then its specification, which activates it."""
     name = f"generation-{spec.generation:04}"
     if parts is not None:
         # A unique name: executors cache files by name.

@@ -68,7 +68,7 @@ class RemoteDirectory:
 
     @property
     def has_plain_path(self) -> bool:
-        """Whether the path needs no escapes, which Spark's reader of states cannot resolve."""
+        """Whether the path needs no escapes, which Spark's state reader cannot read."""
         uri = self._path.toUri()
         return bool(uri.getRawPath() == uri.getPath())
 
@@ -149,7 +149,7 @@ def to_local_path(uri: str) -> str | None:
 
 
 def to_absolute_uri(uri: str) -> str:
-    """Return the URI with an absolute path: Spark may have been started in another folder.
+    """Return the URI with an absolute path, as Spark may run in another folder.
 
     >>> to_absolute_uri("hdfs:/x"), to_absolute_uri("file:/x")
     ('hdfs:/x', 'file:/x')
@@ -160,7 +160,7 @@ def to_absolute_uri(uri: str) -> str:
 
 
 def may_be_remote(uri: str, options: Mapping[str, Any]) -> bool:
-    """Return whether Spark may find a URI on another machine, by its scheme or the default file system."""
+    """Return whether a URI may be on another machine, by default or scheme."""
     if get_scheme(uri):
         return to_local_path(uri) is None
     has_default_filesystem = any("fs.defaultfs" in setting.lower() for setting in options.get("conf") or ())

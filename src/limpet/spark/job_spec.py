@@ -1,4 +1,4 @@
-"""The specification of a job: columns, learner and layout of the states; sent to executors, stored with checkpoints."""
+"""The specification of a job, which executors receive and checkpoints store."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def check_param_changes(old: dict[str, Any], new: dict[str, Any]) -> None:
 
 
 def _iter_modules(record: Any) -> Iterator[str]:
-    """Yield the modules of the classes in a configuration that are named `module:class`."""
+    """Yield the modules of classes in a configuration, named `module:class`."""
     for name, value in record.items() if isinstance(record, dict) else ():
         if isinstance(value, str) and name in ("learner", "model", "step_size") and ":" in value:
             yield value.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Change the number of buckets of a checkpoint, and export its streams as one fleet."""
+"""Change the number of buckets of a checkpoint, or export its streams."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATEFUL_OPERATOR = "applyInPandasWithState"
 
 
 def export_fleet(spark: SparkSession, checkpoint: str | os.PathLike[str]) -> Fleet:
-    """Return all streams of a checkpoint as one fleet, as of the last committed batch.
+    """Return the streams of a checkpoint, as of the last committed batch.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def _open_checkpoint(spark: SparkSession, checkpoint: str | os.PathLike[str]) ->
 def _read_partitions(
     spark: SparkSession, directory: RemoteDirectory, spec: JobSpec
 ) -> Iterator[tuple[int, PartitionState]]:
-    """Yield the states of all buckets: of Spark, and of the file of the generation where Spark has none yet."""
+    """Yield the states of all buckets, from Spark or the file of the generation."""
     seen = set()
     if last_committed_batch(directory) >= 0:
         if not directory.has_plain_path:
@@ -204,7 +204,7 @@ def _parse_state_version(name: str) -> int:
 
 
 def _check_not_running(spark: SparkSession, directory: RemoteDirectory) -> None:
-    """Check the queries of this session; a query of another session is detected when it commits a batch."""
+    """Check this session's queries; others are detected when they commit a batch."""
     for query in spark.streams.active:
         root = str(query._jsq.streamingQuery().resolvedCheckpointRoot())
         if RemoteDirectory(spark, root).canonical_uri == directory.canonical_uri:

@@ -1,4 +1,4 @@
-"""The state of a bucket: a fleet and the clocks of its streams, as one value of Spark's state."""
+"""The state of a bucket: a fleet and the clocks of its streams."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def concat_clocks(tables: Sequence[ClockTable]) -> ClockTable:
 
 @dataclass(eq=False)
 class PartitionState:
-    """A fleet that learns the rows of one bucket, and the clocks of its streams by row of the fleet."""
+    """A fleet with the streams of one bucket, and their clocks by row."""
 
     spec: JobSpec
     fleet: Fleet
@@ -135,7 +135,7 @@ class PartitionState:
         return self.fleet.update(keys, LabelledArray(points, self.spec.values))
 
     def _drop_idle(self, watermark: int) -> None:
-        """Drop the streams whose last row is older than the watermark by more than the timeout."""
+        """Drop the streams without a row since the watermark minus the timeout."""
         if self.spec.idle_timeout is not None and watermark != NO_TIME and len(self.fleet):
             keys, last_times = self.fleet.keys(), self.last_times()
             is_idle = (last_times != NO_TIME) & (last_times < watermark - self.spec.idle_timeout)
@@ -167,14 +167,14 @@ class PartitionState:
         return self.clocks.take(self.fleet.row_indices(keys)) if keys else new_clocks()
 
     def last_times(self) -> Integers:
-        """Return the time of the last row of each stream, in the order of the keys of the fleet."""
+        """Return the time of the last row of each stream, in the order of the keys."""
         clocks = self.ordered_clocks()
         times: Integers = clocks.latest(np.arange(len(clocks)))
         return times
 
 
 def _sort_by_time(times: Integers) -> Integers:
-    """Return the order of rows by time, stable; rows without a time are last, as in a fleet."""
+    """Return the stable order of rows by time; rows without a time are last."""
     missing = int(np.count_nonzero(times == NO_TIME))
     if not missing and not (times[1:] < times[:-1]).any():
         return np.arange(len(times))
@@ -182,7 +182,7 @@ def _sort_by_time(times: Integers) -> Integers:
 
 
 def _group_by_key(keys: IntKeys | StrKeys) -> tuple[Flags, Integers, IntKeys | StrKeys]:
-    """Return which rows have a key, the index of the key of each row (−1 without), and the different keys."""
+    """Return which rows have a key, the index of each row's key or −1, and the keys."""
     codes = _encode_keys(keys)
     has_key = codes >= 0
     present = np.flatnonzero(has_key)
@@ -212,7 +212,7 @@ def _to_list(keys: IntKeys | StrKeys) -> list[Key]:
 
 
 def first_after_idle(streams: Integers, times: Integers, last_times: Integers, idle_timeout: int) -> Flags:
-    """Return which rows follow the row before in their stream after more than a timeout.
+    """Return which rows follow the previous one of their stream after a timeout.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def first_after_idle(streams: Integers, times: Integers, last_times: Integers, i
 
 
 def _split_at_idle(codes: Integers, after_idle: Flags) -> list[Integers]:
-    """Return the positions before the first idle period of each stream, those between the first and the second, …"""
+    """Return the positions by the number of idle periods before in their stream."""
     order = np.argsort(codes, kind="stable")
     is_first = np.append(True, codes[order][1:] != codes[order][:-1])
     n_idle = np.cumsum(after_idle[order])
@@ -266,7 +266,7 @@ def _split_at_idle(codes: Integers, after_idle: Flags) -> list[Integers]:
 
 
 def _scatter(trace: Trace, positions: Integers, n: int) -> Trace:
-    """Return a trace of n rows with the entries of a trace at some positions; other rows have no result."""
+    """Return a trace of n rows that has the entries of another at some positions."""
     score, outcomes = np.full(n, np.nan), np.full(n, OUTCOME_ACCEPTED, np.int8)
     score[positions], outcomes[positions] = trace.score, trace.outcomes
     auto_scores = None
@@ -307,7 +307,7 @@ def from_state_value(value: Any, spec: JobSpec) -> PartitionState | None:
 
 
 def restore_partition(fleet: bytes, clocks: bytes, spec: JobSpec) -> PartitionState:
-    """Restore a state from the bytes of its fleet and clocks, with the parameters of the job where they may change."""
+    """Restore a state from its bytes, with the parameters of the job."""
     header, body = read_header(bytearray(fleet))
     if header["settings"] != spec.learner["settings"] or header["learner"] != spec.learner["learner"]:
         check_param_changes(header, spec.learner)
@@ -318,7 +318,7 @@ def restore_partition(fleet: bytes, clocks: bytes, spec: JobSpec) -> PartitionSt
 
 
 def check_variables(header: dict[str, Any], spec: JobSpec) -> None:
-    """Check that a fleet has the variables of the job, by the header of its bytes; without names it gets these."""
+    """Check the variables in the header of a fleet; without names it gets the job's."""
     if header["width"] is not None:
         names = header["names"] or spec.values
         if header["width"] != len(spec.values) or tuple(names) != spec.values:

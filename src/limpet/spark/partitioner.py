@@ -1,4 +1,4 @@
-"""Assign keys to buckets by a hash that never changes, because checkpoints are laid out by it."""
+"""Assign keys to buckets by a hash that never changes, as checkpoints use it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def partition_of_list(keys: list[Key], n_buckets: int) -> Integers:
 
 
 def _mix_bits(numbers: Any) -> Any:
-    """Mix 64-bit integers (splitmix64), so that every bit of the result depends on every bit."""
+    """Mix 64-bit integers (splitmix64): each bit depends on all bits."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * SPLITMIX_MULTIPLIER_1
     numbers = (numbers ^ (numbers >> np.uint64(27))) * SPLITMIX_MULTIPLIER_2
     return numbers ^ (numbers >> np.uint64(31))

@@ -50,7 +50,7 @@ def has_string_keys(types: dict[str, str], key: str) -> bool:
 
 
 def resolve_value_columns(types: dict[str, str], values: Any, others: Sequence[str | None]) -> tuple[str, ...]:
-    """Return the columns of values: those given, or all numeric columns but the `others`."""
+    """Return the value columns: those given, or all numeric ones but the `others`."""
     if values is None:  # as a fleet does: booleans only on request
         candidates = (name for name, kind in types.items() if is_numeric_type(kind) and kind != "boolean")
         names = tuple(name for name in candidates if name not in others)
@@ -69,7 +69,7 @@ def resolve_value_columns(types: dict[str, str], values: Any, others: Sequence[s
 
 
 def get_time_unit(types: dict[str, str], time: str | None) -> str:
-    """Return the unit of times as integers: "us" for dates and timestamps, "" for integers."""
+    """Return the unit of times: "us" for dates and timestamps, "" for integers."""
     if time is None:
         return ""
     kind = _get_type("time", types, time)

@@ -1,4 +1,4 @@
-"""Score DataFrames: streaming ones with Spark's state, others sorted by key and time."""
+"""Score DataFrames: streams with Spark's state, others sorted by key and time."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def _has_watermark(df: DataFrame) -> bool:
 
 
 def _format_watermark(watermark: Any) -> str | None:
-    """Format a delay in a unit that Spark knows; it knows fewer than `parse_duration`."""
+    """Format a delay in a unit that Spark knows."""
     return None if watermark is None else f"{parse_duration('watermark', watermark, 'us', minimum=0)} microseconds"
 
 
@@ -257,7 +257,7 @@ def fit(
 
 
 def sort_by_key_time(df: DataFrame, spec: JobSpec) -> DataFrame:
-    """Return the rows with each key in one partition, sorted by time, and by input order where times are equal."""
+    """Return the rows with each key in one partition, sorted by time, stable."""
     from pyspark.sql import functions as F
 
     partitions = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or "200")
@@ -271,7 +271,7 @@ def sort_by_key_time(df: DataFrame, spec: JobSpec) -> DataFrame:
 
 
 def process_stream(df: DataFrame, spec: JobSpec, task: type[StatefulTask] = StatefulTask) -> DataFrame:
-    """Return the streaming DataFrame: rows are packed by bucket, processed with the bucket's state, and unpacked."""
+    """Pack rows by bucket, process them with the bucket's state, and unpack them."""
     spec_json = spec.to_json()
     packed = with_safe_names(df).mapInArrow(Pack(spec_json, tuple(df.columns)), PACKED_SCHEMA)
     if spec.watermark is not None:
@@ -294,5 +294,5 @@ def _bind_checkpoint(df: DataFrame, spec: JobSpec, checkpoint: Any, initial: Any
 
 
 def with_safe_names(df: DataFrame) -> DataFrame:
-    """Return the DataFrame with other names: PySpark cannot resolve column names with dots or backticks."""
+    """Rename all columns, as PySpark cannot resolve names with dots or backticks."""
     return df.toDF(*(f"column{i}" for i in range(len(df.columns))))

@@ -62,7 +62,7 @@ def session(cores: int | None = None, **settings: str) -> SparkSession:
 
 
 def make_session(master: str, properties: Mapping[str, str]) -> SparkSession:
-    """Start a session at an address, such as local[4] or spark://host:7077, with properties by Spark's names."""
+    """Start a session at an address, such as local[4] or spark://host:7077."""
     check_spark_installed()
     from pyspark.sql import SparkSession
 
@@ -106,7 +106,7 @@ def check_spark_installed() -> None:
 
 @contextmanager
 def open_session(master: str, properties: Mapping[str, str], log: Path | None) -> Iterator[SparkSession]:
-    """Start a session for a command, and stop it at the end; an active session is used and left running.
+    """Start a session and stop it at the end, or use the active one.
 
     Parameters
     ----------
@@ -158,7 +158,10 @@ def parse_pairs(flag: str, items: Sequence[str] | None) -> dict[str, str]:
 
 @contextmanager
 def redirect_stderr(path: Path) -> Iterator[None]:
-    """Redirect the standard error of processes started inside to a file; Java has no option for all of it."""
+    """Redirect the standard error of processes started inside to a file.
+
+    Java has no option for all of its messages.
+    """
     try:
         target_fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError as error:

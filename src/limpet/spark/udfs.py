@@ -1,4 +1,4 @@
-"""Functions that Spark calls on its executors: with rows, and with the state of a bucket."""
+"""Functions that Spark calls on its executors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLEET_CHUNK_STREAMS = 10_000  # in one value of `CollectFleets`
 
 @dataclass(frozen=True)
 class SparkTask:
-    """A function with its job specification as JSON, which can be sent to processes with another version of limpet.
+    """A function with its job specification as JSON.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SparkTask:
     columns: tuple[str, ...] = ()
 
     def load_spec(self) -> JobSpec:
-        """Parse the specification, import user-defined models, and use one thread: each core has a task."""
+        """Parse the specification, import its modules, and use one thread per task."""
         set_max_threads(1)
         spec = JobSpec.from_json(self.spec_json)
         for module in spec.get_modules():
@@ -45,7 +45,7 @@ class SparkTask:
         return spec
 
     def restore_names(self, batch: Any) -> Any:
-        """Return a batch with the original names of the columns; further columns keep theirs."""
+        """Return a batch with the original names of the columns."""
         return batch.rename_columns([*self.columns, *batch.schema.names[len(self.columns) :]])
 
 
@@ -90,7 +90,7 @@ class StatefulTask(SparkTask):
         return partition.process(table, _get_watermark_us(spec, state)), to_state_value(partition)
 
     def load_partition(self, spec: JobSpec, number: int, state: Any) -> PartitionState:
-        """Return the state of a bucket: Spark's, that of the file of the generation, or an empty one."""
+        """Return the state of a bucket, from Spark or the file of the generation."""
         partition = from_state_value(state.get, spec) if state.exists else None
         if partition is None and spec.states_file is not None:
             from pyspark import SparkFiles
@@ -126,7 +126,7 @@ class CollectFleets(SortedStreamsTask):
     """Learn rows, and return the fleets as bytes."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Yield a row per `FLEET_CHUNK_STREAMS` streams: a value of Spark has at most 2 GB."""
+        """Yield a row per `FLEET_CHUNK_STREAMS`, as a value has at most 2 GB."""
         import pyarrow
 
         partition = PartitionState.empty(self.load_spec())
