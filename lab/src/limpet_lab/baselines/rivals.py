@@ -91,7 +91,7 @@ def dicts(rows: FloatArray) -> list[dict[str, float]]:
 
 def all_rivals() -> list[Rival]:
     """River's detectors, trees and Gaussian; PySAD's LODA; online EM in numpy; and our own learner in a dict."""
-    with optional_import("this benchmark", "bench"):
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         from pysad.models import LODA
         from river import anomaly, drift, proba
 

@@ -46,7 +46,7 @@ def half_space_trees(
     y: FloatArray, n_trees: int = 25, height: int = 8, window_size: int = 250, seed: int = 0
 ) -> FloatArray:
     """Score points (T, d) by river's HalfSpaceTrees, each variable scaled to its range so far."""
-    with optional_import("this benchmark", "bench"):
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.anomaly import HalfSpaceTrees
         from river.preprocessing import MinMaxScaler
     scaler = MinMaxScaler()

@@ -24,7 +24,7 @@ N_WARMUP_ROWS = 2000  # rows learned before the clock starts
 
 def measure(quick: bool, make: Callable[..., Learner] = SRA) -> list[Figure]:
     """`process`, `score` (the scorer alone) and `update`, for one and two components in 1, 3 and 8 dimensions."""
-    with optional_import("this benchmark", "bench"):
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
     n, rounds = (5_000, 3) if quick else (100_000, 5)
     numbers = calm(n, 1, 1)[:, 0].tolist()

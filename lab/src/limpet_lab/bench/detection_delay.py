@@ -103,7 +103,7 @@ def optimal(kind: Kind, share: float) -> Scores:
 
 def focus(clip: float = math.inf) -> Scores:
     """FOCuS for a mean that is not known and a variance that is, on clipped data."""
-    with optional_import("FOCuS", "rivals"):
+    with optional_import("FOCuS", "limpet-lab[rivals]"):
         from changepoint_online import Focus, Gaussian
 
     def scores(y: FloatArray) -> FloatArray:
@@ -119,7 +119,7 @@ def focus(clip: float = math.inf) -> Scores:
 
 def adwin(delta: float) -> Scores:
     """Return 1 where river's ADWIN, checking at every point, detects a change."""
-    with optional_import("this benchmark", "bench"):
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
 
     def scores(y: FloatArray) -> FloatArray:

@@ -34,7 +34,13 @@ def run_benchmarks(names: Sequence[str], quick: bool, path: Path | None, console
         raise InvalidInputError(f"--json: the folder must exist, got {path}. Create {path.parent}.")
     figures: dict[str, list[Figure]] = {}
     for name in names or DEFAULT_BENCHMARKS:
-        module = import_module(f"limpet_lab.bench.{name}")
+        try:
+            module = import_module(f"limpet_lab.bench.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != "harness":
+                raise
+            message = f"{name}: starts servers by tests/harness, which is missing. Run it in a clone of the repository."
+            raise InvalidInputError(message) from None
         measure: Callable[[bool], list[Figure]] = module.measure
         with console.status(f"{name} …"):
             measured = measure(quick)

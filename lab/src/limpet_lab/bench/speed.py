@@ -19,7 +19,7 @@ NS_GOAL = 45.0  # a point, of `process` for one variable
 
 def measure(quick: bool) -> list[Figure]:
     """`process` and `update` for one variable, `process` for three."""
-    with optional_import("this benchmark", "bench"):
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         from river.drift import ADWIN
     n, rounds = (20_000, 3) if quick else (100_000, 7)
     y = make_abrupt(n=n, seed=0).y.copy()  # an array like a user's own; a stream's is read-only

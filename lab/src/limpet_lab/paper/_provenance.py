@@ -19,7 +19,7 @@ NEEDED = ("matplotlib", "river", "scipy", "sklearn")
 def require_packages() -> None:
     """Report missing packages before any work is done; pooch only if data may be downloaded."""
     fetching = () if os.environ.get(DATA_FOLDER_VARIABLE) else ("pooch",)
-    require_installed("reproducing the paper", "reproduce", *NEEDED, *fetching)
+    require_installed("reproducing the paper", "limpet-lab[reproduce]", *NEEDED, *fetching)
 
 
 def versions() -> dict[str, str]:

@@ -180,7 +180,7 @@ def _why_thyroid(record: Mapping[str, Any], restarts: FloatArray) -> list[str]:
 
 def isolation_forest(stream: Stream, restarts: int) -> FloatArray:
     """Scores (restarts, test rows) of scikit-learn's forest, fitted on the training span in one batch."""
-    with optional_import("Isolation Forest", "reproduce"):
+    with optional_import("Isolation Forest", "limpet-lab[reproduce]"):
         from sklearn.ensemble import IsolationForest
     train, test = stream.y[: stream.split], stream.y[stream.split :]
     forests = (IsolationForest(random_state=restart).fit(train) for restart in range(restarts))

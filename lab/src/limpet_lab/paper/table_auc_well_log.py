@@ -115,8 +115,8 @@ def _why(sweep: SweepResult, ours: Method) -> str:
         "SRA-printed is what the paper reports as the choice of its training (γ = 2·10⁶, which rejects nothing), "
         "SRA-figure the setting of its figure (γ = 2·10⁴, which rejects what lies outside). SRA-joint has one setting "
         "for the stream, the one with the best training AUC on average over the five annotations: not the paper’s "
-        "rule, but a steadier one. SRA-small-gamma is tuned for each annotation on the text’s grid with γ a hundred times "
-        "smaller, at the figure’s scale; those settings are printed nowhere."
+        "rule, but a steadier one. SRA-small-gamma is tuned for each annotation on the text’s grid with γ a hundred "
+        "times smaller, at the figure’s scale; those settings are printed nowhere."
     )
 
 

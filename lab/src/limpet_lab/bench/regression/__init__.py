@@ -126,7 +126,9 @@ def times(tuned: dict[str, dict[str, Setting]], rows: int, rounds: int) -> Itera
         pairs = pairs_of(Run(family, KINDS[family][0], OURS, None, TUNING[0], rows))
         jobs = {name: job_of(family, name, setting, pairs) for name, setting in chosen.items()}
         if family == LINEAR:
-            jobs["SRA, process(X, y)"] = lambda X=pairs.X, y=pairs.y: SRA(model=LinearRegression()).process(X, y)  # type: ignore[misc]
+            jobs["SRA, process(X, y)"] = lambda X=pairs.X, y=pairs.y: SRA(rho=0.01, model=LinearRegression()).process(
+                X, y
+            )  # type: ignore[misc]
         for job in jobs.values():
             job()  # so that it is compiled
         for name, seconds in best_times(jobs, rounds).items():

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from limpet._optional import optional_import
 from limpet._validation import FloatArray
-from limpet.exceptions import MissingExtraError
 from limpet.learners import SRA
 from limpet.models import LinearRegression, LogisticRegression
 from limpet.models._standardization import fit_location_scale
@@ -247,12 +247,9 @@ def with_nothing_set(model: LinearRegression | LogisticRegression, patience: int
 
 def _libraries() -> tuple[Callable[..., Any], Any, Any]:
     """River's regressions behind its scaler, its losses; and scikit-learn, which must be installed too."""
-    try:
+    with optional_import("this benchmark", "limpet-lab[bench]"):
         import sklearn
         from river import linear_model, optim, preprocessing
-    except ImportError:
-        needed = "pip install 'limpet[bench,sklearn]'"
-        raise MissingExtraError(f"this benchmark runs against river and scikit-learn: {needed}") from None
 
     def behind_scaler(name: str, step: float | None, **settings: Any) -> Any:
         optimiser = {} if step is None else {"optimizer": optim.SGD(step)}
