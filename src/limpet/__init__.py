@@ -43,7 +43,18 @@ __all__ = [
 ]
 
 _SUBPACKAGE_BY_NAME = {"Alarm": "detection", "Fleet": "fleet", "from_bytes": "fleet", "load": "fleet", "run": "streams"}
-_SUBPACKAGES = ("core", "datasets", "detection", "drift", "metrics", "models", "streams", "testing", "tradeoff", "tuning")
+_SUBPACKAGES = {
+    "core",
+    "datasets",
+    "detection",
+    "drift",
+    "metrics",
+    "models",
+    "streams",
+    "testing",
+    "tradeoff",
+    "tuning",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -297,8 +297,8 @@ def assert_sound(learner: Learner) -> None:
 
 def assert_same_bits(a: Any, b: Any, what: str = "") -> None:
     """Assert that two arrays of numbers have equal bits, NaN included."""
-    bits = (np.asarray(values, float).view(np.int64) for values in (a, b))
-    np.testing.assert_array_equal(*bits, err_msg=what)
+    x, y = (np.asarray(values, float).view(np.int64) for values in (a, b))
+    np.testing.assert_array_equal(x, y, err_msg=what)
 
 
 def _gaussian_stream(rng: np.random.Generator, n: int) -> Stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class Step:
     change: bool = False
     invalid: bool = False
     alarms: tuple[Alarm, ...] = ()
-    fields = RESULT_FIELDS
+    fields: ClassVar[tuple[str, ...]] = RESULT_FIELDS
 
     def __new__(cls, score: float) -> Step:
         """Create a step with this score."""
