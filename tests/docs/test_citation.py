@@ -1,5 +1,6 @@
 """Check that CITATION.cff can be parsed and describes the software and the paper."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,11 @@ def test_the_software(citation):
     assert citation["version"] == limpet.__version__
     assert citation["license"] == "BSD-3-Clause"
     assert citation["authors"] == [{"name": "The limpet developers"}]
+
+
+def test_the_lab_has_the_same_version():
+    project = tomllib.loads((PATH.parent / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == limpet.__version__
 
 
 def test_the_paper(citation):

@@ -1,4 +1,4 @@
-"""What is said where an optional package is missing, too old, or broken."""
+"""Test the messages for optional packages that are missing, too old, or broken."""
 
 import sys
 from types import ModuleType
@@ -17,8 +17,8 @@ def test_a_package_goes_by_the_name_it_is_installed_under(monkeypatch):
     assert (str(raised.value), raised.value.__suppress_context__) == (message, True)
 
 
-def test_a_package_that_is_there_and_lacks_something(monkeypatch):
-    """What it says is passed on: to install it once more would not help."""
+def test_a_package_that_is_installed_and_lacks_something(monkeypatch):
+    """Its message is passed on: installing it again would not help."""
     monkeypatch.setitem(sys.modules, "nats", ModuleType("nats"))
     message = r"cannot be used \(cannot import name 'connect'.*--upgrade.*\[nats\]"
     with pytest.raises(MissingExtraError, match=message), optional_import("NATS", "nats"):
@@ -26,7 +26,7 @@ def test_a_package_that_is_there_and_lacks_something(monkeypatch):
 
 
 def test_a_package_that_a_package_needs():
-    """The one that is missing is named, not the one that was asked for."""
+    """The missing package is named, not the requested one."""
     with (
         pytest.raises(MissingExtraError, match=r"^drawing needs contourpy, which"),
         optional_import("drawing", "plots"),
@@ -45,7 +45,7 @@ def test_other_errors_pass():
         raise ZeroDivisionError
 
 
-def test_all_that_is_missing_is_told_together():
+def test_all_missing_packages_are_named():
     with pytest.raises(
         MissingExtraError, match=r"^x needs none_a, none_b and none_c, which are not installed: .*\[y\]'$"
     ):
@@ -54,6 +54,6 @@ def test_all_that_is_missing_is_told_together():
 
 
 def test_it_is_an_import_error_too():
-    """So that those who try and go without need to know nothing of ours."""
+    """Callers can catch it without importing it."""
     with pytest.raises(ImportError):
         require_installed("x", "y", "none_a")

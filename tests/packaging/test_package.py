@@ -1,4 +1,4 @@
-"""What is built: sdist and wheel are whole and clean, and say what is true of them."""
+"""Check the sdist and the wheel: complete, clean, with correct metadata."""
 
 import re
 import subprocess
@@ -14,8 +14,8 @@ from helpers.packages import ROOT, build, extras_of, metadata_of, plain_environm
 
 pytestmark = pytest.mark.package
 
-STAYS = {".ci/run", ".gitignore"}  # of the repository, and of no use outside of it
-INSIDE = {"dev", "docs", "local", "rivals"}  # extras for those who develop limpet; the README does not name them
+NOT_IN_SDIST = re.compile(r"\.(ci|github)/|\.gitignore$|\.pre-commit-config\.yaml$")  # of use in the repository only
+INTERNAL_EXTRAS = {"dev", "docs", "local"}  # for developers; the README does not name them
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,10 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel):
     assert {"limpet/py.typed", "limpet/server/static/page.html", "limpet/server/static/base.css"} <= ours
 
 
+def test_the_wheel_holds_no_laboratory(wheel):
+    assert not [name for name in names_in(wheel) if re.search(r"limpet_lab|bench|paper|baselines|harness", name)]
+
+
 def test_the_wheel_has_the_licences(wheel):
     licences = {name.partition("licenses/")[2] for name in names_in(wheel) if "/licenses/" in name}
     assert licences == {"LICENSE", "src/limpet/server/static/vendor/uplot/LICENSE"}
@@ -50,7 +54,7 @@ def test_the_wheel_has_the_licences(wheel):
 
 def test_the_sdist_has_all_that_git_tracks(unpacked):
     names = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if path.is_file()}
-    assert names - {"PKG-INFO", ".gitignore"} == set(tracked()) - STAYS
+    assert names - {"PKG-INFO", ".gitignore"} == {name for name in tracked() if not NOT_IN_SDIST.match(name)}
 
 
 def test_the_wheel_from_the_tree_is_the_wheel_from_the_sdist(wheel, tmp_path):
@@ -60,16 +64,16 @@ def test_the_wheel_from_the_tree_is_the_wheel_from_the_sdist(wheel, tmp_path):
 
 
 def test_the_tests_can_be_run_from_the_sdist(unpacked):
-    """A few of them are, and all are found."""
-    paths = f"{unpacked / 'src'}:{unpacked / 'tests'}"
-    for words in (["--collect-only", "tests"], ["tests/test_metrics.py"]):
+    """All are collected, and a few are run."""
+    paths = ":".join(str(unpacked / name) for name in ("src", "tests", "lab/src"))
+    for words in (["--collect-only", "tests"], ["tests/metrics"]):
         command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
         environment = plain_environment(PYTHONPATH=paths)
         done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_what_the_wheel_says_of_itself(wheel):
+def test_the_metadata_of_the_wheel(wheel):
     metadata = metadata_of(wheel)
     assert (metadata["Name"], metadata["Version"]) == ("limpet", limpet.__version__)
     assert metadata["License-Expression"] == "BSD-3-Clause"
@@ -77,7 +81,7 @@ def test_what_the_wheel_says_of_itself(wheel):
     pythons = {
         entry.rpartition(" ")[2] for entry in metadata.get_all("Classifier") if re.search(r"Python :: 3\.\d", entry)
     }
-    assert pythons == {"3.11", "3.12", "3.13"}
+    assert pythons == {"3.11", "3.12", "3.13", "3.14"}
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert (
         metadata.get_payload(decode=True).decode().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
@@ -89,7 +93,7 @@ def test_what_the_wheel_says_of_itself(wheel):
 def test_the_readme_lists_the_extras(wheel):
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     (listed,) = re.findall(r"extras are (.*?)\. ", text)
-    assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INSIDE
+    assert set(re.findall(r"`(\w+)`", listed)) == extras_of(wheel) - INTERNAL_EXTRAS
 
 
 def test_nothing_names_the_machine_it_was_built_on(wheel):

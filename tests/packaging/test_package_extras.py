@@ -1,4 +1,4 @@
-"""Each extra alone in an empty environment: it brings all that it needs, as a small real use of it shows."""
+"""Test each extra alone in an empty environment, by a small real use."""
 
 import re
 import shutil
@@ -8,33 +8,32 @@ from textwrap import dedent
 
 import pytest
 
-from helpers.packages import empty_environment, extras_of
+from helpers.packages import ROOT, build, empty_environment, extras_of
 
 pytestmark = pytest.mark.package
 
-BESIDES = {"dataframes": ("pandas", "polars")}  # what users of it bring themselves
-PLAIN = ("--learner", "sra", "--gamma", "4", "--rho", "0.01")  # compiles sooner than the autopilot
-PORTLESS = "127.0.0.1:1"  # where nobody answers
+USER_PACKAGES = {"dataframes": ("pandas", "polars")}  # which users of an extra install themselves
+PLAIN = ("--learner", "sra", "--gamma", "4", "--rho", "0.01")  # compiles faster than Detector
+CLOSED_PORT = "127.0.0.1:1"
 
 
 @pytest.fixture
 def environment(request, wheel, tmp_path):
-    """With the extra that the test is about."""
-    extra = request.param
-    made = empty_environment(tmp_path / "env", wheel, extra, besides=BESIDES.get(extra, ()))
+    """An environment with the extra under test."""
+    made = empty_environment(tmp_path / "env", wheel, request.param, besides=USER_PACKAGES.get(request.param, ()))
     assert "No broken requirements" in made.pip("check")
     yield made
     shutil.rmtree(made.folder)
 
 
-def of(extra):
-    """Marks the test of an extra."""
-    return pytest.mark.parametrize("environment", [extra], indirect=True)
+def extra(name):
+    """Mark the test of an extra."""
+    return pytest.mark.parametrize("environment", [name], indirect=True)
 
 
 @pytest.fixture
 def python(environment, tmp_path):
-    """Runs a script in the environment: what it prints."""
+    """Run a script in the environment; return its output."""
 
     def run(script, **env):
         done = environment.run(["python", "-c", dedent(script)], tmp_path, LIMPET_QUIET="1", **env)
@@ -46,7 +45,7 @@ def python(environment, tmp_path):
 
 @pytest.fixture
 def limpet(environment, tmp_path):
-    """Runs a command of limpet in the environment: its exit code, and all that it says."""
+    """Run a command of limpet in the environment; return its exit code and its output."""
 
     def run(*words):
         done = environment.run(["limpet", *words], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
@@ -58,16 +57,16 @@ def limpet(environment, tmp_path):
 
 def test_every_extra_has_its_test(wheel):
     with open(__file__, encoding="utf-8") as file:
-        tested = set(re.findall(r'^@of\("(\w+)"\)$', file.read(), re.MULTILINE))
+        tested = set(re.findall(r'^@extra\("(\w+)"\)$', file.read(), re.MULTILINE))
     assert tested | {"dev"} == extras_of(wheel)
 
 
-# The large ones come first, so that no worker is left alone with them in the end.
+# The large ones come first, so that no worker ends with them alone.
 
 
-@of("spark")
+@extra("spark")
 def test_spark(environment, python, tmp_path):
-    """PySpark is there; where Java is, too, a batch is scored."""
+    """PySpark is installed; with Java, a batch is scored."""
     assert python("import pyspark; print(pyspark.__version__)").startswith("4.")
     if shutil.which("java") is None:
         pytest.skip("Java is not installed")
@@ -85,28 +84,28 @@ def test_spark(environment, python, tmp_path):
 
 EVERY_MODULE = """
     import importlib, pkgutil, limpet
-    names = [one.name for one in pkgutil.walk_packages(limpet.__path__, "limpet.")]
+    names = [module.name for module in pkgutil.walk_packages(limpet.__path__, "limpet.")]
     for name in names:
         if name != "limpet.__main__":
             importlib.import_module(name)
-    print(len(names) > 300)
+    print(len(names) > 250)
 """
 
 
-@of("local")
+@extra("local")
 def test_local(python):
     """All but Spark, at once."""
     assert python(EVERY_MODULE) == "True"
 
 
-@of("all")
+@extra("all")
 def test_all(python):
-    """Spark besides, which holds others back."""
+    """With Spark, which limits the versions of others."""
     assert python(EVERY_MODULE) == "True"
     assert python("import pyspark, sktime, sklearn; print(int(sktime.__version__.split('.')[0]) >= 0)") == "True"
 
 
-@of("dataframes")
+@extra("dataframes")
 def test_dataframes(python):
     script = """
         import limpet as lp, pandas, polars
@@ -120,7 +119,7 @@ def test_dataframes(python):
     assert python(script) == "400 2\n400 2"
 
 
-@of("plots")
+@extra("plots")
 def test_plots(limpet, tmp_path):
     assert limpet("tradeoff", "--gamma", "1,3", "--c1", "0.01", "--sigma1", "0", "--out", "t.png")[0] == 0
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
@@ -129,7 +128,7 @@ def test_plots(limpet, tmp_path):
     assert "data:image/png" in (tmp_path / "report.html").read_text()
 
 
-@of("webhook")
+@extra("webhook")
 def test_webhook(python):
     script = """
         import http.server, threading
@@ -149,7 +148,7 @@ def test_webhook(python):
     assert python(script) == "True"
 
 
-@of("metrics")
+@extra("metrics")
 def test_metrics(python):
     script = """
         import urllib.request
@@ -162,7 +161,7 @@ def test_metrics(python):
     assert python(script) == "True"
 
 
-@of("data")
+@extra("data")
 def test_data(python, tmp_path):
     """A MATLAB file from a server, into the cache."""
     script = """
@@ -187,16 +186,16 @@ def test_data(python, tmp_path):
     assert list((tmp_path / "cache").rglob("thyroid.mat"))
 
 
-@of("detectors")
-def test_detectors(python):
+@extra("drift")
+def test_drift(python):
     script = """
         import limpet as lp, numpy as np
-        print(np.flatnonzero(lp.detectors.ADWIN().process(np.repeat([0.0, 1.0], 200)) > 0).tolist())
+        print(np.flatnonzero(lp.drift.ADWIN().process(np.repeat([0.0, 1.0], 200)) > 0).tolist())
     """
     assert python(script) == "[223, 224]"
 
 
-@of("river")
+@extra("river")
 def test_river(python):
     script = """
         from limpet.adapters.river import AnomalyDetector, DriftDetector
@@ -213,7 +212,7 @@ def test_river(python):
     assert python(script) == "True True False"
 
 
-@of("sklearn")
+@extra("sklearn")
 def test_sklearn(python):
     script = """
         import numpy as np
@@ -226,7 +225,7 @@ def test_sklearn(python):
     assert python(script) == "[-1, 1] [-1, -1]"
 
 
-@of("sktime")
+@extra("sktime")
 def test_sktime(python):
     script = """
         import numpy as np, pandas as pd
@@ -239,9 +238,9 @@ def test_sktime(python):
     assert python(script) == "1 True"
 
 
-@of("files")
+@extra("files")
 def test_files(python, limpet, tmp_path):
-    """Parquet in and out; and separated values with keys, which are read by pyarrow then."""
+    """Parquet in and out; and separated values with keys, which pyarrow reads."""
     script = """
         import pyarrow, pyarrow.parquet, pyarrow.csv
         level = [20.0 + i % 7 * 0.1 + 5.0 * (i > 700) for i in range(1000)]
@@ -258,34 +257,34 @@ def test_files(python, limpet, tmp_path):
 
 
 def check_unreachable(limpet, scheme):
-    """The client is there, and says that it cannot connect."""
-    code, output = limpet("watch", f"{scheme}://{PORTLESS}/levels", "--no-follow")
+    """The client is installed, and reports that it cannot connect."""
+    code, output = limpet("watch", f"{scheme}://{CLOSED_PORT}/levels", "--no-follow")
     assert (code, "cannot connect" in output.splitlines()[-1]) == (2, True), output
 
 
-@of("nats")
+@extra("nats")
 def test_nats(limpet):
     check_unreachable(limpet, "nats")
 
 
-@of("mqtt")
+@extra("mqtt")
 def test_mqtt(limpet):
     check_unreachable(limpet, "mqtt")
 
 
-@of("kafka")
+@extra("kafka")
 def test_kafka(limpet):
     check_unreachable(limpet, "kafka")
 
 
-@of("brokers")
+@extra("brokers")
 def test_brokers(limpet):
     for scheme in ("nats", "mqtt", "kafka"):
         check_unreachable(limpet, scheme)
 
 
 def serves(environment, cwd, *options):
-    """The server starts, answers, and stops when it is told to."""
+    """The server starts, responds, and stops on SIGTERM."""
     words = ["limpet", "serve", "--no-open", "--port", "0", *options]
     with environment.start(words, cwd, LIMPET_QUIET="1") as running:
         output = ""
@@ -303,53 +302,25 @@ def serves(environment, cwd, *options):
             running.kill()
 
 
-@of("server")
+@extra("server")
 def test_server(environment, limpet, tmp_path):
     serves(environment, tmp_path, "--demo", "--database", str(tmp_path / "store.db"))
-    code, output = limpet("serve", "--database", f"postgresql://nobody@{PORTLESS}/none")
+    code, output = limpet("serve", "--database", f"postgresql://nobody@{CLOSED_PORT}/none")
     assert (code, output.count("\n")) == (2, 1)
     assert "pip install 'limpet[postgres]'" in output
 
 
-@of("postgres")
+@extra("postgres")
 def test_postgres(environment, limpet, tmp_path, request):
     from harness.postgres import available, new_database
 
-    code, output = limpet("serve", "--database", f"postgresql://nobody@{PORTLESS}/none")
+    code, output = limpet("serve", "--database", f"postgresql://nobody@{CLOSED_PORT}/none")
     assert (code, output.count("\n"), "cannot be opened" in output) == (2, 1, True), output
     if available():
         serves(environment, tmp_path, "--database", new_database(request.getfixturevalue("postgres")))
 
 
-@of("bench")
-def test_bench(python, limpet):
-    code, output = limpet("bench", "--quick", "speed")
-    assert (code, "ADWIN" in output) == (0, True), output
-    output = python(
-        "from limpet_lab.baselines.rivals import all_rivals; print(*(one.name for one in all_rivals()), sep='|')"
-    )
-    assert "LODA" in output
-
-
-@of("rivals")
-def test_rivals(python):
-    script = """
-        import numpy as np
-        from limpet_lab.bench.detection_delay import focus
-        scores = focus()(np.repeat([0.0, 5.0], 50))
-        print(bool(scores[60] > scores[40]))
-    """
-    assert python(script) == "True"
-
-
-@of("reproduce")
-def test_reproduce(limpet, tmp_path):
-    code, output = limpet("reproduce", "--quick", "sample_streams", "--out", "out")
-    assert code == 0, output
-    assert (tmp_path / "out" / "report.html").is_file()
-
-
-@of("docs")
+@extra("docs")
 def test_docs(environment, tmp_path):
     """A page with a reference made from docstrings."""
     (tmp_path / "docs").mkdir()
@@ -362,5 +333,39 @@ def test_docs(environment, tmp_path):
 
 
 def test_dev_can_be_resolved(wheel, core):
-    """Its packages are those of whoever runs this: that they go together is what matters."""
+    """Its packages can be installed together."""
     assert "Would install" in core.pip("install", "--dry-run", f"{wheel}[dev]")
+
+
+# The lab, a second distribution. Its benchmarks and experiments need extras of both.
+
+
+@pytest.fixture
+def lab(request, wheel, tmp_path):
+    """An environment with limpet and an extra of limpet-lab."""
+    build(ROOT / "lab", tmp_path / "dist", "--wheel")
+    (lab_wheel,) = (tmp_path / "dist").glob("*.whl")
+    made = empty_environment(tmp_path / "env", wheel, besides=(f"{lab_wheel}[{request.param}]",))
+    yield made
+    shutil.rmtree(made.folder)
+
+
+@pytest.mark.parametrize("lab", ["bench"], indirect=True)
+def test_lab_bench(lab, tmp_path):
+    done = lab.run(["limpet", "bench", "--quick", "speed"], tmp_path, LIMPET_QUIET="1", COLUMNS="200")
+    assert (done.returncode, "ADWIN" in done.stdout) == (0, True), done.stderr[-3000:]
+    script = "from limpet_lab.baselines.rivals import all_rivals; print(*(rival.name for rival in all_rivals()))"
+    assert "LODA" in lab.run(["python", "-c", script], tmp_path).stdout
+    for name, message in (("jetstream", "tests/harness"), ("adapters", "pip install 'limpet[river]'")):
+        done = lab.run(["limpet", "bench", name], tmp_path)
+        assert (done.returncode, done.stderr.count("\n"), message in done.stderr) == (2, 1, True), done.stderr[-3000:]
+    done = lab.run(["limpet", "reproduce", "--quick"], tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "pip install 'limpet-lab[reproduce]'" in done.stderr
+
+
+@pytest.mark.parametrize("lab", ["reproduce"], indirect=True)
+def test_lab_reproduce(lab, tmp_path):
+    done = lab.run(["limpet", "reproduce", "--quick", "sample_streams", "--out", "out"], tmp_path, LIMPET_QUIET="1")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (tmp_path / "out" / "report.html").is_file()
