@@ -1,17 +1,17 @@
-# The two commands of the README: `make demo` and `make test`. Both set up what they need in .venv.
+# `make demo`, `make test` and the other targets install what they need in .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Commands that tests start read what Python made of the sources before, also where the user does not want that kept.
+# Commands that tests start reuse compiled bytecode, also if the user disables writing it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-certified test-long test-spark test-package coverage docs lint types layers words bench reproduce clean
+.PHONY: demo test test-certified test-long test-spark test-package coverage docs lint types layers words size bench reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/limpet demo
 
-# The types are checked beside the tests, and told after them.
+# Types are checked in parallel with the tests, and printed after them.
 test: lint layers
 	@echo "$(BIN)/mypy &"; $(BIN)/mypy > $(VENV)/types.txt 2>&1 & types=$$!; \
 	echo "$(BIN)/python -m pytest -n auto --dist worksteal"; $(BIN)/python -m pytest -n auto --dist worksteal; tests=$$?; \
@@ -20,9 +20,9 @@ test: lint layers
 test-long: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m long tests
 
-# scikit-learn checks the array interface only where SciPy is told to support it before it is imported.
+# scikit-learn checks the array interface only if SciPy supports it, which an environment variable enables.
 test-certified: $(VENV)/.dev
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m certified tests/test_certified.py
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m certified tests/adapters/test_certified.py
 
 test-spark: $(VENV)/.spark
 	$(BIN)/python -m pytest -m spark tests
@@ -53,6 +53,10 @@ layers: $(VENV)/.dev
 # Names and prose against the style guide of CONTRIBUTING.md; `--summary` counts findings by package.
 words: | $(BIN)/python
 	$(BIN)/python docs/tools/check_words.py
+
+# Files, lines and layers of the package against its limits, and the files that a point crosses.
+size: $(VENV)/.dev
+	$(BIN)/python docs/tools/package_size.py --walks
 
 bench: $(VENV)/.dev
 	$(BIN)/limpet bench
