@@ -1,4 +1,4 @@
-"""The locator of a change: against a slow transcription, a jump whose answer is known, and bad input."""
+"""The locator of a change: against a slow transcription, a jump whose result is known, and bad input."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_a_jump_is_named_by_its_first_row():
 
 @pytest.mark.parametrize("rho", [0.05, 0.01])
 @pytest.mark.parametrize("memories", [1.0, 3.0, 6.0])
-def test_the_lag_of_a_constant_step_is_as_the_docstring_says(rho, memories):
+def test_the_lag_of_a_constant_step_is_as_documented(rho, memories):
     change, window = 2000, round(memories / rho)
     steps = np.arange(4000) - change + 1
     means = np.where(steps > 0, 1.0 - np.exp(-rho * steps), 0.0).reshape(-1, 1, 1)

@@ -99,7 +99,7 @@ def test_auc_depends_on_the_order_of_scores_alone(case):
 
 @settings(max_examples=100, deadline=None)
 @given(scored_streams())
-def test_negated_scores_turn_the_area_over(case):
+def test_negated_scores_reverse_the_area(case):
     scores, changes, tolerance = case
     auc = benefit_auc(scores, changes, tolerance)
     assume(not math.isnan(auc))
@@ -208,7 +208,7 @@ def test_a_perfect_causal_score_gets_three_quarters():
         ({"start": -1}, "start, stop: expected 0 <= start < stop <= 5, got -1, None"),
         ({"start": 3, "stop": 3}, "start, stop: expected"),
         ({"stop": 6}, "start, stop: expected"),
-        ({"start": 0.5}, "start, stop: expected whole"),
+        ({"start": 0.5}, "start, stop: expected integers"),
     ],
 )
 def test_bad_arguments_of_the_curve_are_named(arguments, message):
@@ -351,10 +351,10 @@ def test_nan_shows_in_its_span_and_only_there():
         ({"means": [["a"]]}, "means: expected an array of numbers"),
         ({"change_point": 5}, "tau < change_point < 19 .* change_point=5"),
         ({"change_point": 19}, "change_point=19"),
-        ({"change_point": [10]}, "expected whole numbers"),
+        ({"change_point": [10]}, "expected integers"),
         ({"tau_start": 0}, "tau_start=0"),
         ({"tau": 3}, "tau=3"),
-        ({"tau": 4.5}, "expected whole numbers"),
+        ({"tau": 4.5}, "expected integers"),
     ],
 )
 def test_bad_arguments_of_the_errors_are_named(arguments, message):

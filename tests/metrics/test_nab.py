@@ -79,7 +79,7 @@ def test_rows_before_the_first_are_not_scored():
 
 
 def slow_curve(levels, labels, firsts):
-    """Each threshold by itself: false alarms, windows hit, NAB's sum."""
+    """Each threshold alone: false alarms, windows hit, NAB's sum."""
     thresholds = sorted({x for level, first in zip(levels, firsts, strict=True) for x in level[first:] if x == x})
     curve = []
     for threshold in [math.inf, *reversed(thresholds)]:
@@ -149,13 +149,13 @@ def test_ranks_do_not_depend_on_the_scale():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: nab_score([], [], []), "expected as many of each and at least one, got 0, 0 and 0"),
+        (lambda: nab_score([], [], []), "expected equally many, at least one, got 0, 0 and 0"),
         (lambda: nab_score([[1, 2]], [[0, 1]], []), "got 1, 1 and 0"),
         (lambda: nab_score([[1, 2]], [[0, 1, 1]], [0]), r"labels\[0\]: expected shape \(2,\), got \(3,\)"),
-        (lambda: nab_score([[1, 2]], [[0, 1]], [2]), r"firsts\[0\]: expected a row in 0..1, got 2"),
-        (lambda: detection_auc([[1, 2]], [[0, 1]], [0], 0.0), "limit must be one finite number above 0"),
-        (lambda: rank_onset([1, 2], quiet=0), "quiet must be a whole number of at least 1"),
-        (lambda: drop_probation([1, 2], n=2), "n: expected fewer than the 2 scores there are, got 2"),
+        (lambda: nab_score([[1, 2]], [[0, 1]], [2]), r"first_scored_rows\[0\]: expected a row in 0..1, got 2"),
+        (lambda: detection_auc([[1, 2]], [[0, 1]], [0], 0.0), "limit: must be"),
+        (lambda: rank_onset([1, 2], quiet=0), "quiet: must be"),
+        (lambda: drop_probation([1, 2], n=2), "n: expected fewer than the 2 scores, got 2"),
     ],
 )
 def test_arguments_are_checked(call, message):
@@ -166,7 +166,7 @@ def test_arguments_are_checked(call, message):
 # --- baselines -------------------------------------------------------------------------------------------------------
 
 
-def test_baselines_are_the_gaussians_they_say():
+def test_baselines_are_gaussian():
     y = np.random.default_rng(0).normal(size=(60, 2)) @ [[2.0, 1.0], [0.0, 0.5]] + 7.0
     plain, forgetting = scorers.exponential_gaussian(y, 1e-9), scorers.exponential_gaussian(y, 0.2)
     assert plain[50] == pytest.approx(minus_log_density(y[50], y[:50], np.full(50, 1 / 50)))
@@ -195,14 +195,14 @@ def test_the_benchmark_sets_ours_against_the_best_of_the_others():
     labels[690:720] = 1
     stream = Stream(y, labels=labels, name="toy", split=150)
     other = np.random.default_rng(1).normal(size=1000)
-    figures = real_streams.figures_of_windows("toy", [stream], {"SRA()": {"toy": y}, "noise": {"toy": other}})
+    figures = real_streams.figures_of_windows("toy", [stream], {"Detector()": {"toy": y}, "noise": {"toy": other}})
     table = {figure.name: figure for figure in figures}
-    ours, noise = table["toy, NAB score: SRA()"], table["toy, NAB score: noise"]
+    ours, noise = table["toy, NAB score: Detector()"], table["toy, NAB score: noise"]
     assert ours.value > 95
     assert ours.at_least == noise.value < ours.value
     assert ours.reached
     assert noise.at_least is None
-    assert table["toy, windows hit, rows ≤ 20: SRA()"].value == 1.0
+    assert table["toy, windows hit, rows ≤ 20: Detector()"].value == 1.0
 
 
 # --- the series ------------------------------------------------------------------------------------------------------
@@ -225,8 +225,8 @@ def test_the_series_and_their_windows_are_those_published():
         with (DATA / "nab_part" / name).open() as file:
             times, values = zip(*list(csv.reader(file))[1:], strict=True)
         assert stream.y[:, 0].tolist() == [float(value) for value in values]
-        found = [[f"{times[a]}.000000", f"{times[b]}.000000"] for a, b in find_windows(stream.labels)]
-        assert found == windows
+        score = [[f"{times[a]}.000000", f"{times[b]}.000000"] for a, b in find_windows(stream.labels)]
+        assert score == windows
         assert stream.split == min(15 * len(stream) // 100, 750)
         assert not stream.labels[: stream.split].any()
     assert sum(len(stream) for stream in streams) == 123_523
@@ -240,7 +240,7 @@ def test_the_series_and_their_windows_are_those_published():
 def test_an_exponentially_weighted_gaussian_scores_what_it_is_known_to():
     streams = load_nab()
     scores = {stream.name: scorers.exponential_gaussian(stream.y, 0.01) for stream in streams}
-    found = real_streams.windows_found(streams, scores, 50)
-    assert [round(value, 2) for value in found.values()] == pytest.approx([37.0, 0.48, 0.64, 0.74], abs=0.011)
+    score = real_streams.windows_found(streams, scores, 50)
+    assert [round(value, 2) for value in score.values()] == pytest.approx([37.0, 0.48, 0.64, 0.74], abs=0.011)
     real = real_streams.windows_found(streams[11:], scores, 50)
     assert real["NAB score"] == pytest.approx(43.8, abs=0.05)

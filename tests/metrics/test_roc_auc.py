@@ -38,7 +38,7 @@ def test_bad_labels():
         roc_auc([1.0, 2.0], [0])
 
 
-def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+def test_the_interval_covers_the_truth_at_about_its_level():
     """Normal scores one deviation apart have the AUC Φ(1/√2) = 0.7602."""
     rng = np.random.default_rng(2)
     labels = np.arange(260) >= 220

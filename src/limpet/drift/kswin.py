@@ -97,8 +97,8 @@ class KSWIN(DriftDetector):
 
     Of the last `window` points, the newest `stat` are compared with as many drawn at random from the older ones. The
     score is 1 − p with p the exact two-sided p-value [2]_. If p ≤ alpha and the distributions differ by more than 0.1,
-    a change is detected: the window is emptied, and the random generator is reset. Until the window is full, the score is
-    NaN (river reports p = 0). A point that is not finite is skipped: its score is NaN.
+    a change is detected: the window is emptied, and the random generator is reset. Until the window is full, the score
+    is NaN (river reports p = 0). A point that is not finite is skipped: its score is NaN.
 
     The distance is a multiple of 1/stat, so that the score takes at most stat + 1 values, few of them close to 1.
 

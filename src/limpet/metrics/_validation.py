@@ -1,4 +1,4 @@
-"""Reading the arguments of the metrics, with errors that say what was expected and what came."""
+"""Read the arguments of the metrics; errors name the expected and the received value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RowIndices = int | Sequence[int] | npt.NDArray[np.integer]
 def check_scores(scores: npt.ArrayLike) -> FloatArray:
     """Read one score per row.
 
-    >>> as_scores([1, float("nan")])
+    >>> check_scores([1, float("nan")])
     array([ 1., nan])
     """
     array = _check_floats("scores", scores)
@@ -30,12 +30,12 @@ def check_scores(scores: npt.ArrayLike) -> FloatArray:
 def check_change_points(change_points: RowIndices) -> npt.NDArray[np.int64]:
     """Read one change point or several, and sort them.
 
-    >>> as_rows([7, 3])
+    >>> check_change_points([7, 3])
     array([3, 7])
     """
     try:
         rows = np.atleast_1d(np.asarray(change_points))
-    except ValueError as error:  # a ragged nest of lists
+    except ValueError as error:  # nested lists of unequal length
         raise InvalidInputError(f"change_points: expected a row or rows, got {change_points!r}") from error
     if rows.ndim != 1 or len(rows) == 0 or rows.dtype.kind not in "iu":
         raise InvalidInputError(f"change_points: expected a row or at least one row, got {change_points!r}")
@@ -45,7 +45,7 @@ def check_change_points(change_points: RowIndices) -> npt.NDArray[np.int64]:
 def check_tolerance(tolerance: float) -> float:
     """Read a distance in rows.
 
-    >>> as_tolerance(100)
+    >>> check_tolerance(100)
     100.0
     """
     try:
@@ -60,14 +60,14 @@ def check_tolerance(tolerance: float) -> float:
 def check_span(start: int | None, stop: int | None, n_rows: int) -> tuple[int, int]:
     """Read the rows [start, stop), all by default.
 
-    >>> as_span(None, 5, n_rows=10)
+    >>> check_span(None, 5, n_rows=10)
     (0, 5)
     """
     try:
         first = 0 if start is None else operator.index(start)
         last = n_rows if stop is None else operator.index(stop)
     except TypeError as error:
-        raise InvalidInputError(f"start, stop: expected whole row numbers, got {start!r}, {stop!r}") from error
+        raise InvalidInputError(f"start, stop: expected integers, got {start!r}, {stop!r}") from error
     if not 0 <= first < last <= n_rows:
         raise InvalidInputError(f"start, stop: expected 0 <= start < stop <= {n_rows}, got {start!r}, {stop!r}")
     return first, last
@@ -76,7 +76,7 @@ def check_span(start: int | None, stop: int | None, n_rows: int) -> tuple[int, i
 def check_paired_means(means: npt.ArrayLike, true_means: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Read estimated and true means as arrays of one shape (T, K, d).
 
-    >>> [array.shape for array in as_paired_means([[[0], [1]]], [[[0], [1]]])]
+    >>> [array.shape for array in check_paired_means([[[0], [1]]], [[[0], [1]]])]
     [(1, 2, 1), (1, 2, 1)]
     """
     estimated, true = _check_floats("means", means), _check_floats("true_means", true_means)

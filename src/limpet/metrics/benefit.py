@@ -1,4 +1,4 @@
-"""How early and how exclusively a change score points at the changes: benefit against false alarms."""
+"""Benefit of the alarms of a change score against false alarms."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def benefit_auc(
 
     Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score
     gets 0.5. Only the order of the scores matters. Half of every window lies before its change, where a score
-    that cannot see the future has nothing to tell: on one change about 0.75 is the best it can honestly do.
+    of the past has no information: on one change, about 0.75 is the maximum that such a score can reach.
 
     Parameters
     ----------
@@ -45,17 +45,16 @@ def benefit_auc(
         Change scores, higher is more suspicious. NaN raises no alarm at any threshold; inf and -inf are the
         highest and the lowest of scores.
     change_points : int or sequence of int
-        First rows of new regimes. Those outside [start, stop) still lend their benefit to rows inside.
+        First rows of new regimes. Those outside [start, stop) give their benefit to rows inside.
     tolerance : float
-        T_b, the distance in rows, either side of a change, at which an alarm is worth nothing.
+        T_b, the distance in rows, either side of a change, at which an alarm has no benefit.
     start, stop : int, optional
         Score only rows start, ..., stop - 1.
 
     Returns
     -------
     float
-        In [0, 1]; NaN when no row that can raise an alarm has a benefit, or none is without: there is
-        then no curve.
+        In [0, 1]; NaN if no row with a score has a benefit, or all have one.
 
     Examples
     --------
@@ -69,7 +68,7 @@ def benefit_auc(
     useful_scores, benefits, other_scores = score[useful], gain[useful], np.sort(score[~useful])
     if not len(useful_scores) or not len(other_scores):
         return float("nan")
-    # The share of false alarms that come after each alarm that earns something; of its equals, half of them do.
+    # Share of the false alarms that rank below each useful alarm; ties count half.
     below, not_above = (
         np.searchsorted(other_scores, useful_scores, "left"),
         np.searchsorted(other_scores, useful_scores, "right"),

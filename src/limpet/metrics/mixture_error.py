@@ -1,4 +1,4 @@
-"""Where an estimate moved most: the row of a change, read off the recorded means."""
+"""Errors of the means of a mixture, and the row at which its means shift most."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ import numpy.typing as npt
 from limpet.exceptions import InvalidInputError
 from limpet.metrics._validation import FloatArray, check_paired_means
 
-# Which estimated component stands for which true one.
-
 MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fraction of a second at 16
 
 
 def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the order of the estimated components that lies nearest to the true ones.
 
-    A mixture does not know the names of its components. Of all orders this is the one with the least sum,
-    over rows, components and coordinates, of squared differences; the search is exact. Rows with a value
-    that is not finite on either side take no part.
+    The components of a mixture have no fixed order. This order minimizes the sum of squared differences over rows,
+    components and coordinates, by an exact search. Rows with a value that is not finite are ignored.
 
     Parameters
     ----------
@@ -33,7 +30,7 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
     Returns
     -------
     int array (K,)
-        `order`, such that `means[:, order]` stands beside `true_means`.
+        `order`, such that `means[:, order]` corresponds to `true_means`.
 
     Examples
     --------
@@ -51,7 +48,7 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
 
 def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
     """Return cost[j, k], the squared distance of estimate j from truth k summed over rows and coordinates."""
-    with np.errstate(over="ignore"):  # a diverged estimate costs inf, and that is all one needs to know
+    with np.errstate(over="ignore"):  # a diverged estimate costs inf
         components = (estimated[:, j, None] for j in range(estimated.shape[1]))
         return np.array([((component - true) ** 2).sum(axis=(0, 2)) for component in components])
 
@@ -59,8 +56,8 @@ def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
 def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
     """Solve the assignment problem by dynamic programming over subsets of estimates.
 
-    least[S] is the least cost at which the estimates in S serve the first |S| truths: the last of those
-    truths is served by some j in S, and the others by S without j. That is K·2ᴷ steps; all orders are K!.
+    min_cost[S] is the minimum cost of assigning the estimates in S to the first |S| truths: the last of these truths is
+    assigned to some j in S, the others to S without j. That takes K·2ᴷ steps instead of K!.
     """
     n_components = len(cost)
     costs = cost.tolist()  # plain floats: reading numpy scalars one by one is several times slower
@@ -78,7 +75,7 @@ def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
     return order
 
 
-# How well the component means are followed, before and after a change.
+# Errors by segment
 
 
 class SegmentMSE(NamedTuple):
@@ -109,7 +106,7 @@ def segment_mse(
     S_bc counts one row more than its sum. Here all four are true averages over the rows of the table.)
 
     The estimates are matched to the truth once, by the order that is best on the evaluation span, and keep
-    that order to the end: components that swap names at the change pay for it.
+    that order to the end: components that are swapped at the change increase the errors.
 
     Parameters
     ----------
@@ -126,7 +123,7 @@ def segment_mse(
     -------
     SegmentMSE
         A span that contains a NaN estimate has the error NaN; if no row of the evaluation span is finite
-        there is no matching, and all four are NaN.
+        all four are NaN.
 
     Examples
     --------
@@ -153,12 +150,12 @@ def segment_mse(
 
 
 def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tuple[int, int, int]:
-    """Read the three times as whole numbers that leave no span empty."""
+    """Read the three times as integers, such that no span is empty."""
     try:
         change, transient, evaluated = (operator.index(value) for value in (change_point, tau, tau_start))
     except TypeError as error:
         received = f"{change_point!r}, {tau!r}, {tau_start!r}"
-        raise InvalidInputError(f"change_point, tau, tau_start: expected whole numbers, got {received}") from error
+        raise InvalidInputError(f"change_point, tau, tau_start: expected integers, got {received}") from error
     if not 1 <= evaluated < transient < change < n_rows - 1:
         raise InvalidInputError(
             f"expected 1 <= tau_start < tau < change_point < {n_rows - 1} for {n_rows} rows, "
@@ -168,7 +165,7 @@ def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tu
 
 
 class MeanShift(NamedTuple):
-    """The row where the estimate moved most, and how far: the norm of the difference of two averages."""
+    """The row of the largest shift, and its size: the norm of the difference of two averages."""
 
     row: int
     size: float
@@ -179,12 +176,12 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
 
     Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and
     coordinates together. Both sides must be full, so the first and the last `window` rows are never named; of
-    equal rows the first is. Running sums make it O(T), whatever the window.
+    equal rows the first is. Running sums make it O(T) for any window.
 
     With a constant step ρ an estimate does not jump when the stream does: it has gone 1 - exp(-s) of the way
     after s/ρ rows. The two averages then differ most not at the change but ln(2 - exp(-ρ·window))/ρ rows
     later, which is less than ln 2/ρ, the half-life of a point's weight, however wide the window. So a wide
-    window costs little accuracy, and it pays: the kick of an outlier that was learnt fades within a few 1/ρ
+    window costs little accuracy, and it pays: the effect of an outlier that was learned fades within a few 1/ρ
     and is averaged out, while a change stays. Three memories, 3/ρ, are a good window; the default is that for
     ρ = 0.01.
 
@@ -197,8 +194,8 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
 
     Returns
     -------
-    Movement
-        The row, counted in `means`, and the size, in the units of the data; the size 0 says: nothing moved.
+    MeanShift
+        The row of `means`, and the size in the units of the data; the size 0 if no mean moved.
 
     Examples
     --------
@@ -206,7 +203,7 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
 
     >>> rows = np.arange(1000)
     >>> level = np.where(rows < 500, 0.0, 1.0 - 0.95 ** (rows - 499))
-    >>> largest_movement(level.reshape(-1, 1, 1), window=60).row
+    >>> largest_mean_shift(level.reshape(-1, 1, 1), window=60).row
     513
     """
     estimates, _ = check_paired_means(means, means)
@@ -239,7 +236,7 @@ def _check_window(window: int) -> int:
     try:
         width = operator.index(window)
     except TypeError as error:
-        raise InvalidInputError(f"window: expected a whole number of rows, got {window!r}") from error
+        raise InvalidInputError(f"window: expected an integer, got {window!r}") from error
     if width < 1:
         raise InvalidInputError(f"window: expected at least one row, got {window!r}")
     return width

@@ -1,7 +1,7 @@
-"""How well labelled windows are found in many series with one threshold: the score of the Numenta Anomaly Benchmark.
+"""The score of the Numenta Anomaly Benchmark: detection of labelled windows in many series with one threshold.
 
-A level is given to every row of every series, and a row is flagged where its level reaches the threshold. Levels have
-to mean the same in all series, which scores do not: `running_rank` and `rank_onset` make them of scores.
+Every row of every series has a level, and is flagged if its level reaches the threshold. Levels must be comparable
+between series; `running_rank` and `rank_onset` compute such levels from scores.
 """
 
 from __future__ import annotations
@@ -18,15 +18,21 @@ from limpet.exceptions import InvalidInputError
 from limpet.metrics._validation import FloatArray, check_scores
 
 HIT_WEIGHT, FALSE_ALARM_WEIGHT, MISS_WEIGHT = 1.0, 0.11, 1.0  # A_TP, −A_FP, −A_FN of the standard profile
-MAX_PENALTY_DISTANCE_WINDOWS = 3.0  # window lengths behind a window, from where on a false alarm costs all it can
+MAX_PENALTY_DISTANCE_WINDOWS = 3.0  # at so many window lengths after a window, a false alarm costs the maximum
 IntArray = npt.NDArray[np.int64]
 
 
 class HitCurve(NamedTuple):
-    """What every threshold gives, from the highest down; the first flags nothing.
+    """The results at every threshold, from the highest down; the first threshold flags nothing.
 
-    false_alarms: rows flagged outside windows, for each 1000 rows scored. hits: the share of windows with a flagged
-    row. worth: NAB's sum, of 1 at best and −1 at worst for each window, less what false alarms cost.
+    Attributes
+    ----------
+    false_alarms : array
+        Rows flagged outside windows per 1000 scored rows.
+    hits : array
+        Share of the windows with a flagged row.
+    utility : array
+        NAB's sum: from −1 to 1 per window, minus the cost of false alarms.
     """
 
     false_alarms: FloatArray
@@ -54,7 +60,7 @@ def running_rank(scores: npt.ArrayLike) -> FloatArray:
 def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
     """Return the running rank where it exceeds every rank of the last `quiet` rows, NaN elsewhere.
 
-    An alarm that goes on is one alarm: rows that only continue it are not flagged.
+    Successive alarms are one alarm: rows that only continue it are not flagged.
 
     >>> rank_onset([2.0, 1.0, 3.0, 2.5, 4.0], quiet=1)
     array([0.        ,        nan, 0.66666667,        nan, 0.8       ])
@@ -67,15 +73,15 @@ def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
 
 
 def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
-    """Return the scores with the first n replaced by the next one: what a learner says before it knows is no record.
+    """Return the scores with the first n, those of the warm-up, replaced by the next one.
 
-    >>> without_warm_up([9.0, 7.0, 1.0, 2.0], n=2)
+    >>> drop_probation([9.0, 7.0, 1.0, 2.0], n=2)
     array([1., 1., 1., 2.])
     """
     check_int("n", n, 0)
     values = check_scores(scores).copy()
     if n >= len(values):
-        raise InvalidInputError(f"n: expected fewer than the {len(values)} scores there are, got {n}")
+        raise InvalidInputError(f"n: expected fewer than the {len(values)} scores, got {n}")
     values[:n] = values[n]
     return values
 
@@ -87,9 +93,9 @@ def nab_score(
 
     A window [a, b] earns σ(−(b − t + 1) / (b − a + 1)) / σ(−1) by its first flagged row t, where
     σ(x) = 2 / (1 + e^{5x}) − 1, and −1 if none of its rows is flagged. Every flagged row t outside all windows adds
-    0.11 σ((t − b) / (b − a)), which is negative, where [a, b] is the last window before it; −0.11 if there is none, or
-    from 3 lengths on. The sum over all series is taken at the one threshold that makes it largest, and mapped from
-    [−n, n] to [0, 100] for n windows. It is never negative: the threshold may flag no row.
+    0.11 σ((t − b) / (b − a)), which is negative, where [a, b] is the last window before it; −0.11 before the first
+    window, or from 3 lengths on. The sum over all series is taken at the one threshold that makes it largest, and
+    mapped from [−n, n] to [0, 100] for n windows. It is never negative: the threshold may flag no row.
 
     Parameters
     ----------
@@ -97,13 +103,13 @@ def nab_score(
         One for each series; NaN is never flagged. See `rank_onset`.
     labels : list of 0/1 arrays (T,)
         1 inside windows; a run of ones is a window.
-    firsts : list of int
+    first_scored_rows : list of int
         The first row of each series that is scored. A window that ends before it does not count.
 
     Returns
     -------
     float
-        NaN where there is no window.
+        NaN without windows.
 
     References
     ----------
@@ -131,10 +137,10 @@ def detection_auc(
 ) -> float:
     """Return the share of windows hit at x false alarms in 1000 rows, on average over x in [0, limit].
 
-    At x stands the lowest threshold with no more than x false alarms; between thresholds the curve is a step.
+    The threshold at x is the lowest one with at most x false alarms; the curve is a step function.
 
     >>> labels = [0, 0, 0, 1, 1, 0, 0, 1, 0, 0]
-    >>> hit_area([[0, 0, 0, 9, 0, 0, 8, 7, 0, 0]], [labels], [0], limit=200)
+    >>> detection_auc([[0, 0, 0, 9, 0, 0, 8, 7, 0, 0]], [labels], [0], limit=200)
     0.75
     """
     check_positive("limit", limit)
@@ -146,10 +152,12 @@ def detection_auc(
 def hit_curve(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> HitCurve:
-    """Return false alarms, windows hit and NAB's sum for each threshold, all series taken together."""
+    """Return false alarms, windows hit and NAB's sum for each threshold, over all series."""
     if not levels or not len(levels) == len(labels) == len(first_scored_rows):
         lengths = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
-        raise InvalidInputError(f"levels, labels, firsts: expected as many of each and at least one, got {lengths}")
+        raise InvalidInputError(
+            f"levels, labels, first_scored_rows: expected equally many, at least one, got {lengths}"
+        )
     level, window, utility = _concatenate_series(levels, labels, first_scored_rows)
     n_rows, n_windows = len(level), int(window.max(initial=-1)) + 1
     flagged = np.argsort(-level, kind="stable")[: n_rows - int(np.isnan(level).sum())]  # NaN comes last
@@ -161,7 +169,9 @@ def hit_curve(
         best = np.maximum.accumulate(utility[rows])
         gain[rows] = np.diff(best, prepend=-MISS_WEIGHT)
         hit[rows[:1]] = 1.0
-    last = np.flatnonzero(np.append(level[1:] != level[:-1], True)[: len(level)])  # rows of one level come together
+    last = np.flatnonzero(
+        np.append(level[1:] != level[:-1], True)[: len(level)]
+    )  # rows of equal level share a threshold
     start = np.zeros(1)
     return HitCurve(
         np.concatenate([start, 1000.0 / n_rows * np.cumsum(window < 0)[last]]),
@@ -173,7 +183,7 @@ def hit_curve(
 def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
     """Return the first and the last row of each run of ones.
 
-    >>> window_rows([0, 1, 1, 0, 1])
+    >>> find_windows([0, 1, 1, 0, 1])
     [(1, 2), (4, 4)]
     """
     edges = np.diff(np.asarray(labels) != 0, prepend=False, append=False)
@@ -183,7 +193,7 @@ def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
 def _concatenate_series(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """The scored rows of all series: level, number of the window (−1 outside), and what flagging the row is worth."""
+    """Return the scored rows of all series: level, number of the window (−1 outside) and utility of a flag."""
     parts: list[tuple[FloatArray, IntArray, FloatArray]] = []
     n_windows = 0
     for index, (series_levels, marks, first) in enumerate(zip(levels, labels, first_scored_rows, strict=True)):
@@ -191,7 +201,7 @@ def _concatenate_series(
         if marked.shape != level.shape:
             raise InvalidInputError(f"labels[{index}]: expected shape {level.shape}, got {marked.shape}")
         if not 0 <= first < len(level):
-            raise InvalidInputError(f"firsts[{index}]: expected a row in 0..{len(level) - 1}, got {first}")
+            raise InvalidInputError(f"first_scored_rows[{index}]: expected a row in 0..{len(level) - 1}, got {first}")
         window, utility = np.full(len(level), -1), np.full(len(level), -FALSE_ALARM_WEIGHT)
         for a, b in find_windows(marked):
             inside, behind = np.arange(a, b + 1), np.arange(b + 1, len(level))
@@ -209,5 +219,5 @@ def _concatenate_series(
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:
-    """σ of NAB: 0.987 at the start of a window (x = −1), 0 just behind its end, −0.987 a length further."""
+    """Return σ of NAB: 0.987 at the start of a window (x = −1), 0 just after its end, −0.987 one length later."""
     return np.asarray(2.0 / (1.0 + np.exp(5.0 * x)) - 1.0)

@@ -1,4 +1,4 @@
-"""How well a score ranks labelled anomalies above the rest: the area under the ROC curve, and how sure it is."""
+"""The area under the ROC curve of a score against labelled anomalies, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from limpet.metrics._validation import FloatArray, check_scores
 
 
 class Interval(NamedTuple):
-    """From low to high."""
+    """A confidence interval."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        NaN when there is no anomaly, or nothing else.
+        NaN if no row, or every row, is an anomaly.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def roc_auc_interval(
     seed: int = 0,
     by_event: bool = False,
 ) -> Interval:
-    """Return a percentile bootstrap interval of `roc_auc`: anomalies and normal rows are each drawn anew.
+    """Return a percentile bootstrap interval of `roc_auc`, resampling anomalies and normal rows separately.
 
-    With a handful of anomalies it is wide, and a comparison of two methods means as little as that says.
+    With few anomalies the interval is wide, and methods whose intervals overlap cannot be ranked.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def roc_auc_interval(
     level : float
         Share of the replicates inside.
     replicates, seed : int
-        How many, and of which random numbers.
-    together : bool
-        Draw runs of adjacent anomalies as a whole: rows of one event are no independent witnesses.
+        Number of replicates, and seed of the random numbers.
+    by_event : bool
+        Draw runs of adjacent anomalies as a whole: rows of one event are not independent.
 
     Examples
     --------
@@ -86,8 +86,7 @@ def roc_auc_interval(
     n_positive, n_negative = len(samples[0][0]), len(samples[0][1])
     if not n_positive or not n_negative:
         return Interval(float("nan"), float("nan"))
-    # Normal rows that lose against the same anomalies are all one: how often such a group is drawn is multinomial, and
-    # there are few groups.
+    # Normal rows that lose against the same anomalies form a group; draws per group are multinomial. Groups are few.
     wins, sizes = _group_wins([_double_wins(positives, negatives) for positives, negatives in samples])
     events = number_runs(labels) if by_event else np.arange(n_positive)
     n_events = int(events[-1]) + 1
@@ -103,9 +102,9 @@ def roc_auc_interval(
 
 
 def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return for each anomaly the number of the run of adjacent anomalies that it belongs to.
+    """Return the number of the run of adjacent anomalies to which each anomaly belongs.
 
-    >>> runs([0, 1, 1, 0, 0, 1])
+    >>> number_runs([0, 1, 1, 0, 0, 1])
     array([0, 0, 1])
     """
     rows = np.flatnonzero(np.asarray(labels))
@@ -113,9 +112,10 @@ def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The different rows of the wins, summed over restarts, and how often each occurs.
+    """Return the distinct rows of the wins, summed over restarts, and how often each occurs.
 
-    In one restart how much a normal row loses tells against whom; so rows are told apart by these totals alone.
+    In one restart, the total of a normal row determines the anomalies that it loses against, so that rows are
+    identified by these totals.
     """
     codes = np.zeros(len(wins[0]), dtype=np.int64)
     for restart in wins:
@@ -126,13 +126,13 @@ def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64
 
 
 def _double_wins(positives: FloatArray, negatives: FloatArray) -> npt.NDArray[np.uint8]:
-    """(normal rows, anomalies): 2 where the anomaly ranks above, 1 where they tie."""
+    """Return an array (normal rows, anomalies): 2 where the anomaly ranks above, 1 for a tie."""
     wins = (positives > negatives[:, None]).astype(np.uint8)
     return np.asarray(wins + (positives >= negatives[:, None]))
 
 
 def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """The scores of the anomalies and of the rest; NaN as the lowest."""
+    """Return the scores of the anomalies and of the rest, with NaN as the lowest."""
     score, label = check_scores(scores), np.asarray(labels)
     if label.shape != score.shape or not np.isin(label, (0, 1)).all():
         raise InvalidInputError(f"labels: expected a 0 or 1 for each of the {len(score)} rows, got shape {label.shape}")
@@ -141,7 +141,7 @@ def _split_by_label(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Float
 
 
 def _count_ranked_above(positives: FloatArray, ordered_negatives: FloatArray) -> FloatArray:
-    """How many normal rows each anomaly ranks above, a tie counting half."""
+    """Return how many normal rows each anomaly ranks above, with ties counting half."""
     below = np.searchsorted(ordered_negatives, positives, "left")
     not_above = np.searchsorted(ordered_negatives, positives, "right")
     return np.asarray((below + not_above) / 2.0)
