@@ -15,8 +15,8 @@ import limpet as lp
 from helpers.spark import Naive, same_alarms, same_results, same_streams, spec_of, stream_of
 from limpet.exceptions import CheckpointError
 from limpet.spark.arrow_ipc import concat_tables, pack_batches
-from limpet.spark.partition_state import PartitionState, from_state_value, to_state_value
-from limpet.streams.event_time import NO_TIME
+from limpet.spark.partition_state import PartitionState, concat_clocks, from_state_value, to_state_value
+from limpet.streams.event_time import NO_TIME, ClockTable
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
 
@@ -193,3 +193,11 @@ def test_times_of_any_kind_on_a_stream(kind) -> None:
         restored = from_state_value(value, spec).fleet
         for key in restored:
             assert np.array(restored[key].state).tobytes() == np.array(fleet[key].state).tobytes()
+
+
+def test_clocks_of_streams_without_times_are_concatenated() -> None:
+    known, unknown = ClockTable(None), ClockTable(None)
+    known.classify(np.array([0, 1]), np.array([5, 7]), np.zeros((2, 2)))
+    unknown.put(np.array([0, 1, 2]), ClockTable(None).take(np.full(3, -1)))
+    for tables, times in (([known, unknown], [5, 7, *[NO_TIME] * 3]), ([unknown, known], [*[NO_TIME] * 3, 5, 7])):
+        assert concat_clocks(tables).latest(np.arange(5)).tolist() == times

@@ -236,6 +236,8 @@ class ClockTable:
     def put(self, rows: Integers, clocks: ClockTable) -> None:
         """Replace the clocks of some rows by those of a table; negative rows are left out."""
         present = rows >= 0
+        if not clocks._known.any():  # its width and type are those of no point
+            clocks = self.take(np.full(len(rows), -1))
         if present.any():
             self._prepare(int(rows.max()) + 1, clocks._values.shape[1], clocks._times.dtype)
             for name in self._COLUMNS:
