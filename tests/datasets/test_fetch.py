@@ -15,7 +15,7 @@ from limpet.datasets import _fetch, load_skab, load_smtp, load_thyroid, load_wel
 from limpet.datasets._fetch import REMOTE_FILES, RemoteFile
 from limpet.exceptions import DatasetError, InvalidInputError, MissingExtraError
 
-# --- a folder of one's own -------------------------------------------------------------------------------------------
+# --- a local folder -------------------------------------------------------------------------------------------
 
 
 def well_log_bytes():
@@ -68,11 +68,11 @@ def test_folder_in_place_of_the_file(folder):
 
 def test_no_such_folder(folder, monkeypatch):
     monkeypatch.setenv("LIMPET_DATA", str(folder / "nowhere"))
-    with pytest.raises(DatasetError, match=r"LIMPET_DATA names .*nowhere, which is no folder.*unset LIMPET_DATA"):
+    with pytest.raises(DatasetError, match=r"LIMPET_DATA names .*nowhere, which is not a folder.*unset LIMPET_DATA"):
         load_well_log()
 
 
-# --- downloads, from a server of our own -----------------------------------------------------------------------------
+# --- downloads, from a local server -----------------------------------------------------------------------------
 
 
 def smtp_bytes():
@@ -98,16 +98,16 @@ def skab_bytes(number):
 
 
 class Server:
-    """Serves what it is given on 127.0.0.1, and keeps a list of what it was asked for."""
+    """Serves what it is given on 127.0.0.1, and keeps a list of the requests."""
 
     def __init__(self):
-        self.files, self.cut, self.asked = {}, set(), []
+        self.files, self.cut, self.requested = {}, set(), []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 name = self.path.lstrip("/")
-                outer.asked.append(name)
+                outer.requested.append(name)
                 if name not in outer.files:
                     self.send_error(404)
                     return
@@ -138,7 +138,7 @@ def server(monkeypatch, tmp_path):
     for name, content in server.files.items():
         monkeypatch.setitem(REMOTE_FILES, name, RemoteFile(f"{server.address}/{name}", sha256(content)))
     server.cache = tmp_path / "cache"
-    monkeypatch.setattr(_fetch, "cache_folder", lambda: server.cache)
+    monkeypatch.setattr(_fetch, "get_cache_folder", lambda: server.cache)
     monkeypatch.delenv("LIMPET_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
@@ -158,7 +158,7 @@ def test_download_happens_once(server, capfd):
     assert err == f"limpet: downloading well_log/well.txt from {server.address[7:]} to {server.cache}\n"
     second = load_well_log()
     assert capfd.readouterr() == ("", "")
-    assert server.asked == ["well_log/well.txt"]
+    assert server.requested == ["well_log/well.txt"]
     assert files_in(server.cache) == ["well_log/well.txt"]
     assert first.y[7, 0] == second.y[7, 0] == 110_007
     assert first.split == 1550
@@ -175,8 +175,8 @@ def test_all_loaders_download(server, capfd):
     assert [stream.change_points for stream in streams] == [[10, 28]] * 4
     assert all(np.isfinite(stream.y).all() for stream in streams)
     assert (streams[3].y[:, 0] == 0).all()  # the constant sensor
-    assert sorted(server.asked) == files_in(server.cache) == sorted(set(server.files) - {"well_log/well.txt"})
-    with pytest.raises(InvalidInputError, match="standardise: expected at most 40"):
+    assert sorted(server.requested) == files_in(server.cache) == sorted(set(server.files) - {"well_log/well.txt"})
+    with pytest.raises(InvalidInputError, match="standardize: must be at most 40"):
         load_skab("valve2", standardize=41)
 
 
@@ -189,7 +189,7 @@ def test_an_empty_variable_is_none(server, monkeypatch):
 def test_truncated_or_altered_download_is_thrown_away(server, damage):
     good = server.files["well_log/well.txt"]
     server.files["well_log/well.txt"] = damage(good)
-    with pytest.raises(DatasetError, match=r"is truncated or altered and was thrown away.*set LIMPET_DATA"):
+    with pytest.raises(DatasetError, match=r"is truncated or altered and was removed.*set LIMPET_DATA"):
         load_well_log()
     assert files_in(server.cache) == []
     server.files["well_log/well.txt"] = good
@@ -198,14 +198,14 @@ def test_truncated_or_altered_download_is_thrown_away(server, damage):
 
 def test_transfer_that_breaks_off(server):
     server.cut.add("well_log/well.txt")
-    with pytest.raises(DatasetError, match=r"could not be downloaded: .*broke off|truncated .* thrown away"):
+    with pytest.raises(DatasetError, match=r"could not be downloaded: .*closed the connection|truncated .* removed"):
         load_well_log()
     assert files_in(server.cache) == []
 
 
 def test_not_found(server):
     del server.files["well_log/well.txt"]
-    with pytest.raises(DatasetError, match=r"could not be downloaded: the server answered 404 Not Found\. To provide"):
+    with pytest.raises(DatasetError, match=r"could not be downloaded: the server returned 404 Not Found\. To provide"):
         load_well_log()
     assert files_in(server.cache) == []
 
@@ -218,18 +218,16 @@ def test_of_many_files_all_are_named(server):
 
 
 def test_unreachable(server, monkeypatch):
-    with socket.socket() as unheard:  # bound and never listening: nobody else gets the port, and connecting fails
+    with socket.socket() as unheard:  # bound and never listening: no other process gets the port, and connecting fails
         unheard.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unheard.getsockname()[1]}/well.txt"
         monkeypatch.setitem(REMOTE_FILES, "well_log/well.txt", REMOTE_FILES["well_log/well.txt"]._replace(url=url))
-        with pytest.raises(
-            DatasetError, match=rf"could not be reached.*\(ConnectionError\)\. To provide .* fetch {url}"
-        ):
+        with pytest.raises(DatasetError, match=rf"is unreachable.*\(ConnectionError\)\. To provide .* fetch {url}"):
             load_well_log()
     assert files_in(server.cache) == []
 
 
-def test_corrupt_cache_is_mended(server):
+def test_corrupted_cache_is_downloaded_again(server):
     path = server.cache / "well_log" / "well.txt"
     path.parent.mkdir(parents=True)
     path.write_bytes(well_log_bytes()[:1000])
@@ -241,9 +239,9 @@ def test_corrupt_cache_is_mended(server):
 def test_only_what_is_missing_is_downloaded(server):
     load_skab("valve2")
     (server.cache / "skab" / "valve2" / "2.csv").unlink()
-    server.asked.clear()
+    server.requested.clear()
     load_skab("valve2")
-    assert server.asked == ["skab/valve2/2.csv"]
+    assert server.requested == ["skab/valve2/2.csv"]
 
 
 def test_cache_that_cannot_be_written(server):
@@ -279,7 +277,7 @@ def test_loading_in_several_threads(server):
     with ThreadPoolExecutor(8) as pool:
         streams = [future.result() for future in [pool.submit(load_well_log) for _ in range(8)]]
     assert all((stream.y == streams[0].y).all() for stream in streams)
-    assert server.asked == ["well_log/well.txt"]
+    assert server.requested == ["well_log/well.txt"]
 
 
 def test_pooch_speaks_again_afterwards(server):

@@ -1,6 +1,6 @@
-"""Getting the bytes of a data file: from the folder LIMPET_DATA names, from the cache, or from its address.
+"""Read data files from the folder LIMPET_DATA, from the cache or from their URLs.
 
-Whatever the way, the bytes that are handed on are the bytes whose sha256 was checked.
+The sha256 of the returned bytes is always verified.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from urllib.parse import urlsplit
 from limpet._optional import optional_import
 from limpet.exceptions import DatasetError
 
-# Where the real data sets come from: an address at a fixed commit, and the sha256 the file must have.
-#
-# A file's name here is also its path in a folder that LIMPET_DATA names, and in the cache.
+# Files by name, which is also the path in the folder LIMPET_DATA and in the cache
 
 
 class RemoteFile(NamedTuple):
-    """The address of a file and the sha256 of its bytes."""
+    """The URL of a file, at a fixed commit, and the sha256 of its bytes."""
 
     url: str
     sha256: str
@@ -132,11 +130,11 @@ REMOTE_FILES |= {
 
 
 DATA_FOLDER_VARIABLE = "LIMPET_DATA"
-_DOWNLOAD_LOCK = threading.Lock()  # a second thread finds in the cache what the first has fetched
+_DOWNLOAD_LOCK = threading.Lock()  # a second thread reads from the cache what the first has downloaded
 
 
 def read_files(names: Sequence[str]) -> list[bytes]:
-    """Return the verified contents of files listed in `SOURCES`, downloading those that are not here yet."""
+    """Return the verified contents of files of `REMOTE_FILES`, downloading the missing ones."""
     try:
         return _read_files(names)
     except DatasetError as error:
@@ -162,7 +160,7 @@ def _read_files(names: Sequence[str]) -> list[bytes]:
 
 
 def get_cache_folder() -> Path:
-    """Return the folder of the user's cache that downloads are kept in."""
+    """Return the folder of downloads in the user's cache."""
     return Path(_import_pooch().os_cache("limpet"))
 
 
@@ -170,7 +168,7 @@ def _read_from_folder(folder: Path, name: str) -> bytes:
     url, sha256 = REMOTE_FILES[name]
     advice = f"Fetch {url} and save it as {folder / name}, or unset {DATA_FOLDER_VARIABLE} to have it downloaded."
     if not folder.is_dir():
-        raise DatasetError(f"{DATA_FOLDER_VARIABLE} names {folder}, which is no folder. {advice}")
+        raise DatasetError(f"{DATA_FOLDER_VARIABLE} names {folder}, which is not a folder. {advice}")
     try:
         content = (folder / name).read_bytes()
     except FileNotFoundError:
@@ -187,7 +185,7 @@ def _read_from_folder(folder: Path, name: str) -> bytes:
 
 
 def _read_from_cache(cache: Path, name: str) -> bytes | None:
-    """Return what is in the cache, or None if it is not there or not what it should be."""
+    """Return the content of a file in the cache, or None if it is missing or altered."""
     try:
         content = (cache / name).read_bytes()
     except OSError:
@@ -196,26 +194,26 @@ def _read_from_cache(cache: Path, name: str) -> bytes | None:
 
 
 def _download(cache: Path, name: str) -> bytes:
-    """Let pooch download to a temporary name, check and rename: nothing half-written is left in the cache."""
+    """Download a file with pooch, which checks and renames it, so that no partial file is left in the cache."""
     pooch = _import_pooch()
     url, sha256 = REMOTE_FILES[name]
     path = cache / name
-    advice = f"To provide it by hand, fetch {url}, save it as {name} in a folder, and set {DATA_FOLDER_VARIABLE} to that folder."
+    advice = f"To provide it manually, fetch {url}, save it as FOLDER/{name}, and set {DATA_FOLDER_VARIABLE}=FOLDER."
     logger = pooch.get_logger()
     level = logger.level
-    logger.setLevel("WARNING")  # the line on stderr has said it
+    logger.setLevel("WARNING")  # stderr already has a line
     try:
         pooch.retrieve(url, f"sha256:{sha256}", path.name, path.parent)
     except OSError as error:
         raise DatasetError(f"{name} {_describe_failure(error, path.parent)}. {advice}") from error
-    except ValueError as error:  # so pooch says that the sha256 is another
-        message = f"what came for {name} is truncated or altered and was thrown away: expected sha256 {sha256}"
+    except ValueError as error:  # pooch's error for another sha256
+        message = f"the download of {name} is truncated or altered and was removed: expected sha256 {sha256}"
         raise DatasetError(f"{message}. Try again. {advice}") from error
     finally:
         logger.setLevel(level)
     content = _read_from_cache(cache, name)
     if content is None:
-        raise DatasetError(f"{path} was downloaded, and changed before it could be read. Try again. {advice}")
+        raise DatasetError(f"{path} was downloaded, but changed before it was read. Try again. {advice}")
     return content
 
 
@@ -225,12 +223,12 @@ def _describe_failure(error: OSError, folder: Path) -> str:
         return f"could not be written to the cache {folder}: {error}"
     response = getattr(error, "response", None)
     if response is not None:
-        return f"could not be downloaded: the server answered {response.status_code} {response.reason}"
-    return f"could not be downloaded: the server could not be reached, or broke off ({type(error).__name__})"
+        return f"could not be downloaded: the server returned {response.status_code} {response.reason}"
+    return f"could not be downloaded: the server is unreachable or closed the connection ({type(error).__name__})"
 
 
 def _import_pooch() -> ModuleType:
-    with optional_import("downloading data", "data", f"or set {DATA_FOLDER_VARIABLE} to a folder that has the files"):
+    with optional_import("downloading data", "data", f"or set {DATA_FOLDER_VARIABLE} to a folder with the files"):
         import pooch
     module: ModuleType = pooch
     return module

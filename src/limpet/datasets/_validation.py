@@ -1,4 +1,4 @@
-"""Reading what a stream is made of: arrays of the right shape, flags, rows."""
+"""Read the parts of a stream: arrays of a shape, flags, rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int | None, ...]
 def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: Shape) -> npt.NDArray[Any]:
     """Return a read-only copy after checking the shape, in which None stands for any length.
 
-    >>> frozen_array("y", [[1], [2]], float, (None, 1)).flags.writeable
+    >>> to_frozen_array("y", [[1], [2]], float, (None, 1)).flags.writeable
     False
     """
     array = _copy_array(name, value, dtype)
@@ -26,7 +26,7 @@ def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: Shape
     if not fits:
         expected = ", ".join("any" if length is None else str(length) for length in shape)
         comma = "," if len(shape) == 1 else ""
-        raise InvalidInputError(f"{name}: expected shape ({expected}{comma}), got {array.shape}")
+        raise InvalidInputError(f"{name}: must have shape ({expected}{comma}), got {array.shape}.")
     array.setflags(write=False)
     return array
 
@@ -34,46 +34,46 @@ def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: Shape
 def to_frozen_points(name: str, value: object) -> npt.NDArray[np.float64]:
     """Return a read-only copy of points (T, d); a vector is T points of one number each.
 
-    >>> frozen_points("y", [1, 2, 3]).shape
+    >>> to_frozen_points("y", [1, 2, 3]).shape
     (3, 1)
     """
     array = _copy_array(name, value, np.float64)
     if array.ndim == 1:
         array = array.reshape(-1, 1)
     if array.ndim != 2 or 0 in array.shape:
-        expected = "at least one row and one column: shape (T,) or (T, d)"
-        raise InvalidInputError(f"{name}: expected {expected}, got shape {array.shape}")
+        constraint = "must have at least one row and one column: shape (T,) or (T, d)"
+        raise InvalidInputError(f"{name}: {constraint}, got shape {array.shape}.")
     array.setflags(write=False)
     return array
 
 
 def to_flags(name: str, value: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Read flags, refusing anything but 0 and 1: a cast to bool would turn NaN and -1 into True.
+    """Read flags, which must be 0 or 1: a cast to bool would turn NaN and -1 into True.
 
-    >>> zeros_and_ones("labels", [0, 1])
+    >>> to_flags("labels", [0, 1])
     array([False,  True])
     """
     array = np.asarray(value)
     is_flag = np.isin(array, (0, 1))
     if not is_flag.all():
-        raise InvalidInputError(f"{name}: expected only 0 and 1, got {array[~is_flag][0]!r}")
+        raise InvalidInputError(f"{name}: must be 0 or 1, got {array[~is_flag][0]!r}.")
     return array.astype(bool)
 
 
 def to_row_list(name: str, values: int | Iterable[int], n_rows: int) -> list[int]:
     """Read one row of a stream, or several that strictly increase.
 
-    >>> row_numbers("change_points", (3, 7), n_rows=10)
+    >>> to_row_list("change_points", (3, 7), n_rows=10)
     [3, 7]
     """
     items: Any = [values] if isinstance(values, int | np.integer) and not isinstance(values, bool) else values
     try:
         rows = [operator.index(value) for value in items]
     except TypeError as error:
-        raise InvalidInputError(f"{name}: expected whole row numbers, got {values!r}") from error
+        raise InvalidInputError(f"{name}: must be integers, got {values!r}.") from error
     is_increasing = all(earlier < later for earlier, later in pairwise(rows))
     if not is_increasing or any(not 0 <= row < n_rows for row in rows):
-        raise InvalidInputError(f"{name}: expected increasing rows in 0..{n_rows - 1}, got {rows}")
+        raise InvalidInputError(f"{name}: must be increasing rows in 0..{n_rows - 1}, got {rows}.")
     return rows
 
 
@@ -81,4 +81,4 @@ def _copy_array(name: str, value: object, dtype: npt.DTypeLike) -> npt.NDArray[A
     try:
         return np.array(value, dtype=dtype)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name}: expected an array of numbers, got {type(value).__name__}") from error
+        raise InvalidInputError(f"{name}: must be an array of numbers, got {type(value).__name__}.") from error

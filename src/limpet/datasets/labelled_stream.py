@@ -1,4 +1,4 @@
-"""The record every data set comes in: the points, and whatever is known of the truth behind them."""
+"""Streams with their truth: points, outliers, labels and change points."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ ChangePoints = list[int] | dict[int | str, list[int]]
 class Stream:
     """A data stream and its truth; rows count from 0, so row r is the paper's time t = r + 1.
 
-    Arrays are copied in and made read-only: a stream that several methods are compared on must be the same
-    for all of them.
+    Arrays are copied and made read-only, so that all methods that are compared on a stream get the same data.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ class Stream:
     change_points : int, list of int, or dict of them
         First rows of new regimes, in increasing order; a dict holds one list per annotator.
     name : str
-        What to call it in a table.
+        The name in tables.
     split : int, optional
         First row of the test part, where the experiment has one.
     covariances : array (K, d, d), optional
@@ -81,7 +80,7 @@ class Stream:
         if self.split is not None:
             checked["split"] = to_row_list("split", [self.split], n_rows)[0]
         for attribute, value in checked.items():
-            object.__setattr__(self, attribute, value)  # the only door into a frozen dataclass
+            object.__setattr__(self, attribute, value)  # the dataclass is frozen
 
     def __len__(self) -> int:
         return len(self.y)

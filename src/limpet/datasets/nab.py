@@ -1,4 +1,4 @@
-"""Part of the Numenta Anomaly Benchmark: series of servers, sensors, taxis and prices, with windows of anomalies."""
+"""Load series of the Numenta Anomaly Benchmark, with windows of anomalies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ANOMALY_WINDOW_ROWS: dict[str, list[tuple[int, int]]] = {
     "realKnownCause/rogue_agent_key_hold": [(669, 763), (1240, 1334)],
     "realKnownCause/rogue_agent_key_updown": [(2243, 2507), (2877, 3141)],
 }
-PROBATION_SHARE, MAX_PROBATION_ROWS = 0.15, 750  # share of a series, and rows, that the benchmark does not score
+PROBATION_SHARE, MAX_PROBATION_ROWS = 0.15, 750  # rows of a series that the benchmark does not score
 
 
 def load_nab() -> list[Stream]:
@@ -48,7 +48,7 @@ def load_nab() -> list[Stream]:
 
     `labels` is 1 in the windows within which an alarm counts as a hit: a window is wide, lies around the anomaly, and
     most of its rows look like any others. `split` is the first row that the benchmark scores, after 15 % of the rows,
-    at most 750. There are no `change_points`. Rows are as in the files; their timestamps, of which a few repeat or go
+    at most 750. `change_points` is empty. Rows are as in the files; their timestamps, of which a few repeat or go
     back, are left out. `limpet.metrics.nab_score` is the benchmark's score.
 
     Notes

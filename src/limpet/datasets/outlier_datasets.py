@@ -1,4 +1,4 @@
-"""The THYROID data set: measurements of patients, few of them anomalous."""
+"""Load the SMTP and THYROID data sets, rows of which few are anomalies."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from limpet._optional import optional_import
 from limpet.datasets._fetch import read_files
 from limpet.datasets.labelled_stream import Stream
 
-# The SMTP data set: mail connections of KDD Cup 1999, with a handful of attacks.
-
 
 def load_smtp() -> Stream:
     """Load SMTP: 95 156 connections to a mail server, 3 attributes, of which 30 rows are attacks.
 
     The attributes are log(x + 0.1) of the connection's duration and of the bytes sent and received. `labels` is 1 in
     the rows of attacks, which are the paper's t − 1; they come in clusters, 13 of them in rows 14691 to 15365. The
-    first 40 000 rows are for choosing settings (`split`). An attack is a point and no new regime: there are no
-    `change_points`.
+    first 40 000 rows are for choosing settings (`split`). An attack is a point and no new regime, so that
+    `change_points` is empty.
 
     Notes
     -----
@@ -41,7 +39,8 @@ def load_thyroid() -> Stream:
     """Load THYROID: 3772 patients, 6 measurements scaled to [0, 1], of which 93 rows are anomalies.
 
     `labels` is 1 in the rows of anomalies: the paper's t − 1. The first 2000 rows are for choosing settings
-    (`split`). These are patients in a row and no process in time: there are no `change_points`.
+    (`split`). The rows are patients and not a process in time, so that `change_points` is
+    empty.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The SKAB data set: a water circuit on a test bench, eight sensors, a valve that is closed and opened again."""
+"""Load the SKAB data set: eight sensors of a water circuit whose valve is closed and opened."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import check_int
+from limpet._validation import Interval, Optional, Options, check_param
 from limpet.datasets._fetch import REMOTE_FILES, read_files
 from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
@@ -22,23 +22,23 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
 
     The streams come in the order of their file numbers, which are in their names: "SKAB valve1/3". The paper uses
     the 16 of valve1. It trains on those at odd places counted from 1, files 0, 2, …, 14 or `streams[::2]`, and tests on
-    `streams[1::2]`; within a stream there is no `split`.
+    `streams[1::2]`; `split` is None.
 
     Columns are Accelerometer1RMS, Accelerometer2RMS, Current, Pressure, Temperature, Thermocouple, Voltage,
     Volume Flow RateRMS. `labels` is 1 while the circuit is in the anomalous regime or on its way there or back;
     a few single rows with Current and Voltage exchanged are outliers and not labelled.
 
     This is the version of October 2020, which the paper used. Since February 2022 the published files have those
-    outliers repaired and `other` numbered anew.
+    outliers repaired and `other` renumbered.
 
     Parameters
     ----------
     group : "valve1", "valve2" or "other"
         16, 4 or 14 streams.
-    standardise : int, optional
+    standardize : int, optional
         Subtract from each variable the mean of its first so many rows and divide by their standard deviation
         (over n, not n − 1). A variable that is constant on these rows has no scale there and is not divided. The
-        paper says 100, its notebooks take 20. By default values are left as they are.
+        paper states 100, its notebooks use 20. By default values are left as they are.
     annotations : "paper" or "all"
         Which marked rows are `change_points`. A file marks where the way into the anomalous regime starts and ends,
         then the same of the way back; "paper" takes the two starts. Where marks are missing it takes the first
@@ -56,18 +56,15 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
 
     Examples
     --------
-    >>> streams = load_skab("valve1", standardise=20)  # doctest: +SKIP
+    >>> streams = load_skab("valve1", standardize=20)  # doctest: +SKIP
     >>> streams[3]  # doctest: +SKIP
     Stream('SKAB valve1/3', 1149 rows x 8, 404 anomalies, 2 changes)
     >>> streams[3].change_points  # doctest: +SKIP
     [574, 919]
     """
-    if group not in SKAB_GROUPS:
-        raise InvalidInputError(f"group: expected 'valve1', 'valve2' or 'other', got {group!r}")
-    if annotations not in ("paper", "all"):
-        raise InvalidInputError(f"annotations: expected 'paper' or 'all', got {annotations!r}")
-    if standardize is not None:
-        check_int("standardise", standardize, 2)
+    check_param("group", group, Options(*SKAB_GROUPS))
+    check_param("annotations", annotations, Options("paper", "all"))
+    check_param("standardize", standardize, Optional(Interval(int, 2, None)))
     names = sorted((name for name in REMOTE_FILES if name.startswith(f"skab/{group}/")), key=_file_number)
     return [
         _make_stream(f"SKAB {group}/{_file_number(name)}", content, standardize, annotations)
@@ -78,13 +75,13 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
 def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
     """Return each column less the mean of its first n rows, over their deviation unless they are all equal.
 
-    >>> standardise_by_start(np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 8.0]]), 2)
+    >>> standardize_by_first_rows(np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 8.0]]), 2)
     array([[-1.,  0.],
            [ 1.,  0.],
            [ 4.,  3.]])
     """
     if n > len(y):
-        raise InvalidInputError(f"standardise: expected at most {len(y)} (the rows there are), got {n}")
+        raise InvalidInputError(f"standardize: must be at most {len(y)}, the number of rows, got {n}.")
     start = y[:n]
     constant = (start == start[0]).all(axis=0)  # and not a deviation of 0: the mean of equal numbers may be rounded
     mean = np.where(constant, start[0], start.mean(axis=0))
@@ -96,8 +93,8 @@ def find_transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> l
 
     >>> labels = np.zeros(100)
     >>> labels[20:80] = 1
-    >>> transition_starts(np.array([20, 25, 70, 80]), labels), transition_starts(np.array([20, 70, 80]), labels)
-    ([20, 70], [20, 70])
+    >>> [find_transition_starts(np.array(marks), labels) for marks in ([20, 25, 70, 80], [20, 70, 80])]
+    [[20, 70], [20, 70]]
     """
     anomalous = np.flatnonzero(labels)
     middle = (anomalous[0] + anomalous[-1]) / 2

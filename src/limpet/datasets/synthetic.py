@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from limpet._validation import Interval, check_param
+from limpet._validation import Interval, Options, check_param
 from limpet.datasets.labelled_stream import Stream
 from limpet.exceptions import InvalidInputError
 
@@ -40,7 +38,7 @@ def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
     For a covariance this is A itself; for the notebooks' asymmetric matrix it is neither A nor its
     symmetric part. (`numpy.random.Generator` keeps U in place of V: there the same matrix gives (AAᵀ)^½.)
 
-    >>> covariance_drawn_by_numpy(NOTEBOOK_MATRIX).round(3)
+    >>> effective_numpy_covariance(NOTEBOOK_MATRIX).round(3)
     array([[ 0.99 ,  0.181, -0.409],
            [ 0.181,  1.25 ,  0.382],
            [-0.409,  0.382,  1.013]])
@@ -56,7 +54,7 @@ def get_regimes(dim: int, variant: str, gradual: bool) -> Regimes:
     differ before the change already: μ₁ and μ₂ are (3, 2, 1), (-2, 3, 2) in the abrupt stream and (3, 4, 1),
     (-2, 3, -2) in the gradual one, and only the latter simply doubles.
 
-    >>> regimes(dim=3, variant="printed", gradual=False).after
+    >>> get_regimes(dim=3, variant="printed", gradual=False).after
     array([[ 6.,  4.,  2.],
            [-4.,  6., -4.]])
     """
@@ -201,7 +199,9 @@ def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
         spike_rng.choice([-1.0, 1.0], len(spikes)) * TRAFFIC_NOISE_SD * spike_rng.uniform(6.0, 15.0, len(spikes))
     )
     outliers = np.isin(rows, spikes)
-    return Stream(np.maximum(y, 0.0).round(), level[:, None, None], outliers, outage, [change], "traffic")
+    return Stream(
+        np.maximum(y, 0.0).round(), level[:, None, None], outliers, outage.astype(np.int64), [change], "traffic"
+    )
 
 
 def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: str, gradual: bool) -> Stream:
@@ -240,17 +240,11 @@ def _square_root(covariance: FloatArray) -> FloatArray:
 
 
 def _check_arguments(n: int, dim: int, alpha: float, U: float, seed: int, variant: str) -> None:
-    if not isinstance(n, Integral) or n < 2:
-        raise InvalidInputError(f"n: expected a whole number of at least 2, got {n!r}")
-    if dim not in (1, 3):
-        raise InvalidInputError(f"dim: expected 1 or 3 (the paper's streams), got {dim!r}")
-    if not isinstance(alpha, Real) or not 0 < alpha <= 1:
-        raise InvalidInputError(f"alpha: expected a number in (0, 1], got {alpha!r}")
-    if not isinstance(U, Real) or not 0 < U < math.inf:
-        raise InvalidInputError(f"U: expected a positive finite number, got {U!r}")
-    if not isinstance(seed, Integral) or seed < 0:
-        raise InvalidInputError(f"seed: expected a whole number of at least 0, got {seed!r}")
-    if variant not in ("printed", "notebook"):
-        raise InvalidInputError(f"variant: expected 'printed' or 'notebook', got {variant!r}")
+    check_param("n", n, Interval(int, 2, None))
+    check_param("dim", dim, Options(1, 3))
+    check_param("alpha", alpha, Interval(float, 0, 1, closed="right"))
+    check_param("U", U, Interval(float, 0, None, closed="neither"))
+    check_param("seed", seed, Interval(int, 0, None))
+    check_param("variant", variant, Options("printed", "notebook"))
     if variant == "notebook" and dim != 3:
-        raise InvalidInputError(f"variant: expected 'printed' (only dim=3 has a 'notebook'), got {variant!r}")
+        raise InvalidInputError(f"variant: must be 'printed' unless dim=3, got {variant!r}.")

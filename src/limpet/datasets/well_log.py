@@ -1,4 +1,4 @@
-"""The Well-log data set, and what five people took for its change points."""
+"""Load the Well-log data set with the change points of five annotators."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import io
 
 import numpy as np
 
+from limpet._validation import Options, check_param
 from limpet.datasets._fetch import read_files
 from limpet.datasets.labelled_stream import Stream
-from limpet.exceptions import InvalidInputError
 
 # The paper's annotations 1 to 5 are TCPD's annotators 6, 7, 8, 12 and 13. An index i counts from 0 in TCPD's
 # series, which is every sixth point of the full one.
@@ -25,11 +25,10 @@ ANNOTATION_STRIDE_ROWS = 6
 def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
     """Return the change points of each annotator as rows of the full series.
 
-    >>> change_rows("paper")[4], change_rows("tcpd")[4]
+    >>> get_change_rows("paper")[4], get_change_rows("tcpd")[4]
     ([1056, 2796], [1062, 2802])
     """
-    if annotations not in ("paper", "tcpd"):
-        raise InvalidInputError(f"annotations: expected 'paper' or 'tcpd', got {annotations!r}")
+    check_param("annotations", annotations, Options("paper", "tcpd"))
     offset = 1 if annotations == "paper" else 0  # the paper reads the indices as if they counted from 1
     return {
         annotator: [ANNOTATION_STRIDE_ROWS * (index - offset) for index in indices]
