@@ -53,9 +53,9 @@ def keyed(path: Path) -> tuple[Path, dict[str, Any]]:
 
 def concatenate(batches: list[Batch]) -> tuple[Any, ...]:
     return (
-        np.concatenate([one.values for one in batches]),
-        np.concatenate([one.times for one in batches if one.times is not None]),
-        [key for one in batches if one.keys is not None for key in to_str_list(one.keys)],
+        np.concatenate([batch.values for batch in batches]),
+        np.concatenate([batch.times for batch in batches if batch.times is not None]),
+        [key for batch in batches if batch.keys is not None for key in to_str_list(batch.keys)],
     )
 
 
@@ -89,8 +89,8 @@ def test_from_any_position(tmp_path: Path) -> None:
         other = ParquetSource(path, ColumnSpec(columns=("b",)), batch_rows=50)
         other.schema = batches[i].schema
         rest = concatenate(list(other.read(position))) if i + 1 < len(batches) else None
-        for one, two in zip(rest or (), concatenate(batches[i + 1 :]) if rest else (), strict=True):
-            np.testing.assert_array_equal(one, two)
+        for actual, expected in zip(rest or (), concatenate(batches[i + 1 :]) if rest else (), strict=True):
+            np.testing.assert_array_equal(actual, expected)
     for row in (0, 1, 129, 130, 131, 999, 1000):
         position = batches[0].position | {"row": row}
         read = list(source.read(position))
@@ -125,7 +125,7 @@ TYPES = {
 def test_numbers_of_any_width(tmp_path: Path, name: str) -> None:
     path = written(tmp_path / "x.parquet", {name: TYPES[name]})
     [batch] = ParquetSource(path, ColumnSpec()).read(None)
-    expected = [np.nan if one is None else float(one) for one in TYPES[name].to_pylist()]
+    expected = [np.nan if value is None else float(value) for value in TYPES[name].to_pylist()]
     np.testing.assert_array_equal(batch.values[:, 0], expected)
 
 
@@ -217,7 +217,7 @@ def test_rows_without_key_or_time_are_malformed(tmp_path: Path) -> None:
     }
     [batch] = ParquetSource(written(tmp_path / "x.parquet", columns), ColumnSpec()).read(None)
     assert batch.rejects.counts == {NO_KEY: 2, NO_TIME: 2}
-    assert [one.index for one in batch.rejects.first] == [1, 2, 3, 5]
+    assert [reject.index for reject in batch.rejects.first] == [1, 2, 3, 5]
     assert (
         str(batch.rejects.first[1])
         == f"record 2: {NO_KEY}: {{'a': 2.0, 'time': '1970-01-01T00:00:00.000002', 'key': None}}"
@@ -312,7 +312,7 @@ def test_one_file(tmp_path: Path, kind: str) -> None:
         assert {name: value for name, value in row.items() if name != "time"} == got
     assert polars.read_parquet(path).height == 50
     assert polars.read_parquet(tmp_path / "alarms.parquet")["variables"].to_list() == [["a", "b"]] * 5
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["alarms.parquet", "points.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alarms.parquet", "points.parquet"]
 
 
 def test_one_file_without_rows_and_not_resumed(tmp_path: Path) -> None:
@@ -347,9 +347,9 @@ def test_interrupted_run_leaves_no_file(tmp_path: Path) -> None:
 
 
 def records(folder: Path) -> list[int]:
-    one: list[int] = pq.read_table(folder)["record"].to_pylist()
-    assert polars.read_parquet(folder)["record"].to_list() == one
-    return one
+    rows: list[int] = pq.read_table(folder)["record"].to_pylist()
+    assert polars.read_parquet(folder)["record"].to_list() == rows
+    return rows
 
 
 def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
     again = ParquetParts(folder, "points")
     again.truncate_to(marks[2])
     assert records(folder) == list(range(20))
-    assert sorted(one.name for one in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == ["part-000000.parquet", "part-000001.parquet"]
     again.write(results(20))
     again.write(results(30))
     assert again.flush()["parts"] == 3
@@ -380,7 +380,7 @@ def test_parts_go_back_to_a_mark(tmp_path: Path) -> None:
         ParquetParts(folder, "points").truncate_to(None)
     (tmp_path / ".out.limpet").unlink()
     new = ParquetParts(folder, "points")
-    new.truncate_to(None)  # a new run goes on after what is there
+    new.truncate_to(None)  # a new run appends
     new.write(results(0, 0))
     new.write(results(40))
     new.close()
@@ -400,7 +400,7 @@ def test_parts_keep_their_columns(tmp_path: Path) -> None:
         sink.flush()
     schemas = [pq.read_schema(path) for path in sorted(tmp_path.iterdir())]
     assert len(schemas) == 3
-    assert all(one.equals(schemas[0]) for one in schemas)
+    assert all(schema.equals(schemas[0]) for schema in schemas)
     sink.close()
     other = ParquetParts(tmp_path, "points")
     with pytest.raises(InvalidInputError, match=r"must have the columns of its parts, record .* Give another folder"):

@@ -4,6 +4,7 @@ import itertools
 import json
 import logging
 import sqlite3
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import limpet as lp
 from limpet.exceptions import CheckpointError, InvalidInputError, LimpetWarning
 from limpet.learners.serialization import unpack_container
-from limpet.streams import BaseSink, BaseSource, Batch, SplitColumns, open_sink
+from limpet.streams import BaseSink, BaseSource, Batch, SplitColumns, open_sink, open_source
 from limpet.streams._prefetch import MAX_QUEUED_BATCHES
 
 N = 600
@@ -108,7 +109,7 @@ def test_interrupted_run_equals_uninterrupted_run(name, crashes, sizes, every, w
     folder = tmp_path_factory.mktemp("broken")
     for crash_after in crashes:
         broken = source(sizes=sizes, crash_after=crash_after, **kwargs)
-        with suppress(Crash):  # unless it had come to its end
+        with suppress(Crash):  # unless it was finished
             lp.run(broken, model(), sinks(folder), folder / "state", checkpoint_interval=every)
     outcome = lp.run(source(sizes=sizes, **kwargs), model(), sinks(folder), folder / "state", checkpoint_interval=every)
     assert read_results(folder) == whole[name][0]
@@ -359,3 +360,65 @@ def test_invalid_arguments(source, model, sink, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError, match=message):
         lp.run(source, model, sink)
+
+
+# Schemes of other packages
+
+DEMO_PACKAGE = """
+from limpet.streams import BaseSink, BaseSource, Batch
+
+class DemoSource(BaseSource):
+    def __init__(self, n, columns, follow):
+        self.n, self.spec, self.follow = n, columns, follow
+
+    @classmethod
+    def from_url(cls, url, *, columns, follow):
+        return cls(int(url.removeprefix("demo://")), columns, follow)
+
+    def read(self, position):
+        for start in range(position or 0, self.n, 100):
+            yield Batch(range(start, start + 100), position=start + 100)
+
+class DemoSink(BaseSink):
+    written = {}
+
+    def __init__(self, url, table):
+        self.name = f"{table} to {url}"
+
+    def write(self, results):
+        self.written[self.name] = self.written.get(self.name, 0) + len(results.trace)
+
+def make_sink(url, *, table):
+    return DemoSink(url, table)
+"""
+
+
+@pytest.fixture
+def demo_package(tmp_path, monkeypatch):
+    """A distribution with entry points, as an installer leaves it."""
+    (tmp_path / "limpet_demo.py").write_text(DEMO_PACKAGE)
+    info = tmp_path / "limpet_demo-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: limpet-demo\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[limpet.sources]\ndemo = limpet_demo:DemoSource.from_url\n[limpet.sinks]\ndemo = limpet_demo:make_sink\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("limpet_demo", None)
+
+
+def test_schemes_of_other_packages(demo_package):
+    source = open_source("demo://1000", columns="a")
+    assert (source.n, source.spec.columns, source.follow) == (1000, ("a",), True)
+    sink = open_sink("demo://here", "points")
+    result = lp.run("demo://1000", lp.SRA(gamma=4.0, rho=0.02), [sink, "demo://there"])
+    assert result.stats.points == 1000
+    assert sink.written == {"points to demo://here": 1000, "alarms to demo://there": 1000}
+
+
+def test_unknown_schemes_list_the_known_ones(demo_package):
+    with pytest.raises(InvalidInputError, match="demo://, kafka://, mqtt://, mqtts://, nats://, paths, and -"):
+        open_source("gopher://me:secret@x/y")
+    with pytest.raises(InvalidInputError, match=r"demo://, http://, https://, kafka://, .*, paths, and -"):
+        open_sink("gopher://me:secret@x/y")

@@ -48,7 +48,7 @@ def read(path: Path, content: str | bytes) -> tuple[Schema, list[list[float]], i
     ],
 )
 def test_times(name: str, values: list[str], kind: str) -> None:
-    schema = infer_from_csv(f"{name},a\n" + "".join(f"{one},1.5\n" for one in values))
+    schema = infer_from_csv(f"{name},a\n" + "".join(f"{value},1.5\n" for value in values))
     assert (schema.time, schema.time_kind, schema.values) == (name, kind, ("a",))
 
 
@@ -64,7 +64,7 @@ def test_times(name: str, values: list[str], kind: str) -> None:
     ],
 )
 def test_numbers_are_not_times(name: str, values: list[str]) -> None:
-    schema = infer_from_csv(f"{name},a\n" + "".join(f"{one},1.5\n" for one in values))
+    schema = infer_from_csv(f"{name},a\n" + "".join(f"{value},1.5\n" for value in values))
     assert (schema.time, schema.values) == (None, (name, "a"))
 
 
@@ -77,7 +77,7 @@ def test_dates_with_times_precede_dates_and_names() -> None:
 
 def test_late_and_malformed_times() -> None:
     times = [*range(50), 44, *range(50, 99), 1e999, 100]
-    assert infer_from_csv("time,a\n" + "".join(f"{one},1.5\n" for one in times)).time == "time"
+    assert infer_from_csv("time,a\n" + "".join(f"{value},1.5\n" for value in times)).time == "time"
     sorted_by_sensor = "".join(f"{time},s{sensor},1.5\n" for sensor in range(5) for time in range(20))
     assert infer_from_csv("time,sensor,a\n" + sorted_by_sensor).time == "time"
 
