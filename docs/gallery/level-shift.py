@@ -1,4 +1,4 @@
-"""A level that shifts, among outliers: dropped points, the estimate that follows, and one alarm."""
+"""A level that shifts, among outliers: rejected points, the estimate that follows, and one alarm."""
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -1,4 +1,4 @@
-"""A season of 288 rows, not told and told: two false alarms, or what is odd at night and the shift near the end."""
+"""A season of 288 rows without and with `season`: two false alarms, or the odd value at night and the late shift."""
 
 import matplotlib.pyplot as plt
 import numpy as np

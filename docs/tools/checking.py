@@ -1,4 +1,4 @@
-"""Is a site whole? Every link leads to a file and an anchor that are there, and nothing is loaded from elsewhere."""
+"""Check a built site: links lead to files and anchors that exist, and nothing is loaded from another host."""
 
 import re
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# What a browser fetches by itself, in contrast to what one may click.
+# What a browser fetches without a click.
 FETCHED = {("img", "src"), ("script", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src")}
-NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}  # relations of <link> that only tell
+NOT_FETCHED = {"canonical", "next", "prev", "alternate", "edit"}  # relations of <link> that only inform
 IN_STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
 
 class Page(HTMLParser):
-    """Of a page: its anchors, and all (tag, attribute, address) that it refers to."""
+    """The anchors of a page, and its references (tag, attribute, address)."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -34,13 +34,13 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> list[str]:
-    """What is wrong with the pages and the styles of a site, in words."""
+    """Return the faults in the pages and the styles of a site, a sentence each."""
     site = site.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     result = [fault for path in pages for fault in _faults_of(path, pages, site)]
     for style in sorted(site.rglob("*.css")):
         for match in IN_STYLE.finditer(style.read_text(encoding="utf-8")):
-            if _is_elsewhere(match[1] or match[2]):
+            if _is_external(match[1] or match[2]):
                 result.append(f"{style.relative_to(site)} loads {match[1] or match[2]}")
     return result
 
@@ -48,9 +48,9 @@ def faults(site: Path) -> list[str]:
 def _faults_of(path: Path, pages: dict[Path, Page], site: Path) -> Iterator[str]:
     for tag, attribute, address in pages[path].references:
         where = f"{path.relative_to(site)}: <{tag} {attribute}={address}>"
-        if _is_elsewhere(address):
+        if _is_external(address):
             if (tag, attribute) in FETCHED:
-                yield f"{where} is loaded from elsewhere"
+                yield f"{where} is loaded from another host"
             continue
         parts = urlsplit(address)
         if parts.scheme:  # data:, mailto:, javascript:
@@ -62,8 +62,8 @@ def _faults_of(path: Path, pages: dict[Path, Page], site: Path) -> Iterator[str]
         if not target.is_relative_to(site) or not target.exists():
             yield f"{where} leads nowhere"
         elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-            yield f"{where}: there is no such anchor"
+            yield f"{where}: no such anchor exists"
 
 
-def _is_elsewhere(address: str) -> bool:
+def _is_external(address: str) -> bool:
     return address.startswith(("http:", "https:", "//"))

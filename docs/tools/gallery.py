@@ -1,7 +1,6 @@
-"""The gallery: small scripts in docs/gallery, each of which leaves a picture under its own name.
+"""Draw the gallery: small scripts in docs/gallery, each of which writes a picture with its name.
 
-python docs/tools/gallery.py
-runs them all and writes docs/gallery.md, which shows what they are: code and picture.
+`python docs/tools/gallery.py` runs them all and writes docs/gallery.md, which shows code and pictures.
 """
 
 import os
@@ -10,7 +9,7 @@ import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "gallery"
-# In the order of the page: the name of a script, and what it is about.
+# In the order of the page: name and title of each script.
 TITLES = {
     "level-shift": "A level that shifts",
     "lock-out": "Lock-out and rescue",
@@ -25,25 +24,25 @@ TITLES = {
 ABOVE = """\
 # Gallery
 
-What a few lines draw. Each picture is made by the script under it, as it stands, whenever this site is built; it takes
+Pictures from a few lines. Each picture is drawn by the script below it whenever this site is built; it requires
 `pip install 'limpet[plots]'`.
 """
 
 
 def draw(name: str, folder: Path) -> Path:
-    """Runs a script in a folder, and returns the picture that it leaves there under its own name."""
+    """Run a script in a folder, and return the path of its picture."""
     environment = os.environ | {"MPLBACKEND": "agg", "LIMPET_QUIET": "1"}
     subprocess.run([sys.executable, str(FOLDER / f"{name}.py")], cwd=folder, env=environment, check=True)
     return folder / f"{name}.png"
 
 
 def draw_all(folder: Path) -> list[Path]:
-    """Every picture, drawn in this folder."""
+    """Draw every picture into a folder."""
     return [draw(name, folder) for name in TITLES]
 
 
 def page() -> str:
-    """The page, from the scripts: the first line of each says what is to be seen."""
+    """Return the page; the docstring of each script describes its picture."""
     text = ABOVE
     for name, title in TITLES.items():
         first, _, code = (FOLDER / f"{name}.py").read_text(encoding="utf-8").partition("\n")

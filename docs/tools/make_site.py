@@ -1,7 +1,7 @@
-"""Builds the site and looks whether it is whole: `make docs`.
+"""Build the site and check it: `make docs`.
 
-The pages are staged in build/pages, the pictures of the gallery are drawn there, the site is built into site/ in strict
-mode, and all of it is checked: every link leads somewhere, nothing is loaded from elsewhere.
+The pages are staged in build/pages, the pictures of the gallery are drawn there, and the site is built into site/ in
+strict mode. Then links are checked, and that nothing is loaded from another host.
 """
 
 import os
@@ -17,7 +17,7 @@ PAGES, SITE = ROOT / "build" / "pages", ROOT / "site"
 
 
 def build() -> int:
-    """0 if the site was built and is whole."""
+    """Return 0 if the site was built without faults."""
     stage(PAGES)
     draw_all(PAGES / "gallery")
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
@@ -28,7 +28,7 @@ def build() -> int:
     faults_found = faults(SITE)
     print(*faults_found, sep="\n", file=sys.stderr)
     pages = sum(1 for _ in Path(SITE).rglob("*.html"))
-    print(f"site/index.html: {pages} pages, {len(faults_found) or 'no'} broken links or requests to elsewhere")
+    print(f"site/index.html: {pages} pages, {len(faults_found) or 'no'} broken links or external requests")
     return 1 if faults_found else 0
 
 

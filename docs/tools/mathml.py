@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no fonts, nothing from elsewhere."""
+"""Convert formulas to MathML, which browsers draw without scripts or fonts."""
 
 import re
 from html import unescape
@@ -9,33 +9,33 @@ from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 
-# What pymdownx.arithmatex leaves of $…$ and $$…$$.
+# The output of pymdownx.arithmatex for $…$ and $$…$$.
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
 def as_mathml(formula: re.Match[str]) -> str:
-    """A formula as MathML, in the line or on one of its own."""
+    """Return a formula as MathML, inline or as a block."""
     display = "inline" if formula[2] == "(" else "block"
     drawn = convert(unescape(formula[3]), display=display)
     return drawn if display == "inline" else f'<div class="formula">{drawn}</div>'
 
 
 class InMathML(Postprocessor):
-    """Works on the page as HTML."""
+    """Convert the formulas of a page in HTML."""
 
     def run(self, text: str) -> str:
-        """The page with its formulas drawn."""
+        """Return the page with converted formulas."""
         return FORMULA.sub(as_mathml, text)
 
 
 class MathML(Extension):
-    """To be listed after pymdownx.arithmatex."""
+    """A Markdown extension, to be listed after pymdownx.arithmatex."""
 
     def extendMarkdown(self, md: Markdown) -> None:
-        """Comes last, when all HTML is there."""
+        """Register after all other processors."""
         md.postprocessors.register(InMathML(md), "mathml", 0)
 
 
 def makeExtension(**settings: Any) -> MathML:
-    """What Markdown calls."""
+    """Return the extension; Markdown calls this function."""
     return MathML(**settings)

@@ -93,7 +93,7 @@ def files_of_detect(folder: Path) -> set[str]:
 
 
 def files_of_post(folder: Path) -> set[str]:
-    """Return the files that one number crosses: validated, learned, stored, answered with its result."""
+    """Return the files that one number crosses: validated, learned, stored, and returned with its result."""
     from fastapi.testclient import TestClient
 
     import limpet as lp

@@ -1,7 +1,7 @@
-"""Follows a page word by word: saves the files it says to save, types its commands, and looks at what they print.
+"""Follow a page word by word: save its files, run its commands, compare their output.
 
-python docs/tools/walking.py docs/start-here.md
-types the commands that need no new environment with what is installed here, and writes what they print into the page.
+`python docs/tools/walking.py docs/start-here.md` runs the commands that need no new environment with the packages
+installed here, and writes their output into the page.
 """
 
 import base64
@@ -15,14 +15,14 @@ from pathlib import Path
 
 FILE = re.compile(r"[Ss]ave this as `([^`]+)`")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ENVIRONMENT = ("python3 -m venv ", ". ", "pip install ")  # commands that make an environment and enter it
-MARK = "-- what comes next is of command"
+ENVIRONMENT = ("python3 -m venv ", ". ", "pip install ")  # commands that create and activate an environment
+MARK = "-- output of command"
 PICTURE = re.compile(r"data:image/png;base64,([^\"' ]+)")
 
 
 @dataclass(frozen=True)
 class Typed:
-    """A command, what the page shows under it, and the files to be saved before it."""
+    """A command, its output on the page, and the files to be saved before it."""
 
     command: str
     shown: str
@@ -30,7 +30,7 @@ class Typed:
 
 
 def steps(page: str) -> list[Typed]:
-    r"""The commands of a page, in order.
+    r"""Return the commands of a page, in order.
 
     >>> page = "Save this as `a.py`:\n\n```python\nprint(1)\n```\n\n```console\n$ python a.py\n1\n$ ls\na.py\n```\n"
     >>> for step in steps(page):
@@ -55,7 +55,7 @@ def steps(page: str) -> list[Typed]:
 
 
 def walk(page: str, folder: Path, environment: dict[str, str], *, here: bool = False) -> list[tuple[Typed, str]]:
-    """Does what the page says in a folder; each command with what it printed. here: no new environment is made."""
+    """Run the commands of a page in a folder; return each with its output. here: without creating an environment."""
     typed = [step for step in steps(page) if not (here and step.command.startswith(ENVIRONMENT))]
     script = "set -e\n"
     for i, step in enumerate(typed):
@@ -72,12 +72,12 @@ def walk(page: str, folder: Path, environment: dict[str, str], *, here: bool = F
 
 
 def environment_here() -> dict[str, str]:
-    """The variables with which `python` and `limpet` are those that run this."""
+    """Return variables with which `python` and `limpet` are those of this environment."""
     return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
 
 
 def with_output(page: str, results: list[tuple[Typed, str]]) -> str:
-    """The page with what the commands printed."""
+    """Return the page with the output of the commands."""
     end = 0
     for step, printed in results:
         old = f"$ {step.command}\n{step.shown}"

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from checking import faults
-from staging import ROOT, place_of, stage, with_links
+from staging import ROOT, site_path, stage, with_links
 
 NAV = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2].partition("\nnot_in_nav")[0]
 
@@ -36,7 +36,7 @@ def test_staged_links_stay_within_the_site(pages):
 def test_tools_are_no_part_of_the_site(pages):
     assert not (pages / "tools").exists()
     assert (pages / "lab" / "results" / "runtime.json").exists()
-    assert place_of("docs/index.md") == "index.md"
+    assert site_path("docs/index.md") == "index.md"
     assert with_links("```\n[a](../b)\n```\n[c](https://d.org/e)", "docs/guide/x.md") == (
         "```\n[a](../b)\n```\n[c](https://d.org/e)"
     )
@@ -65,9 +65,9 @@ def test_a_whole_site_has_no_faults(site):
         ('<a href="b.html#nope">', "no such anchor"),
         ('<a href="#nope">', "no such anchor"),
         ('<img src="missing.png">', "leads nowhere"),
-        ('<script src="https://example.org/x.js"></script>', "loaded from elsewhere"),
-        ('<link rel="stylesheet" href="//example.org/x.css">', "loaded from elsewhere"),
-        ('<img srcset="https://example.org/x.png 2x">', "loaded from elsewhere"),
+        ('<script src="https://example.org/x.js"></script>', "loaded from another host"),
+        ('<link rel="stylesheet" href="//example.org/x.css">', "loaded from another host"),
+        ('<img srcset="https://example.org/x.png 2x">', "loaded from another host"),
     ],
 )
 def test_faults_are_found(site, more, message):
@@ -77,6 +77,6 @@ def test_faults_are_found(site, more, message):
     assert message in fault
 
 
-def test_styles_load_nothing_from_elsewhere(site):
+def test_styles_load_nothing_external(site):
     (site / "style.css").write_text("@import 'https://example.org/x.css';", encoding="utf-8")
     assert faults(site) == ["style.css loads https://example.org/x.css"]
