@@ -248,7 +248,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, mon
     (tmp_path / "folder.png").mkdir()
     good, bad = tmp_path / "good", tmp_path / place
     paths = {"out": good.with_suffix(".html"), "picture": good.with_suffix(".png"), which: bad}
-    with pytest.raises(InvalidInputError, match="cannot write"):
+    with pytest.raises(InvalidInputError, match="cannot be written"):
         run_demo(paths["out"], 0, recording_console(), picture=paths["picture"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.png"]
 

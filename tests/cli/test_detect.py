@@ -1,4 +1,4 @@
-"""`limpet detect`: from a file to a table of alarms, a page, and results."""
+"""`limpet detect`: from a file to a table of alarms, a report, and results."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ def pump(tmp_path, monkeypatch):
 
 
 def alone(values=LEVEL, **settings):
-    return lp.SRA(**settings).process(values)
+    return (lp.SRA if "gamma" in settings else lp.Detector)(**settings).process(values)
 
 
 def test_a_file_is_enough(pump):
@@ -41,7 +41,7 @@ def test_a_file_is_enough(pump):
     assert code == 0
     assert "watching  level" in text
     assert "time (ISO 8601)" in text
-    assert "remark (holds texts)" in text
+    assert "remark (not numeric)" in text
     assert f"{N:,} records" in text
     for alarm, at in zip(trace.alarms, trace.alarm_index, strict=True):
         assert alarm.kind in text
@@ -57,7 +57,7 @@ def test_a_file_is_enough(pump):
 
 
 def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
-    code, text = detect(pump, gamma=6.0, rho=0.01)
+    code, text = detect(pump, learner="sra", gamma=6.0, rho=0.01)
     assert code == 0
     assert f"{alone(gamma=6.0, rho=0.01).rejected.sum():,} points rejected" in text
     assert "raises no alarms" in text
@@ -66,35 +66,39 @@ def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
     assert "Nothing to report" not in page
     assert "How far to trust them" not in page
     settings = {"gamma": 30.0, "beta": 0.1, "M": 50.0, "norm": "mean"}
-    assert detect(pump, **settings, format="json", report="none")[0] == 0
+    assert detect(pump, learner="sra", **settings, output_format="json", no_report=True)[0] == 0
     told = json.loads(capsys.readouterr().out)
     assert told["counts"]["rejected"] == alone(**settings).rejected.sum()
     assert not told["raises_alarms"]
-    with pytest.raises(InvalidInputError, match="no alarms are raised"):
-        detect(pump, rho=0.01, fail_on_alarm=True)
-    with pytest.raises(InvalidInputError, match="all three are needed"):
-        detect(pump, gamma=6.0, beta=0.1)
+    with pytest.raises(InvalidInputError, match="fail-on-alarm"):
+        detect(pump, learner="sra", rho=0.01, fail_on_alarm=True)
+    with pytest.raises(InvalidInputError, match="beta"):
+        detect(pump, learner="sra", gamma=6.0, beta=0.1)
+    with pytest.raises(InvalidInputError, match="--gamma: requires --learner sra"):
+        detect(pump, gamma=6.0)
+    with pytest.raises(InvalidInputError, match="--far: requires --learner detector"):
+        detect(pump, learner="sra", gamma=6.0, far=1e-3)
 
 
 def test_json_is_for_machines(pump, capsys):
-    code, text = detect(pump, format="json", report="none", fail_on_alarm=True)
+    code, text = detect(pump, output_format="json", no_report=True, fail_on_alarm=True)
     told = json.loads(capsys.readouterr().out)
     assert text == ""
     assert code == 1
-    assert told["understood"] == {
+    assert told["schema"] == {
         "columns": ["level"],
         "time": "time",
         "key": None,
         "separate": False,
-        "left_out": {"remark": "holds texts"},
+        "ignored": {"remark": "not numeric"},
     }
     assert [alarm["row"] for alarm in told["alarms"]] == [alarm.row for alarm in alone().alarms]
-    assert told["written"] == []
+    assert told["outputs"] == []
     assert not list(pump.parent.glob("*.html"))
 
 
 def test_every_point_with_its_score(pump):
-    detect(pump, points=["scored.db", "scored.csv", "scored.parquet", "scored.jsonl"], report="none")
+    detect(pump, points=["scored.db", "scored.csv", "scored.parquet", "scored.jsonl"], no_report=True)
     score = [None if one != one else one for one in alone().score.tolist()]
     with sqlite3.connect("scored.db") as database:
         assert [row[0] for row in database.execute("select score from points order by n")] == score
@@ -114,16 +118,16 @@ def test_many_streams_in_one_file_are_as_each_by_itself(tmp_path, monkeypatch, c
     path = write(tmp_path / "fleet.csv", ["time", "sensor", "level"], rows)
     code, text = detect(path)
     assert code == 0
-    assert "sensor: one stream for each" in text
-    detect(path, format="json", report="none")
+    assert "sensor: one stream per key" in text
+    detect(path, output_format="json", no_report=True)
     told = json.loads(capsys.readouterr().out)
     for key in "abc":
         own = [alarm for alarm in told["alarms"] if alarm["key"] == key]
         assert [alarm["row"] for alarm in own] == [alarm.row for alarm in alone(LEVEL + 5 * (key == "c")).alarms]
     assert told["counts"]["records"] == 3 * N
-    assert detect(path, key="none", format="json", report="none", late="learn")[0] == 0
+    assert detect(path, no_key=True, output_format="json", no_report=True, late="learn")[0] == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["understood"]["key"] is None
+    assert told["schema"]["key"] is None
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Stream by stream" in page
 
@@ -134,19 +138,19 @@ def test_a_wide_file_is_watched_column_by_column(tmp_path, monkeypatch, capsys):
     wide = np.column_stack([LEVEL if i == 4 else rng.normal(size=N) for i in range(9)])
     path = write(tmp_path / "wide.csv", names, wide.tolist())
     assert detect(path)[0] == 0
-    assert detect(path, format="json", report="none")[0] == 0
+    assert detect(path, output_format="json", no_report=True)[0] == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["understood"]["separate"]
+    assert told["schema"]["separate"]
     own = [alarm for alarm in told["alarms"] if alarm["variables"] == ["channel_4"]]
     assert [alarm["row"] for alarm in own] == [alarm.row for alarm in alone().alarms]
-    assert detect(path, columns=["channel_4"], format="json", report="none", joint=False)[0] == 0
+    assert detect(path, columns=["channel_4"], output_format="json", no_report=True, joint=False)[0] == 0
     told = json.loads(capsys.readouterr().out)
-    assert not told["understood"]["separate"]
+    assert not told["schema"]["separate"]
 
 
 def test_a_file_of_somebody_else_is_left_alone(pump):
     (pump.parent / "alarms.csv").write_text("mine\n1\n", encoding="utf-8")
-    _, text = detect(pump, report="none")
+    _, text = detect(pump, no_report=True)
     assert "was not written by limpet" in text
     assert (pump.parent / "alarms.csv").read_text(encoding="utf-8") == "mine\n1\n"
 
@@ -164,7 +168,7 @@ def test_files_of_others_are_not_written_over_when_named(pump):
     for settings in ({"report": "page.html"}, {"points": ["mine.parquet"]}):
         with pytest.raises(InvalidInputError, match="was not written by limpet"):
             detect(pump, **settings)
-    with pytest.raises(InvalidInputError, match="two kinds of results"):
+    with pytest.raises(InvalidInputError, match="both alarms and points"):
         detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
     assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
     for _ in range(2):  # what is ours may be, and begins anew
@@ -177,13 +181,13 @@ def test_files_of_others_are_not_written_over_when_named(pump):
 def test_a_short_file_says_that_it_is_too_short(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "short.csv", ["level"], [(value,) for value in LEVEL[:60]])
-    assert "too short" in detect(path, report="none")[1]
+    assert "too short" in detect(path, no_report=True)[1]
 
 
 @pytest.mark.parametrize("setting", ["points", "alarms", "report"])
 def test_what_is_read_is_not_written_over(setting, pump):
     before = pump.read_bytes()
-    with pytest.raises(InvalidInputError, match="is the file that is read"):
+    with pytest.raises(InvalidInputError, match="is the input file"):
         detect(pump, **{setting: "./pump.csv" if setting == "report" else ["./pump.csv"]})
     assert pump.read_bytes() == before
 
@@ -192,29 +196,29 @@ def test_what_cannot_be_read_is_told_with_its_reason(pump):
     lines = pump.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[100:100] = ["broken\n", "2026-03-01 10:01:30,warm,ok\n", "soon,20.0,ok\n"]
     pump.write_text("".join(lines), encoding="utf-8")
-    code, text = detect(pump, report="none")
+    code, text = detect(pump, no_report=True)
     assert code == 0
-    assert "3 could not be used: 1 not 3 fields, 1 'level' is not a number, 1 no time" in text
+    assert "3 malformed records: 1 not 3 fields, 1 'level' is not a number, 1 no time" in text
     assert "record 99: not 3 fields: broken" in text
 
 
 MISTAKES = [
-    (["nowhere.csv"], "there is no file nowhere.csv"),
-    (["pump.csv", "--columns", "preasure"], "there is no column 'preasure'; there are time, level, remark"),
-    (["pump.csv", "--columns", "remark"], "column 'remark' holds 'ok', not numbers"),
-    (["pump.csv", "--key", "sensor"], "there is no column 'sensor'"),
-    (["pump.csv", "--time", "when"], "there is no column 'when'"),
+    (["nowhere.csv"], "nowhere.csv does not exist"),
+    (["pump.csv", "--columns", "preasure"], "columns: 'preasure' not found. The columns are time, level, remark."),
+    (["pump.csv", "--columns", "remark"], "columns: 'remark' must be numeric, got 'ok'"),
+    (["pump.csv", "--key", "sensor"], "'sensor' not found"),
+    (["pump.csv", "--time", "when"], "'when' not found"),
     (["pump.csv", "--far", "2"], "far"),
-    (["pump.csv", "--late", "maybe"], "--late: expected one of skip, learn"),
-    (["pump.csv", "--alarms", "alarms.xls"], "ends in .jsonl, .csv, .parquet or .db"),
-    (["pump.csv", "--report", "nowhere/r.html"], "there is no folder"),
-    (["pump.csv", "--max-keys", "10"], "--max-keys is for many streams"),
-    (["."], "is a folder"),
+    (["pump.csv", "--late", "maybe"], "--late: must be 'skip' or 'learn', got 'maybe'"),
+    (["pump.csv", "--alarms", "alarms.xls"], "must be .jsonl, .csv, .parquet or .db"),
+    (["pump.csv", "--report", "nowhere/r.html"], "nowhere/r.html: cannot be written"),
+    (["pump.csv", "--max-keys", "10"], "--max-keys: "),
+    (["."], "is a directory"),
     (["empty.csv"], "empty.csv is empty"),
-    (["words.csv"], "no column holds numbers"),
-    (["header.csv"], "there are no records after the names a, b"),
-    (["picture.csv"], "is no text"),
-    ([], "FILE is missing"),
+    (["words.csv"], "no column is numeric"),
+    (["header.csv"], "no records after the header a, b"),
+    (["picture.csv"], "is not a text file"),
+    ([], "FILE: is missing"),
 ]
 
 
@@ -230,12 +234,12 @@ def test_mistakes_are_told_in_one_line(pump, capsys, monkeypatch):
         assert message in errors, (words, errors)
         assert errors.count("\n") == 1, (words, errors)
     result = limpet("detect", "nowhere.csv", cwd=folder)
-    assert (result.returncode, result.stderr) == (2, "limpet: there is no file nowhere.csv\n")
+    assert (result.returncode, result.stderr) == (2, "limpet: FILE: nowhere.csv does not exist.\n")
 
 
 def test_a_configuration_file_is_the_same_as_flags(pump, capsys, monkeypatch):
     (pump.parent / "h.toml").write_text(
-        'source = "pump.csv"\ncolumns = ["level"]\nfar = 1e-3\nreport = "none"\nformat = "json"\nevery = 3\n',
+        'source = "pump.csv"\ncolumns = ["level"]\nfar = 1e-3\nno_report = true\noutput_format = "json"\ncheckpoint_interval = 3\n',
         encoding="utf-8",
     )
     ours = json.loads(here(["detect", "--config", "h.toml"], capsys, monkeypatch)[1])

@@ -1,4 +1,4 @@
-"""The commands, run as a user runs them."""
+"""The commands as a user runs them."""
 
 import pytest
 
@@ -27,19 +27,19 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
     code, said, errors = here(words, capsys, monkeypatch)
     assert code == 0, errors
     assert "0.01163" in said
-    assert "Least bound" in said
+    assert "Smallest bound" in said
     assert (tmp_path / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("tradeoff", "--gamma", "three"), "--gamma takes numbers"),
-        (("tradeoff", "--gamma", "-1"), "--gamma must be positive"),
-        (("tradeoff", "--gamma", "1e-300,1e300"), "--gamma must be positive"),
-        (("tradeoff", "--out", "picture.xyz"), "must be a .png"),
+        (("tradeoff", "--gamma", "three"), "--gamma: must be numbers"),
+        (("tradeoff", "--gamma", "-1"), "--gamma: must be between 1e-100 and 1e100, or inf"),
+        (("tradeoff", "--gamma", "1e-300,1e300"), "--gamma: must be between 1e-100 and 1e100, or inf"),
+        (("tradeoff", "--out", "picture.xyz"), "--out: must end in .png"),
         (("tradeoff", "--alpha", "2"), "alpha"),
-        (("tradeoff", "--out", "nowhere/at/all.png"), "there is no folder"),
+        (("tradeoff", "--out", "nowhere/at/all.png"), "--out: the directory nowhere/at does not exist"),
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
     ],
 )

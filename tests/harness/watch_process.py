@@ -80,7 +80,9 @@ class Watch:
     def n_checkpoints(self) -> int:
         """How many it has written."""
         state = self.folder / "state"
-        newest = max((name for name in os.listdir(state) if name.endswith(".hf")), default="") if state.is_dir() else ""
+        newest = (
+            max((name for name in os.listdir(state) if name.endswith(".limpet")), default="") if state.is_dir() else ""
+        )
         return int(newest[11:20]) if newest else -1
 
     def rows(self) -> dict[str, list[Any]]:

@@ -121,7 +121,7 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
     return (
         lead,
         facts,
-        [Section("What happened, and the alarms", [Table(EVENT_HEADING, rows, texts=(2, 3, 4)), sentences])],
+        [Section("What happened, and the alarms", [Table(EVENT_HEADING, rows, text_columns=(2, 3, 4)), sentences])],
     )
 
 

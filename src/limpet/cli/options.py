@@ -40,7 +40,7 @@ def get_column_names(values: dict[str, Any]) -> dict[str, Any]:
     from limpet.streams.schema import NO_COLUMN
 
     names = {name: NO_COLUMN if values[f"no_{name}"] else values[name] for name in ("key", "time")}
-    return {"columns": tuple(values["columns"]) or None, **names}
+    return {"columns": tuple(values["columns"] or ()) or None, **names}
 
 
 def parse_duration(value: str) -> float:
@@ -77,8 +77,9 @@ def _read_learner_param(context: typer.Context, param: typer.CallbackParam, valu
     if value is not None:
         from limpet.learners import SRA, Detector
 
-        constraints = {**SRA.constraints, **Detector.constraints}
-        check_param(get_origin_name(context, param), value, constraints[str(param.name)])
+        constraint = {**SRA.constraints, **Detector.constraints}.get(str(param.name))
+        if constraint is not None:
+            check_param(get_origin_name(context, param), value, constraint)
     return value
 
 
