@@ -171,7 +171,7 @@ def far_statement(report: DetectionReport) -> str:
     each = "Each stream is monitored separately. " if report.total_streams > 1 else ""
     n_expected = expected_false_alarms(report.far, report.n_points)
     return (
-        f"{each}A stable stream raises at most one false change alarm and one false anomaly alarm per "
+        f"{each}A stable stream raises on average at most one false change alarm and one false anomaly alarm per "
         f"{1.0 / report.far:,.0f} points: over these {report.n_points:,} points, {n_expected} of each kind. Many more "
         "alarms mean that the stream does change, perhaps with the time of day or as a slow drift."
     )
