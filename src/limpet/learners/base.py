@@ -83,15 +83,6 @@ class Learner(Serializable):
                 "few", f"n_init: {n_init} points are few for this model. Use n_init={model.min_init_points} or more"
             )
 
-    @property
-    @abstractmethod
-    def mutable_params(self) -> tuple[str, ...]:
-        """Names of the parameters that `with_params` can change without losing the state."""
-
-    @abstractmethod
-    def _make_engine(self, width: int) -> Engine:
-        """Make the engine for points of `width` numbers."""
-
     @abstractmethod
     def _effective_gamma(self, width: int) -> float:
         """Return the threshold in force for points of `width` numbers."""
