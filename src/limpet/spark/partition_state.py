@@ -103,10 +103,9 @@ class PartitionState:
         self._drop_idle(watermark)
         order = _sort_by_time(times)
         keys, points, times = keys.take(order), points[order], times[order]
-        has_key, streams, stream_keys = _group_by_key(keys)
-        clocks = self.clocks.take(self.fleet.row_indices(stream_keys))
-        last_times = np.full(len(times), NO_TIME)
-        last_times[has_key] = clocks.latest(streams[has_key])
+        streams, stream_keys, stream_rows = self._group_by_key(keys)
+        has_key, clocks = streams >= 0, self.clocks.take(stream_rows)
+        last_times = np.append(clocks.latest(np.arange(len(clocks))), NO_TIME)  # by stream; of no stream, −1, the last
         arrivals = np.zeros(len(times), np.int8)
         before_watermark = has_key & (times != NO_TIME) & (times < watermark)
         arrivals[before_watermark] = LATE
@@ -118,18 +117,32 @@ class PartitionState:
             after_idle, has_time = np.zeros(len(accepted), np.bool_), times[accepted] != NO_TIME
             timed = accepted[has_time]
             after_idle[has_time] = first_after_idle(
-                streams[timed], times[timed], last_times[timed], self.spec.idle_timeout
+                streams[timed], times[timed], last_times[streams[timed]], self.spec.idle_timeout
             )
             rounds = _split_at_idle(streams[accepted], after_idle) if after_idle.any() else rounds
         traces: list[Trace] = []
         for part in (accepted[positions] for positions in rounds):
             if traces:
-                self._drop_streams(_to_list(_group_by_key(keys.take(part))[2]))
+                self._drop_streams(_to_list(self._group_by_key(keys.take(part))[1]))
             traces.append(self._update(keys.take(part), points[part]))
         self.clocks.put(self.fleet.row_indices(stream_keys), clocks)
         in_order = np.empty(len(times), np.int8)
         in_order[order] = arrivals
         return _scatter(concatenate(traces), order[accepted[np.concatenate(rounds)]], len(times)), in_order
+
+    def _group_by_key(self, keys: IntKeys | StrKeys) -> tuple[Integers, IntKeys | StrKeys, Integers]:
+        """Return each row's key by index or −1, the keys, and their rows in the fleet."""
+        rows = self.fleet.row_indices(keys)
+        codes, unknown = rows.copy(), np.flatnonzero(rows < 0)
+        if len(unknown):
+            new_codes = _encode_keys(keys.take(unknown))
+            codes[unknown] = np.where(new_codes >= 0, new_codes + rows.max(initial=-1) + 1, -1)
+        present = np.flatnonzero(codes >= 0)[::-1]
+        first = np.full(codes.max(initial=-1) + 2, -1)  # the last entry is that of no key, of code −1
+        first[codes[present]] = present  # reversed: the first row of a code is assigned last
+        used = first >= 0
+        streams = np.where(used, np.cumsum(used) - 1, -1)[codes]
+        return streams, keys.take(first[used]), rows[first[used]]
 
     def _update(self, keys: IntKeys | StrKeys, points: Vector) -> Trace:
         return self.fleet.update(keys, LabelledArray(points, self.spec.values))
@@ -179,17 +192,6 @@ def _sort_by_time(times: Integers) -> Integers:
     if not missing and not (times[1:] < times[:-1]).any():
         return np.arange(len(times))
     return np.roll(np.argsort(times, kind="stable"), -missing)
-
-
-def _group_by_key(keys: IntKeys | StrKeys) -> tuple[Flags, Integers, IntKeys | StrKeys]:
-    """Return which rows have a key, the index of each row's key or −1, and the keys."""
-    codes = _encode_keys(keys)
-    has_key = codes >= 0
-    present = np.flatnonzero(has_key)
-    _, first, inverse = np.unique(codes[present], return_index=True, return_inverse=True)
-    streams = np.full(len(codes), -1)
-    streams[present] = inverse
-    return has_key, streams, keys.take(present[first])
 
 
 def _encode_keys(keys: IntKeys | StrKeys) -> Integers:
