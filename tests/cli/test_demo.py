@@ -43,7 +43,7 @@ def recording_console():
     return Console(file=io.StringIO(), width=100, force_terminal=False)
 
 
-def said(console):
+def printed(console):
     return " ".join(console.file.getvalue().split())
 
 
@@ -63,7 +63,7 @@ def demo(tmp_path_factory):
     folder, console = tmp_path_factory.mktemp("demo"), recording_console()
     run_demo(folder / "report.html", 0, console, picture=folder / "demo.png")
     return (
-        said(console),
+        printed(console),
         (folder / "report.html").read_text(encoding="utf-8"),
         (folder / "demo.png").read_bytes(),
     )
@@ -205,7 +205,7 @@ def test_an_svg_has_its_points_as_a_raster(study):
     assert len(svg) < 2_000_000
 
 
-def test_it_opens_the_report_if_asked(tmp_path, monkeypatch):
+def test_it_opens_the_report_on_request(tmp_path, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     run_demo(tmp_path / "report.html", 0, recording_console(), open_report=True)
@@ -218,7 +218,7 @@ def test_a_stream_that_goes_badly_is_shown_as_it_went(tmp_path, seed, recwarn):
     console = recording_console()
     run_demo(tmp_path / "report.html", seed, console)
     row = run_study(seed).mean_shift.row
-    assert f"moved most at row {row:,}; the stream changed at row 10,000" in said(console)
+    assert f"moved most at row {row:,}; the stream changed at row 10,000" in printed(console)
     assert not recwarn.list
 
 
@@ -229,31 +229,31 @@ def test_a_stream_that_goes_badly_is_shown_as_it_went(tmp_path, seed, recwarn):
 def test_without_matplotlib_the_rest_is_there(tmp_path, study):
     console = recording_console()
     run_demo(tmp_path / "report.html", 0, console, picture=tmp_path / "demo.png")
-    assert "moved most at row 10,0" in said(console)
-    assert "pip install 'limpet[plots]'" in said(console)
+    assert "moved most at row 10,0" in printed(console)
+    assert "pip install 'limpet[plots]'" in printed(console)
     assert not (tmp_path / "report.html").exists()
     assert not (tmp_path / "demo.png").exists()
     with pytest.raises(MissingExtraError, match="matplotlib"):
         draw_stream(study.stream.y, study.trace, study.change)
 
 
-@pytest.mark.parametrize("place", ["folder.png", "no such folder/a.png", "file/a.png"])
+@pytest.mark.parametrize("name", ["folder.png", "no such folder/a.png", "file/a.png"])
 @pytest.mark.parametrize("which", ["out", "picture"])
-def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, place, which):
+def test_a_path_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch, name, which):
     def never(seed):
         raise AssertionError("the work has begun")
 
     monkeypatch.setattr("limpet.cli._demo_summary.run_traffic_study", never)
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.png").mkdir()
-    good, bad = tmp_path / "good", tmp_path / place
+    good, bad = tmp_path / "good", tmp_path / name
     paths = {"out": good.with_suffix(".html"), "picture": good.with_suffix(".png"), which: bad}
     with pytest.raises(InvalidInputError, match="cannot be written"):
         run_demo(paths["out"], 0, recording_console(), picture=paths["picture"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.png"]
 
 
-def test_asking_whether_a_file_can_be_written_changes_nothing(tmp_path):
+def test_require_writable_changes_nothing(tmp_path):
     old, new = tmp_path / "old.html", tmp_path / "new.html"
     old.write_text("precious")
     require_writable(old)

@@ -67,9 +67,9 @@ def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
     assert "How far to trust them" not in page
     settings = {"gamma": 30.0, "beta": 0.1, "M": 50.0, "norm": "mean"}
     assert detect(pump, learner="sra", **settings, output_format="json", no_report=True)[0] == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["counts"]["rejected"] == alone(**settings).rejected.sum()
-    assert not told["raises_alarms"]
+    output = json.loads(capsys.readouterr().out)
+    assert output["counts"]["rejected"] == alone(**settings).rejected.sum()
+    assert not output["raises_alarms"]
     with pytest.raises(InvalidInputError, match="fail-on-alarm"):
         detect(pump, learner="sra", rho=0.01, fail_on_alarm=True)
     with pytest.raises(InvalidInputError, match="beta"):
@@ -82,32 +82,32 @@ def test_by_hand_it_is_the_papers_algorithm_and_claims_nothing(pump, capsys):
 
 def test_json_is_for_machines(pump, capsys):
     code, text = detect(pump, output_format="json", no_report=True, fail_on_alarm=True)
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     assert text == ""
     assert code == 1
-    assert told["schema"] == {
+    assert output["schema"] == {
         "columns": ["level"],
         "time": "time",
         "key": None,
         "separate": False,
         "ignored": {"remark": "not numeric"},
     }
-    assert [alarm["row"] for alarm in told["alarms"]] == [alarm.row for alarm in alone().alarms]
-    assert told["outputs"] == []
+    assert [alarm["row"] for alarm in output["alarms"]] == [alarm.row for alarm in alone().alarms]
+    assert output["outputs"] == []
     assert not list(pump.parent.glob("*.html"))
 
 
 def test_every_point_with_its_score(pump):
     detect(pump, points=["scored.db", "scored.csv", "scored.parquet", "scored.jsonl"], no_report=True)
-    score = [None if one != one else one for one in alone().score.tolist()]
+    score = [None if score != score else score for score in alone().score.tolist()]
     with sqlite3.connect("scored.db") as database:
         assert [row[0] for row in database.execute("select score from points order by n")] == score
     with open("scored.csv", encoding="utf-8") as file:
         assert [None if row["score"] == "" else float(row["score"]) for row in csv.DictReader(file)] == score
     import pyarrow.parquet
 
-    found = pyarrow.parquet.read_table("scored.parquet").to_pydict()
-    assert [None if one != one else one for one in found["score"]] == score
+    table = pyarrow.parquet.read_table("scored.parquet").to_pydict()
+    assert [None if score != score else score for score in table["score"]] == score
     with open("scored.jsonl", encoding="utf-8") as file:
         assert [json.loads(line)["score"] for line in file] == score
 
@@ -120,14 +120,14 @@ def test_many_streams_in_one_file_are_as_each_by_itself(tmp_path, monkeypatch, c
     assert code == 0
     assert "sensor: one stream per key" in text
     detect(path, output_format="json", no_report=True)
-    told = json.loads(capsys.readouterr().out)
+    output = json.loads(capsys.readouterr().out)
     for key in "abc":
-        own = [alarm for alarm in told["alarms"] if alarm["key"] == key]
-        assert [alarm["row"] for alarm in own] == [alarm.row for alarm in alone(LEVEL + 5 * (key == "c")).alarms]
-    assert told["counts"]["records"] == 3 * N
+        expected = [alarm for alarm in output["alarms"] if alarm["key"] == key]
+        assert [alarm["row"] for alarm in expected] == [alarm.row for alarm in alone(LEVEL + 5 * (key == "c")).alarms]
+    assert output["counts"]["records"] == 3 * N
     assert detect(path, no_key=True, output_format="json", no_report=True, late="learn")[0] == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"]["key"] is None
+    output = json.loads(capsys.readouterr().out)
+    assert output["schema"]["key"] is None
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Stream by stream" in page
 
@@ -139,16 +139,16 @@ def test_a_wide_file_is_watched_column_by_column(tmp_path, monkeypatch, capsys):
     path = write(tmp_path / "wide.csv", names, wide.tolist())
     assert detect(path)[0] == 0
     assert detect(path, output_format="json", no_report=True)[0] == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"]["separate"]
-    own = [alarm for alarm in told["alarms"] if alarm["variables"] == ["channel_4"]]
-    assert [alarm["row"] for alarm in own] == [alarm.row for alarm in alone().alarms]
+    output = json.loads(capsys.readouterr().out)
+    assert output["schema"]["separate"]
+    expected = [alarm for alarm in output["alarms"] if alarm["variables"] == ["channel_4"]]
+    assert [alarm["row"] for alarm in expected] == [alarm.row for alarm in alone().alarms]
     assert detect(path, columns=["channel_4"], output_format="json", no_report=True, joint=False)[0] == 0
-    told = json.loads(capsys.readouterr().out)
-    assert not told["schema"]["separate"]
+    output = json.loads(capsys.readouterr().out)
+    assert not output["schema"]["separate"]
 
 
-def test_a_file_of_somebody_else_is_left_alone(pump):
+def test_a_file_of_another_program_is_kept(pump):
     (pump.parent / "alarms.csv").write_text("mine\n1\n", encoding="utf-8")
     _, text = detect(pump, no_report=True)
     assert "was not written by limpet" in text
@@ -171,14 +171,14 @@ def test_files_of_others_are_not_written_over_when_named(pump):
     with pytest.raises(InvalidInputError, match="both alarms and points"):
         detect(pump, alarms=["z.jsonl"], points=["./z.jsonl"])
     assert other.read_text(encoding="utf-8") == "a,b\n1,2\n"
-    for _ in range(2):  # what is ours may be, and begins anew
+    for _ in range(2):  # results of limpet are overwritten
         assert detect(pump, points=["p.csv", "p.parquet", "p.jsonl", "p.db"], report="p.html")[0] == 0
     with sqlite3.connect("p.db") as database:
         assert database.execute("select count(*) from points").fetchone() == (N,)
     assert len((pump.parent / "p.csv").read_text(encoding="utf-8").splitlines()) == N + 1
 
 
-def test_a_short_file_says_that_it_is_too_short(tmp_path, monkeypatch):
+def test_a_short_file_is_reported_as_too_short(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path / "short.csv", ["level"], [(value,) for value in LEVEL[:60]])
     assert "too short" in detect(path, no_report=True)[1]
@@ -192,7 +192,7 @@ def test_what_is_read_is_not_written_over(setting, pump):
     assert pump.read_bytes() == before
 
 
-def test_what_cannot_be_read_is_told_with_its_reason(pump):
+def test_malformed_records_are_reported_with_their_reasons(pump):
     lines = pump.read_text(encoding="utf-8").splitlines(keepends=True)
     lines[100:100] = ["broken\n", "2026-03-01 10:01:30,warm,ok\n", "soon,20.0,ok\n"]
     pump.write_text("".join(lines), encoding="utf-8")
@@ -222,7 +222,7 @@ MISTAKES = [
 ]
 
 
-def test_mistakes_are_told_in_one_line(pump, capsys, monkeypatch):
+def test_errors_are_one_line(pump, capsys, monkeypatch):
     folder = pump.parent
     (folder / "empty.csv").write_bytes(b"")
     (folder / "words.csv").write_text("a,b\nx,y\nz,w\n", encoding="utf-8")
@@ -239,7 +239,8 @@ def test_mistakes_are_told_in_one_line(pump, capsys, monkeypatch):
 
 def test_a_configuration_file_is_the_same_as_flags(pump, capsys, monkeypatch):
     (pump.parent / "h.toml").write_text(
-        'source = "pump.csv"\ncolumns = ["level"]\nfar = 1e-3\nno_report = true\noutput_format = "json"\ncheckpoint_interval = 3\n',
+        'source = "pump.csv"\ncolumns = ["level"]\nfar = 1e-3\nno_report = true\n'
+        'output_format = "json"\ncheckpoint_interval = 3\n',
         encoding="utf-8",
     )
     ours = json.loads(here(["detect", "--config", "h.toml"], capsys, monkeypatch)[1])

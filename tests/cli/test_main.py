@@ -24,10 +24,10 @@ def test_demo_writes_a_report(tmp_path):
 def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["tradeoff", "--gamma", "1,3", "--gamma", "inf", "--beta", "0.1", "--M", "5"]
-    code, said, errors = here(words, capsys, monkeypatch)
+    code, output, errors = here(words, capsys, monkeypatch)
     assert code == 0, errors
-    assert "0.01163" in said
-    assert "Smallest bound" in said
+    assert "0.01163" in output
+    assert "Smallest bound" in output
     assert (tmp_path / "tradeoff.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -43,7 +43,7 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
     ],
 )
-def test_mistakes_are_told_in_one_line(words, message, tmp_path, capsys, monkeypatch):
+def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, errors = here(words, capsys, monkeypatch)
     assert code == 2

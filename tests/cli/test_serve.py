@@ -1,4 +1,4 @@
-"""`limpet serve` as a user runs it: in a process of its own, with signals, kills and a file that grows."""
+"""`limpet serve` as a user runs it: in a separate process, with signals, kills and a file that grows."""
 
 import contextlib
 import gc
@@ -30,16 +30,16 @@ class Serve:
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "limpet", "serve", "--no-open", *words]
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
-        found = wait_for(lambda: re.search(r"serving at (http://\S+), database (\S+)", self.said()), self)
-        self.url, self.store = found[1], found[2]
+        match = wait_for(lambda: re.search(r"serving at (http://\S+), database (\S+)", self.read_log()), self)
+        self.url, self.store = match[1], match[2]
 
-    def said(self):
+    def read_log(self):
         return self.log.read_text()[self.begin :]
 
     def get(self, path):
-        answer = httpx.get(self.url + path, timeout=60)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = httpx.get(self.url + path, timeout=60)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def end(self, how):
         self.process.send_signal(how)
@@ -48,11 +48,11 @@ class Serve:
 
 def wait_for(happened, server, seconds=120.0):
     until = time.monotonic() + seconds
-    while not (found := happened()):
-        assert server.process.poll() is None, server.said()
-        assert time.monotonic() < until, server.said()
+    while not (value := happened()):
+        assert server.process.poll() is None, server.read_log()
+        assert time.monotonic() < until, server.read_log()
         time.sleep(0.05)
-    return found
+    return value
 
 
 def lines(first, last):
@@ -83,21 +83,23 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
         with source.open("a") as file:
             file.write(lines(700, 900))
         wait_for(lambda: second.get("/streams")["n_points"] >= 900, second)
-        found, (state, trace) = second.get("/streams/pump/points"), expected(VALUES)
-        assert found["rows"] == list(range(900))
-        assert found["values"] == [VALUES]
-        assert found["times"] == list(range(900))
-        np.testing.assert_array_equal(np.array(found["score"], np.float64), trace.score)
+        points, (state, trace) = second.get("/streams/pump/points"), expected(VALUES)
+        assert points["rows"] == list(range(900))
+        assert points["values"] == [VALUES]
+        assert points["times"] == list(range(900))
+        np.testing.assert_array_equal(np.array(points["score"], np.float64), trace.score)
         alarms = second.get("/alarms?stream=pump")["alarms"][::-1]
-        assert [(one["kind"], one["row"]) for one in alarms] == [(one.kind, one.row) for one in trace.alarms]
+        assert [(alarm["kind"], alarm["row"]) for alarm in alarms] == [
+            (alarm.kind, alarm.row) for alarm in trace.alarms
+        ]
         with httpx.stream("GET", f"{second.url}/streams/pump/events", timeout=60) as page:
-            heard = page.iter_lines()
-            next(heard)
+            events = page.iter_lines()
+            next(events)
             assert second.end(signal.SIGTERM) == 0, "although a page listens"
             with contextlib.suppress(httpx.TransportError):
-                list(heard)
-        assert "stopped" in second.said()
-        assert "Traceback" not in second.said()
+                list(events)
+        assert "stopped" in second.read_log()
+        assert "Traceback" not in second.read_log()
     finally:
         second.process.kill()
     monitor = Monitor(tmp_path / "kept.db")
@@ -108,7 +110,7 @@ def test_a_file_that_grows_through_a_crash_and_to_an_orderly_end(tmp_path):
         monitor.stop()
 
 
-# What is in the way of a start is told in one line
+# Errors at the start are one line
 
 
 @pytest.fixture
@@ -129,23 +131,23 @@ def refused(tmp_path, capsys, monkeypatch):
 
 
 def test_a_port_that_is_in_use(refused):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.listen()
+        port = bound.getsockname()[1]
         assert (
             refused("--port", port) == f"limpet: host, port: cannot listen at 127.0.0.1:{port}: address already in use."
         )
 
 
 def test_a_start_that_fails_leaves_no_socket_open(refused, recwarn):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        refused("--port", taken.getsockname()[1])
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.listen()
+        refused("--port", bound.getsockname()[1])
     refused("none.csv")
     gc.collect()
-    assert not [str(told.message) for told in recwarn if issubclass(told.category, ResourceWarning)]
+    assert not [str(warning.message) for warning in recwarn if issubclass(warning.category, ResourceWarning)]
 
 
 def test_a_source_that_is_not_there(refused, tmp_path):
@@ -154,7 +156,7 @@ def test_a_source_that_is_not_there(refused, tmp_path):
 
 
 def test_a_store_that_cannot_be_used(refused, tmp_path):
-    (tmp_path / "notes.txt").write_text("somebody's notes\n" * 100)
+    (tmp_path / "notes.txt").write_text("some notes\n" * 100)
     assert "notes.txt cannot be opened: file is not a database" in refused("--database", "notes.txt")
     assert "no such file or directory" in refused("--database", "no/folder.db")
     monitor = Monitor(tmp_path / "kept.db", lp.Detector(far=0.01))

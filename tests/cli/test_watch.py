@@ -1,4 +1,4 @@
-"""`limpet watch`, `status` and `init`, in processes of their own: kills, signals, pipes."""
+"""`limpet watch`, `status` and `init`, in separate processes: kills, signals, pipes."""
 
 import inspect
 import json
@@ -56,11 +56,11 @@ def wait_for(happened, seconds=30.0):
 
 
 def alarms_in(text):
-    return [(one["kind"], one["row"]) for one in map(json.loads, text.splitlines())]
+    return [(alarm["kind"], alarm["row"]) for alarm in map(json.loads, text.splitlines())]
 
 
 @pytest.fixture(params=["file", "JetStream"])
-def place(request, tmp_path):
+def source(request, tmp_path):
     """A source of 30,000 levels that change now and then, with outliers."""
     values = stream(30_000)
     if request.param == "file":
@@ -73,16 +73,16 @@ def place(request, tmp_path):
         yield f"{url}/{SUBJECT}"
 
 
-def test_kill_9_changes_nothing(place, tmp_path):
-    whole, killed = Watch(place, tmp_path / "whole"), Watch(place, tmp_path / "killed", every=0.01)
+def test_kill_9_changes_nothing(source, tmp_path):
+    whole, killed = Watch(source, tmp_path / "whole"), Watch(source, tmp_path / "killed", every=0.01)
     whole.run()
-    assert killed.run_with_kills(2 if place.endswith(".csv") else 1) > 0
+    assert killed.run_with_kills(2 if source.endswith(".csv") else 1) > 0
     assert all(same(whole, killed).values()), same(whole, killed)
     assert len(whole.rows()["points"]) == 30_000
     assert len(whole.rows()["alarms"]) > 2
 
 
-def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys, monkeypatch):
+def test_a_file_that_grows_is_followed_until_a_signal(tmp_path, capsys, monkeypatch):
     source, state, out = tmp_path / "x.csv", tmp_path / "state", tmp_path / "alarms.jsonl"
     source.write_text("time,level\n" + lines(0, 500))
     with socket.socket() as free:
@@ -92,8 +92,8 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
     process = start(source, *flags, cwd=tmp_path)
     try:
         wait_for(lambda: out.exists() and len(out.read_text().splitlines()) == 1)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-            metrics = answer.read().decode()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
+            metrics = response.read().decode()
         assert "limpet_points_total 500" in metrics
         assert 'limpet_alarms_total{kind="anomaly"} 1' in metrics
         with source.open("a") as file:
@@ -107,9 +107,9 @@ def test_a_file_that_grows_is_followed_until_somebody_says_stop(tmp_path, capsys
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     assert alarms_in(out.read_text()) == expected()
-    told = [json.loads(line) for line in errors.splitlines()]
-    assert all({"time", "level", "message"} <= one.keys() for one in told)
-    assert told[-1]["message"] == f"stopped after 1200 records, {len(expected())} alarms"
+    entries = [json.loads(line) for line in errors.splitlines()]
+    assert all({"time", "level", "message"} <= entry.keys() for entry in entries)
+    assert entries[-1]["message"] == f"stopped after 1200 records, {len(expected())} alarms"
     header, _ = unpack_container(max(state.glob("*.limpet")).read_bytes())
     assert header["stats"]["records"] == 1200
     assert "ended, process" in here(["status", state], capsys, monkeypatch)[1]
@@ -134,8 +134,8 @@ def test_a_folder_that_files_are_dropped_into(tmp_path, capsys, monkeypatch):
         (folder / f"{nth}.csv").write_text("time,level\n" + lines(first, first + 300))
         os.utime(folder / f"{nth}.csv", (nth, nth))
     words = ["watch", folder, "--no-follow", "--output-format", "json", "--checkpoint", "state"]
-    _, said, _ = here(words, capsys, monkeypatch)
-    assert alarms_in(said) == expected()
+    _, output, _ = here(words, capsys, monkeypatch)
+    assert alarms_in(output) == expected()
     assert here(words, capsys, monkeypatch)[:2] == (0, "")
 
 
@@ -154,21 +154,21 @@ MISTAKES = [
 ]
 
 
-def test_mistakes_are_told_in_one_line(tmp_path, capsys, monkeypatch):
+def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("time,level\n" + lines())
     (tmp_path / "wrong.toml").write_text('colums = ["a"]\n')
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.listen()
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
         mistakes = [*MISTAKES, (["x.csv", "--no-follow", "--metrics", address], "is in use")]
         for words, message in mistakes:
             code, _, errors = here(["watch", *words], capsys, monkeypatch)
             assert code == 2, (words, errors)
-            told = errors.splitlines()
-            assert message in told[-1], (words, errors)
-            assert told[-1].startswith("limpet: ")
+            entries = errors.splitlines()
+            assert message in entries[-1], (words, errors)
+            assert entries[-1].startswith("limpet: ")
     code, _, errors = here(["status", "."], capsys, monkeypatch)
     assert (code, "status.json" in errors) == (2, True)
 
@@ -212,8 +212,8 @@ def test_passwords_are_not_shown(tmp_path, capsys, monkeypatch):
         ["watch", "x.csv", "--no-follow", "--points", "https://me:SECRET@host/SECRET"],
         ["detect", "x.csv", "--alarms", "http://me:SECRET@127.0.0.1:1/SECRET"],
     ):
-        _, said, errors = here(words, capsys, monkeypatch)
-        assert "SECRET" not in said + errors, (words, said, errors)
+        _, output, errors = here(words, capsys, monkeypatch)
+        assert "SECRET" not in output + errors, (words, output, errors)
     assert "SECRET" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -249,7 +249,7 @@ def test_init_writes_every_setting(tmp_path, capsys, monkeypatch):
         ("far = ", "must be TOML"),
     ],
 )
-def test_wrong_configurations_are_told(line, message, tmp_path):
+def test_invalid_configurations_are_refused(line, message, tmp_path):
     (tmp_path / "x.toml").write_text(line)
     with pytest.raises(InvalidInputError, match=message):
         read_config(tmp_path / "x.toml")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-PATIENCE = 240.0  # seconds: kernels may have to be compiled
+TIMEOUT_S = 240.0  # kernels may have to be compiled
 
 
 class Served:
@@ -34,42 +34,42 @@ class Served:
         self.start()
 
     def start(self) -> None:
-        """Starts it, and waits until it can be asked."""
+        """Start the server, and wait until it serves."""
         store = self.folder / "store.db"
         command = [sys.executable, "-m", "limpet", "serve", "--port", str(self._port), "--database", str(store)]
         environment = {name: value for name, value in os.environ.items() if name != "LIMPET_TOKEN"}
         if self.token is not None:
             environment["LIMPET_TOKEN"] = self.token
         log = self.folder / "log.txt"
-        with log.open("w") as told:
-            self._process = subprocess.Popen([*command, "--no-open"], stderr=told, env=environment)
-        until = time.monotonic() + PATIENCE
-        while not (found := re.search(r"serving at (http://\S+:(\d+))", log.read_text())):
+        with log.open("w") as stderr:
+            self._process = subprocess.Popen([*command, "--no-open"], stderr=stderr, env=environment)
+        until = time.monotonic() + TIMEOUT_S
+        while not (match := re.search(r"serving at (http://\S+:(\d+))", log.read_text())):
             if self._process.poll() is not None or time.monotonic() > until:
                 self._process.kill()
                 raise RuntimeError(log.read_text())
             time.sleep(0.05)
-        self.url, self._port = found[1], int(found[2])
+        self.url, self._port = match[1], int(match[2])
 
     def stop(self) -> None:
-        """Ends it in order."""
+        """Stop the server in order."""
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(PATIENCE)
+        self._process.wait(TIMEOUT_S)
 
     def post(self, key: str, body: Any) -> Any:
-        """Posts points to a stream."""
+        """Post points to a stream."""
         return self.call("POST", f"/streams/{quote(key, safe='')}/points", body)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Calls the API; what is wrong is an error."""
-        answer = httpx.request(method, self.url + path, json=body, timeout=PATIENCE)
-        answer.raise_for_status()
-        return answer.json() if answer.content else None
+        """Call the API; raise on an error."""
+        response = httpx.request(method, self.url + path, json=body, timeout=TIMEOUT_S)
+        response.raise_for_status()
+        return response.json() if response.content else None
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser that is installed here."""
+    """Start the installed browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play, play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS) as browser:
@@ -78,7 +78,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def looking(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[Page]:
-    """A page of its own; whatever it complains about, violations of its policy among them, is an error."""
+    """Open a page; errors in its console, such as violations of its policy, fail the test."""
     complaints: list[str] = []
     with browser.new_context(viewport={"width": width, "height": height}) as context:
         page = context.new_page()
@@ -86,14 +86,14 @@ def looking(browser: Browser, width: int = 1400, height: int = 900) -> Iterator[
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         yield page
-    # that a server is away, or refuses, is told by the browser as well
-    told = [complaint for complaint in complaints if not complaint.startswith("Failed to load resource")]
-    if told:
-        raise AssertionError(told)
+    # the browser also logs that a server is away, or refuses
+    errors = [complaint for complaint in complaints if not complaint.startswith("Failed to load resource")]
+    if errors:
+        raise AssertionError(errors)
 
 
 def wait_until(page: Page, expression: str, argument: Any = None, seconds: float = 20.0) -> Any:
-    """The value of a JavaScript function once it is truthy; the page's policy does not let Playwright wait for it."""
+    """Return the value of a JavaScript function once it is truthy; the page's policy blocks Playwright's own wait."""
     until = time.monotonic() + seconds
     while not (value := page.evaluate(expression, argument)):
         if time.monotonic() > until:

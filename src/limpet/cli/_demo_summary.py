@@ -76,11 +76,11 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
     assert stream.labels is not None
     spikes, outage = np.flatnonzero(stream.outliers).tolist(), np.flatnonzero(stream.labels).tolist()
     (shift,) = list(stream.change_points)
-    found = {row: study.find_alarm("anomaly", row, row) for row in spikes}
+    alarms_by_spike = {row: study.find_alarm("anomaly", row, row) for row in spikes}
     outage_alarm = study.find_alarm("anomaly", outage[0], outage[-1])
     shift_alarm = study.find_alarm("change", shift, shift + WEEK_ROWS)
-    explained = [*found.values(), outage_alarm, shift_alarm]
-    others = [alarm for alarm in alarms if not any(alarm is one for one in explained)]
+    explained = [*alarms_by_spike.values(), outage_alarm, shift_alarm]
+    others = [alarm for alarm in alarms if not any(alarm is cause for cause in explained)]
     n_spikes, n_rejected_spikes = len(spikes), int(rejected[spikes].sum())
     n_other, n_rejected_other = len(stream) - n_spikes - len(outage), int(rejected.sum()) - n_rejected_spikes
     n_rejected_other -= int(rejected[outage].sum())
@@ -102,14 +102,14 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
             (f"{1e9 * study.seconds_per_point:,.0f} ns", "per point"),
         ]
     )
-    events = [(row, "spike", alarm) for row, alarm in found.items()]
+    events = [(row, "spike", alarm) for row, alarm in alarms_by_spike.items()]
     events += [(outage[0], "outage", outage_alarm), (shift, "shift of the level", shift_alarm)]
     events += [(alarm.row, "none", alarm) for alarm in others]
     rows = [
         [_format_time(study, row), f"{row:,}", cause, "none" if alarm is None else alarm.kind, _describe(alarm, row)]
         for row, cause, alarm in sorted(events, key=lambda event: event[0])
     ]
-    n_silent = sum(alarm is None for alarm in found.values())
+    n_silent = sum(alarm is None for alarm in alarms_by_spike.values())
     sentences = (
         f"{n_silent} of {n_spikes} spikes raised no alarm: they were rejected, but after other anomalies they were no "
         f"longer rare enough for one false alarm in {1.0 / study.learner.far:,.0f} points. "
@@ -125,7 +125,7 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
     )
 
 
-EVENT_HEADING = ["time", "row", "event", "alarm", "what the alarm says"]
+EVENT_HEADING = ["time", "row", "event", "alarm", "alarm text"]
 
 
 def _format_delay(n_rows: int) -> str:

@@ -224,7 +224,7 @@ def caveats(detection_run: DetectionRun) -> list[str]:
     if stats.n_alarms:
         far = plan.learner.far
         n_expected = expected_false_alarms(far, stats.points)
-        sentences.append(f"Expected false alarms at --far {far:g}: {n_expected} of each kind, changes and anomalies.")
+        sentences.append(f"Expected false alarms at --far {far:g}: {n_expected} of each kind.")
     if plan.n_warming_up:
         subject = f"{plan.n_warming_up:,} of {plan.n_streams:,} streams are" if plan.n_streams > 1 else "The stream is"
         n_init, n_warmup = plan.learner.n_init, warmup_points(plan.learner)

@@ -299,13 +299,13 @@ def _run_lab_command(context: typer.Context, name: str) -> None:
     """Hand the arguments to a command that another distribution registers under the group `limpet.commands`."""
     from importlib.metadata import entry_points
 
-    found = list(entry_points(group="limpet.commands", name=name))
-    if not found:
+    matches = list(entry_points(group="limpet.commands", name=name))
+    if not matches:
         _exit_with_message(
             f"limpet {name}: requires the package limpet-lab, which is not installed. "
             "In a clone of the repository: pip install -e './lab[all]'"
         )
-    raise typer.Exit(found[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False) or 0)
+    raise typer.Exit(matches[0].load()(context.args, prog_name=f"limpet {name}", standalone_mode=False) or 0)
 
 
 LAB_COMMAND: dict[str, Any] = {

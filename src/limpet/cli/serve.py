@@ -47,7 +47,7 @@ def run_serve(uri: str, values: dict[str, Any]) -> None:
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         config = MonitorConfig(values["database"], learner, values["retain_points"], values["max_streams"], interval_s)
         security = SecurityConfig(token, values["rate"], values["max_body"])
-        app = make_app(config, security, lambda monitor: _run_feeds(monitor, uri, values))
+        app = make_app(config, security, lambda monitor: _run_inputs(monitor, uri, values))
 
         def on_ready() -> None:
             log.info("serving at %s, database %s", url, redact_url(values["database"]))
@@ -89,7 +89,7 @@ def should_open_browser(is_requested: bool | None) -> bool:
 
 
 @contextmanager
-def _run_feeds(monitor: Monitor, uri: str, values: dict[str, Any]) -> Iterator[None]:
+def _run_inputs(monitor: Monitor, uri: str, values: dict[str, Any]) -> Iterator[None]:
     """Run what brings points in besides HTTP."""
     with ExitStack() as resources:
         if uri:
