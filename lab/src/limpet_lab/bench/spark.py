@@ -127,7 +127,7 @@ ONE_STATE = "learner binary"
 class PassThrough(StatefulTask):
     """Learns nothing: the same rows come and go, and the same states are read and written."""
 
-    def learn_batch(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
+    def process_partition(self, number: int, table: Any, state: Any) -> tuple[Any, StateValue]:
         """The rows of a bucket with constants beside them, and its state as it was."""
         plan = self.load_spec()
         kept: StateValue = (
