@@ -1,1 +1,1 @@
-"""Where records come from: files, directories, Parquet, standard input."""
+"""Sources: files, directories, Parquet, standard input."""
