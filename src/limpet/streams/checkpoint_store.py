@@ -148,8 +148,8 @@ def check_position(batch: Batch) -> None:
 
 def restore_model(model: Model, state: memoryview) -> Model:
     """Restore the model of a checkpoint in place of the given one, whose spill file is closed."""
-    spill = model.config()["spill"] if isinstance(model, Fleet) else None
-    if spill is not None:
+    spill = None
+    if isinstance(model, Fleet) and (spill := model.config()["spill"]) is not None:
         model.close()
     return from_bytes(bytearray(state), spill)
 

@@ -100,5 +100,5 @@ class MonitorPlan:
         pairs.append(("time", time))
         pairs.append(("key", "none: one stream" if schema.key is None else f"{schema.key}: one stream per key"))
         if schema.ignored:
-            pairs.append(("ignored", join_names([f"{name} ({why})" for name, why in schema.ignored.items()], 12)))
+            pairs.append(("ignored", join_names([f"{name} ({why})" for name, why in schema.ignored.items()], max_names=12)))
         return pairs

@@ -27,7 +27,7 @@ class ProbedSource(BaseSource):
         self._buffered: list[Batch] = []
 
     @property
-    def schema(self) -> Schema | None:  # type: ignore[override]
+    def schema(self) -> Schema | None:
         """Columns of the records, if they are known."""
         return self.source.schema
 

@@ -40,7 +40,7 @@ class SplitColumns(BaseSource):
         self.source = source
 
     @property
-    def schema(self) -> Schema | None:  # type: ignore[override]
+    def schema(self) -> Schema | None:
         """Columns of the records, if they are known."""
         return self.source.schema
 
