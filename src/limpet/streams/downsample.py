@@ -45,10 +45,13 @@ def reduce_buckets(reduction: str, values: Array, starts: Array, axis: int = -1)
         return np.take(values, starts, axis)
     if reduction != REDUCE_LAST:
         return np.asarray(UFUNCS[reduction].reduceat(values, starts, axis=axis))
-    index = np.arange(values.shape[axis])
-    index = index if axis in (-1, values.ndim - 1) else index[:, None]
-    last = np.maximum.reduceat(np.where(np.isnan(values), -1, index), starts, axis=axis)
-    return np.where(last < 0, np.nan, np.take_along_axis(values, last, axis))
+    n = values.shape[axis]
+    last: Array = np.take(values, np.append(starts[1:], n) - 1, axis)
+    if not np.isnan(last).any():  # the usual case
+        return last
+    index = np.arange(n) if axis in (-1, values.ndim - 1) else np.arange(n)[:, None]
+    known = np.maximum.reduceat(np.where(np.isnan(values), -1, index), starts, axis=axis)
+    return np.where(known < 0, np.nan, np.take_along_axis(values, known, axis))
 
 
 class MinMaxSummary:
