@@ -133,4 +133,4 @@ def _not_a_checkpoint(checkpoint: str) -> InvalidInputError:
 
 
 def _open_session(values: Mapping[str, Any]) -> AbstractContextManager[SparkSession]:
-    return open_session(values["master"], make_spark_properties(values), values["spark_log"])
+    return open_session(values["master"], make_spark_properties(values), None)

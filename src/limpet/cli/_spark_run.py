@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("limpet.spark")
 EXIT_INTERRUPTED = 130  # as of shells
 POLL_INTERVAL_S = 0.25
+DRIVER_MEMORY = "4g"
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -71,8 +72,8 @@ def run_score(source_name: str, values: dict[str, Any]) -> None:
 
 def make_spark_properties(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the properties of Spark from the options of a command."""
-    properties = {"spark.driver.memory": values["driver_memory"]}
-    if values["packages"]:
+    properties = {"spark.driver.memory": values.get("driver_memory", DRIVER_MEMORY)}
+    if values.get("packages"):
         properties["spark.jars.packages"] = values["packages"]
     if values.get("output_format") == "delta":
         properties |= DELTA_CONF

@@ -124,10 +124,7 @@ def repartition(
     checkpoint: Checkpoint,
     buckets: Annotated[int, typer.Option(min=1, metavar="N", help="New number of buckets.")],
     master: opt.Master = "local[*]",
-    driver_memory: opt.DriverMemory = "4g",
-    packages: opt.Packages = None,
     conf: opt.Conf = None,
-    spark_log: opt.SparkLog = None,
 ) -> None:
     """See REPARTITION_HELP."""
     values = locals()
@@ -153,10 +150,7 @@ def export(
     path: Annotated[Path, typer.Argument(metavar="FLEET_FILE", help="File to write.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     master: opt.Master = "local[*]",
-    driver_memory: opt.DriverMemory = "4g",
-    packages: opt.Packages = None,
     conf: opt.Conf = None,
-    spark_log: opt.SparkLog = None,
 ) -> None:
     """See EXPORT_HELP."""
     values = locals()
@@ -181,10 +175,7 @@ def status(
     checkpoint: Checkpoint,
     output_format: opt.OutputFormat = "text",
     master: opt.Master = "local[*]",
-    driver_memory: opt.DriverMemory = "4g",
-    packages: opt.Packages = None,
     conf: opt.Conf = None,
-    spark_log: opt.SparkLog = None,
 ) -> None:
     """See STATUS_HELP."""
     values = locals()
