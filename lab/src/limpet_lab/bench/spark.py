@@ -120,7 +120,7 @@ def _shuffled(node: Any) -> int:
 
 # What stands beside the learning in Spark's plan, to be timed: nothing at all, and one learner for each key.
 
-SCORED_SCHEMA = "sensor bigint, ts timestamp, value double, score double, dropped boolean"
+SCORED_SCHEMA = "sensor bigint, ts timestamp, value double, score double, rejected boolean"
 ONE_STATE = "learner binary"
 
 
@@ -168,7 +168,7 @@ class OneByOne:
         frame = pandas.concat(list(frames)).sort_values("ts", kind="stable")
         trace = learner.process(frame["value"].to_numpy())
         state.update((learner.to_bytes(),))
-        yield frame.assign(score=trace.score, dropped=trace.dropped)
+        yield frame.assign(score=trace.score, rejected=trace.rejected)
 
 
 CORES = 2
