@@ -50,7 +50,7 @@ class SRA(StochasticApproximation):
         Points before the threshold acts.
     patience : int
         Consecutive rejections after which the threshold is lifted for another `warmup` points; 0, as in the paper: the
-        threshold almethods acts.
+        threshold always acts.
     seed : int
         Seed of the initialization.
     on_invalid : {"skip", "raise"}
