@@ -100,5 +100,6 @@ class MonitorPlan:
         pairs.append(("time", time))
         pairs.append(("key", "none: one stream" if schema.key is None else f"{schema.key}: one stream per key"))
         if schema.ignored:
-            pairs.append(("ignored", join_names([f"{name} ({why})" for name, why in schema.ignored.items()], max_names=12)))
+            reasons = [f"{name} ({reason})" for name, reason in schema.ignored.items()]
+            pairs.append(("ignored", join_names(reasons, max_names=12)))
         return pairs
