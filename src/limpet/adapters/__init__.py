@@ -1,1 +1,1 @@
-"""limpet in the conventions of other libraries: river, scikit-learn, sktime. Each needs the extra of its name."""
+"""Adapters to the conventions of river, scikit-learn and sktime; each requires the extra of its name."""

@@ -1,4 +1,4 @@
-"""limpet in sktime: detectors of change points and of anomalies, with `update`. Needs limpet[sktime]."""
+"""Detectors of change points and anomalies with sktime's conventions, with `update`. Requires limpet[sktime]."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
-from sktime.detection.base import BaseDetector
 
 from limpet._optional import optional_import
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
 from limpet.exceptions import LimpetWarning
-from limpet.learners import SRA, StochasticApproximation, Trace, from_bytes
+from limpet.learners import Detector, Learner, Trace, from_bytes
 from limpet.learners.input import LabelledArray
 from limpet.learners.results import concatenate
 
-# What both detectors share: a learner that goes along with a series, and what it said of each row.
+with optional_import("limpet.adapters.sktime", "sktime"):
+    import pandas as pd
+    from sktime.detection.base import BaseDetector
+
+__all__ = ["AnomalyDetector", "ChangePointDetector"]
 
 
 class StreamDetector(BaseDetector):  # type: ignore[misc]
-    """Base of the detectors: `fit` begins with a series, `update` goes on with more of it, `predict` learns nothing.
+    """Base class: `fit` starts with a series, `update` continues it, `predict` does not learn.
 
-    `predict` tells of rows that were learnt what was said when they came, and takes others to be what comes next.
+    `predict` returns the results of learned rows as of the time they were learned; other rows are the continuation.
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -54,22 +56,22 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
     def _fit(self, X: pd.DataFrame) -> StreamDetector:
         settings = {"covariance": self.covariance, "lags": self.lags, "season": self.season}
-        self.learner_: StochasticApproximation = SRA(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
+        self.learner_: Learner = Detector(self.n_components, far=self.far, **settings)  # type: ignore[arg-type]
         self.trace_: Trace = self.learner_.process(labelled(X))
-        self._learned = self._X = X  # sktime's `update` combines it with what comes, as a dataframe
+        self._learned = self._X = X  # sktime's `update` appends new rows to it
         return self
 
     def _update(self, X: pd.DataFrame) -> StreamDetector:
         _, n_known = self._find_learned_rows(X)
         new = X[n_known:]
-        if len(new) and has_range_index(new):  # an array, whose rows come next
+        if len(new) and has_range_index(new):  # an array, whose rows are the continuation
             new = new.set_axis(pd.RangeIndex(len(self._learned), len(self._learned) + len(new)))
         repeated = new.index.isin(self._learned.index)
         if repeated.any():
             message = (
-                f"{repeated.sum()} rows are passed over: rows of the same times were learnt before, with other values"
+                f"{repeated.sum()} rows are skipped: rows with the same index and other values were learned before"
             )
-            warnings.warn(message, LimpetWarning, stacklevel=4)
+            warnings.warn(LimpetWarning(message, "repeated", n_rows=int(repeated.sum())), stacklevel=4)
             new = new[~repeated]
         if len(new):
             self.trace_ = concatenate([self.trace_, self.learner_.process(labelled(new))])
@@ -78,8 +80,8 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return self
 
     def _trace_for(self, X: pd.DataFrame) -> tuple[Trace, int]:
-        """What is said of the rows of X, and the row of the stream that the first of them is."""
-        X = X.to_frame() if isinstance(X, pd.Series) else X  # as sktime's `predict_points` has it
+        """Return the results of the stream including X, and the row in the stream of the first row of X."""
+        X = X.to_frame() if isinstance(X, pd.Series) else X  # from sktime's `predict_points`
         first_row, n_known = self._find_learned_rows(X)
         if n_known == len(X):
             return self.trace_, first_row
@@ -88,7 +90,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return trace, len(self._learned) - n_known
 
     def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
-        """Where the first row of X was learnt, and how many rows from there on are those that were learnt."""
+        """Return the row at which the first row of X was learned, and how many rows from there on are equal."""
         learned = self._learned
         if not len(X) or list(X.columns) != list(learned.columns):
             return 0, 0
@@ -103,9 +105,8 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
             if n_known == len(X) or row + n_known == len(learned):
                 matches.append((row, n_known))
         last_row = len(learned) - len(X)
-        if (
-            has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all()
-        ):  # an array that has just been learnt
+        is_last_array = has_range_index(X) and last_row >= 0 and rows_equal(learned_values[last_row:], values).all()
+        if is_last_array:
             matches.append((last_row, len(X)))
         return max(matches, key=lambda each: each[1])
 
@@ -120,41 +121,38 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
 
     @abstractmethod
     def _events(self, trace: Trace) -> list[tuple[int, int]]:
-        """Of each event the row of the stream at which it was noticed, and the row that it is told of."""
+        """Return for each event the row at which it was detected, and the row to report."""
 
     @abstractmethod
     def _scores(self, trace: Trace) -> Vector:
-        """The score of each row."""
+        """Return the score of each row."""
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Settings for sktime's checks."""
+        """Return parameters for sktime's checks."""
         return [{}, {"far": 1e-2, "covariance": "diagonal"}]
 
 
 def labelled(X: pd.DataFrame) -> LabelledArray:
-    """The values, with the names of the columns; what is infinite is as far out as can be."""
+    """Return the values with the names of the columns; infinities are clipped."""
     values = np.clip(X.to_numpy(np.float64), -MAX_ABS_VALUE, MAX_ABS_VALUE)
     return LabelledArray(np.ascontiguousarray(values), tuple(map(str, X.columns)))
 
 
 def has_range_index(X: pd.DataFrame) -> bool:
-    """Whether rows are merely counted from 0, as those of an array are."""
+    """Return whether the index counts rows from 0, as that of an array."""
     return isinstance(X.index, pd.RangeIndex) and X.index.step == 1 and X.index.start == 0
 
 
 def rows_equal(a: Vector, b: Vector) -> Any:
-    """Which rows are the same."""
+    """Return which rows are equal."""
     return ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
 
 
-# A detector of anomalies by sktime's conventions.
-
-
 class AnomalyDetector(StreamDetector):
-    """Rows of a series that do not belong, at a promised rate of false alarms; changes are followed.
+    """Detect anomalies of a series at a promised false-alarm rate; the model follows changes.
 
-    `transform_scores` gives −log10 of the p-value of each row: 4 is one row in ten thousand.
+    `transform_scores` returns −log10 of the p-value of each row: 4 is one row in ten thousand.
 
     Parameters
     ----------
@@ -190,14 +188,11 @@ class AnomalyDetector(StreamDetector):
         return np.asarray(-np.log10(np.nan_to_num(np.maximum(trace.p_value, 1e-300), nan=1.0)))
 
 
-# A detector of change points by sktime's conventions.
-
-
 class ChangePointDetector(StreamDetector):
-    """Change points of a series as it comes, at a promised rate of false alarms; outliers raise none.
+    """Detect change points of a series online, at a promised false-alarm rate, robust to outliers.
 
-    A change point is the first row of the new regime, as `limpet.SRA` sees it when it notices the change.
-    `transform_scores` gives its change score.
+    A change point is the first row of the new regime, as `limpet.Detector` estimates it when it detects the change.
+    `transform_scores` returns its change score.
 
     Parameters
     ----------
@@ -232,10 +227,3 @@ class ChangePointDetector(StreamDetector):
 
     def _scores(self, trace: Trace) -> Vector:
         return np.nan_to_num(trace.change_score)
-
-
-with optional_import("limpet.adapters.sktime", "sktime"):
-    import sktime  # noqa: F401
-
-
-__all__ = ["AnomalyDetector", "ChangePointDetector"]

@@ -1,4 +1,4 @@
-"""Which features are worth learning: those that enough of the latest points have."""
+"""Read the features of river's dicts, and decide which of them are learned."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ import numpy as np
 from limpet.core.state import Vector
 from limpet.exceptions import InvalidTypeError
 
-# The features of river's dicts as the numbers of a point, in an order of their own.
-
 Point = dict[Hashable, float]
 
 
 def to_point(x: Mapping[Any, Any]) -> Point:
-    """The features that have a value, as numbers; None and NaN are missing.
+    """Return the features that have a value, as floats; None and NaN are missing.
 
-    >>> as_point({"a": 1, "b": None, "c": True, "d": float("nan")})
+    >>> to_point({"a": 1, "b": None, "c": True, "d": float("nan")})
     {'a': 1.0, 'c': 1.0}
     """
     if not isinstance(x, Mapping):
-        raise InvalidTypeError(f"expected a dict of features, got {type(x).__name__} {x!r}")
+        raise InvalidTypeError(f"x: must be a dict of features, got {type(x).__name__} {x!r}.")
     return {
         name: value for name, value in ((name, _to_float(name, value)) for name, value in x.items()) if value == value
     }
@@ -35,20 +33,17 @@ def _to_float(name: Hashable, value: Any) -> float:
     if value is None:
         return np.nan
     if isinstance(value, str | bytes):
-        raise InvalidTypeError(f"feature {name!r} is {value!r}, not a number")
+        raise InvalidTypeError(f"feature {name!r}: must be a number, got {value!r}.")
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond the largest float
         return np.inf if value > 0 else -np.inf
     except (TypeError, ValueError):
-        raise InvalidTypeError(f"feature {name!r} is a {type(value).__name__}, not a number") from None
+        raise InvalidTypeError(f"feature {name!r}: must be a number, got {type(value).__name__}.") from None
 
 
 class Features:
-    """Which features there are, and how a point is read as a vector.
-
-    They are ordered by name: the order in which a dict has them makes no difference, to the last bit.
-    """
+    """A set of features, sorted by name, so that results do not depend on the order in a dict."""
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self.names: tuple[Hashable, ...] = tuple(sorted(names, key=lambda name: (str(name), str(type(name)))))
@@ -59,7 +54,7 @@ class Features:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names as text, told apart where they are the same."""
+        """The names as distinct strings."""
         strings = [str(name) for name in self.names]
         return tuple(
             string if strings.count(string) == 1 else repr(name)
@@ -67,32 +62,29 @@ class Features:
         )
 
     def make_reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
-        """(x) → the values of all features, in order; a KeyError if one is not there."""
+        """Return a function from a dict to the values of all features; it raises KeyError for a missing one."""
         if len(self.names) > 1:
             return itemgetter(*self.names)
         return lambda x: tuple(x[name] for name in self.names)
 
     def to_vector(self, point: Point) -> Vector:
-        """NaN where a feature is missing; one that is not known is left out."""
+        """Return the values of a point, NaN for missing features; unknown features are ignored."""
         return np.array([point.get(name, np.nan) for name in self.names])
 
 
-MIN_PRESENCE_SHARE = 0.2  # share of the points that must have a feature …
-MIN_PRESENCE_POINTS = 3  # … and so many of them at least, for a model to start with it
+MIN_PRESENCE_SHARE = 0.2  # of the points must have a feature for it to be learned …
+MIN_PRESENCE_POINTS = 3  # … and at least so many points
 
 
 class FeatureAdmission:
-    """Gathers points from the first that shows a new feature on, and says which features a model of them should have.
-
-    size: how many points are gathered. most: features that are taken at the most, those that were shown most.
-    """
+    """Collect n_points points from the first with a new feature, and select the features of the next model."""
 
     def __init__(self, n_points: int, max_features: int) -> None:
         self.n_points, self.max_features = n_points, max_features
         self.points: list[Point] = []
 
     def add(self, point: Point) -> list[Hashable] | None:
-        """The features to learn, once enough points have come; None before. A point that cannot be used is none."""
+        """Add a valid point; return the frequent features once enough points are collected, else None."""
         if point and all(map(math.isfinite, point.values())):
             self.points.append(point)
         if len(self.points) < self.n_points:
@@ -103,10 +95,10 @@ class FeatureAdmission:
         return sorted(frequent, key=lambda name: (-counts[name], str(name)))
 
     def limit(self, names: list[Hashable]) -> list[Hashable]:
-        """As many of these as may be learnt."""
+        """Return the first max_features names."""
         return names[: self.max_features]
 
     def pop_points(self) -> list[Point]:
-        """The points, which are no longer kept here."""
+        """Remove and return the points."""
         points, self.points = self.points, []
         return points

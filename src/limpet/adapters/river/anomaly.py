@@ -1,4 +1,4 @@
-"""An anomaly detector by river's conventions."""
+"""An anomaly detector with river's conventions."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from limpet._validation import check_int
 from limpet.adapters.river._features import FeatureAdmission, Features, Point, to_point
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.exceptions import InvalidInputError, LimpetWarning
-from limpet.learners import SRA, StochasticApproximation
+from limpet.learners import Detector, Learner
 from limpet.learners._fast_path import FastPath
 from limpet.learners.input import LabelledArray
 
-FAST_PATH_ERRORS = (KeyError, TypeError, OverflowError, struct.error)  # what a point raises that needs a second look
-MIN_REPLACEMENT_POINTS = 500  # points, after which a model that replaces another is calibrated well enough
-MAX_START_FACTOR = 4  # times the points of a start, after which a model that has not started does not any more
-MAX_NEG_LOG10_P = 300.0  # what −log10 p is taken for where p is no longer told from 0
+FAST_PATH_ERRORS = (KeyError, TypeError, OverflowError, struct.error)  # raised by a point for the general path
+MIN_REPLACEMENT_POINTS = 500  # after so many points, a model that replaces another is calibrated
+MAX_START_FACTOR = 4  # a new model that has not started after so many times n_init points is discarded
+MAX_NEG_LOG10_P = 300.0  # −log10 p for p = 0
 
 
 class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
-    """How rare a point is in its stream, learnt in one pass; what is learnt is not led astray by the anomalies.
+    """Score how rare a point is in its stream, learned in one pass, robust to anomalies.
 
-    With `limpet.SRA()`, its default, the score is −log10 of the p-value, whatever the units of the features: 0 is
-    nothing special, 4 is one point in ten thousand. Any other learner scores by its surprise, −log f. It is 0 until
-    enough points have come.
+    With `limpet.Detector()`, the default, the score is −log10 of the p-value: 0 is usual, 4 is one point in ten
+    thousand, in any units of the features. The score of another learner is −log f. It is 0 until the learner has
+    started.
 
-    Outliers are dropped by the learner itself and changes are followed. In a `QuantileFilter` it should see everything:
-    `protect_anomaly_detector=False`. (With that, river's `ThresholdFilter` lets its detector learn nothing; without it,
-    a filter hides from it what may be a change, and it is deaf after a shift.)
+    The learner rejects outliers and follows changes. In a `QuantileFilter` it should see every point:
+    `protect_anomaly_detector=False`; otherwise the filter hides changes from it, and it is locked out after a shift.
+    (With this setting, river's `ThresholdFilter` does not update its detector.)
 
-    Features may be missing (absent, None or NaN): a point is judged by those that it has. New ones that a fifth of the
-    points have are learnt: a second model, over what there is now, learns beside the first and takes over when it has
-    seen enough. What is infinite counts as the largest number there is, and is not learnt.
+    Features may be missing (no key, None or NaN): a point is scored by its features. New features of at least a fifth
+    of the points are learned: a second model, with the present features, is trained in parallel and replaces the first
+    one once it is calibrated. An infinite value is scored as the largest number, and is not learned.
 
     Parameters
     ----------
     learner
-        What learns, for instance `limpet.SRA(n_components=2)`: its settings, not what it has learnt; points that
-        cannot be used are always skipped. `limpet.SRA()` by default.
+        The learner, such as `limpet.Detector(n_components=2)`; its parameters are used, not its state, and invalid
+        points are always skipped. Default: `limpet.Detector()`.
     max_features
-        How many features are learnt: those that most points have, with a warning if there are more.
+        Maximum number of features, the most frequent ones; with more, a warning is issued.
 
     Examples
     --------
@@ -63,21 +63,23 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     """
 
-    def __init__(self, learner: StochasticApproximation | None = None, max_features: int = 100):
-        if learner is not None and (not isinstance(learner, StochasticApproximation) or learner.model.supervised):
-            raise InvalidInputError(f"learner must be a learner of points, such as limpet.SRA(), got {learner!r}")
+    def __init__(self, learner: Learner | None = None, max_features: int = 100):
+        if learner is not None and (not isinstance(learner, Learner) or learner.model.supervised):
+            raise InvalidInputError(
+                f"learner: must be a learner of points, such as limpet.Detector(), got {learner!r}."
+            )
         self.learner = learner
         self.max_features = check_int("max_features", max_features, 1)
         self._features = self._next_features = Features(())
-        self._model: StochasticApproximation | None = None
-        self._next_model: StochasticApproximation | None = None  # over other features: takes over in time
+        self._model: Learner | None = None
+        self._next_model: Learner | None = None  # with other features; replaces the first one once calibrated
         self._admission = FeatureAdmission(self._new_learner().n_init, self.max_features)
         self._bind_fast_path()
 
-    def _new_learner(self) -> StochasticApproximation:
-        learner = SRA() if self.learner is None else self.learner.clone()
+    def _new_learner(self) -> Learner:
+        learner = Detector() if self.learner is None else self.learner.clone()
         learner.on_invalid = "skip"
-        learner._suppress_warning("invalid")  # in the class: what is infinite is not learnt
+        learner.suppress_warning("invalid")  # documented in the class: infinite values are not learned
         return learner
 
     def _bind_fast_path(self) -> None:
@@ -85,12 +87,12 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self._read_values = self._features.make_reader()
 
     @property
-    def model(self) -> StochasticApproximation | None:
-        """The learner that is at work, with its estimates; None before it has started."""
+    def model(self) -> Learner | None:
+        """The learner in use, with its estimates; None before it has started."""
         return self._model
 
     def learn_one(self, x: Mapping[Any, Any]) -> None:
-        """Learns a point, or drops it."""
+        """Learn from a point, or reject it."""
         if self._next_model is None and not self._admission.points and self._write_point(x):
             self._learn()
             return
@@ -104,7 +106,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
             self._admit_features(point)
 
     def _learn(self) -> None:
-        """The point that lies in its place."""
+        """Learn the point in the buffer."""
         fast_path, model = self._fast_path, self._model
         if fast_path is not None and model is not None:
             fast_path.learn()
@@ -112,7 +114,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
                 model.handle_outcome(fast_path.outcome[0])
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
-        """How rare the point is; 0 while too little has been seen, and where there is nothing to judge by."""
+        """Return the score of a point; 0 before the start and for a point without known features."""
         fast_path = self._fast_path
         if fast_path is not None and self._write_point(x):
             fast_path.score_only()
@@ -129,14 +131,14 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
 
     @staticmethod
     def _score(fast_path: FastPath) -> float:
-        """Of the point that was assessed; NaN if it cannot be."""
+        """Return the score of the point in the buffer; NaN if it is invalid."""
         if len(fast_path.score) == 1:
             return fast_path.score[0]
         p = fast_path.score[1]
         return -log10(p) if p > 0.0 else MAX_NEG_LOG10_P if p == 0.0 else nan
 
     def _write_point(self, x: Mapping[Any, Any]) -> bool:
-        """Whether the point has all features as numbers, and no others; then it is put in its place."""
+        """Write a point to the buffer if it has exactly the known features as numbers; return whether it has."""
         try:
             values = self._read_values(x)
             if self._fast_path is None or len(x) != len(values):
@@ -147,20 +149,20 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         return True
 
     def _admit_features(self, point: Point) -> None:
-        """A new feature, or the points after one: in time they call for a model over all that there are by then."""
+        """Collect points after a new feature, then train a model with the frequent features."""
         names = self._admission.add(point)
         if names is None:
             return
         accepted, points = self._admission.limit(names), self._admission.pop_points()
         if len(accepted) < len(names):
-            message = f"{len(names)} features: the {self.max_features} that most points have are learnt (max_features)"
-            warnings.warn(message, LimpetWarning, stacklevel=3)
+            message = f"max_features: only the {self.max_features} most frequent of {len(names)} features are learned"
+            warnings.warn(LimpetWarning(message, "max_features", n_features=len(names)), stacklevel=3)
         if not self._features.known >= set(accepted):
             self._next_features, self._next_model = Features(accepted), self._new_learner()
             self._learn_next(points)
 
     def _learn_next(self, points: list[Point]) -> None:
-        """The next model learns as well, and takes over once it has seen enough to be as good as the one before."""
+        """Update the next model, which replaces the first one once it is calibrated."""
         next_model = self._next_model
         assert next_model is not None
         rows = np.array([self._next_features.to_vector(point) for point in points])
@@ -170,7 +172,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
             self._model, self._features, self._next_model = next_model, self._next_features, None
             self._bind_fast_path()
         elif not next_model.started and next_model.n_seen > MAX_START_FACTOR * next_model.n_init:
-            self._next_model = None  # a feature has gone again
+            self._next_model = None  # a feature has disappeared again
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("_fast_path", "_read_values")}
@@ -179,11 +181,11 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         self.__dict__.update(state)
         for model in (self._model, self._next_model):
             if model is not None:
-                model._suppress_warning("invalid")
+                model.suppress_warning("invalid")
         self._bind_fast_path()
 
     @property
     def _raw_memory_usage(self) -> int:
-        """Of what is kept of the stream; what the compiled code refers to is no part of it."""
+        """The bytes of states and points, without compiled code."""
         n_bytes = sum(model.state.nbytes for model in (self._model, self._next_model) if model is not None)
         return n_bytes + 8 * sum(map(len, self._admission.points))

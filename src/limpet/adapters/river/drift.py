@@ -1,4 +1,4 @@
-"""A drift detector by river's conventions."""
+"""A drift detector with river's conventions."""
 
 from __future__ import annotations
 
@@ -8,48 +8,42 @@ from typing import Any
 
 from river import base
 
-from limpet._validation import check_int, check_positive
+from limpet._validation import Options, check_int, check_param, check_positive
 from limpet.core.algorithm import OUTCOME_CHANGE, OUTCOME_INVALID, OUTCOME_MASK
 from limpet.detection.alarm import Alarm
 from limpet.exceptions import InvalidInputError, InvalidTypeError
-from limpet.learners import SRA
+from limpet.learners import Detector
 from limpet.learners._fast_path import FastPath
 
 DIRECTIONS = ("both", "up", "down")
-MAX_FAR = 0.1  # false alarms a point
-RECENT_MEAN_STEP = 0.1  # step of the average that tells where the latest values are
+MAX_FAR = 0.1  # false alarms per point
+RECENT_MEAN_STEP = 0.1  # step size of the average of the latest values
 DIRECTION_THRESHOLD_SE = 1.5  # standard errors
-MIN_CLIPPING_VALUES, MAX_DEVIATION_SD = (
-    10,
-    5.0,
-)  # values, after which a further one counts for so many standard deviations at the most
-N_PROBE_VALUES, MAX_DISTINCT_VALUES, DISCRETE_BLOCK_VALUES = (
-    50,
-    5,
-    7,
-)  # with so few different values among the first, so many are averaged
+MIN_CLIPPING_VALUES, MAX_DEVIATION_SD = 10, 5.0  # after so many values, deviations are clipped
+N_PROBE_VALUES, MAX_DISTINCT_VALUES = 50, 5  # if the first values have so few distinct ones …
+DISCRETE_BLOCK_VALUES = 7  # … blocks of this size are averaged
 
 
 class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
-    """Finds changes in a number, or in a model's error, at a promised rate of false alarms; outliers raise none.
+    """Detect changes in a number, or in a model's error, at a promised false-alarm rate, robust to outliers.
 
-    While nothing changes, at most one value in 1/far is called a drift. A change of level or of spread is found, by
-    `limpet.SRA`, which goes on with what comes after it: nothing has to be reset. The first hundred values or
-    blocks raise no alarm. A value that is not finite is skipped, with its block.
+    While nothing changes, at most one value in 1/far is reported as drift. `limpet.Detector` detects changes of level
+    or spread and continues after them, without a reset. The first hundred values or blocks raise no alarm. A value that
+    is not finite is skipped, with its block.
 
     Parameters
     ----------
     far
         The false-alarm rate of drifts.
     warning_far
-        The same for warnings, which last as long as there is so much to be said for a drift; from `far` to 0.1, by
-        default ten times `far`.
+        The false-alarm rate of warnings, from `far` to 0.1. A warning lasts as long as the evidence. Default: ten times
+        `far`.
     direction
-        Which drifts are told: "both"; "up", for instance of an error, which also falls when a model is retrained;
-        or "down". The others are followed silently, changes of spread alone among them.
+        The drifts to report: "both"; "up", for instance of an error, which also falls when a model is retrained; or
+        "down". Other drifts, including changes of spread alone, are followed silently.
     block
-        How many values are averaged before they are looked at: by default 1, but 7 if the first fifty have at most
-        five different values, as errors of 0 and 1 have, of which one by one hardly anything can be told.
+        Number of values to average. Default: 1; 7 if the first fifty have at most five distinct values, as errors of 0
+        and 1 have.
 
     Examples
     --------
@@ -79,17 +73,16 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             if warning_far is None
             else check_positive("warning_far", warning_far, maximum=MAX_FAR)
         )
-        if direction not in DIRECTIONS:
-            raise InvalidInputError(f"direction must be one of {', '.join(DIRECTIONS)}, got {direction!r}")
+        check_param("direction", direction, Options(*DIRECTIONS))
         if warning_rate < far:
-            raise InvalidInputError(f"warning_far must be at least far, got {warning_far!r} and {far!r}")
+            raise InvalidInputError(f"warning_far: must be at least far, got {warning_far!r} with far={far!r}.")
         self.direction = direction
         self.block = None if block is None else check_int("block", block, 1)
         self.alarm: Alarm | None = None
-        """The latest drift that was told: when it was noticed, when it began, how large it is."""
+        """The latest reported drift, with its onset and size."""
         self._log_warning_threshold = math.log(far / warning_rate)
-        self._probe_values: list[float] = []  # values from which it is found out how many are averaged
-        self._model: SRA | None = None
+        self._probe_values: list[float] = []  # values that determine the block size
+        self._model: Detector | None = None
         self._fast_path: FastPath | None = None
         self._direction_tracker, self._block_sum, self._block_count, self._per_block = DirectionTracker(), 0.0, 0, 0
         if block is not None:
@@ -97,12 +90,12 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
     @property
     def _tags(self) -> set[str]:
-        """None; river's checks ask for them."""
+        """No tags; required by river's checks."""
         return set()
 
     def update(self, x: float) -> None:
-        """Takes the next value, as a number."""
-        self._drift_detected = False  # the warning stays, until the next value or block has been looked at
+        """Update with the next value."""
+        self._drift_detected = False  # the warning stays until the next value or block
         value = to_float(x)
         if self._model is not None:
             self._add_to_block(value)
@@ -116,10 +109,10 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._probe_values = []
 
     def _start_model(self, block: int) -> None:
-        """So many values are averaged; the promise is for values, so there may be more alarms a block."""
+        """Start the model on blocks of values; `far` is per value, hence higher per block."""
         self._per_block = block
-        self._model = SRA(far=min(block * self.far, MAX_FAR))
-        self._model._suppress_warning("invalid")
+        self._model = Detector(far=min(block * self.far, MAX_FAR))
+        self._model.suppress_warning("invalid")
 
     def _add_to_block(self, value: float) -> None:
         if self._per_block == 1:
@@ -133,7 +126,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._learn(mean)
 
     def _learn(self, value: float) -> None:
-        """A value, or the mean of a block."""
+        """Learn a value or the mean of a block."""
         model, fast_path = self._model, self._fast_path
         assert model is not None
         if fast_path is None:
@@ -152,7 +145,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._warning_detected = fast_path.log_evidence_margin() > self._log_warning_threshold
 
     def _report_change(self, alarm: Alarm) -> None:
-        """Told unless it goes the other way; the warning has come true, and river's retraining looks at that first."""
+        """Report a change in the requested direction, and reset the warning, which river's retraining checks first."""
         self._warning_detected = False
         direction = alarm.direction if alarm.direction in DIRECTIONS else self._direction_tracker.direction()
         self._direction_tracker = DirectionTracker()
@@ -166,20 +159,21 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._model is not None:
-            self._model._suppress_warning("invalid")
+            self._model.suppress_warning("invalid")
         self._fast_path = self._model.fast_path() if self._model is not None and self._model.started else None
 
 
 class DirectionTracker:
-    """Where the values have been since the last change, and where the latest are: for changes that are told as one of
-    spread, as those of zeros and ones are, and have a way all the same. An outlier counts for no more than a few
-    standard deviations."""
+    """The direction of a change of spread, such as one of zeros and ones, from the mean and the recent mean.
+
+    Deviations are clipped, so that outliers have little influence.
+    """
 
     def __init__(self) -> None:
         self.n, self.mean, self.sum_of_squares, self.recent_mean, self.recent_mean_square = 0, 0.0, 0.0, 0.0, 0.0
 
     def add(self, value: float) -> None:
-        """The next value."""
+        """Add a value."""
         if self.n >= MIN_CLIPPING_VALUES:
             max_deviation = MAX_DEVIATION_SD * math.sqrt(self.sum_of_squares / self.n)
             value = min(max(value, self.mean - max_deviation), self.mean + max_deviation)
@@ -191,7 +185,7 @@ class DirectionTracker:
         self.recent_mean_square += step * ((value - self.mean) ** 2 - self.recent_mean_square)
 
     def direction(self) -> str:
-        """ "up" or "down", if the latest are surely there; otherwise ""."""
+        """Return "up" or "down", or "" if the difference is not significant."""
         deviation = self.recent_mean - self.mean
         error = math.sqrt(
             max(self.recent_mean_square - deviation * deviation, 0.0) * RECENT_MEAN_STEP / (2.0 - RECENT_MEAN_STEP)
@@ -202,12 +196,12 @@ class DirectionTracker:
 
 
 def to_float(x: Any) -> float:
-    """As a float; what is none is told. NaN and what is beyond all floats are skipped by the learner."""
+    """Convert a number to float; the learner skips NaN and infinities."""
     if isinstance(x, str | bytes):
-        raise InvalidTypeError(f"expected a number, got {x!r}")
+        raise InvalidTypeError(f"x: must be a number, got {x!r}.")
     try:
         return float(x)
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
-        raise InvalidTypeError(f"expected a number, got {type(x).__name__}") from None
+        raise InvalidTypeError(f"x: must be a number, got {type(x).__name__}.") from None

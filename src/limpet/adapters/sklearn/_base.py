@@ -1,9 +1,9 @@
-"""What the estimators of unlabelled rows share: how rows are read, and how they are learnt."""
+"""Base class of the estimators of unlabelled rows."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,53 +11,55 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from limpet.core.algorithm import MAX_ABS_VALUE
 from limpet.core.state import Vector
-from limpet.learners import SRA, Trace
+from limpet.learners import Learner, Trace
 from limpet.learners.input import LabelledArray
 
+LearnerT = TypeVar("LearnerT", bound=Learner)
 
-def with_updated_params(learner: SRA, template: SRA) -> SRA:
-    """The learner, with the settings that are wanted if `set_params` has changed them since."""
+
+def with_updated_params(learner: LearnerT, template: LearnerT) -> LearnerT:
+    """Return the learner with the parameters of a template, in case `set_params` has changed them."""
     new_params, old_params = template.get_params(), learner.get_params()
     changed = {name: value for name, value in new_params.items() if value != old_params[name]}
     return learner.with_params(**changed) if changed else learner
 
 
 class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of the estimators that learn rows one after another, in the order they come.
+    """Base class of estimators that learn rows in order, with NaN for missing values.
 
-    `fit` begins anew, `partial_fit` goes on. NaN marks what is missing. What learns is `learner_`, one of limpet's;
-    `alarms_` are those that the last call raised.
+    `fit` starts from scratch, `partial_fit` continues. `learner_` is the learner; `alarms_` are the alarms of the last
+    call.
     """
 
-    learner_: SRA
+    learner_: Learner
 
     @abstractmethod
-    def _new_learner(self) -> SRA:
-        """With the settings of this estimator, which are checked."""
+    def _new_learner(self) -> Learner:
+        """Return a learner with the parameters of this estimator, which are checked."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learns the rows, forgetting all that was learnt before; y is not used."""
+        """Learn rows from scratch; y is ignored."""
         return self._learn(self._new_learner(), self._validate_rows(X, reset=True))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learns more rows; y is not used."""
+        """Learn more rows; y is ignored."""
         learner = self._new_learner()
         if not hasattr(self, "learner_"):
             return self._learn(learner, self._validate_rows(X, reset=True))
         return self._learn(with_updated_params(self.learner_, learner), self._validate_rows(X, reset=False))
 
-    def _learn(self, learner: SRA, rows: Vector) -> Self:
+    def _learn(self, learner: Learner, rows: Vector) -> Self:
         alarms = learner.process(self._label_rows(rows)).alarms
         self.learner_, self.alarms_ = learner, alarms
         return self
 
     def _score_only(self, X: Any, far: float | None = None) -> Trace:
-        """What the learner makes of each row by itself, at this rate of false alarms; it learns nothing."""
+        """Score rows independently of each other, at this false-alarm rate, without learning."""
         check_is_fitted(self)
         return self._score_validated(self._validate_rows(X, reset=False), far)
 
     def _score_validated(self, rows: Vector, far: float | None) -> Trace:
-        clipped = np.clip(rows, -MAX_ABS_VALUE, MAX_ABS_VALUE)  # what is larger is as far out as can be
+        clipped = np.clip(rows, -MAX_ABS_VALUE, MAX_ABS_VALUE)  # larger values are invalid for the learner
         trace: Trace = self.learner_.score_only(self._label_rows(clipped), far=far, independent=True)
         return trace
 

@@ -1,4 +1,4 @@
-"""Robust linear regression by scikit-learn's rules."""
+"""Robust linear and logistic regression with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -20,28 +20,26 @@ from limpet.learners import SRA, Trace
 from limpet.models import LinearRegression, LogisticRegression
 from limpet.models.base import Model
 
-# What the estimators of pairs share: settings, how pairs are read, and how often they are gone through.
-
-N_INIT_ROWS = 50  # rows that the units of features and target are taken from: with ten they are rough
-MAX_STALLED_PASSES = 3  # passes in a row that are no better, after which `fit` stops
+N_INIT_ROWS = 50  # for the units of features and target; with ten they are rough
+MAX_STALLED_PASSES = 3  # consecutive passes without improvement after which `fit` stops
 VALIDATION_OPTIONS = {"dtype": "float64", "order": "C", "ensure_all_finite": "allow-nan"}
 
 
 def mean_score(trace: Trace) -> float:
-    """Of the rows that were not dropped."""
+    """Return the mean score of the rows that were not rejected."""
     scores = trace.score[~trace.rejected & ~np.isnan(trace.score)]
     return float(scores.mean()) if len(scores) else math.inf
 
 
 class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators that learn from pairs by robust stochastic gradient descent."""
+    """Base class of estimators that learn from pairs (x, y) by robust stochastic gradient descent."""
 
     def __init__(
         self,
         *,
         rho: float = 0.01,
         gamma: float | None = None,
-        far: float = 1e-4,
+        reject_rate: float = 1e-4,
         l2: float = 0.0,
         patience: int = 50,
         max_iter: int = 100,
@@ -49,7 +47,7 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.rho = rho
         self.gamma = gamma
-        self.far = far
+        self.reject_rate = reject_rate
         self.l2 = l2
         self.patience = patience
         self.max_iter = max_iter
@@ -60,15 +58,13 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
             model=model(l2=self.l2),  # type: ignore[call-arg]
             rho=self.rho,
             gamma=self.gamma,
-            far=self.far,
+            reject_rate=self.reject_rate,
             patience=self.patience,
             n_init=N_INIT_ROWS,
         )
 
     def _fit_until_converged(self, learn: Callable[[], float]) -> int:
-        """Goes through the rows until it gets no better at them, by more than `tol`; how often it went.
-
-        learn: goes through the rows once; the mean score, −log f."""
+        """Call `learn` until its mean score −log f stops improving by more than `tol`; return the number of passes."""
         max_passes, tol = check_int("max_iter", self.max_iter, 1), check_positive("tol", self.tol, allow_zero=True)
         best, n_stalled = math.inf, 0
         for n_passes in range(1, max_passes + 1):
@@ -89,22 +85,38 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-# Robust logistic regression by scikit-learn's rules.
+# Classification
 
 MIN_PROBABILITY = 1e-15
 
 
 class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
-    """Logistic regression by stochastic gradient descent that drops incredible labels and follows changes.
+    """Logistic regression by stochastic gradient descent that rejects implausible labels and follows changes.
 
-    A label to which the model gives less than the probability `far` is not learnt from. More than two classes are each
-    held against the rest. Give `partial_fit` all `classes` with the first rows.
+    Labels with a probability below `reject_rate` are rejected. For more than two classes, each is compared with the
+    rest. The first call of `partial_fit` needs all `classes`.
 
-    far: the least probability of a label that is believed. The other settings are those of `RobustRegressor`; gamma,
-        instead of `far`, is in terms of the Pearson residual, √((1 − p)/p) for a label of probability p.
+    Parameters
+    ----------
+    reject_rate : float
+        Labels with a smaller probability are rejected.
+    gamma : float, optional
+        Instead of `reject_rate`, a threshold of the Pearson residual, √((1 − p)/p) for a label of probability p.
+    rho, l2, patience, max_iter, tol
+        As in `RobustRegressor`.
 
-    classes_, coef_ (1 or K, p), intercept_ (1 or K,), n_iter_, learners_: one a class, or one for two classes.
+    Attributes
+    ----------
+    classes_ : array
+    coef_, intercept_ : array
+        Of shape (1, p) and (1,) for two classes, else (K, p) and (K,).
+    n_iter_ : int
+        Number of passes.
+    learners_ : list of SRA
+        One per class; one for two classes.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 2))
@@ -119,16 +131,18 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         *,
         rho: float = 0.01,
         gamma: float | None = None,
-        far: float = 0.02,
+        reject_rate: float = 0.02,
         l2: float = 0.0,
         patience: int = 50,
         max_iter: int = 100,
         tol: float = 1e-3,
     ) -> None:
-        super().__init__(rho=rho, gamma=gamma, far=far, l2=l2, patience=patience, max_iter=max_iter, tol=tol)
+        super().__init__(
+            rho=rho, gamma=gamma, reject_rate=reject_rate, l2=l2, patience=patience, max_iter=max_iter, tol=tol
+        )
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learns the pairs, forgetting all that was learnt before."""
+        """Learn pairs from scratch, in several passes."""
         rows, labels = validate_data(self, X, y, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
         classes = np.unique(labels)
@@ -138,18 +152,18 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learns more pairs, each once; the first call needs all classes that there are."""
+        """Learn more pairs in one pass; the first call needs all classes."""
         first = not hasattr(self, "learners_")
         if first and classes is None:
-            raise InvalidInputError("the first call of partial_fit needs classes: all labels that there will be")
+            raise InvalidInputError("classes: required in the first call of partial_fit, got None. Pass all labels.")
         all_classes = np.unique(column_or_1d(classes)) if first else self.classes_
         if classes is not None and not np.array_equal(np.unique(classes), all_classes):
-            raise InvalidInputError(f"expected the classes {self.classes_} of the first call, got {classes}")
+            raise InvalidInputError(f"classes: must be {self.classes_}, as in the first call, got {classes}.")
         rows, labels = validate_data(self, X, y, reset=first, **VALIDATION_OPTIONS)
         check_classification_targets(labels)
         unknown = np.setdiff1d(labels, all_classes)
         if len(unknown):
-            raise InvalidInputError(f"unknown class {unknown.tolist()[0]!r}; the classes are {all_classes}")
+            raise InvalidInputError(f"y: must be one of the classes {all_classes}, got {unknown.tolist()[0]!r}.")
         learners = self._make_learners(all_classes)
         if not first:
             learners = [
@@ -161,7 +175,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         return self
 
     def _make_learners(self, classes: npt.NDArray[Any]) -> list[SRA]:
-        """One a class; for two classes one, of the second."""
+        """Make a learner per class; for two classes one, of the second."""
         return [
             self._make_learner(LogisticRegression)
             for _ in range(len(classes) if len(classes) > 2 else len(classes) - 1)
@@ -169,30 +183,30 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
 
     @staticmethod
     def _learn(learners: list[SRA], classes: npt.NDArray[Any], rows: Vector, labels: npt.NDArray[Any]) -> float:
-        """Goes through the pairs once; their mean score."""
+        """Learn the pairs once, and return their mean score."""
         pairs = zip(learners, classes[len(classes) - len(learners) :], strict=True)
         scores = [mean_score(learner.process(rows, (labels == label).astype(np.float64))) for learner, label in pairs]
         return float(np.sum(scores))
 
     @property
     def coef_(self) -> Vector:
-        """(1, p) for two classes, else (K, p)."""
+        """Coefficients, of shape (1, p) for two classes, else (K, p)."""
         return np.array([learner.coef for learner in self.learners_])
 
     @property
     def intercept_(self) -> Vector:
-        """(1,) for two classes, else (K,)."""
+        """Intercepts, of shape (1,) for two classes, else (K,)."""
         return np.array([learner.intercept for learner in self.learners_])
 
     def _class_probabilities(self, X: Any) -> Vector:
-        """(n, learners): how likely the class of each learner is, by itself."""
+        """Return the probability of the class of each learner against the rest, of shape (n, learners)."""
         check_is_fitted(self)
         rows = self._validate_features(X)
         probabilities = [learner.predict(rows) for learner in self.learners_]
         return np.column_stack(probabilities) if probabilities else np.empty((len(rows), 0))
 
     def predict_proba(self, X: Any) -> Vector:
-        """(n, K): how likely each class is, for each row."""
+        """Return the probability of each class for each row, of shape (n, K)."""
         probabilities = self._class_probabilities(X)
         if len(self.classes_) <= 2:
             return np.column_stack([1.0 - probabilities.sum(axis=1), probabilities])
@@ -200,33 +214,51 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         return np.asarray(np.where(total > 0.0, probabilities, 1.0) / np.where(total > 0.0, total, len(self.classes_)))
 
     def decision_function(self, X: Any) -> Vector:
-        """The logarithm of the odds: (n,) of the second class of two, else (n, K)."""
+        """Return the log odds, of shape (n,) for the second of two classes, else (n, K)."""
         probabilities = np.clip(self._class_probabilities(X), MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
         odds = np.log(probabilities / (1.0 - probabilities))
         return np.asarray(odds[:, 0] if len(self.classes_) == 2 else odds)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most likely class of each row."""
+        """Return the most likely class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
 
 class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc]
-    """Linear regression by stochastic gradient descent that drops corrupted targets and follows changes.
+    """Linear regression by stochastic gradient descent that rejects corrupted targets and follows changes.
 
-    A pair whose residual is more than γ standard deviations of the residuals is not learnt from. Features are
-    standardised by their first rows, so that one step size suits all units; one that is NaN is taken to be as usual.
+    A pair whose residual exceeds γ standard deviations of the residuals is rejected. Features are standardised by the
+    first rows, so that one step size suits all units; a missing feature (NaN) is replaced by its mean.
 
-    rho: the step size: about 1/ρ pairs are remembered. gamma: the threshold, in standard deviations of the residual;
-        by default that which a share `far` of clean pairs exceeds, 3.9; `math.inf` switches it off.
-    l2: penalty on the coefficients, in standardised units.
-    patience: pairs dropped in a row after which the threshold is lifted for fifty, so that no change is too large; more
-        corrupted targets than that in a row are learnt from.
-    max_iter, tol: `fit` goes through the rows until three times in a row they are no less surprising, by more than
-        `tol`, or so often. `partial_fit` goes through them once.
+    Parameters
+    ----------
+    rho : float
+        The step size; the memory is about 1/ρ pairs.
+    gamma : float, optional
+        The threshold in standard deviations of the residual; `math.inf` rejects nothing. Default: by `reject_rate`.
+    reject_rate : float
+        Share of clean pairs that exceed the threshold; 1e-4 corresponds to γ = 3.9.
+    l2 : float
+        Penalty on the coefficients, in standardised units.
+    patience : int
+        Consecutive rejections after which the threshold is lifted for fifty pairs, so that any change is followed.
+        Longer runs of corrupted targets are learned.
+    max_iter, tol
+        `fit` stops after max_iter passes, or if the mean score has not improved by more than `tol` in three passes.
+        `partial_fit` makes one pass.
 
-    coef_ (p,), intercept_, n_iter_, learner_: the learner, with `n_rejected` and all else.
+    Attributes
+    ----------
+    coef_ : array of shape (p,)
+    intercept_ : float
+    n_iter_ : int
+        Number of passes.
+    learner_ : SRA
+        The learner, with `n_rejected`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 2))
@@ -238,7 +270,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learns the pairs, forgetting all that was learnt before."""
+        """Learn pairs from scratch, in several passes."""
         learner = self._make_learner(LinearRegression)
         rows, targets = self._validate_pairs(X, y, reset=True)
         self.n_iter_ = self._fit_until_converged(lambda: mean_score(learner.process(rows, targets)))
@@ -246,7 +278,7 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
         return self
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learns more pairs, each once."""
+        """Learn more pairs in one pass."""
         learner = self._make_learner(LinearRegression)
         first = not hasattr(self, "learner_")
         rows, targets = self._validate_pairs(X, y, reset=first)
@@ -261,15 +293,15 @@ class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc
 
     @property
     def coef_(self) -> Vector:
-        """(p,), in the units of the data."""
+        """Coefficients of shape (p,), in the units of the data."""
         return np.asarray(self.learner_.coef)
 
     @property
     def intercept_(self) -> float:
-        """In the units of the data."""
+        """Intercept, in the units of the data."""
         return float(self.learner_.intercept)
 
     def predict(self, X: Any) -> Vector:
-        """The expected target of each row."""
+        """Return the expected target of each row."""
         check_is_fitted(self)
         return np.asarray(self.learner_.predict(self._validate_features(X)))

@@ -1,4 +1,4 @@
-"""A Gaussian mixture that learns online, by scikit-learn's rules."""
+"""A Gaussian mixture that learns online, with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from limpet.adapters.sklearn._base import StreamEstimator
 from limpet.core.state import Vector
-from limpet.learners import SRA
-
-# The density of a Gaussian mixture at rows of which some coordinates may be missing.
+from limpet.learners import SRA, Detector, Learner
 
 
 def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vector) -> Vector:
-    """(n, K): log w_k + log N(x; μ_k, Σ_k) over the coordinates that are there; log w_k where none is.
+    """Return log w_k + log N(x; μ_k, Σ_k) over the present coordinates of each row; shape (n, K).
 
-    >>> one = np.ones(1), np.zeros((1, 2)), np.eye(2)[None]
-    >>> log_densities(np.array([[0.0, 0.0], [0.0, np.nan]]), *one).round(4)
+    >>> estimate = np.ones(1), np.zeros((1, 2)), np.eye(2)[None]
+    >>> log_densities(np.array([[0.0, 0.0], [0.0, np.nan]]), *estimate).round(4)
     array([[-1.8379],
            [-0.9189]])
     """
@@ -41,23 +39,37 @@ def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vec
 
 
 def log_sum_exp(logs: Vector) -> Vector:
-    """log Σ_k exp of each row."""
+    """Return log Σ_k exp of each row."""
     max_logs = logs.max(axis=1, keepdims=True)
     result: Vector = (max_logs + np.log(np.exp(logs - max_logs).sum(axis=1, keepdims=True)))[:, 0]
     return result
 
 
 class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc]
-    """A Gaussian mixture learnt in one pass, with `partial_fit`: outliers are dropped, changes are followed.
+    """A Gaussian mixture learned in one pass, with `partial_fit`, that rejects outliers and follows changes.
 
-    The methods are those of scikit-learn's GaussianMixture. Rows are learnt in the order they come: `limpet.SRA`
-    finds its step size and its threshold by itself, unless ρ and γ are given.
+    The methods are those of scikit-learn's GaussianMixture. Rows are learned in order.
 
-    n_components: K. covariance: "full" or "diagonal". gamma, rho: threshold and step size, to set them by hand.
+    Parameters
+    ----------
+    n_components : int
+        K, the number of components.
+    covariance : {"full", "diagonal"}
+        Form of the covariance matrices.
+    gamma, rho : float, optional
+        Threshold and step size of `limpet.SRA`. Default: `limpet.Detector`, which adapts both.
 
-    weights_ (K,), means_ (K, d), covariances_ (K, d, d): the estimate. learner_: the learner. alarms_: what the last
-        `fit` or `partial_fit` raised.
+    Attributes
+    ----------
+    weights_, means_, covariances_ : array
+        The estimate, of shape (K,), (K, d) and (K, d, d).
+    learner_ : Learner
+        The learner.
+    alarms_ : list of Alarm
+        The alarms of the last `fit` or `partial_fit`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(rng.choice([-4.0, 4.0], (3000, 1)), 1.0)
@@ -83,22 +95,24 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
         self.gamma = gamma
         self.rho = rho
 
-    def _new_learner(self) -> SRA:
+    def _new_learner(self) -> Learner:
+        if self.gamma is None and self.rho is None:
+            return Detector(self.n_components, covariance=self.covariance)
         return SRA(self.n_components, self.gamma, self.rho, covariance=self.covariance)
 
     @property
     def weights_(self) -> Vector:
-        """(K,)."""
+        """Weights of the components, of shape (K,)."""
         return np.asarray(self.learner_.weights)
 
     @property
     def means_(self) -> Vector:
-        """(K, d)."""
+        """Means of the components, of shape (K, d)."""
         return np.asarray(self.learner_.means)
 
     @property
     def covariances_(self) -> Vector:
-        """(K, d, d)."""
+        """Covariances of the components, of shape (K, d, d)."""
         return np.asarray(self.learner_.covariances)
 
     def _log_densities(self, X: Any) -> Vector:
@@ -106,24 +120,24 @@ class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc
         return log_densities(self._validate_rows(X, reset=False), self.weights_, self.means_, self.covariances_)
 
     def score_samples(self, X: Any) -> Vector:
-        """log f of each row, by the estimate; over the coordinates that are there."""
+        """Return log f of each row over its present coordinates."""
         return log_sum_exp(self._log_densities(X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of log f over the rows."""
+        """Return the mean of log f over the rows."""
         return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: Any) -> Vector:
-        """(n, K): how likely each component is, for each row."""
+        """Return the probability of each component for each row, of shape (n, K)."""
         logs = self._log_densities(X)
         return np.asarray(np.exp(logs - log_sum_exp(logs)[:, None]))
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """The most likely component of each row."""
+        """Return the most likely component of each row."""
         return np.asarray(self._log_densities(X).argmax(axis=1))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> tuple[Vector, npt.NDArray[np.int64]]:
-        """Rows drawn from the estimate, and the component of each."""
+        """Draw rows from the estimate; return them and their components."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
         labels = rng.choice(len(self.weights_), n_samples, p=self.weights_)

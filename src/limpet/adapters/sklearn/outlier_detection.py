@@ -1,4 +1,4 @@
-"""An outlier detector by scikit-learn's rules."""
+"""An outlier detector with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -13,28 +13,43 @@ from sklearn.utils.validation import check_is_fitted
 from limpet._validation import check_positive
 from limpet.adapters.sklearn._base import StreamEstimator
 from limpet.core.state import Vector
-from limpet.learners import SRA, Trace
+from limpet.learners import Detector, Learner, Trace
 
 AUTO_CONTAMINATION = "auto"
-MIN_MARGIN_LOG10 = 1e-9  # by how much an outlier lies below the line, at the least
-MIN_P_VALUE = 1e-300  # what is rarer is not told from 0
+MIN_MARGIN_LOG10 = 1e-9  # of the score of an outlier below the threshold
+MIN_P_VALUE = 1e-300  # smaller p-values are clipped
 
 
 class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
-    """Which rows do not belong to their stream; learnt in one pass, not led astray by outliers, and following changes.
+    """Detect rows that do not belong to their stream, learned in one pass, robust to outliers and following changes.
 
-    Rows are learnt in the order they come, by `limpet.SRA`. A row is an outlier if it is rarer than one in 1/far
-    among the rows seen, and unusual by the latest estimate. `predict` and the scores learn nothing, and judge each row
-    by itself: what the season or the rows before it tell is known to the learner, `lp.SRA(season=…)`, and not here.
+    `limpet.Detector` learns the rows in order. A row is an outlier if it is rarer than one in 1/far among the rows
+    seen, and unusual by the latest estimate. `predict` and the scores do not learn, and score each row independently:
+    season and autocorrelation need the learner, `lp.Detector(season=…)`.
 
-    far: the share of normal rows that may be called outliers, up to 0.1; the alarms keep to one in ten thousand rows.
-    contamination: "auto" goes by `far`; a share up to 0.5 instead calls as many rows of those just learnt outliers, as
-        scikit-learn's detectors do.
-    n_components, covariance: of the Gaussian mixture.
+    Parameters
+    ----------
+    far : float
+        Share of normal rows that may be reported as outliers, up to 0.1. Alarms have a false-alarm rate of 1e-4.
+    contamination : "auto" or float
+        "auto": by `far`. A share up to 0.5: so many of the rows just learned are outliers, as for the detectors of
+        scikit-learn.
+    n_components : int or "auto"
+        Number of components of the Gaussian mixture.
+    covariance : {"full", "diagonal"}
+        Form of the covariance matrices.
 
-    learner_: the learner, with `means`, `summary()` and all else. alarms_: what the last `fit` or `partial_fit` raised,
-        changes among them. offset_: the score below which a row is an outlier; log10 of `far`.
+    Attributes
+    ----------
+    learner_ : Detector
+        The learner, with `means` and `summary()`.
+    alarms_ : list of Alarm
+        The alarms of the last `fit` or `partial_fit`.
+    offset_ : float
+        The score below which a row is an outlier: log10 of `far`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal((5.0, 900.0), (1.0, 40.0), (2000, 2))
@@ -58,38 +73,38 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         self.n_components = n_components
         self.covariance = covariance
 
-    def _new_learner(self) -> SRA:
+    def _new_learner(self) -> Learner:
         check_positive("far", self.far, maximum=0.1)
         if self.contamination != AUTO_CONTAMINATION:
             check_positive("contamination", self.contamination, maximum=0.5)
-        return SRA(self.n_components, covariance=self.covariance)
+        return Detector(self.n_components, covariance=self.covariance)
 
-    def _learn(self, learner: SRA, rows: Vector) -> Self:
+    def _learn(self, learner: Learner, rows: Vector) -> Self:
         super()._learn(learner, rows)
         self.offset_ = math.log10(self.far)
         if self.contamination != AUTO_CONTAMINATION:
-            scores = neg_log10_p(self._score_validated(rows, None))
+            scores = log10_p(self._score_validated(rows, None))
             self.offset_ = float(np.percentile(scores, 100.0 * float(self.contamination)))
         return self
 
     def score_samples(self, X: Any) -> Vector:
-        """log10 of the p-value of each row: 0 is nothing special, −4 is one row in ten thousand."""
+        """Return log10 of the p-value of each row: 0 is usual, −4 is one row in ten thousand."""
         check_is_fitted(self)
         if self.contamination != AUTO_CONTAMINATION:
-            return neg_log10_p(self._score_only(X))
+            return log10_p(self._score_only(X))
         trace, threshold = self._score_only(X, 10.0**self.offset_), self.offset_
-        scores = neg_log10_p(trace)
+        scores = log10_p(trace)
         return np.where(trace.anomaly, np.minimum(scores, threshold - MIN_MARGIN_LOG10), np.maximum(scores, threshold))
 
     def decision_function(self, X: Any) -> Vector:
-        """The same less `offset_`: below 0 for outliers."""
+        """Return `score_samples` minus `offset_`, which is negative for outliers."""
         return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """−1 for outliers, 1 for all other rows."""
+        """Return −1 for outliers, 1 for other rows."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
 
-def neg_log10_p(trace: Trace) -> Vector:
-    """log10 of the p-values; 0 where there is nothing to judge a row by."""
+def log10_p(trace: Trace) -> Vector:
+    """Return log10 of the p-values; 0 for rows without a p-value."""
     return np.asarray(np.log10(np.clip(np.where(np.isnan(trace.p_value), 1.0, trace.p_value), MIN_P_VALUE, 1.0)))
