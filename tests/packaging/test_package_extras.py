@@ -293,7 +293,7 @@ def serves(environment, cwd, *options):
                 line = running.stderr.readline()
                 assert line, output
                 output += line
-            for path, expected in (("/", b"<html"), ("/static/common.js", b"export"), ("/streams", b"{")):
+            for path, expected in (("/", b"<html"), ("/static/common/dom.js", b"export"), ("/streams", b"{")):
                 with urllib.request.urlopen(match[1] + path, timeout=60) as response:
                     assert expected in response.read()
             running.send_signal(signal.SIGTERM)

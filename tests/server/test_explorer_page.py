@@ -34,7 +34,7 @@ REJECTED = '[data-side="{}"] [data-fact="rejected"]'
 def address(tmp_path_factory):
     """The server with the explorer, on a free port."""
     store = tmp_path_factory.mktemp("explorer") / "store.db"
-    app = make_app(MonitorConfig(store=str(store), learner=lp.Detector()))
+    app = make_app(MonitorConfig(database=str(store), learner=lp.Detector()))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -115,7 +115,7 @@ def test_a_file_and_a_slider(browser, address, pump):
         assert all("flow" in one for one in said)
         assert "2026-03-01 16:4" in said[-1]
 
-        page.get_by_role("button", name="By hand").first.click()
+        page.get_by_role("button", name="Manual").first.click()
         page.evaluate("document.querySelector('[data-name=rho-number]').value = '0.02'")
         page.evaluate("document.querySelector('[data-name=rho-number]').dispatchEvent(new Event('change'))")
         counts = []
@@ -155,7 +155,7 @@ def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
         wait_until(page, "() => document.querySelectorAll('.chart-title').length >= 3")
         titles = " ".join(page.locator(".chart-title").all_inner_texts())
         assert all(name in titles for name in NASTY)
-        assert "nasty <b>.csv" in page.locator(".understood").inner_text()
+        assert "nasty <b>.csv" in page.locator(".schema").inner_text()
         assert page.locator("main img, main script, main b b").count() == 0
         assert dialogs == []
 
@@ -179,7 +179,7 @@ def test_two_settings_side_by_side(browser, address, pump):
         js = """() => { const [a, b] = ["A", "B"].map((side) => limpet.explorer.charts(side)["score"].scales.x);
             return a.min > 0 && a.min === b.min && a.max === b.max }"""
         wait_until(page, js)
-        page.locator("select[data-name=rival]:visible").select_option("PageHinkley")
+        page.locator("select[data-name=baseline]:visible").select_option("PageHinkley")
         run = wait_until(page, "() => (({B}) => B.alarms_by === 'detector' && B)(limpet.explorer.state.runs)")
         assert any(1000 < one["row"] < 1050 for one in run["alarms"])
         assert page.locator(REJECTED.format("B")).inner_text() == "–"
@@ -190,7 +190,7 @@ def test_a_link_waits_for_its_file_and_back_goes_back(browser, address, pump):
         id = hashlib.sha256(b"pump.csv\0" + pump.read_bytes() + b"\n").hexdigest()[:20]  # never given before
         page.goto(f"{address}#data={id}&mode=manual&gamma=11&rho=0.08")
         settled(page, mode="auto")
-        assert "are not here" in page.locator(".understood").inner_text()
+        assert "is not on the server" in page.locator(".schema").inner_text()
         pump.write_text(pump.read_text() + "\n")
         drop(page, pump)
         assert settled(page, mode="manual", gamma=11, rho=0.08)["n_rows"] == N
@@ -205,15 +205,15 @@ def test_a_broken_link_and_a_server_that_is_away(browser, address):
     with looking(browser) as page:
         page.goto(address + "#data=builtin:levels&mode=zzz&far=7&components=1.5&norm=q")
         settled(page, mode="auto", far=1e-4, components=1)
-        said = "async () => (await import('/static/common.js')).api('/health').catch((error) => error.message)"
+        said = "async () => (await import('/static/common/api.js')).api('/health').catch((error) => error.message)"
         page.context.set_offline(True)
-        assert page.evaluate(said) == "The server does not answer."
+        assert page.evaluate(said) == "The server does not respond."
 
 
 def test_numbers_and_times_are_read_as_people_write_them(browser, address):
     with looking(browser) as page:
         page.goto(address)
-        numbers = "async (texts) => texts.map((await import('/static/explorer/fields.js')).readNumber)"
+        numbers = "async (texts) => texts.map((await import('/static/common/inputs.js')).readNumber)"
         texts = ["3,5", "10,000", "1,234,567.5", "0,005", "1 000", "∞", "1e-3"]
         assert page.evaluate(numbers, texts) == [3.5, 10_000, 1_234_567.5, 0.005, 1000, float("inf"), 1e-3]
         assert np.isnan(page.evaluate(numbers, ["", "1,5,3", "1.234,5", "x"])).all()
@@ -229,9 +229,9 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
         run = settled(page, mode="manual", gamma=11, rho=0.08)
         stream = lp.datasets.Stream(np.array(in_chart(page, 1)))
         assert run["n_rejected"] == lp.SRA(gamma=11.0, rho=0.08).process(stream.y).rejected.sum()
-        wait_until(page, "() => limpet.explorer.trade()?.kind === 'mse'", seconds=120.0)
-        page.get_by_role("button", name="Take the best").click()
-        best = page.evaluate("() => limpet.explorer.trade().best")
+        wait_until(page, "() => limpet.explorer.tradeoff()?.kind === 'mse'", seconds=120.0)
+        page.get_by_role("button", name="Use the best pair").click()
+        best = page.evaluate("() => limpet.explorer.tradeoff().best")
         settled(page, gamma=best["gamma"], rho=best["rho"])
         assert f"gamma={best['gamma']}" in page.url
         page.locator(".alarms tbody tr", has_text="change").first.get_by_role("button").click()
@@ -243,7 +243,7 @@ def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, p
     with looking(browser) as page:
         opened(page, address, pump)
         monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1 << 20))
-        page.get_by_role("button", name="By hand").first.click()
+        page.get_by_role("button", name="Manual").first.click()
         run = settled(page, mode="manual")
         assert run["n_rows"] == N
 

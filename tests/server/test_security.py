@@ -183,7 +183,7 @@ def test_headers_are_on_everything(client, monkeypatch):
     for method, path in [
         *(
             ("GET", path)
-            for path in (*PUBLIC_PATHS, "/streams", "/openapi.json", "/static/base.css", "/static/common.js")
+            for path in (*PUBLIC_PATHS, "/streams", "/openapi.json", "/static/base.css", "/static/common/dom.js")
         ),
         *(("GET", path) for path in ("/nothing", "/static/nothing", "/streams/none", "/streams?limit=x")),
         ("PUT", "/streams"),

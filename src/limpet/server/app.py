@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
@@ -9,7 +10,7 @@ from string import Template
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import TypeAdapter
 
@@ -83,8 +84,19 @@ def make_app(
     return app
 
 
+class _PrecompressedFiles(StaticFiles):
+    """Static files, of which those with the suffix .gz are sent with Content-Encoding: gzip."""
+
+    def file_response(self, full_path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Response:
+        """Return the response for a file."""
+        response = super().file_response(full_path, *args, **kwargs)
+        if str(full_path).endswith(".gz"):
+            response.headers["Content-Encoding"] = "gzip"
+        return response
+
+
 def _add_pages(app: FastAPI) -> None:
-    app.mount("/static", StaticFiles(directory=STATIC_DIR), name="static")
+    app.mount("/static", _PrecompressedFiles(directory=STATIC_DIR), name="static")
     for path, name in {"/": "monitor", "/explorer": "explorer", "/api": "api"}.items():
         app.add_api_route(path, _page(name), include_in_schema=False)
     app.add_api_route("/favicon.ico", lambda: FileResponse(STATIC_DIR / "icon.svg"), include_in_schema=False)

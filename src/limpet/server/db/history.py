@@ -28,12 +28,32 @@ from limpet.server.db.points import (
     write_blocks,
 )
 from limpet.server.db.schema import ALARMS_TABLE, BUCKETS_TABLE
+from limpet.streams.downsample import (
+    REDUCE_FIRST,
+    REDUCE_LAST,
+    REDUCE_MAX,
+    REDUCE_MIN,
+    REDUCE_OR,
+    REDUCE_SUM,
+    reduce_buckets,
+)
 
 BUCKET_FACTOR = 16
 N_BUCKET_LEVELS = 2
 SLACK_DIVISOR = 4  # a stream is compacted once it has a quarter more rows than it may keep
 COMPACT_CHUNK_ROWS = 512 * BUCKET_FACTOR  # compacted in one transaction
 MAX_KEPT_ALARMS = 1000  # per stream; open alarms are always kept
+REDUCTIONS = {
+    "rows": REDUCE_FIRST,
+    "counts": REDUCE_SUM,
+    "low": REDUCE_MIN,
+    "high": REDUCE_MAX,
+    "estimate": REDUCE_LAST,
+    "score": REDUCE_MAX,
+    "p_value": REDUCE_MIN,
+    "n_rejected": REDUCE_SUM,
+    "outcomes": REDUCE_OR,
+}
 
 
 @dataclass(eq=False)
@@ -94,25 +114,16 @@ class HistoryBuckets:
     @classmethod
     def concatenate(cls, parts: Sequence[HistoryBuckets]) -> HistoryBuckets:
         """Return consecutive buckets as one object."""
-        columns = ("rows", "counts", "low", "high", "estimate", "score", "p_value", "n_rejected", "outcomes")
-        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+        arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in REDUCTIONS}
         return cls(times=[time for part in parts for time in part.times], **arrays)
 
     def merge(self, starts: Integers) -> HistoryBuckets:
         """Return a bucket for the buckets from each start up to the next."""
-        last_estimates = _last_estimates(self.estimate, starts)
-        return HistoryBuckets(
-            self.rows[starts],
-            np.add.reduceat(self.counts, starts),
-            [self.times[start] for start in starts.tolist()],
-            np.fmin.reduceat(self.low, starts),
-            np.fmax.reduceat(self.high, starts),
-            last_estimates,
-            np.fmax.reduceat(self.score, starts),
-            np.fmin.reduceat(self.p_value, starts),
-            np.add.reduceat(self.n_rejected, starts),
-            np.bitwise_or.reduceat(self.outcomes, starts),
-        )
+        merged = {
+            name: reduce_buckets(reduction, getattr(self, name), starts, axis=0)
+            for name, reduction in REDUCTIONS.items()
+        }
+        return HistoryBuckets(times=[self.times[start] for start in starts.tolist()], **merged)
 
     def reduce_to(self, n: int) -> HistoryBuckets:
         """Return at most n buckets of the same rows."""
@@ -173,15 +184,6 @@ def _from_json_lists(strings: Sequence[str | None], width: int) -> Vector:
     null_row = f"[{','.join(['null'] * width)}]"
     decoded = orjson.loads(f"[{','.join(text or null_row for text in strings)}]")
     return np.array(decoded, np.float64).reshape(len(strings), width)
-
-
-def _last_estimates(estimates: Vector, starts: Integers) -> Vector:
-    """Return the last estimate between each start and the next; NaN without one."""
-    present = ~np.asarray(np.isnan(estimates).any(axis=1))
-    index = np.where(present, np.arange(len(estimates)), -1)
-    last = np.maximum.reduceat(index, starts)
-    result: Vector = np.where((last >= 0)[:, None], estimates[last], np.nan)
-    return result
 
 
 def needs_compaction(n_rows: int, max_rows: int) -> bool:

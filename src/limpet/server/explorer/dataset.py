@@ -27,7 +27,6 @@ from limpet.streams.uri import open_file_source
 
 MAX_COLUMNS = 16  # that are learned together
 MAX_VALUES = 200_000  # of a file
-KEY_HINT = ", use --key "  # of hints about a column that may be the key
 SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".pq")
 
 
@@ -186,7 +185,7 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
     batches, report = _read_batches(source, max_rows)
     report |= {"columns": columns.values, "time": columns.time, "time_kind": columns.time_kind, "key": columns.key}
     report |= {"ignored": columns.ignored, "hints": _get_hints(columns), "key_column": key_column}
-    report |= {"key_candidates": [hint.split(KEY_HINT)[1] for hint in columns.hints if KEY_HINT in hint]}
+    report |= {"key_candidates": columns.key_candidates}
     keys = None
     if columns.key is not None:
         key_strings = [key for batch in batches for key in (to_str_list(batch.keys) if batch.keys is not None else ())]
@@ -196,8 +195,8 @@ def _read_dataset(path: Path, name: str, key_column: str | None) -> ExplorerData
 
 
 def _get_hints(columns: Schema) -> list[str]:
-    """Return the hints of the schema, without those about keys, for which the page has a choice."""
-    hints = [hint for hint in columns.hints if KEY_HINT not in hint]
+    """Return hints about the file."""
+    hints = []
     if any("\ufffd" in name for name in (*columns.values, *columns.ignored)):
         hints.append(
             "This file is not UTF-8 (perhaps Latin-1 or Windows-1252): unreadable letters are shown as \ufffd. "

@@ -1,4 +1,4 @@
-// Runs before the page is drawn, so that it does not flash in the other theme: the one chosen, or that of the system.
+// Sets the theme before the page is drawn: the chosen one, or that of the system.
 {
   const system = matchMedia("(prefers-color-scheme: dark)");
   const choose = () => {

@@ -1,31 +1,30 @@
-// The setting as code to take away, and a built-in stream as a file.
+// The run as code, and an example stream as a file.
 
-import { copy, h } from "../common.js";
+import { copyToClipboard, h } from "../common/dom.js";
 
 /** Returns {element, show(run)}: Python and the command, each with a button that copies it. */
-export function asCode() {
+export function createCodePanel() {
   const python = h("pre", { tabIndex: 0 });
   const command = h("pre", { tabIndex: 0 });
   const copyPython = h(
     "button",
-    { type: "button", id: "copy-python", onclick: () => copy(python.textContent) },
+    { type: "button", id: "copy-python", onclick: () => copyToClipboard(python.textContent) },
     "Copy as Python",
   );
   const copyCommand = h(
     "button",
-    { type: "button", id: "copy-command", onclick: () => copy(command.textContent) },
+    { type: "button", id: "copy-command", onclick: () => copyToClipboard(command.textContent) },
     "Copy as command",
   );
-  const copyLink = h("button", { type: "button", class: "quiet", onclick: () => copy(location.href) }, "Copy link");
+  const copyLink = h(
+    "button",
+    { type: "button", class: "quiet", onclick: () => copyToClipboard(location.href) },
+    "Copy link",
+  );
   const element = h(
     "section",
-    { class: "card code", "aria-label": "The setting as code" },
-    h(
-      "div",
-      { class: "row" },
-      h("h2", {}, "Take it with you"),
-      h("span", { class: "end row" }, copyPython, copyCommand, copyLink),
-    ),
+    { class: "card code", "aria-label": "Code" },
+    h("div", { class: "row" }, h("h2", {}, "Code"), h("span", { class: "end row" }, copyPython, copyCommand, copyLink)),
     h("details", {}, h("summary", {}, "Show the code"), h("div", { class: "stack" }, python, command)),
   );
   return {
@@ -36,12 +35,12 @@ export function asCode() {
       copyPython.disabled = !run?.python;
       copyCommand.disabled = !run?.command;
       command.hidden = !run?.command;
-      copyCommand.title = run?.command ? "" : "The command runs SRA only";
+      copyCommand.title = run?.command ? "" : "The command has no baselines";
     },
   };
 }
 
-/** Saves the values that are shown; every digit is kept, so that the command finds the same. */
+/** Save the values that are shown, with all digits, so that the command has the same results. */
 export function saveAsCsv(data) {
   const quoted = (name) => (/[",\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
   const lines = [data.columns.map(quoted).join(",")];

@@ -1,44 +1,53 @@
-// The explorer: data on one side, what a setting makes of it on the other, at every move of a slider.
+// The explorer: a dataset, settings, and the results of every change of a setting.
 
-import { api, ApiError, bar, h, tell, toast } from "../common.js";
-import { asCode } from "./code.js";
-import { differences } from "./compare.js";
-import { controls } from "./controls.js";
-import { give, picker } from "./data.js";
-import { latest } from "./latest.js";
-import { asRequest, fresh, fromHash, nameOf, suited, toHash, tradeRequest } from "./state.js";
-import { markOf, relationOf, tradeMap } from "./tradeoff.js";
-import { alarmList, view } from "./view.js";
+import { api, ApiError } from "../common/api.js";
+import { createHeader, h, showError, toast } from "../common/dom.js";
+import { createCodePanel } from "./code.js";
+import { createComparison } from "./comparison.js";
+import { createControls } from "./controls.js";
+import { uploadFile, createPicker } from "./dataset_picker.js";
+import { latestOnly } from "../common/latest_only.js";
+import {
+  toRequest,
+  defaultSettings,
+  fromHash,
+  settingLabel,
+  suggestedSettings,
+  toHash,
+  toTradeoffRequest,
+} from "./state.js";
+import { makeMark, tiedRelation, createTradeoffMap } from "./tradeoff.js";
+import { createAlarmList, createRunView } from "./run_view.js";
 
-const FIRST = "builtin:levels";
+const DEFAULT_DATASET = "builtin:levels";
 const state = {
-  builtins: [],
+  examples: [],
   limits: {},
   data: null,
-  file: null, // that was dropped
-  awaited: null, // a link whose file is not here
+  file: null, // that the user opened
+  pendingLink: null, // a link whose file is not on the server
   compare: false,
-  sides: { A: fresh(), B: null },
+  sides: { A: defaultSettings(), B: null },
   runs: { A: null, B: null },
 };
-const MODES = { autopilot: "No knobs", hand: "By hand" };
+const MODE_LABELS = { auto: "Automatic", manual: "Manual" };
 
 // The parts
 
-const pick = picker(state, {
-  choose: (what) => choose(what).catch(tell),
-  take: (file) => take(file).catch(tell),
-  divide: (by) => divide(by).catch(tell),
+const picker = createPicker(state, {
+  selectData: (selection) => selectData(selection).catch(showError),
+  loadFile: (file) => loadFile(file).catch(showError),
+  setKeyColumn: (keyColumn) => setKeyColumn(keyColumn).catch(showError),
 });
-const code = asCode();
-const alarms = alarmList((range) => zoomAll(range));
-const trade = tradeMap((gamma, rho) => {
-  Object.assign(state.sides.A, { mode: "hand", gamma, rho, tied: false });
+const code = createCodePanel();
+const alarms = createAlarmList((range) => zoomAll(range));
+const tradeoffMap = createTradeoffMap((gamma, rho) => {
+  Object.assign(state.sides.A, { mode: "manual", gamma, rho, tied: false });
   sides.A.controls.show();
-  changed("A");
+  onSettingsChange("A");
 });
-const table = differences();
-const sides = { A: makeSide("A", MODES), B: makeSide("B", { ...MODES, rival: "A rival" }) };
+const table = createComparison();
+const sides = { A: makeSide("A", MODE_LABELS), B: makeSide("B", { ...MODE_LABELS, baseline: "Baseline" }) };
 const compare = h(
   "button",
   { type: "button", id: "compare", "aria-pressed": "false", onclick: () => setCompare(!state.compare) },
@@ -47,98 +56,114 @@ const compare = h(
 
 function makeSide(name, modes) {
   return {
-    view: view({ side: name, sync: "explorer", onzoom: (range) => zoomAll(range, name) }),
-    controls: controls({
+    view: createRunView({ side: name, sync: "explorer", onzoom: (range) => zoomAll(range, name) }),
+    controls: createControls({
       title: name === "A" ? "Settings" : "Settings B",
       modes,
-      settings: () => state.sides[name] ?? (state.sides[name] = fresh({ mode: "rival" })),
-      changed: () => changed(name),
-      // The paper's norms count in the units of the data: sliders reach as far as these do.
-      scale: (s) => (s.norm === "whitened" ? 1 : (state.data?.usual_length ?? 1) / 5),
+      settings: () => state.sides[name] ?? (state.sides[name] = defaultSettings({ mode: "baseline" })),
+      onChange: () => onSettingsChange(name),
+      // The paper's norms have the units of the data: sliders are scaled to these.
+      scale: (s) => (s.norm === "whitened" ? 1 : (state.data?.typical_run_length ?? 1) / 5),
     }),
-    run: latest((wanted) => learn(name, wanted)),
+    run: latestOnly((input) => runSettings(name, input)),
   };
 }
 
 // Data
 
-let choosing = 0;
+let requestId = 0;
 
-/** Looks at other data. suggest: with settings that suit them. write: how the address tells it: "push", "replace" or not at all. */
-async function choose({ id, key = null, columns = null, file, by = null, suggest = false, write = "push" }) {
-  const mine = ++choosing;
+/** Open a dataset. suggest: use its suggested settings. write: how the URL is updated: "push", "replace" or null. */
+async function selectData({
+  id: dataId,
+  key = null,
+  columns = null,
+  file,
+  keyColumn = null,
+  suggest = false,
+  write = "push",
+}) {
+  const request = ++requestId;
   if (file !== undefined) state.file = file;
   const query = new URLSearchParams();
   if (key !== null) query.set("key", key);
   for (const column of columns ?? []) query.append("columns", column);
-  const data = await known(() => api(`/explore/data/${encodeURIComponent(id)}?${query}`), id, by);
-  if (mine !== choosing) return; // something else was chosen meanwhile
+  const data = await withReupload(() => api(`/explore/data/${encodeURIComponent(dataId)}?${query}`), dataId, keyColumn);
+  if (request !== requestId) return; // the user has selected other data meanwhile
   data.rows = Array.from({ length: data.n_rows }, (_, row) => row);
-  if (id === state.awaited?.id) state.awaited = null;
+  if (dataId === state.pendingLink?.id) state.pendingLink = null;
   state.data = data;
-  if (suggest) for (const side of Object.values(state.sides)) Object.assign(side ?? {}, suited(data));
+  if (suggest) for (const side of Object.values(state.sides)) Object.assign(side ?? {}, suggestedSettings(data));
   if (write) writeHash(write);
-  pick.show();
+  picker.show();
   for (const name of ["A", "B"]) state.runs[name] = null;
   alarms.show(data, null);
   code.show(null);
-  trade.mark([]);
-  trade.waiting();
+  tradeoffMap.mark([]);
+  tradeoffMap.setWaiting();
   for (const name of shownSides()) {
     sides[name].controls.show();
     sides[name].view.show(data, null, "The data");
     sides[name].view.charts().zoom(null, true);
-    learnSoon(name);
+    scheduleRun(name);
   }
 }
 
-/** A file was dropped. If a link waits for it, the link's settings are taken, and nothing is suggested. */
-async function take(file) {
-  const wanted = state.awaited;
-  if (wanted) {
-    const { id } = await give(file, wanted.by).catch((error) => (wanted.by ? {} : Promise.reject(error)));
-    if (id === wanted.id) return restore(wanted, { file, write: "push" });
+/** Open a file. If a link is pending for it, the link's settings are used. */
+async function loadFile(file) {
+  const link = state.pendingLink;
+  if (link) {
+    const { id } = await uploadFile(file, link.keyColumn).catch((error) =>
+      link.keyColumn ? {} : Promise.reject(error),
+    );
+    if (id === link.id) return applyLink(link, { file, write: "push" });
   }
-  const { id } = await give(file);
-  await choose({ id, file, suggest: true });
+  const { id } = await uploadFile(file);
+  await selectData({ id, file, suggest: true });
 }
 
-/** Has the columns of a file tell its streams apart by another one; null for one stream. */
-async function divide(by) {
-  if (!state.file) return toast("Drop the file once more, then its streams can be told apart.", "error");
-  const { id } = await give(state.file, by);
-  await choose({ id, by, suggest: true });
+/** Set the column of the key; null for one stream. */
+async function setKeyColumn(keyColumn) {
+  if (!state.file) return toast("Open the file again to set its key.", "error");
+  const { id } = await uploadFile(state.file, keyColumn);
+  await selectData({ id, keyColumn, suggest: true });
 }
 
-/** The page as a link has it. */
-async function restore(asked, more = {}) {
-  Object.assign(state, { compare: asked.compare, sides: asked.sides });
-  layOut();
-  await choose({ id: asked.id ?? FIRST, key: asked.key, columns: asked.columns, by: asked.by, ...more });
+/** Show the page of a link. */
+async function applyLink(link, more = {}) {
+  Object.assign(state, { compare: link.compare, sides: link.sides });
+  updateLayout();
+  await selectData({
+    id: link.id ?? DEFAULT_DATASET,
+    key: link.key,
+    columns: link.columns,
+    keyColumn: link.keyColumn,
+    ...more,
+  });
 }
 
-/** Calls; if the server does not keep the file any more it gets it again, and is called once more. */
-async function known(call, id, by = state.data?.told.by ?? null) {
+/** Call the server; if it no longer has the file, upload it again and retry once. */
+async function withReupload(call, id, keyColumn = state.data?.metadata.key_column ?? null) {
   try {
     return await call();
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "unknown_data" || !state.file) throw error;
-    const again = await give(state.file, by);
+    const again = await uploadFile(state.file, keyColumn);
     if (again.id !== id) throw error;
     return call();
   }
 }
 
-// Learning
+// Runs
 
-/** A setting was changed: the address tells it, and it is learnt. */
-function changed(name) {
+/** Update the URL after a change of settings, and run them. */
+function onSettingsChange(name) {
   if (!state.data) return;
   writeHash("replace");
-  learnSoon(name);
+  scheduleRun(name);
 }
 
-function learnSoon(name) {
+function scheduleRun(name) {
   sides[name].view.waits(true);
   sides[name].run({ settings: { ...state.sides[name] }, data: state.data });
 }
@@ -147,9 +172,9 @@ function writeHash(how) {
   const { data } = state;
   const hash = toHash({
     id: data.id,
-    by: data.told.by,
+    keyColumn: data.metadata.key_column,
     key: data.key,
-    columns: someColumns(),
+    columns: selectedColumns(),
     sides: state.sides,
     compare: state.compare,
   });
@@ -157,20 +182,20 @@ function writeHash(how) {
   history[how === "push" && other ? "pushState" : "replaceState"](null, "", hash);
 }
 
-function someColumns() {
+function selectedColumns() {
   return state.data.columns.length === state.data.all_columns.length ? null : state.data.columns;
 }
 
-async function learn(name, { settings, data }) {
+async function runSettings(name, { settings, data }) {
   const body = {
     data: data.id,
     key: data.key,
     columns: data.columns,
-    settings: asRequest(settings, data.usual_spread),
+    settings: toRequest(settings, data.noise_std),
   };
   try {
-    const run = await known(() => api("/explore/runs", { method: "POST", body }), data.id);
-    if (data !== state.data) return; // other data were chosen meanwhile
+    const run = await withReupload(() => api("/explore/runs", { method: "POST", body }), data.id);
+    if (data !== state.data) return; // the user has selected other data meanwhile
     state.runs[name] = { ...run, far: settings.far, settings };
     showRun(name);
   } finally {
@@ -181,39 +206,39 @@ async function learn(name, { settings, data }) {
 
 function showRun(name) {
   const run = state.runs[name];
-  sides[name].view.show(state.data, run, `${state.compare ? `${name}: ` : ""}${nameOf(run.settings)}`);
+  sides[name].view.show(state.data, run, `${state.compare ? `${name}: ` : ""}${settingLabel(run.settings)}`);
   if (name === "A") {
     alarms.show(state.data, run);
     code.show(run);
-    askTrade(run.settings);
+    updateTradeoff(run.settings);
   }
-  trade.mark(
-    shownSides().flatMap((one) => markOf(state.runs[one], state.compare ? one : "")),
-    relationOf(state.runs.A?.settings),
+  tradeoffMap.mark(
+    shownSides().flatMap((side) => makeMark(state.runs[side], state.compare ? side : "")),
+    tiedRelation(state.runs.A?.settings),
   );
   if (state.compare && state.runs.A && state.runs.B)
     table.show(
       [state.runs.A, state.runs.B],
-      [state.runs.A, state.runs.B].map((one) => nameOf(one.settings)),
+      [state.runs.A, state.runs.B].map((run) => settingLabel(run.settings)),
     );
 }
 
-// The trade-off comes when it comes: nothing waits for it
+// The trade-off, computed in the background
 
-let askedTrade = "";
-const runTrade = latest(async ({ body, name }) => {
-  const map = await known(() => api("/explore/tradeoff", { method: "POST", body }), body.data);
-  if (name === askedTrade) trade.show(map);
+let tradeoffKey = "";
+const fetchTradeoff = latestOnly(async ({ body, name }) => {
+  const map = await withReupload(() => api("/explore/tradeoff", { method: "POST", body }), body.data);
+  if (name === tradeoffKey) tradeoffMap.show(map);
 });
 
-function askTrade(settings) {
+function updateTradeoff(settings) {
   const { id, key, columns } = state.data;
-  const body = { data: id, key, columns, settings: tradeRequest(settings) };
+  const body = { data: id, key, columns, settings: toTradeoffRequest(settings) };
   const name = JSON.stringify(body);
-  if (name === askedTrade) return;
-  askedTrade = name;
-  trade.waiting();
-  runTrade({ body, name });
+  if (name === tradeoffKey) return;
+  tradeoffKey = name;
+  tradeoffMap.setWaiting();
+  fetchTradeoff({ body, name });
 }
 
 // Two sides
@@ -226,22 +251,22 @@ function zoomAll(range, from) {
 
 function setCompare(on) {
   state.compare = on;
-  state.sides.B ??= fresh({ ...state.sides.A, mode: "rival" });
-  layOut();
+  state.sides.B ??= defaultSettings({ ...state.sides.A, mode: "baseline" });
+  updateLayout();
   for (const name of shownSides()) {
     sides[name].controls.show();
-    changed(name);
+    onSettingsChange(name);
   }
 }
 
-function layOut() {
+function updateLayout() {
   compare.setAttribute("aria-pressed", String(state.compare));
   compare.textContent = state.compare ? "Close B" : "Compare with B";
   sides.B.view.element.hidden = sides.B.controls.element.hidden = table.element.hidden = !state.compare;
   document.body.classList.toggle("comparing", state.compare);
 }
 
-function lay() {
+function buildPage() {
   const settings = h(
     "div",
     { class: "card settings" },
@@ -249,13 +274,13 @@ function lay() {
     sides.B.controls.element,
     h("div", { class: "row" }, compare),
   );
-  const left = h("div", { class: "left stack" }, pick.element, settings);
+  const left = h("div", { class: "left stack" }, picker.element, settings);
   const views = h("div", { class: "views" }, sides.A.view.element, sides.B.view.element);
   const below = h(
     "div",
     { class: "below" },
     h("div", { class: "stack" }, table.element, alarms.element, code.element),
-    trade.element,
+    tradeoffMap.element,
   );
   document
     .getElementById("main")
@@ -263,36 +288,41 @@ function lay() {
       h("h1", { class: "sr" }, "Explorer"),
       h("div", { class: "explorer" }, left, h("div", { class: "stack" }, views, below)),
     );
-  layOut();
+  updateLayout();
 }
 
 async function start() {
-  bar("explorer");
-  const asked = fromHash(location.hash);
-  Object.assign(state, { compare: asked.compare, sides: asked.sides });
-  lay();
-  Object.assign(state, await api("/explore/streams").then(({ streams, limits }) => ({ builtins: streams, limits })));
-  pick.show();
-  await opened(asked);
+  createHeader("explorer");
+  const link = fromHash(location.hash);
+  Object.assign(state, { compare: link.compare, sides: link.sides });
+  buildPage();
+  Object.assign(state, await api("/explore/streams").then(({ streams, limits }) => ({ examples: streams, limits })));
+  picker.show();
+  await openLink(link);
 }
 
-/** Opens a link; if its data are not here, it waits for them beside a stream that always is. */
-async function opened(asked, write = "replace") {
+/** Open a link; if its file is not on the server, show an example until the user opens the file. */
+async function openLink(link, write = "replace") {
   try {
-    await restore(asked, { suggest: !asked.id, write });
+    await applyLink(link, { suggest: !link.id, write });
   } catch (error) {
-    if (!asked.id || error.code === "no_answer") throw error;
-    if (error.code === "unknown_data" && !asked.id.startsWith("builtin:")) state.awaited = asked;
-    else tell(error);
-    state.sides = { A: fresh(), B: asked.compare ? fresh({ mode: "rival" }) : null };
-    await choose({ id: FIRST, suggest: true, write: state.awaited ? null : "replace" });
+    if (!link.id || error.code === "no_connection") throw error;
+    if (error.code === "unknown_data" && !link.id.startsWith("builtin:")) state.pendingLink = link;
+    else showError(error);
+    state.sides = { A: defaultSettings(), B: link.compare ? defaultSettings({ mode: "baseline" }) : null };
+    await selectData({ id: DEFAULT_DATASET, suggest: true, write: state.pendingLink ? null : "replace" });
   }
 }
 
-// What tests look at: the arrays that the charts really have, and the last runs.
+// For tests: the arrays of the charts, and the last runs.
 window.limpet = {
-  explorer: { state, charts: (side = "A") => sides[side].view.charts()?.charts, zoom: zoomAll, trade: () => trade.map },
+  explorer: {
+    state,
+    charts: (side = "A") => sides[side].view.charts()?.charts,
+    zoom: zoomAll,
+    tradeoff: () => tradeoffMap.map,
+  },
 };
 
-addEventListener("popstate", () => opened(fromHash(location.hash), null).catch(tell)); // back, forth, or a link was pasted
-start().catch(tell);
+addEventListener("popstate", () => openLink(fromHash(location.hash), null).catch(showError)); // back, forward, or a pasted link
+start().catch(showError);

@@ -1,7 +1,7 @@
-// What is set on the page, as the server wants it, and as a link that reproduces it.
+// The settings of the page, as requests and as links.
 
-export const USUAL = {
-  mode: "autopilot",
+export const DEFAULTS = {
+  mode: "auto",
   far: 1e-4,
   components: 1, // 0 is "auto"
   season: 0,
@@ -12,24 +12,24 @@ export const USUAL = {
   beta: 0.1,
   M: 5,
   norm: "whitened",
-  rival: "SEM",
+  baseline: "SEM",
   alpha: 0.005, // of KSWIN
   window: 100,
   stat: 30,
   delta: 0.002, // of ADWIN
   drift: 0.25, // δ of Page–Hinkley, in standard deviations
-  threshold: 50, // its λ, in the same
+  threshold: 50, // λ of Page–Hinkley, likewise
 };
 
-/** Settings that suit the data. */
-export const suited = ({ suggested }) => ({
+/** The suggested settings of a dataset. */
+export const suggestedSettings = ({ suggested }) => ({
   components: suggested.n_components ?? 1,
   season: suggested.season ?? 0,
-  gamma: USUAL.gamma,
-  norm: USUAL.norm,
+  gamma: DEFAULTS.gamma,
+  norm: DEFAULTS.norm,
 });
 
-/** The least and the most that a setting may be; those of the server. */
+/** Minimum and maximum of settings, as on the server. */
 export const LIMITS = {
   far: [1e-12, 0.1],
   components: [0, 5],
@@ -46,8 +46,8 @@ export const LIMITS = {
   drift: [1e-6, 1e6],
   threshold: [1e-6, 1e9],
 };
-const WHOLE = ["components", "season", "lags", "window", "stat"];
-export const RIVALS = {
+const INTEGER_SETTINGS = ["components", "season", "lags", "window", "stat"];
+export const BASELINES = {
   SEM: "sEM",
   IEM: "iEM",
   SDEM: "SDEM",
@@ -56,21 +56,21 @@ export const RIVALS = {
   PageHinkley: "Page–Hinkley",
 };
 const CHOICES = {
-  mode: ["autopilot", "hand", "rival"],
+  mode: ["auto", "manual", "baseline"],
   norm: ["whitened", "mean", "full"],
-  rival: Object.keys(RIVALS),
+  baseline: Object.keys(BASELINES),
 };
 
-export const fresh = (changes = {}) => ({ ...USUAL, ...changes });
+export const defaultSettings = (changes = {}) => ({ ...DEFAULTS, ...changes });
 
-/** The settings of one side as POST /explore/runs takes them. spread: the standard deviation of the data's noise. */
-export function asRequest(s, spread = 1) {
-  if (s.mode === "rival") return rivalRequest(s, spread);
-  if (s.mode === "autopilot")
-    return { mode: "autopilot", far: s.far, n_components: s.components || "auto", season: s.season, lags: s.lags };
+/** The settings of one side for POST /explore/runs. noiseStd: the standard deviation of the noise. */
+export function toRequest(s, noiseStd = 1) {
+  if (s.mode === "baseline") return baselineRequest(s, noiseStd);
+  if (s.mode === "auto")
+    return { mode: "auto", far: s.far, n_components: s.components || "auto", season: s.season, lags: s.lags };
   const step = s.tied ? { beta: s.beta, M: s.M } : { rho: s.rho };
   return {
-    mode: "hand",
+    mode: "manual",
     gamma: Number.isFinite(s.gamma) ? s.gamma : null,
     ...step,
     n_components: s.components || 1,
@@ -79,15 +79,15 @@ export function asRequest(s, spread = 1) {
   };
 }
 
-/** What of a setting the trade-off depends on. */
-export function tradeRequest(s) {
-  if (s.mode !== "hand") return { mode: "autopilot", n_components: s.components || "auto" };
-  return { mode: "hand", n_components: s.components || 1, norm: s.norm };
+/** The settings on which the trade-off depends. */
+export function toTradeoffRequest(s) {
+  if (s.mode !== "manual") return { mode: "auto", n_components: s.components || "auto" };
+  return { mode: "manual", n_components: s.components || 1, norm: s.norm };
 }
 
-function rivalRequest(s, spread) {
+function baselineRequest(s, noiseStd) {
   const n_components = s.components || 1;
-  const own = {
+  const params = {
     SEM: { n_components, rho: s.rho },
     IEM: { n_components },
     SDEM: { n_components, r: s.rho },
@@ -95,74 +95,74 @@ function rivalRequest(s, spread) {
     KSWIN: { alpha: s.alpha, window: s.window, stat: s.stat },
     PageHinkley: {
       name: "RiverPageHinkley",
-      delta: rounded(s.drift * spread),
-      threshold: rounded(s.threshold * spread),
+      delta: roundTo3Digits(s.drift * noiseStd),
+      threshold: roundTo3Digits(s.threshold * noiseStd),
     },
   };
-  return { mode: "rival", name: s.rival, ...own[s.rival] };
+  return { mode: "baseline", name: s.baseline, ...params[s.baseline] };
 }
 
-const rounded = (x) => Number(x.toPrecision(3)); // it is copied as code, too
+const roundTo3Digits = (x) => Number(x.toPrecision(3)); // appears in the code
 
-/** ρ that Corollary 1 of the paper ties to γ. */
+/** ρ as a function of γ by Corollary 1 of the paper. */
 export const tiedStep = (gamma, beta, M) => (beta * Math.exp(-((gamma / M) ** 2))) / (2 * gamma);
 
-/** The step in force: given, or tied. */
-export const stepOf = (s) => (s.tied ? tiedStep(s.gamma, s.beta, s.M) : s.rho);
+/** The effective step size: given, or tied to γ. */
+export const effectiveStep = (s) => (s.tied ? tiedStep(s.gamma, s.beta, s.M) : s.rho);
 
 /** A short name of a setting, for headings. */
-export function nameOf(s) {
-  if (s.mode === "rival") return RIVALS[s.rival];
-  return s.mode === "autopilot" ? "SRA, no knobs" : "SRA by hand";
+export function settingLabel(s) {
+  if (s.mode === "baseline") return BASELINES[s.baseline];
+  return s.mode === "auto" ? "Detector" : "SRA";
 }
 
-export function toHash({ id, by, key, columns, sides, compare }) {
-  const words = new URLSearchParams();
-  words.set("data", id);
-  if (by !== null && by !== undefined) words.set("by", by);
-  if (key !== null && key !== undefined) words.set("key", key);
-  for (const column of columns ?? []) words.append("column", column);
+export function toHash({ id, keyColumn, key, columns, sides, compare }) {
+  const params = new URLSearchParams();
+  params.set("data", id);
+  if (keyColumn !== null && keyColumn !== undefined) params.set("key_column", keyColumn);
+  if (key !== null && key !== undefined) params.set("key", key);
+  for (const column of columns ?? []) params.append("column", column);
   const put = (settings, prefix) => {
     for (const [name, value] of Object.entries(settings))
-      if (value !== USUAL[name]) words.set(prefix + name, String(value));
+      if (value !== DEFAULTS[name]) params.set(prefix + name, String(value));
   };
   put(sides.A, "");
   if (compare) {
-    words.set("compare", "1");
+    params.set("compare", "1");
     put(sides.B, "b.");
   }
-  return `#${words}`;
+  return `#${params}`;
 }
 
-/** A number of a link; the usual one where there is none, or one that cannot be. */
-function numberFrom(name, text) {
-  const [x, [least, most]] = [Number(text), LIMITS[name]];
+/** A number of a link; the default if it is missing or invalid. */
+function parseNumber(name, text) {
+  const [x, [min, max]] = [Number(text), LIMITS[name]];
   if (name === "gamma" && x === Infinity) return x;
-  const fits = text.trim() !== "" && x >= least && x <= most && (!WHOLE.includes(name) || Number.isInteger(x));
-  return fits ? x : USUAL[name];
+  const fits = text.trim() !== "" && x >= min && x <= max && (!INTEGER_SETTINGS.includes(name) || Number.isInteger(x));
+  return fits ? x : DEFAULTS[name];
 }
 
 export function fromHash(hash) {
-  const words = new URLSearchParams(hash.replace(/^#/, ""));
+  const params = new URLSearchParams(hash.replace(/^#/, ""));
   const settings = (prefix) => {
-    const read = fresh();
-    for (const [name, usual] of Object.entries(USUAL)) {
-      const text = words.get(prefix + name);
+    const read = defaultSettings();
+    for (const [name, fallback] of Object.entries(DEFAULTS)) {
+      const text = params.get(prefix + name);
       if (text === null) continue;
-      if (typeof usual === "number") read[name] = numberFrom(name, text);
-      else if (typeof usual === "boolean") read[name] = text === "true";
+      if (typeof fallback === "number") read[name] = parseNumber(name, text);
+      else if (typeof fallback === "boolean") read[name] = text === "true";
       else if (CHOICES[name].includes(text)) read[name] = text;
     }
-    if (!prefix && read.mode === "rival") read.mode = USUAL.mode; // rivals are for the second side
+    if (!prefix && read.mode === "baseline") read.mode = DEFAULTS.mode; // baselines are for the second side
     return read;
   };
-  const columns = words.getAll("column");
+  const columns = params.getAll("column");
   return {
-    id: words.get("data"),
-    by: words.get("by"),
-    key: words.get("key"),
+    id: params.get("data"),
+    keyColumn: params.get("key_column"),
+    key: params.get("key"),
     columns: columns.length ? columns : null,
-    compare: words.get("compare") === "1",
-    sides: { A: settings(""), B: words.get("compare") === "1" ? settings("b.") : null },
+    compare: params.get("compare") === "1",
+    sides: { A: settings(""), B: params.get("compare") === "1" ? settings("b.") : null },
   };
 }

@@ -1,51 +1,53 @@
-// The trade-off as a map: γ to the right, ρ upwards, both by factors; the colour is the error, or the theory's bound.
+// The trade-off as a map over γ and ρ, both logarithmic; the color is the error, or the bound of the theory.
 
-import { colour, few, h } from "../common.js";
+import { cssColor, h } from "../common/dom.js";
+import { formatNumber } from "../common/format.js";
 import { powersOfTen } from "../charts/axis.js";
-import { stepOf, tiedStep } from "./state.js";
+import { effectiveStep, tiedStep } from "./state.js";
 
-const RAMP = [
+const COLOR_STOPS = [
   [253, 231, 37],
   [109, 205, 89],
   [31, 158, 137],
   [49, 104, 142],
   [68, 40, 90],
-]; // good to bad
-const DECADES = 2.5; // above the best, beyond which all is bad
-const ROOM = { left: 52, right: 10, top: 8, bottom: 34 };
+]; // from the smallest error
+const COLOR_RANGE_DECADES = 2.5; // above the smallest error
+const MARGIN_PX = { left: 52, right: 10, top: 8, bottom: 34 };
 
-/** Where a run stands on the map: a list of one, or of none. */
-export function markOf(run, name) {
-  if (!run || run.settings.mode === "rival") return [];
-  const [gamma, rho] = run.settings.mode === "hand" ? [run.settings.gamma, stepOf(run.settings)] : [run.gamma, run.rho];
+/** The position of a run on the map, as a list of at most one. */
+export function makeMark(run, name) {
+  if (!run || run.settings.mode === "baseline") return [];
+  const [gamma, rho] =
+    run.settings.mode === "manual" ? [run.settings.gamma, effectiveStep(run.settings)] : [run.gamma, run.rho];
   return gamma && rho ? [{ gamma: Math.min(gamma, 1e6), rho, name }] : [];
 }
 
-/** β and M of a setting whose ρ is tied to γ, else nothing. */
-export const relationOf = (s) => (s?.mode === "hand" && s.tied ? { beta: s.beta, M: s.M } : null);
+/** β and M of a setting whose ρ is tied to γ, else null. */
+export const tiedRelation = (s) => (s?.mode === "manual" && s.tied ? { beta: s.beta, M: s.M } : null);
 
-/** What the signs on the map mean, and its colours. */
+/** The legend of the map. */
 function legend() {
   const scale = h("i", { class: "map-scale", "aria-hidden": "true" });
-  const shades = Array.from({ length: 9 }, (_, i) => shade(10 ** ((i / 8) * DECADES), 1));
+  const shades = Array.from({ length: 9 }, (_, i) => toColor(10 ** ((i / 8) * COLOR_RANGE_DECADES), 1));
   scale.style.background = `linear-gradient(to right, ${shades.join(", ")})`;
   const sign = (kind, words) => h("span", {}, h("i", { class: `sign ${kind}`, "aria-hidden": "true" }), words);
   const relation = sign("line", "");
-  const allowed = sign("line dotted", "the largest ρ that the theory allows");
-  const star = h("span", {}, h("i", { class: "map-star", "aria-hidden": "true" }, "★"), "the best");
+  const allowed = sign("line dotted", "largest ρ that the theory allows");
+  const drawStar = h("span", {}, h("i", { class: "map-star", "aria-hidden": "true" }, "★"), "best pair");
   const element = h(
     "p",
     { class: "map-legend small soft" },
-    h("span", {}, "least ", scale, ` ${Math.round(10 ** DECADES)} times that and more`),
+    h("span", {}, "smallest ", scale, ` ${Math.round(10 ** COLOR_RANGE_DECADES)} times as large and more`),
     sign("marks", "the setting"),
-    star,
+    drawStar,
     relation,
     allowed,
   );
   const show = (map, { beta, M }) => {
-    relation.lastChild.textContent = `the paper's relation, β = ${few(beta, 3)}, M = ${few(M, 3)}`;
+    relation.lastChild.textContent = `the paper's relation, β = ${formatNumber(beta, 3)}, M = ${formatNumber(M, 3)}`;
     allowed.hidden = !map.limits;
-    star.hidden = !map.best;
+    drawStar.hidden = !map.best;
     element.hidden = false;
   };
   element.hidden = true;
@@ -53,12 +55,12 @@ function legend() {
 }
 
 /** pick(gamma, rho) is called on a click. Returns {element, show(map), mark(points, relation in force or null), redraw()}. */
-export function tradeMap(pick) {
+export function createTradeoffMap(pick) {
   const canvas = h("canvas", { class: "map", tabIndex: 0, role: "img" });
-  const told = h("p", { class: "small numbers", "aria-live": "polite" });
-  const assumed = h("p", { class: "small soft" });
+  const cellText = h("p", { class: "small numbers", "aria-live": "polite" });
+  const assumptions = h("p", { class: "small soft" });
   const title = h("p", { class: "small soft" });
-  const best = h("button", { type: "button", hidden: true }, "Take the best");
+  const best = h("button", { type: "button", hidden: true }, "Use the best pair");
   const signs = legend();
   const element = h(
     "section",
@@ -67,8 +69,8 @@ export function tradeMap(pick) {
     title,
     h("div", { class: "map-place" }, canvas),
     signs.element,
-    told,
-    assumed,
+    cellText,
+    assumptions,
   );
   let [map, marks, tied] = [null, [], null];
   const redraw = () => {
@@ -77,31 +79,31 @@ export function tradeMap(pick) {
     draw(canvas, map, marks, tied ?? map.relation);
   };
   best.addEventListener("click", () => pick(map.best.gamma, map.best.rho));
-  canvas.addEventListener("click", (event) => map && pick(...inverse(canvas, map, event)));
+  canvas.addEventListener("click", (event) => map && pick(...toParameters(canvas, map, event)));
   canvas.addEventListener(
     "mousemove",
-    (event) => map && (told.textContent = wordsAt(map, ...inverse(canvas, map, event))),
+    (event) => map && (cellText.textContent = describeCell(map, ...toParameters(canvas, map, event))),
   );
-  canvas.addEventListener("mouseleave", () => (told.textContent = map ? usualWords(map) : ""));
+  canvas.addEventListener("mouseleave", () => (cellText.textContent = map ? describeMap(map) : ""));
   canvas.addEventListener("keydown", (event) => onKey(event, map, marks, pick));
   new ResizeObserver(redraw).observe(canvas);
   document.addEventListener("themechange", redraw);
   return {
     element,
     redraw,
-    show(found) {
-      map = found;
+    show(result) {
+      map = result;
       element.classList.remove("waiting");
-      title.textContent = `${map.title}: γ to the right, ρ upwards. A click takes the pair.`;
-      told.textContent = usualWords(map);
-      assumed.textContent = map.assumed;
+      title.textContent = `${map.title}over γ and ρ. Click to use a pair.`;
+      cellText.textContent = describeMap(map);
+      assumptions.textContent = map.assumptions;
       best.hidden = !map.best;
-      canvas.setAttribute("aria-label", `${map.title} over γ and ρ. ${usualWords(map)} Arrows move the pair.`);
+      canvas.setAttribute("aria-label", `${map.title} over γ and ρ. ${describeMap(map)} Arrows move the pair.`);
       redraw();
     },
-    waiting() {
+    setWaiting() {
       element.classList.add("waiting");
-      if (!map) title.textContent = "Being computed …";
+      if (!map) title.textContent = "Computing…";
     },
     mark(points, relation = null) {
       [marks, tied] = [points, relation];
@@ -113,29 +115,29 @@ export function tradeMap(pick) {
   };
 }
 
-function usualWords(map) {
+function describeMap(map) {
   return map.best
-    ? `Least at γ = ${few(map.best.gamma, 3)}, ρ = ${few(map.best.rho, 3)}: ${few(map.best.value, 3)}.`
-    : "Least without any threshold.";
+    ? `Smallest at γ =  ${formatNumber(map.best.gamma, 3)}, ρ = ${formatNumber(map.best.rho, 3)}: ${formatNumber(map.best.value, 3)}.`
+    : "Smallest without a threshold.";
 }
 
-const ends = (values) => [values[0], values[values.length - 1]];
+const extent = (values) => [values[0], values[values.length - 1]];
 
 function nearestCell(values, x) {
-  const [low, high] = ends(values);
+  const [low, high] = extent(values);
   const share = Math.log(x / low) / Math.log(high / low);
   return Math.min(Math.max(Math.round(share * (values.length - 1)), 0), values.length - 1);
 }
 
-function wordsAt(map, gamma, rho) {
+function describeCell(map, gamma, rho) {
   const value = map.values[nearestCell(map.gammas, gamma)][nearestCell(map.rhos, rho)];
-  return `γ = ${few(gamma, 3)}, ρ = ${few(rho, 3)}: ${map.kind === "mse" ? "error" : "bound"} ${few(value, 3)}`;
+  return `γ = ${formatNumber(gamma, 3)}, ρ = ${formatNumber(rho, 3)}: ${map.kind === "mse" ? "error" : "bound"} ${formatNumber(value, 3)}`;
 }
 
-/** From values to pixels: half a cell of room around the outermost ones. */
+/** Scales from values to pixels, with a margin of half a cell. */
 function scales(width, height, map) {
   const along = (values, from, to) => {
-    const [low, high] = ends(values).map(Math.log);
+    const [low, high] = extent(values).map(Math.log);
     const half = (high - low) / (values.length - 1) / 2;
     const factor = (to - from) / (high - low + 2 * half);
     return {
@@ -145,10 +147,13 @@ function scales(width, height, map) {
       high: Math.exp(high + half),
     };
   };
-  return { x: along(map.gammas, ROOM.left, width - ROOM.right), y: along(map.rhos, height - ROOM.bottom, ROOM.top) };
+  return {
+    x: along(map.gammas, MARGIN_PX.left, width - MARGIN_PX.right),
+    y: along(map.rhos, height - MARGIN_PX.bottom, MARGIN_PX.top),
+  };
 }
 
-function inverse(canvas, map, event) {
+function toParameters(canvas, map, event) {
   const { x, y } = scales(canvas.clientWidth, canvas.clientHeight, map);
   const gamma = Math.min(Math.max(x.back(event.offsetX), x.low), x.high);
   const rho = Math.min(Math.max(y.back(event.offsetY), y.low), y.high, 1);
@@ -165,15 +170,15 @@ function onKey(event, map, marks, pick) {
   pick(Number(at(map.gammas, now.gamma, across).toPrecision(3)), Number(at(map.rhos, now.rho, up).toPrecision(3)));
 }
 
-function shade(value, least) {
+function toColor(value, minValue) {
   if (value === null) return "transparent";
-  const bad = Math.min(Math.max(Math.log10(value / least) / DECADES, 0), 1) ** 0.7;
-  const place = bad * (RAMP.length - 1);
+  const bad = Math.min(Math.max(Math.log10(value / minValue) / COLOR_RANGE_DECADES, 0), 1) ** 0.7;
+  const position = bad * (COLOR_STOPS.length - 1);
   const [first, share] = [
-    Math.min(Math.floor(place), RAMP.length - 2),
-    place - Math.min(Math.floor(place), RAMP.length - 2),
+    Math.min(Math.floor(position), COLOR_STOPS.length - 2),
+    position - Math.min(Math.floor(position), COLOR_STOPS.length - 2),
   ];
-  return `rgb(${RAMP[first].map((c, i) => Math.round(c + share * (RAMP[first + 1][i] - c))).join(" ")})`;
+  return `rgb(${COLOR_STOPS[first].map((c, i) => Math.round(c + share * (COLOR_STOPS[first + 1][i] - c))).join(" ")})`;
 }
 
 function draw(canvas, map, marks, { beta, M }) {
@@ -184,7 +189,7 @@ function draw(canvas, map, marks, { beta, M }) {
   const ctx = canvas.getContext("2d");
   ctx.scale(ratio, ratio);
   const { x, y } = scales(width, height, map);
-  const least = Math.min(...map.values.flat().filter((value) => value !== null && value > 0));
+  const minValue = Math.min(...map.values.flat().filter((value) => value !== null && value > 0));
   const edges = (values) =>
     [...values, 0].map(
       (_, i) =>
@@ -193,14 +198,19 @@ function draw(canvas, map, marks, { beta, M }) {
   const [xs, ys] = [edges(map.gammas).map(x.to), edges(map.rhos).map(y.to)];
   map.values.forEach((row, i) =>
     row.forEach((value, j) => {
-      ctx.fillStyle = shade(value, least);
+      ctx.fillStyle = toColor(value, minValue);
       ctx.fillRect(xs[i], ys[j + 1], xs[i + 1] - xs[i] + 0.6, ys[j] - ys[j + 1] + 0.6);
     }),
   );
   axes(ctx, x, y, width, height);
   ctx.save();
   ctx.beginPath();
-  ctx.rect(ROOM.left, ROOM.top, width - ROOM.left - ROOM.right, height - ROOM.top - ROOM.bottom);
+  ctx.rect(
+    MARGIN_PX.left,
+    MARGIN_PX.top,
+    width - MARGIN_PX.left - MARGIN_PX.right,
+    height - MARGIN_PX.top - MARGIN_PX.bottom,
+  );
   ctx.clip();
   if (map.limits)
     curve(
@@ -214,28 +224,28 @@ function draw(canvas, map, marks, { beta, M }) {
     fine.map((gamma) => [x.to(gamma), y.to(Math.max(tiedStep(gamma, beta, M), 1e-9))]),
     [],
   );
-  if (map.best) star(ctx, x.to(map.best.gamma), y.to(map.best.rho));
-  const inX = (px) => Math.min(Math.max(px, ROOM.left + 6), width - ROOM.right - 6);
-  const inY = (py) => Math.min(Math.max(py, ROOM.top + 6), height - ROOM.bottom - 6);
-  for (const { gamma, rho, name } of marks) ring(ctx, inX(x.to(gamma)), inY(y.to(rho)), name);
+  if (map.best) drawStar(ctx, x.to(map.best.gamma), y.to(map.best.rho));
+  const inX = (px) => Math.min(Math.max(px, MARGIN_PX.left + 6), width - MARGIN_PX.right - 6);
+  const inY = (py) => Math.min(Math.max(py, MARGIN_PX.top + 6), height - MARGIN_PX.bottom - 6);
+  for (const { gamma, rho, name } of marks) drawRing(ctx, inX(x.to(gamma)), inY(y.to(rho)), name);
   ctx.restore();
 }
 
 function axes(ctx, x, y, width, height) {
-  ctx.fillStyle = colour("soft");
+  ctx.fillStyle = cssColor("soft");
   ctx.font = "12px system-ui, sans-serif";
   ctx.textAlign = "center";
   for (const tick of new Set([2, 5, 20, 50, ...powersOfTen(x.low, x.high, 9)])) {
-    if (tick >= x.low && tick <= x.high) ctx.fillText(few(tick), x.to(tick), height - ROOM.bottom + 15);
+    if (tick >= x.low && tick <= x.high) ctx.fillText(formatNumber(tick), x.to(tick), height - MARGIN_PX.bottom + 15);
   }
-  ctx.fillText("γ", (ROOM.left + width - ROOM.right) / 2, height - 4);
+  ctx.fillText("γ", (MARGIN_PX.left + width - MARGIN_PX.right) / 2, height - 4);
   ctx.textAlign = "right";
-  for (const tick of powersOfTen(y.low, y.high)) ctx.fillText(few(tick), ROOM.left - 6, y.to(tick) + 4);
-  ctx.fillText("ρ", 14, (ROOM.top + height - ROOM.bottom) / 2);
+  for (const tick of powersOfTen(y.low, y.high)) ctx.fillText(formatNumber(tick), MARGIN_PX.left - 6, y.to(tick) + 4);
+  ctx.fillText("ρ", 14, (MARGIN_PX.top + height - MARGIN_PX.bottom) / 2);
 }
 
-/** White on black, to be seen on every colour. */
-function twice(ctx, path, width, dash = []) {
+/** White with a dark outline, visible on every color. */
+function strokeOutlined(ctx, path, width, dash = []) {
   ctx.setLineDash(dash);
   for (const [style, wide] of [
     ["rgb(0 0 0 / .65)", width + 2],
@@ -251,25 +261,25 @@ function twice(ctx, path, width, dash = []) {
 function curve(ctx, points, dash) {
   const path = new Path2D();
   points.forEach(([px, py], i) => (i ? path.lineTo(px, py) : path.moveTo(px, py)));
-  twice(ctx, path, 1.5, dash);
+  strokeOutlined(ctx, path, 1.5, dash);
 }
 
-function star(ctx, px, py) {
+function drawStar(ctx, px, py) {
   const path = new Path2D();
   for (let i = 0; i < 10; i++) {
     const [angle, radius] = [(Math.PI * i) / 5 - Math.PI / 2, i % 2 ? 3.2 : 8];
     path[i ? "lineTo" : "moveTo"](px + radius * Math.cos(angle), py + radius * Math.sin(angle));
   }
   path.closePath();
-  twice(ctx, path, 1);
+  strokeOutlined(ctx, path, 1);
   ctx.fillStyle = "#fff";
   ctx.fill(path);
 }
 
-function ring(ctx, px, py, name) {
+function drawRing(ctx, px, py, name) {
   const path = new Path2D();
   path.arc(px, py, 6, 0, 2 * Math.PI);
-  twice(ctx, path, 2.5);
+  strokeOutlined(ctx, path, 2.5);
   if (!name) return;
   ctx.textAlign = "left";
   ctx.font = "600 12px system-ui, sans-serif";

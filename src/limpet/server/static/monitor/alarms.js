@@ -1,44 +1,47 @@
-// Alarms as cards: of one stream, or the open ones of all. They can be acknowledged, opened again and noted.
+// Alarms as cards, of one stream or of all; they can be acknowledged, reopened and noted.
 
-import { ago, api, h, tell, whole } from "../common.js";
+import { api } from "../common/api.js";
+import { h, showError } from "../common/dom.js";
+import { formatAge, formatInteger } from "../common/format.js";
 import { readableTime } from "../charts/axis.js";
-import { hasZone, secondsOf } from "../charts/zone.js";
-import { link } from "./row.js";
+import { hasZone, toUnixSeconds } from "../charts/timezone.js";
+import { streamHref } from "./stream_row.js";
 
-const PAGE = 50;
-const APART = 5; // seconds between a point's time and its alarm that go without saying
-const WORDS = { change: "change", anomaly: "anomaly" };
+const PAGE_SIZE = 50;
+const MIN_SHOWN_DELAY_S = 5; // between the time of a point and its alarm
+const KIND_LABELS = { change: "change", anomaly: "anomaly" };
 
 export class AlarmList {
   alarms = new Map(); // id → alarm
   #cards = new Map();
-  #done = new Set(); // acknowledged here: they stay in view until one leaves, so that it can be taken back
+  #acknowledged = new Set(); // acknowledged on this page: they stay visible, so that they can be reopened
   #total = 0;
-  #asking = null;
+  #pending = null;
 
   /**
-   * Of one `stream`, or of all when it is null; `open` leaves out what was acknowledged.
-   * `changed(alarms)` is called when the list is another, `choose(id | null)` when one is pointed at, `show(alarm)` when one is clicked.
+   * Of one `stream`, or of all if it is null; `open` excludes acknowledged alarms.
+   * `onChange(alarms)` is called when the list changes, `onHover(id | null)` for the alarm under the pointer, `onSelect(alarm)` on a click.
    */
-  constructor({ stream = null, open = true, changed = () => {}, choose = () => {}, show = null } = {}) {
-    Object.assign(this, { stream, open, changed, choose, show });
+  constructor({ stream = null, open = true, onChange = () => {}, onHover = () => {}, onSelect = null } = {}) {
+    Object.assign(this, { stream, open, onChange, onHover, onSelect });
     this.list = h("ol", { class: "alarms" });
-    this.none = h(
-      "p",
-      { class: "soft", hidden: true },
-      stream === null ? "No open alarms. All is quiet." : "No alarms so far.",
-    );
-    this.all = h(
+    this.emptyText = h("p", { class: "soft", hidden: true }, stream === null ? "No open alarms." : "No alarms yet.");
+    this.acknowledgeAllButton = h(
       "button",
       { type: "button", class: "small", hidden: true, onclick: () => this.#acknowledgeAll() },
       stream === null ? "Acknowledge all" : "Acknowledge all of this stream",
     );
-    this.more = h(
+    this.moreButton = h(
       "button",
-      { type: "button", class: "quiet small", hidden: true, onclick: () => this.#ask(this.#oldest()).catch(tell) },
+      {
+        type: "button",
+        class: "quiet small",
+        hidden: true,
+        onclick: () => this.#fetch(this.#oldest()).catch(showError),
+      },
       "Older alarms",
     );
-    this.element = h("div", { class: "stack" }, this.list, this.none, this.more);
+    this.element = h("div", { class: "stack" }, this.list, this.emptyText, this.moreButton);
     this.timer = setInterval(() => this.#cards.forEach((card) => card.age()), 5000);
   }
 
@@ -46,43 +49,45 @@ export class AlarmList {
     clearInterval(this.timer);
   }
 
-  /** Asks for the newest; a second call while the first is under way follows it. */
+  /** Fetch the newest alarms; a call during a fetch is repeated after it. */
   async load() {
-    if (this.#asking) return (this.#asking.again = true);
-    const asking = (this.#asking = { again: false });
-    // Without a connection it is asked again when that is back; a stream that has been deleted is told of by its own page.
-    await this.#ask().catch((error) => (error instanceof TypeError || error.status === 404 ? null : tell(error)));
-    this.#asking = null;
-    if (asking.again) setTimeout(() => this.load(), 500);
+    if (this.#pending) return (this.#pending.again = true);
+    const pending = (this.#pending = { again: false });
+    // A lost connection triggers a new fetch when it is back; the page of a deleted stream reports that.
+    await this.#fetch().catch((error) =>
+      error instanceof TypeError || error.status === 404 ? null : showError(error),
+    );
+    this.#pending = null;
+    if (pending.again) setTimeout(() => this.load(), 500);
   }
 
-  async #ask(before) {
-    const query = new URLSearchParams({ limit: PAGE });
+  async #fetch(before) {
+    const query = new URLSearchParams({ limit: PAGE_SIZE });
     if (this.open) query.set("open", "true");
     if (this.stream !== null) query.set("stream", this.stream);
     if (before !== undefined) query.set("before", before);
-    const answer = await api(`/alarms?${query}`);
-    if (before === undefined) this.#forget(answer.alarms);
-    this.#total = Math.max(answer.total, this.alarms.size);
-    for (const alarm of answer.alarms) this.alarms.set(alarm.id, alarm);
-    if (before === undefined) this.#total = answer.total;
+    const page = await api(`/alarms?${query}`);
+    if (before === undefined) this.#removeAcknowledged(page.alarms);
+    this.#total = Math.max(page.total, this.alarms.size);
+    for (const alarm of page.alarms) this.alarms.set(alarm.id, alarm);
+    if (before === undefined) this.#total = page.total;
     this.draw();
   }
 
-  /** What is no longer open was acknowledged elsewhere, or its stream is gone. */
-  #forget(answered) {
-    const oldest = answered.length < PAGE ? -Infinity : answered[answered.length - 1].id;
-    const there = new Set(answered.map((alarm) => alarm.id));
+  /** Remove alarms that were acknowledged elsewhere, or whose stream was deleted. */
+  #removeAcknowledged(alarms) {
+    const oldest = alarms.length < PAGE_SIZE ? -Infinity : alarms[alarms.length - 1].id;
+    const ids = new Set(alarms.map((alarm) => alarm.id));
     for (const id of this.alarms.keys())
-      if (id >= oldest && !there.has(id) && !this.#done.has(id)) this.alarms.delete(id);
+      if (id >= oldest && !ids.has(id) && !this.#acknowledged.has(id)) this.alarms.delete(id);
   }
 
   #oldest() {
     return Math.min(...this.alarms.keys());
   }
 
-  /** Takes in an alarm that is new or was changed. */
-  put(alarm) {
+  /** Add or update an alarm. */
+  upsert(alarm) {
     if (!this.alarms.has(alarm.id)) this.#total++;
     this.alarms.set(alarm.id, alarm);
     this.draw();
@@ -102,26 +107,26 @@ export class AlarmList {
       if (this.list.children[i] !== card.element) this.list.insertBefore(card.element, this.list.children[i] ?? null);
     });
     const open = sorted.filter((alarm) => !alarm.acknowledged_at).length;
-    this.none.hidden = sorted.length > 0;
-    this.all.hidden = open < 2;
+    this.emptyText.hidden = sorted.length > 0;
+    this.acknowledgeAllButton.hidden = open < 2;
     const hidden = this.#total - (this.open ? open : sorted.length);
-    this.more.hidden = hidden <= 0;
-    this.more.textContent = `Older alarms (${whole(hidden)})`;
-    this.changed(sorted);
+    this.moreButton.hidden = hidden <= 0;
+    this.moreButton.textContent = `Older alarms (${formatInteger(hidden)})`;
+    this.onChange(sorted);
   }
 
-  async change(alarm, what) {
+  async change(alarm, patch) {
     try {
-      if (what.acknowledged) this.#done.add(alarm.id);
-      this.put(await api(`/alarms/${alarm.id}`, { method: "PATCH", body: what }));
+      if (patch.acknowledged) this.#acknowledged.add(alarm.id);
+      this.upsert(await api(`/alarms/${alarm.id}`, { method: "PATCH", body: patch }));
     } catch (error) {
-      this.#done.delete(alarm.id);
-      tell(error);
+      this.#acknowledged.delete(alarm.id);
+      showError(error);
     }
   }
 
   async #acknowledgeAll() {
-    for (const alarm of this.alarms.values()) if (!alarm.acknowledged_at) this.#done.add(alarm.id);
+    for (const alarm of this.alarms.values()) if (!alarm.acknowledged_at) this.#acknowledged.add(alarm.id);
     try {
       await api("/alarms/acknowledge", { method: "POST", body: this.stream === null ? {} : { stream: this.stream } });
       const now = Date.now() / 1000;
@@ -130,22 +135,22 @@ export class AlarmList {
       this.draw();
       this.load();
     } catch (error) {
-      tell(error);
+      showError(error);
     }
   }
 }
 
-/** The time of the point where it has one, and its row. */
-export function where(alarm) {
-  const time = readableTime(alarm.time).replace(/(:\d\d)\.\d+$/, "$1"); // the row says the rest
-  return `${time ? `${time}${hasZone(alarm.time) ? " UTC" : ""} · ` : ""}row ${whole(alarm.row)}`;
+/** The time of the point, if it has one, and its row. */
+export function formatPosition(alarm) {
+  const time = readableTime(alarm.time).replace(/(:\d\d)\.\d+$/, "$1"); // the row is exact
+  return `${time ? `${time}${hasZone(alarm.time) ? " UTC" : ""} · ` : ""}row ${formatInteger(alarm.row)}`;
 }
 
-/** How long ago it was; where it was raised at quite another time than the point has, that is said. */
-function since(alarm) {
-  const point = secondsOf(alarm.time);
-  const apart = point === null || Math.abs(alarm.raised_at - point) > APART;
-  return `${apart ? "raised " : ""}${ago(alarm.raised_at)}`;
+/** The age of the alarm; "raised" if the time of the point is different. */
+function formatDelay(alarm) {
+  const point = toUnixSeconds(alarm.time);
+  const isDelayed = point === null || Math.abs(alarm.raised_at - point) > MIN_SHOWN_DELAY_S;
+  return `${isDelayed ? "raised " : ""}${formatAge(alarm.raised_at)}`;
 }
 
 class Card {
@@ -160,12 +165,12 @@ class Card {
       class: "small",
       onclick: () => list.change(this.alarm, { acknowledged: !this.alarm.acknowledged_at }),
     });
-    this.message = list.show
-      ? h("button", { type: "button", class: "message linklike", title: "Show it in the charts" })
+    this.message = list.onSelect
+      ? h("button", { type: "button", class: "message linklike", title: "Show in the charts" })
       : h("p", { class: "message" });
     this.noted = h("div", { class: "noted" });
     this.note = h("button", { type: "button", class: "quiet small", onclick: () => this.#editNote() });
-    const name = list.stream === null ? h("a", { class: "of", href: link(alarm.stream) }, alarm.stream) : null;
+    const name = list.stream === null ? h("a", { class: "of", href: streamHref(alarm.key) }, alarm.key) : null;
     this.element = h(
       "li",
       { class: "alarm" },
@@ -180,16 +185,16 @@ class Card {
       ["pointerleave", null],
       ["focusout", null],
     ]) {
-      this.element.addEventListener(name, () => list.choose(id));
+      this.element.addEventListener(name, () => list.onHover(id));
     }
-    if (list.show) this.element.addEventListener("click", (event) => this.#onClick(event));
+    if (list.onSelect) this.element.addEventListener("click", (event) => this.#onClick(event));
     this.fill(alarm);
   }
 
-  /** A click anywhere but on its other controls, and not one that selects its text. */
+  /** Select the alarm on a click, except on its controls and for a selection of text. */
   #onClick({ target }) {
     const other = target.closest("a, button, textarea");
-    if ((!other || other === this.message) && getSelection().isCollapsed) this.list.show(this.alarm);
+    if ((!other || other === this.message) && getSelection().isCollapsed) this.list.onSelect(this.alarm);
   }
 
   fill(alarm) {
@@ -198,17 +203,17 @@ class Card {
     this.element.dataset.id = alarm.id;
     this.element.classList.toggle("done", Boolean(alarm.acknowledged_at));
     this.kind.className = `badge ${alarm.acknowledged_at ? "plain" : alarm.kind}`;
-    this.kind.textContent = WORDS[alarm.kind] ?? alarm.kind;
+    this.kind.textContent = KIND_LABELS[alarm.kind] ?? alarm.kind;
     this.message.textContent = alarm.message;
     this.button.textContent = alarm.acknowledged_at ? "Reopen" : "Acknowledge";
     this.button.classList.toggle("quiet", Boolean(alarm.acknowledged_at));
-    this.age();
+    this.updateAge();
     if (!this.#editing) this.#showNote();
   }
 
-  age() {
-    const done = this.alarm.acknowledged_at ? ` · acknowledged ${ago(this.alarm.acknowledged_at)}` : "";
-    this.when.textContent = `${where(this.alarm)} · ${since(this.alarm)}${done}`;
+  updateAge() {
+    const done = this.alarm.acknowledged_at ? ` · acknowledged ${formatAge(this.alarm.acknowledged_at)}` : "";
+    this.when.textContent = `${formatPosition(this.alarm)} · ${formatDelay(this.alarm)}${done}`;
     this.when.title = `Raised at ${new Date(this.alarm.raised_at * 1000).toLocaleString()}, the time of this browser`;
   }
 

@@ -1,11 +1,13 @@
-// The live monitor: the list of streams, the open alarms of all, and one stream in full.
+// The live monitor: the list of streams, all open alarms, and the details of one stream.
 
-import { api, bar, few, h, tell, toast, whole } from "../common.js";
+import { api } from "../common/api.js";
+import { createHeader, h, showError, toast } from "../common/dom.js";
+import { formatNumber, formatInteger } from "../common/format.js";
 import { AlarmList } from "./alarms.js";
-import { StreamList } from "./list.js";
-import { live } from "./live.js";
-import { emptyPage, tokenNeeded } from "./post.js";
-import { link } from "./row.js";
+import { StreamList } from "./stream_list.js";
+import { connectEvents } from "./event_stream.js";
+import { emptyState, isTokenRequired } from "./snippets.js";
+import { streamHref } from "./stream_row.js";
 import { Streams } from "./streams.js";
 import { StreamView } from "./stream.js";
 
@@ -14,11 +16,11 @@ const main = document.getElementById("main");
 const streams = new Streams();
 const list = new StreamList(streams);
 const alarms = new AlarmList({ stream: null, open: true });
-let view = null; // the stream in full
-let byKey = false; // whether Escape brought one back to the list
-let seen = Infinity; // the newest alarm when the page was opened: only later ones are told
+let view = null; // of the open stream
+let openedByKeyboard = false; // whether Escape closed the stream
+let lastSeenAlarmId = Infinity; // the newest alarm when the page was opened: toasts show later ones only
 
-// For tests, and for the curious at the console.
+// For tests and the console.
 window.limpet = {
   monitor: {
     streams,
@@ -32,7 +34,7 @@ window.limpet = {
 
 // The parts of the page
 
-const mark = h(
+const connectionBadge = h(
   "span",
   { class: "live waiting", role: "status" },
   h("span", { class: "dot", "aria-hidden": "true" }),
@@ -41,7 +43,7 @@ const mark = h(
 const totals = h("dl", { class: "facts totals" });
 const tabs = h(
   "nav",
-  { class: "tabs segments", "aria-label": "What to show" },
+  { class: "tabs segments", "aria-label": "Views" },
   h("a", { class: "to-streams", href: "#" }, "Streams"),
   h("a", { class: "to-alarms", href: "#alarms" }, "Alarms"),
 );
@@ -49,44 +51,44 @@ const left = h("section", { class: "left", "aria-label": "Streams" }, totals, li
 const overview = h(
   "section",
   { class: "overview stack" },
-  h("div", { class: "row" }, h("h1", {}, "Open alarms"), h("div", { class: "end" }, alarms.all)),
+  h("div", { class: "row" }, h("h1", {}, "Open alarms"), h("div", { class: "end" }, alarms.acknowledgeAllButton)),
   alarms.element,
 );
 const right = h("div", { class: "right" }, overview);
-const empty = emptyPage();
+const empty = emptyState();
 empty.hidden = true;
 
 function drawTotals() {
   const { n_streams, n_alarming, open_alarms } = streams.totals;
   const facts = {
-    streams: whole(n_streams),
-    alarming: whole(n_alarming),
-    "open alarms": whole(open_alarms),
-    "points/s": few(streams.rate(), 3),
+    streams: formatInteger(n_streams),
+    alarming: formatInteger(n_alarming),
+    "open alarms": formatInteger(open_alarms),
+    "points/s": formatNumber(streams.rate(), 3),
   };
   if (!totals.children.length)
     totals.append(...Object.keys(facts).map((name) => h("div", {}, h("dt", {}, name), h("dd", {}))));
   Object.values(facts).forEach((text, i) => (totals.children[i].lastChild.textContent = text));
   totals.classList.toggle("alarming", n_alarming > 0);
-  tabs.lastChild.textContent = open_alarms ? `Alarms (${whole(open_alarms)})` : "Alarms";
-  document.title = open_alarms ? `(${whole(open_alarms)}) ${TITLE}` : TITLE;
+  tabs.lastChild.textContent = open_alarms ? `Alarms (${formatInteger(open_alarms)})` : "Alarms";
+  document.title = open_alarms ? `(${formatInteger(open_alarms)}) ${TITLE}` : TITLE;
   const none = streams.loaded && n_streams === 0 && !streams.query.search && !view;
   empty.hidden = !none;
   main.classList.toggle("none", none);
 }
 
-// Which of them is shown: the part of the address after #
+// The view is in the fragment of the URL
 
-function route() {
-  const key = location.hash.startsWith("#stream=") ? decoded(location.hash.slice(8)) : null;
+function onHashChange() {
+  const key = location.hash.startsWith("#stream=") ? decodeKey(location.hash.slice(8)) : null;
   if (view?.key !== key) {
     const before = view?.key;
     view?.close();
-    view = key === null ? null : new StreamView(key, { streams, leave });
+    view = key === null ? null : new StreamView(key, { streams, closeView: closeView });
     if (view) right.append(view.element);
-    else if (byKey) list.focusOn(before);
+    else if (openedByKeyboard) list.focusOn(before);
   }
-  byKey = false;
+  openedByKeyboard = false;
   main.dataset.view = key !== null ? "stream" : location.hash === "#alarms" ? "alarms" : "start";
   overview.hidden = key !== null;
   list.select(key);
@@ -97,17 +99,17 @@ function route() {
   list.draw();
 }
 
-/** The stream was deleted here. */
-function leave() {
+/** Close the view after its stream was deleted. */
+function closeView() {
   location.hash = "";
   list.update();
 }
 
-function decoded(text) {
+function decodeKey(text) {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // a % that stands for itself
+    return text; // a literal %
   }
 }
 
@@ -120,70 +122,70 @@ function onKey(event) {
     list.search.select();
     event.preventDefault();
   } else if (event.key === "Escape" && location.hash.length > 1) {
-    byKey = true;
+    openedByKeyboard = true;
     location.hash = "";
   }
 }
 
 // Live
 
-function onAlarms(fresh) {
+function onAlarms(changed) {
   alarms.load();
-  const news = fresh.filter((summary) => summary.last_alarm.id > seen);
-  if (!news.length) return;
-  seen = Math.max(...news.map((summary) => summary.last_alarm.id));
-  const room = 3 - document.querySelectorAll("#toasts .told").length; // a flood of alarms must not cover the page
-  for (const { key, last_alarm } of news.slice(0, Math.max(0, room)))
-    toast(h("a", { class: "told", href: link(key) }, h("b", {}, key), " ", last_alarm.message), "error");
+  const newAlarms = changed.filter((summary) => summary.last_alarm.id > lastSeenAlarmId);
+  if (!newAlarms.length) return;
+  lastSeenAlarmId = Math.max(...newAlarms.map((summary) => summary.last_alarm.id));
+  const nToasts = 3 - document.querySelectorAll("#toasts .toast-link").length; // many alarms must not cover the page
+  for (const { key, last_alarm } of newAlarms.slice(0, Math.max(0, nToasts)))
+    toast(h("a", { class: "toast-link", href: streamHref(key) }, h("b", {}, key), " ", last_alarm.message), "error");
 }
 
 function connect() {
   let lost = false;
-  live(
+  connectEvents(
     () => "/events",
     { streams: (data) => onStreams(data) },
     (state) => {
-      mark.classList.remove("waiting");
-      mark.classList.toggle("lost", state === "lost");
-      mark.lastChild.textContent = state === "lost" ? "reconnecting…" : "live";
-      if (lost && state === "live") back();
+      connectionBadge.classList.remove("waiting");
+      connectionBadge.classList.toggle("lost", state === "lost");
+      connectionBadge.lastChild.textContent = state === "lost" ? "reconnecting…" : "live";
+      if (lost && state === "live") onReconnect();
       lost = state === "lost";
     },
   );
 }
 
-/** The connection is back: asks for what changed meanwhile and was not told. */
-function back() {
+/** Fetch what has changed while the connection was lost. */
+function onReconnect() {
   streams.refresh();
   alarms.load();
   view?.again();
 }
 
 function onStreams(data) {
-  const fewer = data.n_streams < streams.totals.n_streams;
+  const hasDeleted = data.n_streams < streams.totals.n_streams;
   const first = streams.totals.n_streams === 0;
   streams.apply(data);
   if (first) list.update();
-  if (fewer) view?.check();
+  if (hasDeleted) view?.check();
 }
 
 async function start() {
-  const end = bar("monitor");
-  end.append(mark);
+  const end = createHeader("monitor");
+  end.append(connectionBadge);
   main.append(tabs, left, right, empty);
   drawTotals();
   streams.addEventListener("totals", drawTotals);
   streams.addEventListener("alarms", ({ detail }) => onAlarms(detail));
-  addEventListener("hashchange", route);
+  addEventListener("hashchange", onHashChange);
   document.addEventListener("keydown", onKey);
   setInterval(drawTotals, 1000);
-  const newest = await api("/alarms?limit=1"); // also asks for the token where one is needed
-  seen = newest.alarms[0]?.id ?? 0;
-  await streams.need(0, 30);
-  route();
+  const newest = await api("/alarms?limit=1"); // also shows the login dialog if a token is required
+  lastSeenAlarmId = newest.alarms[0]?.id ?? 0;
+  await streams.ensureLoaded(0, 30);
+  onHashChange();
   alarms.load();
   connect();
-  if (await tokenNeeded())
+  if (await isTokenRequired())
     end.append(h("button", { type: "button", class: "quiet small", onclick: logOut }, "Log out"));
 }
 
@@ -192,4 +194,4 @@ async function logOut() {
   location.reload();
 }
 
-start().catch(tell);
+start().catch(showError);

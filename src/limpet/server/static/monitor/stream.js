@@ -1,22 +1,23 @@
-// One stream in full: what it is, its charts live, its alarms, what was learnt, how to post to it.
+// The view of one stream: key figures, live charts, alarms, summary, snippets.
 
-import { api, h, tell } from "../common.js";
+import { api } from "../common/api.js";
+import { h, showError } from "../common/dom.js";
 import { AlarmList } from "./alarms.js";
 import { StreamCharts } from "./charts.js";
-import { Facts } from "./facts.js";
-import { Feed, SPANS } from "./feed.js";
-import { askToDelete, back, nothingHere } from "./gone.js";
-import { learnt } from "./learnt.js";
-import { curlLine, example, line } from "./post.js";
-import { segments } from "./segments.js";
+import { KeyFigures } from "./key_figures.js";
+import { HistoryLoader, SPAN_ROWS } from "./history_loader.js";
+import { openDeleteDialog, backLink, notFoundMessage } from "./delete_dialog.js";
+import { createSummaryPanel } from "./summary_panel.js";
+import { curlLine, exampleBody, codeLine } from "./snippets.js";
+import { segments } from "../common/inputs.js";
 import { Variables } from "./variables.js";
 
-const PACE = 200; // ms between two drawings
-const ROOM = 40; // rows that are shown before and after an alarm
-let known = null; // the settings of the server
+const DRAW_INTERVAL_MS = 200;
+const CONTEXT_ROWS = 40; // shown before and after an alarm
+let settingsPromise = null; // of the server
 
-/** Asks for them once; without them there is no promise to draw. */
-const settingsOnce = () => (known ??= api("/settings").catch(() => (known = null) ?? {}));
+/** Load the settings of the server once; without them the charts do not show the false-alarm rate. */
+const loadSettings = () => (settingsPromise ??= api("/settings").catch(() => (settingsPromise = null) ?? {}));
 
 export class StreamView {
   paused = false;
@@ -24,241 +25,251 @@ export class StreamView {
   #alarms = [];
   #chosen = null;
   #timer = null;
-  #gone = false;
+  #isDeleted = false;
 
-  constructor(key, { streams, leave }) {
-    Object.assign(this, { key, streams, leave, path: `/streams/${encodeURIComponent(key)}` });
+  constructor(key, { streams, closeView }) {
+    Object.assign(this, { key, streams, closeView, path: `/streams/${encodeURIComponent(key)}` });
     this.element = h(
       "article",
       { class: "stack whole", "aria-label": `Stream ${key}` },
       h("p", { class: "soft" }, "Loading…"),
     );
-    this.feed = new Feed(key, {
-      changed: () => this.#soon(),
-      alarm: (alarm) => this.list.put(alarm),
-      alarms: () => this.list.load(),
-      reset: () => this.open(),
-      failed: tell,
+    this.loader = new HistoryLoader(key, {
+      onChange: () => this.#scheduleDraw(),
+      onAlarm: (alarm) => this.list.upsert(alarm),
+      onAlarms: () => this.list.load(),
+      onReset: () => this.open(),
+      onError: showError,
     });
     this.list = new AlarmList({
       stream: key,
       open: false,
-      changed: (alarms) => this.#mark(alarms),
-      choose: (id) => this.#choose(id),
-      show: (alarm) => this.#show(alarm).catch(tell),
+      onChange: (alarms) => this.#setAlarms(alarms),
+      onHover: (id) => this.#selectAlarm(id),
+      onSelect: (alarm) => this.#show(alarm).catch(showError),
     });
-    this.onchange = ({ detail }) => detail?.includes(key) && this.#update(streams.known.get(key));
-    this.onlook = () => (document.hidden ? this.feed.rest() : this.#gone || !this.charts || this.feed.resume());
+    this.onchange = ({ detail }) => detail?.includes(key) && this.#update(streams.summaries.get(key));
+    this.onVisibility = () =>
+      document.hidden ? this.loader.pause() : this.#isDeleted || !this.charts || this.loader.resume();
     streams.addEventListener("change", this.onchange);
-    document.addEventListener("visibilitychange", this.onlook);
-    this.ticking = setInterval(() => this.charts && this.#fill(), 1000);
+    document.addEventListener("visibilitychange", this.onVisibility);
+    this.ageTimer = setInterval(() => this.charts && this.#fill(), 1000);
     this.open();
   }
 
   async open() {
     try {
-      const [whole, settings] = await Promise.all([api(this.path), settingsOnce()]);
+      const [stream, settings] = await Promise.all([api(this.path), loadSettings()]);
       this.far = settings.far;
       if (this.closed) return;
-      this.#gone = false;
-      this.summary = whole;
+      this.#isDeleted = false;
+      this.summary = stream;
       const first = !this.charts;
-      this.#build(whole);
-      if (first && document.activeElement !== document.body) this.title.focus({ preventScroll: true }); // for the keyboard, and so that the list may move again
-      await Promise.all([this.#begin(), this.list.load()]);
+      this.#build(stream);
+      if (first && document.activeElement !== document.body) this.title.focus({ preventScroll: true }); // for the keyboard, and so that the list can be reordered
+      await Promise.all([this.#loadHistory(), this.list.load()]);
     } catch (error) {
-      if (error.status === 404) this.#missing();
-      else tell(error);
+      if (error.status === 404) this.#showNotFound();
+      else showError(error);
     }
   }
 
   #build({ variables, summary, last }) {
     this.title = h("h1", { tabIndex: -1 }, this.key);
-    this.facts = new Facts();
-    this.variables = new Variables(variables, () => this.charts && this.#redo());
+    this.facts = new KeyFigures();
+    this.variables = new Variables(variables, () => this.charts && this.#onVariables());
     this.pause = h(
       "button",
       { type: "button", class: "small pause", "aria-pressed": "false", onclick: () => this.#pause() },
       "Pause",
     );
-    this.spans = segments("Points shown", { 500: "Last 500", 2000: "Last 2,000", all: "All" }, this.#span, (span) =>
-      this.#choosespan(span).catch(tell),
-    );
+    this.spans = segments({
+      label: "Points shown",
+      choices: { 500: "Last 500", 2000: "Last 2,000", all: "All" },
+      value: this.#span,
+      onchange: (span) => this.#setSpan(span).catch(showError),
+    });
+    this.spans.element.classList.add("small");
     this.unzoom = h(
       "button",
       { type: "button", class: "small unzoom", hidden: true, onclick: () => this.charts.zoom(null) },
       "Zoom out",
     );
-    const place = h("div", { class: "place" });
+    const container = h("div", { class: "place" });
     this.chartsCard = h(
       "section",
       { class: "card charts-card", "aria-label": "Charts" },
       this.variables.element,
-      place,
+      container,
     );
     this.element.replaceChildren(
       h(
         "header",
         { class: "row title" },
-        back(),
+        backLink(),
         this.title,
         this.facts.state,
-        h("div", { class: "end row" }, this.unzoom, this.spans, this.pause),
+        h("div", { class: "end row" }, this.unzoom, this.spans.element, this.pause),
       ),
       this.facts.element,
       this.chartsCard,
       h(
         "section",
         { class: "card" },
-        h("div", { class: "row" }, h("h2", {}, "Alarms"), h("div", { class: "end" }, this.list.all)),
+        h("div", { class: "row" }, h("h2", {}, "Alarms"), h("div", { class: "end" }, this.list.acknowledgeAllButton)),
         this.list.element,
       ),
-      learnt(this.path, summary),
+      createSummaryPanel(this.path, summary),
       h(
         "section",
         { class: "card stack tight" },
-        h("h2", {}, "Post to it"),
-        line(curlLine(this.key, example(variables, last)), "a curl command that posts to this stream"),
+        h("h2", {}, "Post points"),
+        codeLine(curlLine(this.key, exampleBody(variables, last)), "a curl command that posts to this stream"),
       ),
-      h("div", { class: "row" }, this.#deleting()),
+      h("div", { class: "row" }, this.#makeDeleteButton()),
     );
     this.charts?.destroy();
-    this.charts = new StreamCharts(place, this.key, {
+    this.charts = new StreamCharts(container, this.key, {
       far: this.far,
       onwindow: (zoomed) => {
         this.unzoom.hidden = !zoomed;
-        this.#soon(); // of fewer rows there is more to see
+        this.#scheduleDraw(); // fewer rows are drawn in more detail
       },
     });
     this.#fill();
   }
 
-  #deleting() {
-    const done = () => {
+  #makeDeleteButton() {
+    const onDeleted = () => {
       this.streams.forget(this.key);
-      this.leave();
+      this.closeView();
     };
-    const ask = () => askToDelete({ key: this.key, path: this.path, nPoints: this.summary.n_points, done });
-    return h("button", { type: "button", class: "quiet small danger", onclick: ask }, "Delete this stream…");
+    const openDialog = () =>
+      openDeleteDialog({ key: this.key, path: this.path, nPoints: this.summary.n_points, onDeleted });
+    return h("button", { type: "button", class: "quiet small danger", onclick: openDialog }, "Delete this stream…");
   }
 
   #fill() {
     this.facts.fill(this.summary, this.variables.shown);
   }
 
-  /** Other variables are shown. */
-  #redo() {
+  /** Redraw after a change of the variables. */
+  #onVariables() {
     this.#fill();
     this.draw();
   }
 
   #update(summary) {
-    if (this.#gone || !this.charts) return this.#gone && this.open();
+    if (this.#isDeleted || !this.charts) return this.#isDeleted && this.open();
     const before = this.summary;
     this.summary = { ...before, ...summary };
-    if (summary.n_points < before.n_points || summary.variables.length !== before.variables.length) return this.open(); // deleted, and begun anew
+    if (summary.n_points < before.n_points || summary.variables.length !== before.variables.length) return this.open(); // deleted and created again
     this.#fill();
     if (summary.open_alarms !== before.open_alarms || summary.n_alarms !== before.n_alarms) this.list.load();
   }
 
   // Charts
 
-  #soon() {
+  #scheduleDraw() {
     if (this.paused) return;
-    this.#timer ??= setTimeout(() => this.draw(), PACE);
+    this.#timer ??= setTimeout(() => this.draw(), DRAW_INTERVAL_MS);
   }
 
   draw() {
     clearTimeout(this.#timer);
     this.#timer = null;
-    if (this.closed || !this.charts || this.#gone) return;
+    if (this.closed || !this.charts || this.#isDeleted) return;
     const { shown, names: variables } = this.variables;
-    this.charts.draw(this.feed.buffer, { variables, shown, alarms: this.#alarms, chosen: this.#chosen });
+    this.charts.draw(this.loader.buffer, { variables, shown, alarms: this.#alarms, chosen: this.#chosen });
   }
 
-  #mark(alarms) {
+  #setAlarms(alarms) {
     this.#alarms = alarms;
     if (!this.charts) return;
-    this.variables.follow(alarms);
-    this.#soon();
+    this.variables.showAlarmed(alarms);
+    this.#scheduleDraw();
   }
 
-  #choose(id) {
+  #selectAlarm(id) {
     this.#chosen = id;
     this.draw();
   }
 
-  /** Shows where an alarm was: its variables, its rows, in the shortest span that has them. */
+  /** Show the variables and rows of an alarm, in the shortest span that contains them. */
   async #show(alarm) {
     const from = alarm.onset ?? alarm.row;
-    const spans = Object.keys(SPANS);
-    const wanted = spans.find((span) => SPANS[span] > this.feed.buffer.next - from + ROOM);
-    this.variables.choose(alarm);
-    if (spans.indexOf(wanted) > spans.indexOf(this.#span)) {
-      this.spans.press(wanted);
-      await this.#choosespan(wanted);
+    const spans = Object.keys(SPAN_ROWS);
+    const span = spans.find((span) => SPAN_ROWS[span] > this.loader.buffer.nextRow - from + CONTEXT_ROWS);
+    this.variables.showAlarm(alarm);
+    if (spans.indexOf(span) > spans.indexOf(this.#span)) {
+      this.spans.set(span);
+      await this.#setSpan(span);
     }
     this.draw();
-    const room = Math.max(ROOM, 3 * (alarm.row - from), 20 * this.feed.buffer.widest(from, alarm.row));
-    this.charts?.zoom([from - room, alarm.row + room]);
+    const margin = Math.max(
+      CONTEXT_ROWS,
+      3 * (alarm.row - from),
+      20 * this.loader.buffer.maxBucketSize(from, alarm.row),
+    );
+    this.charts?.zoom([from - margin, alarm.row + margin]);
     this.chartsCard.scrollIntoView({ block: "nearest" });
   }
 
   #pause() {
     this.paused = !this.paused;
-    this.pause.textContent = this.paused ? "Go on" : "Pause";
+    this.pause.textContent = this.paused ? "Resume" : "Pause";
     this.pause.setAttribute("aria-pressed", String(this.paused));
     if (!this.paused) this.draw();
   }
 
-  /** Asks for the points of the span; meanwhile what is drawn is grey. */
-  async #begin() {
-    const { place } = this.charts;
-    place.setAttribute("aria-busy", "true");
+  /** Load the points of the span; the charts are dimmed meanwhile. */
+  async #loadHistory() {
+    const { container } = this.charts;
+    container.setAttribute("aria-busy", "true");
     try {
-      await this.feed.start(this.summary, SPANS[this.#span]);
+      await this.loader.start(this.summary, SPAN_ROWS[this.#span]);
       this.draw();
     } finally {
-      place.removeAttribute("aria-busy");
+      container.removeAttribute("aria-busy");
     }
   }
 
-  #choosespan(span) {
+  #setSpan(span) {
     this.#span = span;
     this.charts.zoom(null);
-    return this.#begin();
+    return this.#loadHistory();
   }
 
-  // The end of a stream
+  // Deleted streams
 
-  #missing() {
-    this.#gone = true;
-    this.feed.rest();
+  #showNotFound() {
+    this.#isDeleted = true;
+    this.loader.pause();
     this.charts?.destroy();
     this.charts = null;
-    this.element.replaceChildren(...nothingHere(this.key));
+    this.element.replaceChildren(...notFoundMessage(this.key));
   }
 
-  /** The connection is back; points come by themselves. */
-  again() {
+  /** Reload the alarms when the connection is back; points resume automatically. */
+  onReconnect() {
     if (this.charts) this.list.load();
     else this.open();
   }
 
-  /** Asks whether it is still there; told when streams have gone. */
-  async check() {
-    if (!this.#gone) await api(this.path).catch((error) => error.status === 404 && this.#missing());
+  /** Check that the stream still exists, after streams were deleted. */
+  async checkExists() {
+    if (!this.#isDeleted) await api(this.path).catch((error) => error.status === 404 && this.#showNotFound());
   }
 
   close() {
     this.closed = true;
     clearTimeout(this.#timer);
-    clearInterval(this.ticking);
-    this.feed.close();
+    clearInterval(this.ageTimer);
+    this.loader.close();
     this.list.close();
     this.charts?.destroy();
     this.streams.removeEventListener("change", this.onchange);
-    document.removeEventListener("visibilitychange", this.onlook);
+    document.removeEventListener("visibilitychange", this.onVisibility);
     this.element.remove();
   }
 }

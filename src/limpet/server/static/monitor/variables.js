@@ -1,47 +1,47 @@
-// Which variables of a stream are shown: those that open alarms name come first, until somebody chooses others.
+// The variables of a stream that are shown: those of open alarms first, until the user selects others.
 
-import { h } from "../common.js";
+import { h } from "../common/dom.js";
 
-const SHOWN = 3; // when there are many
+const MAX_SHOWN = 3; // of many variables
 
-/** The name of a variable; where nobody gave one, numbers stand for names. */
-export const called = (variables, j) =>
+/** The name of a variable; the server names those without a name by their index. */
+export const variableLabel = (variables, j) =>
   variables[j] !== String(j) ? variables[j] : variables.length === 1 ? "value" : `variable ${j}`;
 
 export class Variables {
-  shown = []; // places of the variables, in the order of their charts
-  #chosen = false; // whether somebody has
+  shown = []; // indices of the variables, in the order of their charts
+  #chosen = false; // by the user
 
-  /** `changed()` is called when others are shown. */
-  constructor(names, changed) {
-    Object.assign(this, { names, changed });
-    this.element = h("div", { class: "chips row", hidden: names.length <= SHOWN });
-    this.#show(this.#filled([]));
+  /** `onChange()` is called when other variables are shown. */
+  constructor(names, onChange) {
+    Object.assign(this, { names, onChange: onChange });
+    this.element = h("div", { class: "chips row", hidden: names.length <= MAX_SHOWN });
+    this.#show(this.#completed([]));
   }
 
-  /** Shows what the open alarms name, the newest first. */
-  follow(alarms) {
+  /** Show the variables of open alarms, the newest first. */
+  showAlarmed(alarms) {
     if (this.#chosen) return;
     const open = alarms.filter((alarm) => !alarm.acknowledged_at);
-    this.#show(this.#filled(open.flatMap((alarm) => this.#places(alarm))));
+    this.#show(this.#completed(open.flatMap((alarm) => this.#indices(alarm))));
   }
 
-  /** Shows the variables of one alarm, as somebody asked. */
-  choose(alarm) {
-    const places = this.#places(alarm);
-    if (!places.length || this.names.length <= SHOWN) return;
+  /** Show the variables of one alarm, which the user has selected. */
+  showAlarm(alarm) {
+    const indices = this.#indices(alarm);
+    if (!indices.length || this.names.length <= MAX_SHOWN) return;
     this.#chosen = true;
-    this.#show(places);
+    this.#show(indices);
   }
 
-  #places(alarm) {
+  #indices(alarm) {
     return (alarm.variables ?? []).map((name) => this.names.indexOf(name)).filter((j) => j >= 0);
   }
 
-  /** These and the first others, as many as there is room for; all of few stay in their order. */
-  #filled(places) {
+  /** These and the first others, up to `MAX_SHOWN`; if all are shown, they keep their order. */
+  #completed(indices) {
     const all = this.names.map((_, j) => j);
-    return all.length <= SHOWN ? all : [...new Set([...places, ...all])].slice(0, SHOWN);
+    return all.length <= MAX_SHOWN ? all : [...new Set([...indices, ...all])].slice(0, MAX_SHOWN);
   }
 
   #toggle(j) {
@@ -62,7 +62,11 @@ export class Variables {
       this.element.append(
         h("span", { class: "soft small" }, "Variables"),
         ...this.names.map((_, j) =>
-          h("button", { type: "button", class: "chip small", onclick: () => this.#toggle(j) }, called(this.names, j)),
+          h(
+            "button",
+            { type: "button", class: "chip small", onclick: () => this.#toggle(j) },
+            variableLabel(this.names, j),
+          ),
         ),
       );
     this.names.forEach((_, j) =>

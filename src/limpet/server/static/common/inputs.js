@@ -1,23 +1,24 @@
-// The fields that settings are made of: sliders with a number that can be typed, choices, folds.
+// Inputs of settings: sliders with a number, choices, checkboxes.
 
-import { few, h } from "../common.js";
+import { h } from "./dom.js";
+import { formatNumber } from "./format.js";
 
-const POSITIONS = 1000;
+const SLIDER_STEPS = 1000;
 let count = 0;
 
-/** A number as people type it: 3.5, 3,5, 10,000 and 0,005; NaN for what is none. */
-export function readNumber(typed) {
-  const text = typed.replace(/\s/g, "");
+/** Parse a number as users type it: 3.5, 3,5, 10,000 and 0,005; NaN for other strings. */
+export function readNumber(numberInput) {
+  const text = numberInput.replace(/\s/g, "");
   if (/^(∞|inf(inity)?)$/i.test(text)) return Infinity;
   const grouped = /^-?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(text);
-  const plain = grouped ? text.replaceAll(",", "") : text.replace(",", "."); // one comma that groups nothing is a decimal one
-  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+  const formatValue = grouped ? text.replaceAll(",", "") : text.replace(",", "."); // a comma that does not group digits is a decimal comma
+  return /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(formatValue) ? Number(formatValue) : NaN;
 }
 
-/** A line below an input that says why what was typed is not taken; `complain("")` takes it back. */
-function complaint(input) {
+/** A line below an input for the reason why its value is invalid; `showProblem("")` clears it. */
+function makeErrorText(input) {
   const line = h("p", { class: "why small", id: `why-${++count}`, role: "alert", hidden: true });
-  const complain = (why) => {
+  const showProblem = (why) => {
     line.textContent = why;
     line.hidden = !why;
     input.classList.toggle("wrong", Boolean(why));
@@ -25,28 +26,28 @@ function complaint(input) {
     if (why) input.setAttribute("aria-describedby", line.id);
     else input.removeAttribute("aria-describedby");
   };
-  return { line, complain };
+  return { line, showProblem: showProblem };
 }
 
 /**
- * A slider from `low` to `high` with its number beside it. log: whether it goes by factors. endless: whether its right end is ∞.
- * least, most: what may be typed, which may be more than the slider shows. whole: whole numbers only.
- * shown, read: how the number is written and read, where it is not the value itself.
- * onchange(value) is called at every move. The answer has `set(value, {low, high, least, most})`.
+ * A slider from `min` to `max` with a number input. log: logarithmic scale. endless: its right end is ∞.
+ * limitMin, limitMax: the limits of typed numbers. integer: integers only.
+ * format, parse: conversions between value and text.
+ * onchange(value) is called for every move. Returns {element, set(value, {min, max, limitMin, limitMax})}.
  */
 export function slider({
   label,
-  told,
-  low,
-  high,
-  least = low,
-  most = high,
+  hint,
+  min,
+  max,
+  limitMin = min,
+  limitMax = max,
   log = false,
   endless = false,
-  whole = false,
+  integer = false,
   value,
-  shown = plain,
-  read = (x) => x,
+  format = formatValue,
+  parse = (x) => x,
   onchange,
   name,
 }) {
@@ -55,9 +56,9 @@ export function slider({
     type: "range",
     id,
     min: 0,
-    max: POSITIONS,
+    max: SLIDER_STEPS,
     step: 1,
-    "aria-describedby": told ? `${id}-told` : undefined,
+    "aria-describedby": hint ? `${id}-hint` : undefined,
     "data-name": name,
   });
   const number = h("input", {
@@ -67,39 +68,39 @@ export function slider({
     "aria-label": `${label}, as a number`,
     "data-name": name ? `${name}-number` : undefined,
   });
-  const { line, complain } = complaint(number);
+  const { line, showProblem: showProblem } = makeErrorText(number);
   const element = h(
     "div",
     { class: "field" },
     h("div", { class: "field-head" }, h("label", { for: id }, label), number),
     line,
     range,
-    told ? h("p", { class: "told small soft", id: `${id}-told` }, told) : null,
+    hint ? h("p", { class: "hint small soft", id: `${id}-hint` }, hint) : null,
   );
-  let limits = { low, high, least, most };
+  let limits = { min, max, limitMin, limitMax };
   const toValue = (position) => {
-    if (endless && position >= POSITIONS) return Infinity;
-    const share = position / POSITIONS;
+    if (endless && position >= SLIDER_STEPS) return Infinity;
+    const share = position / SLIDER_STEPS;
     const exact = log
-      ? limits.low * (limits.high / limits.low) ** share
-      : limits.low + share * (limits.high - limits.low);
-    return whole ? Math.round(exact) : Number(exact.toPrecision(3));
+      ? limits.min * (limits.max / limits.min) ** share
+      : limits.min + share * (limits.max - limits.min);
+    return integer ? Math.round(exact) : Number(exact.toPrecision(3));
   };
   const toPosition = (x) => {
-    if (x === Infinity) return POSITIONS;
+    if (x === Infinity) return SLIDER_STEPS;
     const share = log
-      ? Math.log(x / limits.low) / Math.log(limits.high / limits.low)
-      : (x - limits.low) / (limits.high - limits.low);
-    return Math.round(POSITIONS * Math.min(Math.max(share, 0), 1));
+      ? Math.log(x / limits.min) / Math.log(limits.max / limits.min)
+      : (x - limits.min) / (limits.max - limits.min);
+    return Math.round(SLIDER_STEPS * Math.min(Math.max(share, 0), 1));
   };
   const show = (x) => {
-    number.value = shown(x);
-    complain("");
-    range.setAttribute("aria-valuetext", shown(x));
+    number.value = format(x);
+    showProblem("");
+    range.setAttribute("aria-valuetext", format(x));
   };
   const set = (x, further = {}) => {
     limits = { ...limits, ...further };
-    range.step = whole && !log ? Math.max(1, POSITIONS / (limits.high - limits.low)) : 1;
+    range.step = integer && !log ? Math.max(1, SLIDER_STEPS / (limits.max - limits.min)) : 1;
     range.value = toPosition(x);
     if (document.activeElement !== number) show(x);
   };
@@ -108,29 +109,29 @@ export function slider({
     show(x);
     onchange(x);
   });
-  /** Why a number is not taken; nothing if it is. */
+  /** The reason why a number is invalid, "" if it is valid. */
   const wrong = (x) => {
-    if (Number.isNaN(x)) return "This is not a number.";
-    if (x === Infinity ? endless : x >= limits.least && x <= limits.most) return "";
-    const ends = [limits.least, limits.most].sort((a, b) => read(a) - read(b)).map(shown);
+    if (Number.isNaN(x)) return "Not a number.";
+    if (x === Infinity ? endless : x >= limits.limitMin && x <= limits.limitMax) return "";
+    const ends = [limits.limitMin, limits.limitMax].sort((a, b) => parse(a) - parse(b)).map(format);
     return `From ${ends[0]} to ${ends[1]}${endless ? ", or ∞" : ""}.`;
   };
   number.addEventListener("change", () => {
-    const x = read(readNumber(number.value));
-    const taken = whole ? Math.round(x) : x;
-    complain(wrong(taken));
-    if (wrong(taken)) return;
-    range.value = toPosition(taken);
-    show(taken);
-    onchange(taken);
+    const x = parse(readNumber(number.value));
+    const accepted = integer ? Math.round(x) : x;
+    showProblem(wrong(accepted));
+    if (wrong(accepted)) return;
+    range.value = toPosition(accepted);
+    show(accepted);
+    onchange(accepted);
   });
   set(value);
   return { element, set };
 }
 
-const plain = (x) => (x === Infinity ? "∞" : few(x, 4));
+const formatValue = (x) => (x === Infinity ? "∞" : formatNumber(x, 4));
 
-/** Buttons of which one is pressed. choices: {value: title}. */
+/** Buttons, one of which is pressed. choices: {value: title}. */
 export function segments({ label, choices, value, onchange, name }) {
   const buttons = Object.entries(choices).map(([key, title]) =>
     h(
@@ -146,20 +147,20 @@ export function segments({ label, choices, value, onchange, name }) {
   return { element, set };
 }
 
-/** A heading and under it buttons of which one is pressed. */
-export function buttons({ label, told, ...others }) {
+/** A label with buttons, one of which is pressed. */
+export function buttonGroup({ label, hint, ...others }) {
   const row = segments({ label, ...others });
   const element = h(
     "div",
     { class: "field" },
     h("div", { class: "field-head" }, h("span", { class: "label" }, label), row.element),
-    told ? h("p", { class: "told small soft" }, told) : null,
+    hint ? h("p", { class: "hint small soft" }, hint) : null,
   );
   return { element, set: row.set };
 }
 
-/** A whole number that is typed: it counts when it has been written, not at every digit. */
-export function typed({ label, told, low, high, value, onchange, name }) {
+/** An input for an integer, which is read when the user has finished typing. */
+export function numberInput({ label, hint, min, max, value, onchange, name }) {
   const id = `field-${++count}`;
   const input = h("input", {
     type: "text",
@@ -168,17 +169,17 @@ export function typed({ label, told, low, high, value, onchange, name }) {
     class: "typed numbers",
     "data-name": name,
   });
-  const { line, complain } = complaint(input);
+  const { line, showProblem: showProblem } = makeErrorText(input);
   input.addEventListener("change", () => {
     const x = readNumber(input.value);
-    const fits = Number.isInteger(x) && x >= low && x <= high;
-    complain(fits ? "" : `A whole number from ${low} to ${high.toLocaleString("en-US")}.`);
+    const fits = Number.isInteger(x) && x >= min && x <= max;
+    showProblem(fits ? "" : `An integer from ${min} to ${max.toLocaleString("en-US")}.`);
     if (fits) onchange(x);
   });
   const set = (x) => {
     if (document.activeElement === input) return;
     input.value = x;
-    complain("");
+    showProblem("");
   };
   set(value);
   return {
@@ -187,14 +188,14 @@ export function typed({ label, told, low, high, value, onchange, name }) {
       { class: "field" },
       h("div", { class: "field-head" }, h("label", { for: id }, label), input),
       line,
-      h("p", { class: "told small soft" }, told),
+      h("p", { class: "hint small soft" }, hint),
     ),
     set,
   };
 }
 
-/** A choice among many. choices: {value: title}. */
-export function choice({ label, choices, value, onchange, name }) {
+/** A select. choices: {value: title}. */
+export function selectInput({ label, choices, value, onchange, name }) {
   const id = `field-${++count}`;
   const select = h(
     "select",
@@ -209,7 +210,7 @@ export function choice({ label, choices, value, onchange, name }) {
   };
 }
 
-export function tick({ label, value, onchange, name }) {
+export function checkbox({ label, value, onchange, name }) {
   const input = h("input", { type: "checkbox", checked: value, "data-name": name });
   input.addEventListener("change", () => onchange(input.checked));
   return { element: h("label", { class: "tick" }, input, h("span", {}, label)), set: (x) => (input.checked = x) };

@@ -1,20 +1,21 @@
-// Two settings beside each other in numbers.
+// The table of differences between two runs.
 
-import { few, h, whole } from "../common.js";
+import { h } from "../common/dom.js";
+import { formatNumber, formatInteger } from "../common/format.js";
 
-const OWN = ["itself", "detector"]; // alarms that a method raises itself
+const SELF_ALARMING = ["self", "detector"]; // methods that raise alarms
 
 const ROWS = [
-  ["points rejected", (run) => run.n_rejected, whole],
-  ["changes", (run) => (OWN.includes(run.watched_by) ? run.n_changes : null), whole],
-  ["anomalies", (run) => (run.watched_by === "itself" ? run.n_alarms - run.n_changes : null), whole],
-  ["mean squared error", (run) => run.mse?.total ?? null, (x) => few(x, 3)],
-  ["… before the first change", (run) => run.mse?.before ?? null, (x) => few(x, 3)],
-  ["… after it", (run) => run.mse?.after ?? null, (x) => few(x, 3)],
-  ["learnt in, ms", (run) => run.elapsed_ms, (x) => few(x, 2)],
+  ["points rejected", (run) => run.n_rejected, formatInteger],
+  ["changes", (run) => (SELF_ALARMING.includes(run.alarms_by) ? run.n_changes : null), formatInteger],
+  ["anomalies", (run) => (run.alarms_by === "self" ? run.n_alarms - run.n_changes : null), formatInteger],
+  ["mean squared error", (run) => run.mse?.total ?? null, (x) => formatNumber(x, 3)],
+  ["… before the first change", (run) => run.mse?.before ?? null, (x) => formatNumber(x, 3)],
+  ["… after it", (run) => run.mse?.after ?? null, (x) => formatNumber(x, 3)],
+  ["run time, ms", (run) => run.elapsed_ms, (x) => formatNumber(x, 2)],
 ];
 
-export function differences() {
+export function createComparison() {
   const body = h("tbody", {});
   const heads = ["A", "B"].map((name) => h("th", { scope: "col" }, name));
   const element = h(
