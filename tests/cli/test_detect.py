@@ -129,7 +129,7 @@ def test_many_streams_in_one_file_are_as_each_by_itself(tmp_path, monkeypatch, c
     output = json.loads(capsys.readouterr().out)
     assert output["schema"]["key"] is None
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Stream by stream" in page
+    assert "<h2>Streams</h2>" in page
 
 
 def test_a_wide_file_is_watched_column_by_column(tmp_path, monkeypatch, capsys):

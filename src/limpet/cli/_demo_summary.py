@@ -75,7 +75,7 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
     assert stream.outliers is not None
     assert stream.labels is not None
     spikes, outage = np.flatnonzero(stream.outliers).tolist(), np.flatnonzero(stream.labels).tolist()
-    (shift,) = list(stream.change_points)
+    (shift,) = (int(row) for row in stream.change_points)
     alarms_by_spike = {row: study.find_alarm("anomaly", row, row) for row in spikes}
     outage_alarm = study.find_alarm("anomaly", outage[0], outage[-1])
     shift_alarm = study.find_alarm("change", shift, shift + WEEK_ROWS)

@@ -74,10 +74,8 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     """Make the values of a file the defaults of the options: the callback of --config."""
     if path is not None:
         shared, spark = read_config(path)
-        command = context
-        while command.parent is not None and command.parent.parent is not None:
-            command = command.parent
-        if command.info_name == SPARK:
+        names = context.command_path.split()  # limpet, the command and its subcommand
+        if SPARK in names[-2:]:
             kinds, spark_kinds = _get_options(*_local_commands()), _get_options(SPARK)
             is_shared = {name: name == "source" or kinds[name] is spark_kinds.get(name) for name in shared}
             shared = {name: value for name, value in shared.items() if is_shared[name]} | spark

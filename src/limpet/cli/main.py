@@ -15,7 +15,7 @@ from limpet.cli.config import configurable, make_config_template
 from limpet.cli.spark import app as spark
 
 BROKEN_PIPE_EXIT_CODE = 141  # as in shells
-CLICK_ERROR = typer.BadParameter.mro()[2]  # ClickException, which typer does not export
+CLICK_ERROR: Any = typer.BadParameter.mro()[2]  # ClickException, which typer does not export
 
 app = typer.Typer(
     help="Learn from data streams in one pass: ignore outliers, follow changes, raise alarms.",
