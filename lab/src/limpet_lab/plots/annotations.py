@@ -13,13 +13,13 @@ from limpet.plots._style import (
     INK,
     SHADE_STYLE,
     TEXT_PT,
+    add_legend_above,
     new_page,
     render_png,
     set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import as_column, check_not_empty
-from limpet_lab.plots.grid import add_legend_above
 
 
 def draw_annotations(

@@ -17,13 +17,13 @@ from limpet.plots._style import (
     POINT_STYLE,
     TITLE_PT,
     Style,
+    add_legend_above,
     new_page,
     render_png,
     set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import as_column, as_columns, check_not_empty
-from limpet_lab.plots.grid import add_legend_above
 from limpet_lab.plots.method_styles import line_of, styles_of
 
 

@@ -20,13 +20,13 @@ from limpet.plots._style import (
     REJECTED_STYLE,
     TITLE_PT,
     TRUTH_STYLE,
+    add_legend_above,
     new_page,
     render_png,
     set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import as_column, as_columns, check_not_empty
-from limpet_lab.plots.grid import add_legend_above
 
 COLOURS = (GREEN, PURPLE, ORANGE)  # of all but the last, which is the one to be shown: it is blue
 LINE_LENGTH = 84  # letters of a title that fit on a page

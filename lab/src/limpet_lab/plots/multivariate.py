@@ -18,13 +18,13 @@ from limpet.plots._style import (
     RED,
     TEXT_PT,
     Style,
+    add_legend_above,
     new_page,
     render_png,
     set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import as_columns
-from limpet_lab.plots.grid import add_legend_above
 
 SPANS: dict[str, Style] = {
     "transition": {"facecolor": "#cdebd9", "edgecolor": "#8cc9a5", "hatch": "////"},  # the hatch for the colour-blind

@@ -16,13 +16,13 @@ from limpet.plots._style import (
     POINT_STYLE,
     TEXT_PT,
     Style,
+    add_legend_above,
     new_page,
     render_png,
     set_row_axis,
     style_small_panel,
 )
 from limpet.plots._validation import check_not_empty
-from limpet_lab.plots.grid import add_legend_above
 
 FAR: Style = CIRCLE_STYLE | {"markerfacecolor": CIRCLE_STYLE["color"]}
 
