@@ -266,10 +266,10 @@ SparkOutputFormat = Annotated[
 ]
 Prefix = Annotated[str, _output("Prefix of the names of the new columns.", metavar="TEXT")]
 SparkCheckpoint = Annotated[str | None, _running("Directory to resume from.", "--checkpoint", metavar="DIR")]
-Partitions = Annotated[
+Buckets = Annotated[
     int | None,
     _running(
-        "Partitions that keys are hashed into. Default: 64, or those of the checkpoint.",
+        "Buckets that keys are hashed into. Default: 64, or those of the checkpoint.",
         "--buckets",
         metavar="N",
         constraint=Interval(int, 1, None),

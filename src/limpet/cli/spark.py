@@ -89,7 +89,7 @@ def score(
     output_format: opt.SparkOutputFormat = "parquet",
     prefix: opt.Prefix = "",
     checkpoint: opt.SparkCheckpoint = None,
-    buckets: opt.Partitions = None,
+    buckets: opt.Buckets = None,
     follow: opt.SparkFollow = True,
     checkpoint_interval: opt.SparkInterval = None,
     files_per_batch: opt.FilesPerBatch = None,
