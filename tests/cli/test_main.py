@@ -41,6 +41,9 @@ def test_tradeoff_prints_the_table_and_draws(tmp_path, capsys, monkeypatch):
         (("tradeoff", "--alpha", "2"), "alpha"),
         (("tradeoff", "--out", "nowhere/at/all.png"), "--out: the directory nowhere/at does not exist"),
         (("demo", "--out", "nowhere/at/all.html"), "nowhere"),
+        (("detect", "x.csv", "--far", "small"), "--far: "),
+        (("serve", "--retain-point", "500"), "--retain-points"),
+        (("detcet", "x.csv"), "detcet"),
     ],
 )
 def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
@@ -48,4 +51,5 @@ def test_errors_are_one_line(words, message, tmp_path, capsys, monkeypatch):
     code, _, errors = here(words, capsys, monkeypatch)
     assert code == 2
     assert message in errors
-    assert "Traceback" not in errors
+    assert errors.startswith("limpet: ")
+    assert errors.count("\n") == 1

@@ -352,12 +352,12 @@ def main() -> None:
 def _format_usage_error(error: Any) -> str:
     """Format an error of the command line in one line; help that was shown instead is no error."""
     context, param = getattr(error, "ctx", None), getattr(error, "param", None)
-    message = error.message.strip() or error.format_message().strip()
+    message = error.format_message().strip()
     if param is not None:
         name = param.opts[0] if param.opts[0].startswith("-") else param.metavar or param.name
         message = f"{name}: {error.message or 'is missing'}"
     hint = f" See {context.command_path} --help." if context is not None else ""
-    return f"limpet: {message.rstrip('.')}.{hint}" if message else ""
+    return f"limpet: {message}{'' if message.endswith(('.', '?')) else '.'}{hint}" if message else ""
 
 
 def _exit_with_message(message: str, code: int = 2) -> None:
