@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from limpet.exceptions import InvalidInputError
 from limpet.fleet._key_index import StrKeys
 from limpet.streams.batch import Batch
-from limpet.streams.event_time import CLOCK_RESET_AFTER, EventTimeFilter
+from limpet.streams.event_time import CLOCK_RESET_AFTER, ClockTable, EventTimeFilter, StreamClock
 from limpet.streams.results import to_str_list
 from limpet.streams.split_columns import composite_keys, split_batch
 
@@ -163,3 +163,26 @@ def test_stream_recovers_from_one_wrong_time(caplog: pytest.LogCaptureFixture) -
 def test_descending_times_do_not_reset_the_clock() -> None:
     _, late, _ = EventTimeFilter().filter(Batch(np.arange(1000.0), times=np.arange(1000.0)[::-1]))
     assert late == 999
+
+
+@settings(max_examples=100)
+@given(POINTS, st.integers(1, 40), st.sampled_from([None, RESET_AFTER]))
+def test_table_agrees_with_clocks_of_single_streams(points: list[Point], size: int, reset_after: int | None) -> None:
+    clocks: dict[int, StreamClock] = {}
+    table, rows = ClockTable(reset_after), np.array(["abcde".index(point[0]) for point in points], np.int64)
+    times, values = np.array([point[1] for point in points]), np.array([point[2] for point in points]).reshape(-1, 2)
+    for start in range(0, len(points), size):
+        part = slice(start, start + size)
+        streams, codes = np.unique(rows[part], return_inverse=True)
+        local = ClockTable.from_bytes(table.take(streams).to_bytes(), reset_after)  # as Spark does per table
+        arrivals = local.classify(codes, times[part], values[part])
+        table.put(streams, local)
+        expected = [
+            clocks.setdefault(row, StreamClock()).check(None if math.isnan(time) else time, point, reset_after)
+            for row, time, point in zip(rows[part].tolist(), times[part].tolist(), values[part].tolist(), strict=True)
+        ]
+        assert arrivals.tolist() == expected
+    known = [row for row, clock in clocks.items() if clock.latest is not None]
+    assert table.latest(np.array(known, np.int64)).tolist() == [clocks[row].latest for row in known]
+    table.forget(np.array([-1, 0]))
+    assert np.isnan(table.latest(np.array([-1, 0, 99]))).all() or not known
