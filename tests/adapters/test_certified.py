@@ -23,14 +23,14 @@ LEAST_OF_SKLEARN = {
 
 
 @pytest.fixture
-def told(capsys):
+def report(capsys):
     """Prints a line of what was checked, also where output is captured."""
 
-    def tell(library, name, n, skipped=0):
+    def print_report(library, name, n, skipped=0):
         with capsys.disabled():
             print(f"\n{library}: {n} checks of {name} passed, {skipped or 'none'} skipped")
 
-    return tell
+    return print_report
 
 
 # River
@@ -66,8 +66,8 @@ def river_detectors():
     return [river.AnomalyDetector(), river.AnomalyDetector(lp.SRA(rho=0.01)), river.DriftDetector()]
 
 
-@pytest.mark.parametrize("which", range(3), ids=["autopilot", "plain", "drift"])
-def test_river(which, credit_card, told):
+@pytest.mark.parametrize("which", range(3), ids=["detector", "sra", "drift"])
+def test_river(which, credit_card, report):
     from river import checks
 
     model = river_detectors()[which]
@@ -75,14 +75,14 @@ def test_river(which, credit_card, told):
     names = [check.__name__ for check in checks.yield_checks(model)]
     checks.check_estimator(model) if which < 2 else [check(model.clone()) for check in checks.yield_checks(model)]
     assert len(names) >= (LEAST_OF_RIVER if which < 2 else 14)
-    told("river", type(model).__name__ + ("(SRA(rho=0.01))" if which == 1 else ""), len(names))
+    report("river", type(model).__name__ + ("(SRA(rho=0.01))" if which == 1 else ""), len(names))
 
 
 # scikit-learn
 
 
 @pytest.mark.parametrize("name", LEAST_OF_SKLEARN)
-def test_sklearn(name, told):
+def test_sklearn(name, report):
     from sklearn.utils.estimator_checks import check_estimator
 
     from limpet.adapters import sklearn as adapters
@@ -93,17 +93,17 @@ def test_sklearn(name, told):
         results = check_estimator(getattr(adapters, name)(), on_skip=None)  # raises where one fails
     passed = sum(result["status"] == "passed" for result in results)
     others = {result["check_name"] for result in results if result["status"] != "passed"}
-    # This one asks for SCIPY_ARRAY_API=1 from the very start, as `make test-certified` has it.
+    # This check requires SCIPY_ARRAY_API=1 at import, as in `make test-certified`.
     assert others <= (set() if os.environ.get("SCIPY_ARRAY_API") == "1" else {"check_array_api_input"})
     assert passed >= LEAST_OF_SKLEARN[name] - len(others)
-    told("scikit-learn", name, passed, len(others))
+    report("scikit-learn", name, passed, len(others))
 
 
 # sktime
 
 
 @pytest.mark.parametrize("name", ["ChangePointDetector", "AnomalyDetector"])
-def test_sktime(name, told):
+def test_sktime(name, report):
     from sktime.utils.estimator_checks import check_estimator
 
     from limpet.adapters import sktime as adapters
@@ -113,4 +113,4 @@ def test_sktime(name, told):
         results = check_estimator(getattr(adapters, name), raise_exceptions=True, verbose=False)
     assert set(results.values()) == {"PASSED"}
     assert len(results) >= LEAST_OF_SKTIME
-    told("sktime", name, len(results))
+    report("sktime", name, len(results))

@@ -60,10 +60,12 @@ ALL = [
     (RobustRegressor(), regression(500)[:2]),
     (RobustClassifier(), classes(500)),
 ]
-every_one = pytest.mark.parametrize(("estimator", "data"), ALL, ids=[type(one).__name__ for one, _ in ALL])
+every_one = pytest.mark.parametrize(
+    ("estimator", "data"), ALL, ids=[type(estimator_).__name__ for estimator_, _ in ALL]
+)
 
 
-def answers(estimator, X):
+def results(estimator, X):
     names = ("predict", "transform", "score_samples", "decision_function", "predict_proba")
     return [getattr(estimator, name)(X[:50]) for name in names if hasattr(estimator, name)]
 
@@ -80,27 +82,27 @@ def test_pieces_learn_what_the_whole_learns(estimator, data):
     for cut in np.array_split(np.arange(len(data[0])), 7):
         extra = {"classes": np.unique(data[1])} if isinstance(estimator, RobustClassifier) else {}
         pieces.partial_fit(*(part[cut] for part in data), **extra)
-    for one, other in zip(answers(whole, data[0]), answers(pieces, data[0]), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for estimator_, other in zip(results(whole, data[0]), results(pieces, data[0]), strict=True):
+        np.testing.assert_array_equal(estimator_, other)
 
 
 @every_one
-def test_it_can_be_pickled_and_goes_on(estimator, data):
-    one = clone(estimator).fit(*data)
-    other = pickle.loads(pickle.dumps(one))
-    for each in (one, other):
+def test_a_pickled_estimator_continues(estimator, data):
+    estimator_ = clone(estimator).fit(*data)
+    other = pickle.loads(pickle.dumps(estimator_))
+    for each in (estimator_, other):
         each.partial_fit(*data)
-    for ours, theirs in zip(answers(one, data[0]), answers(other, data[0]), strict=True):
+    for ours, theirs in zip(results(estimator_, data[0]), results(other, data[0]), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 @every_one
-def test_a_clone_has_the_settings_and_nothing_learnt(estimator, data):
-    learnt = clone(estimator).fit(*data)
-    again = clone(learnt)
-    assert again.get_params() == learnt.get_params()
+def test_a_clone_has_the_parameters_and_no_state(estimator, data):
+    fitted = clone(estimator).fit(*data)
+    again = clone(fitted)
+    assert again.get_params() == fitted.get_params()
     with pytest.raises(NotFittedError):
-        answers(again, data[0])
+        results(again, data[0])
 
 
 @every_one
@@ -108,29 +110,29 @@ def test_a_clone_has_the_settings_and_nothing_learnt(estimator, data):
 def test_names_of_features_are_kept_and_held_against_what_comes(estimator, data, frame):
     X, rest = data[0], data[1:]
     names = NAMES[: X.shape[1]]
-    learnt = clone(estimator).fit(frame(X, columns=names) if frame is pd.DataFrame else frame(X, schema=names), *rest)
-    assert list(learnt.feature_names_in_) == names
+    fitted = clone(estimator).fit(frame(X, columns=names) if frame is pd.DataFrame else frame(X, schema=names), *rest)
+    assert list(fitted.feature_names_in_) == names
     plain = clone(estimator).fit(X, *rest)
     table = pd.DataFrame(X, columns=names)
-    for one, other in zip(answers(learnt, table), answers(plain, X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for estimator_, other in zip(results(fitted, table), results(plain, X), strict=True):
+        np.testing.assert_array_equal(estimator_, other)
     if len(names) > 1:
         with pytest.raises(ValueError, match="feature names"):
-            answers(learnt, table[names[::-1]])
+            results(fitted, table[names[::-1]])
 
 
 @every_one
-def test_infinite_and_wrong_input_is_told_and_loses_nothing(estimator, data):
-    learnt = clone(estimator).fit(*data)
-    before = answers(learnt, data[0])
+def test_invalid_input_is_an_error_and_changes_nothing(estimator, data):
+    fitted = clone(estimator).fit(*data)
+    before = results(fitted, data[0])
     X = np.array(data[0][:20])
     X[3, 0] = np.inf
     with pytest.raises(ValueError, match="infinity"):
-        learnt.partial_fit(X, *(part[:20] for part in data[1:]))
+        fitted.partial_fit(X, *(part[:20] for part in data[1:]))
     with pytest.raises(ValueError, match="features"):
-        learnt.partial_fit(np.ones((20, 9)), *(part[:20] for part in data[1:]))
-    for one, other in zip(before, answers(learnt, data[0]), strict=True):
-        np.testing.assert_array_equal(one, other)
+        fitted.partial_fit(np.ones((20, 9)), *(part[:20] for part in data[1:]))
+    for estimator_, other in zip(before, results(fitted, data[0]), strict=True):
+        np.testing.assert_array_equal(estimator_, other)
 
 
 # Outliers
@@ -158,11 +160,11 @@ def test_contamination_calls_as_many_of_the_rows_outliers():
     X = rows(1000)
     detector = OutlierDetector(contamination=0.1).fit(X)
     assert (detector.predict(X) == -1).sum() == 100
-    with pytest.raises(InvalidInputError, match="contamination must be"):
+    with pytest.raises(InvalidInputError, match="contamination: must be"):
         OutlierDetector(contamination=0.9).fit(X)
 
 
-def test_a_shift_is_followed_and_told():
+def test_a_shift_is_followed_and_raises_an_alarm():
     X = pd.DataFrame(rows(1000), columns=NAMES)
     detector = OutlierDetector(far=1e-3).fit(X)
     shifted = X + np.array([0.0, 0.0, 40.0])
@@ -176,8 +178,8 @@ def test_a_shift_is_followed_and_told():
 
 def test_a_row_of_nothing_is_no_outlier_and_gaps_are_judged_by_the_rest():
     detector = OutlierDetector().fit(rows(1000))
-    gaps = np.array([[np.nan] * 3, [5.0, np.nan, np.nan], [np.nan, 3000.0, np.nan]])
-    np.testing.assert_array_equal(detector.predict(gaps), [1, 1, -1])
+    missing = np.array([[np.nan] * 3, [5.0, np.nan, np.nan], [np.nan, 3000.0, np.nan]])
+    np.testing.assert_array_equal(detector.predict(missing), [1, 1, -1])
 
 
 def test_a_pipeline_and_a_search_over_its_settings():
@@ -194,7 +196,7 @@ def test_a_pipeline_and_a_search_over_its_settings():
 
 
 @pytest.mark.parametrize("form", ["pandas", "polars"])
-def test_scores_come_out_as_a_dataframe_where_that_is_asked_for(form):
+def test_scores_as_a_dataframe(form):
     frame = StreamScores().set_output(transform=form).fit(rows()).transform(rows(10))
     assert list(frame.columns) == ["score", "p_value", "rejected", "anomaly"]
     assert isinstance(frame, pd.DataFrame if form == "pandas" else pl.DataFrame)
@@ -203,7 +205,7 @@ def test_scores_come_out_as_a_dataframe_where_that_is_asked_for(form):
 def test_scores_are_features_of_a_classifier():
     rng = np.random.default_rng(0)
     y = rng.random(1000) < 0.3
-    X = rng.normal(size=(1000, 2)) * np.where(y, 6.0, 1.0)[:, None]  # the same mean: no line tells them apart
+    X = rng.normal(size=(1000, 2)) * np.where(y, 6.0, 1.0)[:, None]  # the same mean: not linearly separable
     with_scores = make_union(StandardScaler(), StreamScores())
     plain = cross_val_score(make_pipeline(StandardScaler(), LogisticRegression()), X, y, cv=3).mean()
     ours = cross_val_score(make_pipeline(with_scores, LogisticRegression()), X, y, cv=3).mean()
@@ -217,11 +219,11 @@ def test_the_mixture_is_that_of_scikit_learn_but_for_the_outliers():
     rng = np.random.default_rng(0)
     X = rng.normal(rng.choice([-4.0, 4.0], (4000, 1)), 1.0, (4000, 2))
     theirs = GaussianMixture(2, random_state=0).fit(X)
-    spoilt = X.copy()
-    spoilt[::40] = 500.0
-    ours, spoilt_theirs = OnlineGaussianMixture(2).fit(spoilt), GaussianMixture(2, random_state=0).fit(spoilt)
+    corrupted = X.copy()
+    corrupted[::40] = 500.0
+    ours, corrupted_theirs = OnlineGaussianMixture(2).fit(corrupted), GaussianMixture(2, random_state=0).fit(corrupted)
     assert ours.score(X) > theirs.score(X) - 0.1
-    assert ours.score(X) > spoilt_theirs.score(X) + 0.3
+    assert ours.score(X) > corrupted_theirs.score(X) + 0.3
     assert (ours.predict(X) == (ours.means_[:, 0].argmax() == (X[:, 0] > 0.0))).mean() > 0.99
 
 
@@ -238,9 +240,9 @@ def test_the_density_is_that_of_scikit_learns_formula():
 
 def test_gaps_are_integrated_out():
     mixture = OnlineGaussianMixture(2, rho=0.02).fit(rows(500, d=2))
-    gaps = np.array([[5.0, np.nan], [np.nan, 900.0], [np.nan, np.nan]])
-    np.testing.assert_allclose(mixture.score_samples(gaps)[:2], -mixture.learner_.score(gaps[:2]), rtol=1e-9)
-    assert mixture.score_samples(gaps)[2] == pytest.approx(0.0, abs=1e-12)
+    missing = np.array([[5.0, np.nan], [np.nan, 900.0], [np.nan, np.nan]])
+    np.testing.assert_allclose(mixture.score_samples(missing)[:2], -mixture.learner_.score(missing[:2]), rtol=1e-9)
+    assert mixture.score_samples(missing)[2] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_samples_come_from_the_estimate():
@@ -266,12 +268,12 @@ def test_corrupted_targets_are_dropped():
 @pytest.mark.filterwarnings("ignore:.*rows were rejected")
 def test_no_change_is_too_large_for_the_regressor():
     X, y, clean = regression()
-    deaf, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
+    impatient, patient = RobustRegressor(patience=0).fit(X, y), RobustRegressor().fit(X, y)
     with pytest.warns(LimpetWarning, match="were all rejected"):
-        deaf.partial_fit(X, y + 1000.0)
+        impatient.partial_fit(X, y + 1000.0)
     patient.partial_fit(X, y + 1000.0)
     assert patient.patience == 50
-    assert np.abs(deaf.predict(X) - clean - 1000.0).mean() > 900.0
+    assert np.abs(impatient.predict(X) - clean - 1000.0).mean() > 900.0
     assert np.abs(patient.predict(X) - clean - 1000.0).mean() < 1.0
 
 
@@ -280,12 +282,12 @@ def test_few_rows_are_gone_through_more_often():
     assert RobustRegressor().fit(X, y).n_iter_ > 10
     assert RobustRegressor(max_iter=3).fit(X, y).n_iter_ == 3
     assert RobustRegressor().fit(X, y).score(X, y) > 0.98
-    with pytest.raises(InvalidInputError, match="max_iter must be a whole number"):
+    with pytest.raises(InvalidInputError, match="max_iter: must be"):
         RobustRegressor(max_iter=0).fit(X, y)
 
 
 @pytest.mark.parametrize("labels", [["down", "up"], ["a", "b", "c"]], ids=["two classes", "three"])
-def test_the_classifier_tells_classes_apart(labels):
+def test_the_classifier_separates_classes(labels):
     rng = np.random.default_rng(0)
     truth = rng.integers(len(labels), size=3000)
     X = rng.normal(size=(3000, 2)) + 4.0 * np.array([(0, 0), (1, 1), (2, -1)])[truth]
@@ -310,12 +312,12 @@ def test_labels_that_cannot_be_are_dropped():
 
 def test_the_first_call_needs_all_classes_and_later_ones_know_them():
     X, y = classes(200)
-    with pytest.raises(InvalidInputError, match="needs classes"):
+    with pytest.raises(InvalidInputError, match="classes: required"):
         RobustClassifier().partial_fit(X, y)
     model = RobustClassifier().partial_fit(X, y, classes=["up", "down"])
-    with pytest.raises(InvalidInputError, match="unknown class 'sideways'"):
+    with pytest.raises(InvalidInputError, match="got 'sideways'"):
         model.partial_fit(X, np.where(y == "up", "sideways", y))
-    with pytest.raises(InvalidInputError, match="of the first call"):
+    with pytest.raises(InvalidInputError, match="classes: must be"):
         model.partial_fit(X, y, classes=["up", "down", "sideways"])
 
 
@@ -355,20 +357,20 @@ def test_settings_that_can_change_do_and_others_are_refused():
     seen = model.learner_.n_seen
     model.set_params(rho=0.02, gamma=5.0).partial_fit(X, y)
     assert (model.learner_.rho, model.learner_.gamma, model.learner_.n_seen) == (0.02, 5.0, seen + 1000)
-    with pytest.raises(InvalidInputError, match="model cannot change"):
+    with pytest.raises(InvalidInputError, match="model: cannot change"):
         model.set_params(l2=0.1).partial_fit(X, y)
     assert model.learner_.n_seen == seen + 1000
-    with pytest.raises(InvalidInputError, match="rho must be"):
+    with pytest.raises(InvalidInputError, match="rho: must be"):
         model.set_params(l2=0.0, rho=-5.0).partial_fit(X, y)
     mixture = OnlineGaussianMixture(1).fit(rows(200))
-    with pytest.raises(InvalidInputError, match="n_components cannot change"):
+    with pytest.raises(InvalidInputError, match="n_components: cannot change"):
         mixture.set_params(n_components=2).partial_fit(rows(200))
 
 
 def test_a_call_that_fails_leaves_all_as_it_was():
     X, y = classes(200)
     model = RobustClassifier()
-    with pytest.raises(InvalidInputError, match="unknown class"):
+    with pytest.raises(InvalidInputError, match="y: must be one of the classes"):
         model.partial_fit(X, y, classes=["up", "left"])
     assert model.partial_fit(X, y, classes=["up", "down"]).score(X, y) > 0.5
     detector = OutlierDetector().fit(rows(500))
@@ -378,7 +380,7 @@ def test_a_call_that_fails_leaves_all_as_it_was():
     assert detector.learner_.n_seen == 500
 
 
-def test_several_threads_may_ask_at_once():
+def test_concurrent_predictions():
     X = rows(20_000)
     detector = OutlierDetector().fit(X)
     expected = detector.score_samples(X)

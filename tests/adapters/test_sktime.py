@@ -1,4 +1,4 @@
-"""limpet in sktime: change points and anomalies of series, fitted, updated and asked."""
+"""limpet in sktime: change points and anomalies of series, fit, update and predict."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ DAYS = pd.date_range("2024-01-01", periods=2000, freq="h")
 @pytest.mark.parametrize("index", [None, DAYS], ids=["range", "times"])
 def test_events_are_those_of_the_learner(index):
     y = series(index)
-    alarms = lp.SRA().process(y.to_numpy()).alarms
+    alarms = lp.Detector().process(y.to_numpy()).alarms
     changes = ChangePointDetector().fit_predict(y)
     assert changes["ilocs"].tolist() == [alarm.onset for alarm in alarms if alarm.kind == "change"]
     assert abs(changes["ilocs"][0] - 1000) < 5
@@ -36,20 +36,20 @@ def test_events_are_those_of_the_learner(index):
 
 
 @pytest.mark.parametrize("kind", [ChangePointDetector, AnomalyDetector])
-def test_pieces_tell_what_the_whole_tells(kind):
+def test_parts_return_the_results_of_the_whole(kind):
     y = series(DAYS)
     whole = kind().fit(y)
     pieces = kind().fit(y[:300])
-    found = []
+    result = []
     for begin in range(300, 2000, 100):
-        found += (pieces.update_predict(y[begin : begin + 100])["ilocs"] + begin).tolist()
+        result += (pieces.update_predict(y[begin : begin + 100])["ilocs"] + begin).tolist()
     assert (pieces.learner_.state == whole.learner_.state).all()
     pd.testing.assert_frame_equal(pieces.predict(y), whole.predict(y))
     pd.testing.assert_frame_equal(pieces.transform_scores(y), whole.transform_scores(y))
-    assert found == whole.predict(y)["ilocs"].tolist()
+    assert result == whole.predict(y)["ilocs"].tolist()
 
 
-def test_rows_that_were_not_learnt_are_what_comes_next_and_are_not_learnt():
+def test_unknown_rows_are_the_continuation_and_are_not_learned():
     y = series(DAYS)
     detector = ChangePointDetector().fit(y[:900])
     before = detector.learner_.state.copy()
@@ -58,7 +58,7 @@ def test_rows_that_were_not_learnt_are_what_comes_next_and_are_not_learnt():
     assert (detector.learner_.state == before).all()
 
 
-def test_a_part_of_what_was_learnt_counts_from_its_first_row():
+def test_a_part_of_the_learned_rows_counts_from_its_first_row():
     detector = AnomalyDetector().fit(series(DAYS))
     assert detector.predict(series(DAYS)[590:610])["ilocs"].tolist() == [10]
     assert detector.predict(series(DAYS)[:500])["ilocs"].tolist() == []
@@ -67,7 +67,7 @@ def test_a_part_of_what_was_learnt_counts_from_its_first_row():
     assert scores.index.equals(DAYS[590:610])
 
 
-def test_another_series_with_the_same_index_is_not_taken_for_the_one_that_was_learnt():
+def test_another_series_with_the_same_index_is_not_taken_for_the_learned_one():
     detector = AnomalyDetector().fit(series())
     other = pd.Series(np.full(100, 21.5) + np.random.default_rng(9).normal(0.0, 0.5, 100))
     other[40] = 90.0
@@ -76,7 +76,7 @@ def test_another_series_with_the_same_index_is_not_taken_for_the_one_that_was_le
 
 def test_a_change_noticed_here_that_began_before_is_at_the_first_row():
     y = series(DAYS)
-    alarm = next(alarm for alarm in lp.SRA().process(y.to_numpy()).alarms if alarm.kind == "change")
+    alarm = next(alarm for alarm in lp.Detector().process(y.to_numpy()).alarms if alarm.kind == "change")
     assert alarm.row > alarm.onset
     detector = ChangePointDetector().fit(y[: alarm.row])
     assert detector.predict(y[alarm.row :])["ilocs"].tolist() == [0]
@@ -92,7 +92,7 @@ def test_several_variables_with_gaps():
     assert detector.trace_.alarms[0].variables == ("b",)
 
 
-def test_rows_that_were_learnt_are_not_learnt_twice():
+def test_learned_rows_are_not_learned_twice():
     y = series(DAYS)
     detector = ChangePointDetector().fit(y[:500])
     detector.update(y[400:600])
@@ -110,17 +110,17 @@ def test_behind_a_transformer_and_as_labels():
 
 def test_arrays_come_one_after_another():
     values = series().to_numpy()
-    whole, pieces, found = ChangePointDetector().fit(values), ChangePointDetector().fit(values[:500]), []
+    whole, pieces, result = ChangePointDetector().fit(values), ChangePointDetector().fit(values[:500]), []
     for begin in range(500, 2000, 100):
-        found += (pieces.update_predict(values[begin : begin + 100])["ilocs"] + begin).tolist()
+        result += (pieces.update_predict(values[begin : begin + 100])["ilocs"] + begin).tolist()
     assert pieces.learner_.n_seen == 2000
     assert (pieces.learner_.state == whole.learner_.state).all()
-    assert found == whole.predict(values)["ilocs"].tolist()
+    assert result == whole.predict(values)["ilocs"].tolist()
 
 
-def test_rows_of_the_same_times_with_other_values_are_told():
+def test_rows_with_a_learned_index_and_other_values_are_a_warning():
     detector = ChangePointDetector().fit(series(DAYS)[:500])
-    with pytest.warns(LimpetWarning, match="100 rows are passed over"):
+    with pytest.warns(LimpetWarning, match="100 rows are skipped"):
         detector.update(series(DAYS)[400:500] + 1.0)
     assert detector.learner_.n_seen == 500
 
