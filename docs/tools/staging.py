@@ -13,8 +13,10 @@ ROOT = Path(__file__).parents[2]
 # Pages outside docs/, by their path in the site.
 OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "readme.md",
+    "SECURITY.md": "security.md",
     "lab/README.md": "lab/README.md",
 }
 EXCLUDED = shutil.ignore_patterns("tools", "__pycache__")
