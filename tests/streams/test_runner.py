@@ -401,7 +401,7 @@ def demo_package(tmp_path, monkeypatch):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: limpet-demo\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[limpet.sources]\ndemo = limpet_demo:DemoSource.from_url\n[limpet.sinks]\ndemo = limpet_demo:make_sink\n"
+        "[limpet.sources]\ndemo = limpet_demo:DemoSource.from_url\n[limpet.sinks]\ndemo-bus = limpet_demo:make_sink\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield
@@ -411,14 +411,14 @@ def demo_package(tmp_path, monkeypatch):
 def test_schemes_of_other_packages(demo_package):
     source = open_source("demo://1000", columns="a")
     assert (source.n, source.spec.columns, source.follow) == (1000, ("a",), True)
-    sink = open_sink("demo://here", "points")
-    result = lp.run("demo://1000", lp.SRA(gamma=4.0, rho=0.02), [sink, "demo://there"])
+    sink = open_sink("demo-bus://here", "points")
+    result = lp.run("demo://1000", lp.SRA(gamma=4.0, rho=0.02), [sink, "demo-bus://there"])
     assert result.stats.points == 1000
-    assert sink.written == {"points to demo://here": 1000, "alarms to demo://there": 1000}
+    assert sink.written == {"points to demo-bus://here": 1000, "alarms to demo-bus://there": 1000}
 
 
 def test_unknown_schemes_list_the_known_ones(demo_package):
     with pytest.raises(InvalidInputError, match="demo://, kafka://, mqtt://, mqtts://, nats://, paths, and -"):
         open_source("gopher://me:secret@x/y")
-    with pytest.raises(InvalidInputError, match=r"demo://, http://, https://, kafka://, .*, paths, and -"):
+    with pytest.raises(InvalidInputError, match=r"demo-bus://, http://, https://, kafka://, .*, paths, and -"):
         open_sink("gopher://me:secret@x/y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -187,8 +188,9 @@ def _load_factory(group: str, uri: str) -> Any:
 
 def _get_scheme(text: str) -> str:
     """Return the scheme of a URI, "" for paths, those with a drive letter too."""
-    before, colon, _ = text.partition(":")
-    return before.lower() if colon and len(before) > 1 and before.replace("+", "").isalnum() else ""
+    before, colon, after = text.partition(":")
+    letters = re.sub(r"[+.-]", "", before) if after.startswith("//") else before
+    return before.lower() if colon and len(before) > 1 and letters.isalnum() else ""
 
 
 def _to_column_names(columns: Any) -> tuple[str, ...]:
