@@ -6,9 +6,9 @@ import numpy as np
 
 import limpet as lp
 
-LEARNERS: dict[str, Callable[[], lp.StochasticApproximation]] = {
+LEARNERS: dict[str, Callable[[], lp.SRA | lp.Detector]] = {
     "SRA": lambda: lp.SRA(gamma=3.0, rho=0.01),
-    "Detector": lambda: lp.Detector(),
+    "Detector": lp.Detector,
 }
 
 
