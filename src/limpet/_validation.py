@@ -35,6 +35,11 @@ class Constraint(ABC):
         return AnyOf(self, other)
 
 
+def _format_bound(bound: float) -> str:
+    """Return a bound with all digits of an integer: 1048576, not 1.04858e+06."""
+    return str(bound) if isinstance(bound, int) else f"{bound:g}"
+
+
 class Interval(Constraint):
     """Numbers of one type between two bounds.
 
@@ -82,9 +87,9 @@ class Interval(Constraint):
         noun = "an integer" if self.type is int else "a number"
         bounds = []
         if self.low is not None and not math.isinf(self.low):
-            bounds.append(f"{'of at least' if self._is_low_closed else 'above'} {self.low:g}")
+            bounds.append(f"{'of at least' if self._is_low_closed else 'above'} {_format_bound(self.low)}")
         if self.high is not None and not math.isinf(self.high):
-            bounds.append(f"{'at most' if self._is_high_closed else 'below'} {self.high:g}")
+            bounds.append(f"{'at most' if self._is_high_closed else 'below'} {_format_bound(self.high)}")
         elif self.type is float:
             noun = "a number" if self.high is not None and self._is_high_closed else "a finite number"
         return " ".join([noun, " and ".join(bounds)]).rstrip()
