@@ -7,10 +7,17 @@ import pytest
 
 from harness import spark_job
 from harness.spark_job import WITHIN, Job
+from harness.spark_session import spark_session
 from limpet_lab.bench import spark as bench
 from limpet_lab.bench.spark_crash import Leftover, figures, same_bits, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore::limpet.exceptions.LimpetWarning")]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with spark_session(2, "2g") as session:
+        yield session
 
 
 def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_path) -> None:
