@@ -99,7 +99,7 @@ def describe_traffic(study: TrafficStudy) -> tuple[str, KeyFigures, list[Section
             (delay(outage_alarm, outage[0]), "from the start of the outage to its alarm"),
             (delay(shift_alarm, shift), "from the shift to its alarm"),
             (f"{len(others)}", "alarms without a cause"),
-            (f"{1e9 * study.seconds_per_point:,.0f} ns", "per point"),
+            (f"{1e6 * study.seconds_per_point:.2g} µs", "per point"),
         ]
     )
     events = [(row, "spike", alarm) for row, alarm in alarms_by_spike.items()]
