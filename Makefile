@@ -25,7 +25,7 @@ test-certified: $(VENV)/.dev
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -m certified tests/adapters/test_certified.py
 
 test-spark: $(VENV)/.spark
-	$(BIN)/python -m pytest -m spark tests
+	$(BIN)/python -m pytest -m spark tests lab/tests
 
 test-package: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m package tests
