@@ -199,7 +199,7 @@ is learning.
 """,
         table(heading, rows, words=2),
         f"""Shuffled are {two_digits(row)} bytes per row (a key, a time and a value, packed): × {POINTS:,} =
-{format_bytes(row * POINTS)} a day, {format_bytes(row * POINTS / DAY)} a second. That does not depend on the model.
+{format_bytes(row * POINTS)} per day, {format_bytes(row * POINTS / DAY)} per second, for every learner.
 """,
     ]
 

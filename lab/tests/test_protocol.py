@@ -198,7 +198,7 @@ def test_a_detectors_variable_is_chosen_with_its_setting():
     areas = np.zeros((2, 4, 3))  # settings, streams, variables
     areas[1, :, 2] = 0.9
     best = choose_setting(method, SweepResult(method.settings, areas), areas)
-    assert (best.index, best.variable, best.setting) == (1, 2, {"delta": 2.0})
+    assert (best.row, best.variable, best.setting) == (1, 2, {"delta": 2.0})
     assert best.written == {"delta": 2.0, "variable": 3}
 
 

@@ -39,7 +39,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             sweep = lab.synthetic(method, kind, dim, variant)
             areas = sweep.values[:, :, 0, :, AUC]
             best = choose_setting(method, sweep, areas)
-            rows[method.name].append(cell(areas[best.index, :, best.variable]))
+            rows[method.name].append(cell(areas[best.row, :, best.variable]))
             chosen[kind][method.name] = best.written
             if method is ours:
                 best_of_ours[kind] = best.setting
@@ -51,7 +51,7 @@ def fill_auc_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
         unseen = lab.synthetic(ours, kind, dim, variant, held_out=True)
         held_out = choose_setting(ours, unseen, unseen.values[:, :, 0, :, AUC])
         printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]
-        rows["SRA-heldout"].append(cell(scored[held_out.index]))
+        rows["SRA-heldout"].append(cell(scored[held_out.row]))
         rows["SRA-printed"].append(cell(scored[ours.settings.index(printed)]))
         streams = lab.streams(kind, dim, variant)
         rows["truth"].append(cell([truth_auc(stream) for stream in streams]))

@@ -38,7 +38,7 @@ def fill_mse_table(lab: Lab, result: Result, key: str, dim: int, variant: str, c
             sweep = lab.synthetic(method, kind, dim, variant)
             errors = sweep.values[:, :, 0, 0, :]
             best = choose_setting(method, sweep, errors[:, :, [S_EVAL]], largest=False)
-            rows[method.name] = cells(errors[best.index])
+            rows[method.name] = cells(errors[best.row])
             chosen[kind][method.name] = best.written
             if method.name == "SRA":
                 printed = grids.SRA_PRINTED[key.removesuffix("_notebook")][kind]

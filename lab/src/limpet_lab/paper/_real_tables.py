@@ -37,7 +37,7 @@ class RealTable:
         """Tunes a method for a column by training values (settings, …, variables), and fills its cell with the test
         values (settings, n, variables) of the choice. SRA also gets the cell of the setting the paper names."""
         best = choose_setting(method, sweep, training)
-        best.written["training_auc"] = float(training[best.index, ..., best.variable].mean())
+        best.written["training_auc"] = float(training[best.row, ..., best.variable].mean())
         self.fill(method.name, column, best, testing)
         if sweep.cannot_run:
             self.cannot_run[method.name] = reasons(sweep)
@@ -58,7 +58,7 @@ class RealTable:
 
     def fill(self, name: str, column: str, choice: Choice, testing: FloatArray) -> None:
         """Mean and standard deviation of the test values of a choice."""
-        self.rows.setdefault(name, []).append(cell(testing[choice.index, :, choice.variable]))
+        self.rows.setdefault(name, []).append(cell(testing[choice.row, :, choice.variable]))
         self.choices[column][name] = choice
 
     def result(self, title: str, caption: str) -> Result:

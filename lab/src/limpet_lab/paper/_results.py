@@ -150,4 +150,4 @@ def _unpacked(record: dict[str, Any]) -> Part:
     if kind == "picture":
         narrow = b64decode(value["narrow"]) if "narrow" in value else None
         return Picture(b64decode(value["png"]), value["description"], value["caption"], narrow)
-    return PLAIN[kind](**value)  # type: ignore[no-any-return]
+    return PLAIN[kind](**value)

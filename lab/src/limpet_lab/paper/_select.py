@@ -15,7 +15,7 @@ from limpet_lab.paper.methods import Drift, FloatArray, Method
 class Choice(NamedTuple):
     """Places of a setting and a variable in a sweep, the setting itself, and as it is written down."""
 
-    index: int
+    row: int
     variable: int
     setting: Setting
     written: Setting

@@ -77,7 +77,7 @@ class Learner:
 
     name: str
     settings: Sequence[Setting]
-    make: Callable[..., StochasticApproximation]
+    make: Callable[..., StochasticApproximation | Detector]
     drawn: bool = False
     anomalies: bool = False
     by_itself: bool = False

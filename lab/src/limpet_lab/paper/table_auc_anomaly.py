@@ -80,7 +80,7 @@ def run(lab: Lab) -> Result:
             if method.name == "SRA":
                 named = table.choices[column]["SRA-printed"]
                 test_scores["SRA-printed"] = scores_on_test(method, named, stream, restarts)
-                ours[column] = values[[best.index, named.index], :, 0]
+                ours[column] = values[[best.row, named.row], :, 0]
         labels = labels_on_test(stream)
         forest = test_scores["IsolationForest"] = isolation_forest(stream, lab.plan.restarts)
         table.rows.setdefault("IsolationForest", []).append(cell([roc_auc(scores, labels) for scores in forest]))
@@ -100,10 +100,10 @@ def run(lab: Lab) -> Result:
         for record in records:
             low, high = record["interval"] = intervals[record["cell"]][name]["events"]
             record["paper_inside_interval"] = low <= record["paper"] <= high
-    labels = {column: labels_on_test(stream) for column, stream in streams.items()}
+    labels_by_column = {column: labels_on_test(stream) for column, stream in streams.items()}
     counts = [
         f"{int(each.sum())} anomalies in {number_runs(each)[-1] + 1} runs in {column}"
-        for column, each in labels.items()
+        for column, each in labels_by_column.items()
     ]
     result.parts = [
         *result.parts,
