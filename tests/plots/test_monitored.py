@@ -22,7 +22,7 @@ Y = np.random.default_rng(0).standard_normal(N)
 Y[200:] += 8.0
 Y[[100, 300]] = 90.0, -3.0
 SHIFT = Alarm("change", 205, 200, 8.0, "up", (0,))
-MANY = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N, 9)]
+MANY_ALARMS = [Alarm("change", row, row - 9, 2.0, "wider", (0,)) for row in range(50, N, 9)]
 WITH_ANOMALY = np.where(np.arange(N) == 100, OUTCOME_REJECTED | OUTCOME_ANOMALY, OUTCOME_ACCEPTED).astype(np.int8)
 MEANS = np.where(np.arange(N) < 200, 0.0, 8.0)[:, None, None]
 
@@ -103,7 +103,7 @@ def test_an_alarm_of_a_later_batch_stands_in_its_row():
     assert abs((leftmost_red(early) - leftmost_red(late)) / 1350 - 0.25) < 0.03  # a quarter of the panel to the left
 
 
-def test_it_draws_what_the_autopilot_gives():
+def test_it_draws_the_results_of_a_detector():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trace = lp.Detector().process(Y, record="means")

@@ -181,7 +181,7 @@ def write_page(tmp_path, report):
 
 def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     pytest.importorskip("matplotlib")
-    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "holds texts"})
+    columns = Schema(("<script>", "b"), "when", "ISO 8601", None, {"note": "not numeric"})
     summary = make_summary(d=2, times=dates(400), names=columns.values)
     report = DetectionReport(
         "a <b> file.csv",
@@ -204,7 +204,7 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
         "&lt;script&gt; up by 8 sd",
         '<span class="marker bar">change</span>',
         "10,000 points",
-        "note: holds texts",
+        "note: not numeric",
         "the last value matters",
         "7 records of 407 could not be parsed",
         "&lt;img src=x&gt;",
@@ -217,7 +217,7 @@ def test_the_page_has_the_facts_and_escapes_what_it_is_given(tmp_path):
     assert "<h2>Streams</h2>" not in page
 
 
-def test_a_calm_file_is_told_to_be_calm(tmp_path):
+def test_a_file_without_alarms(tmp_path):
     calm = StreamReport("all", None, [], 400)
     page = write_page(tmp_path, DetectionReport("f.csv", Schema(("v0",)), [calm], [], 400, far=1e-3))
     assert "Nothing to report: no change and no anomaly in 400 points." in page

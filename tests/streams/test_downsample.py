@@ -52,8 +52,8 @@ def everything(summary):
     }
 
 
-def assert_same(one, other):
-    for (name, actual), expected in zip(everything(one).items(), everything(other).values(), strict=True):
+def assert_same(summary, other):
+    for (name, actual), expected in zip(everything(summary).items(), everything(other).values(), strict=True):
         np.testing.assert_array_equal(actual, expected, err_msg=name)
 
 

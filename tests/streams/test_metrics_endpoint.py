@@ -40,13 +40,13 @@ def parse(text: bytes) -> dict[str, tuple[str, str, dict[str, float]]]:
 
 
 def test_the_official_parser_reads_what_was_written() -> None:
-    found = parse(format_metrics([make_metric(*fields, label="of") for fields in METRICS]))
+    result = parse(format_metrics([make_metric(*fields, label="of") for fields in METRICS]))
     for kind, name, help_text, values in METRICS:
-        family = found.pop(name.removesuffix("_total"))
+        family = result.pop(name.removesuffix("_total"))
         assert family[:2] == (kind, help_text)
         expected = values if isinstance(values, Mapping) else {"": values}
         assert str(family[2]) == str({label: float(value) for label, value in expected.items()})  # NaN is NaN
-    assert not found
+    assert not result
 
 
 def test_the_metrics_of_a_run() -> None:
@@ -57,20 +57,20 @@ def test_the_metrics_of_a_run() -> None:
     runner = Runner(Rows(), lp.SRA(gamma=4.0, rho=0.02), MultiSink([]))
     assert "limpet_source_lag" not in parse(format_metrics(collect_metrics(runner)))
     runner.run()
-    found = parse(format_metrics(collect_metrics(runner)))
-    assert found["limpet_points"][2] == {"": 3.0}
+    result = parse(format_metrics(collect_metrics(runner)))
+    assert result["limpet_points"][2] == {"": 3.0}
     assert b'limpet_source_lag{unit="bytes"} 17.0\n' in format_metrics(collect_metrics(runner))
     assert b'limpet_malformed_records_total{reason="no value"} 1.0\n' in format_metrics(collect_metrics(runner))
-    assert found["limpet_alarms"][0] == "counter"
+    assert result["limpet_alarms"][0] == "counter"
 
 
 def request(port: int, path: str, method: str = "GET", host: str = "127.0.0.1") -> tuple[int, str, str]:
     connection = http.client.HTTPConnection(host, port, timeout=5)
     connection.request(method, path)
     response = connection.getresponse()
-    found = response.status, response.headers.get("Content-Type", ""), response.read().decode()
+    result = response.status, response.headers.get("Content-Type", ""), response.read().decode()
     connection.close()
-    return found
+    return result
 
 
 def test_each_request_gets_the_current_metrics(capfd: pytest.CaptureFixture[str]) -> None:
@@ -87,19 +87,19 @@ def test_each_request_gets_the_current_metrics(capfd: pytest.CaptureFixture[str]
 
 
 def test_the_server_survives_an_error() -> None:
-    answers: Iterator[list[Metric] | None] = iter([None, [make_metric("gauge", "ok", "", 1)]])
-    server = serve_metrics("0", lambda: next(answers))  # type: ignore[arg-type,return-value]
+    responses: Iterator[list[Metric] | None] = iter([None, [make_metric("gauge", "ok", "", 1)]])
+    server = serve_metrics("0", lambda: next(responses))  # type: ignore[arg-type,return-value]
     assert request(server.port, "/metrics")[0] == 500
     assert request(server.port, "/metrics")[2].endswith("ok 1.0\n")
     server.close()
 
 
 def test_addresses() -> None:
-    taken = socket.create_server(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
     with pytest.raises(InvalidInputError, match=f"address: .*127.0.0.1:{port}, which is in use"):
         serve_metrics(f"127.0.0.1:{port}", list)
-    taken.close()
+    listener.close()
     serve_metrics(f"127.0.0.1:{port}", list).close()
     for address in ("", "here", ":9464", "127.0.0.1:99999", "127.0.0.1:x", "http://127.0.0.1:1", "a b:1"):
         with pytest.raises(InvalidInputError, match="address: must be host:port"):

@@ -55,11 +55,11 @@ def rows_in(path: Path, table: str = POINTS_TABLE) -> list[dict[str, Any]]:
         return [dict(row) for row in database.execute(f"select * from {table} order by n")]
 
 
-def written(path: Path, what: str, *all_results: BatchResult) -> Path:
-    sink = open_sink(str(path), what)
+def written(path: Path, table: str, *all_results: BatchResult) -> Path:
+    sink = open_sink(str(path), table)
     sink.truncate_to(None)
-    for one in all_results:
-        sink.write(one)
+    for batch in all_results:
+        sink.write(batch)
     sink.flush()
     sink.close()
     return path
@@ -100,7 +100,7 @@ def test_separated_values(tmp_path: Path) -> None:
     expected = results(N)
     assert [float(row["a"]) for row in points[N + 2 :]] == expected.batch.values[2:, 0].tolist()
     assert (points[1]["a"], points[2]["b"], points[3]["score"]) == ("", "", "")
-    assert [row["invalid"] for row in points[N:]] == [str(int(one)) for one in expected.trace.invalid]
+    assert [row["invalid"] for row in points[N:]] == [str(int(flag)) for flag in expected.trace.invalid]
     assert [int(row["record"]) for row in points] == list(range(2 * N))
     (alarm,) = rows(written(tmp_path / "a.csv", ALARMS_TABLE, results(0)))
     assert (alarm["variables"], alarm["size"]) == ("a", "")
@@ -144,27 +144,27 @@ def test_standard_output(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv", "x.db"])
-def test_texts_and_names_of_any_kind(tmp_path: Path, name: str) -> None:
-    texts = written(tmp_path / name, POINTS_TABLE, results(0, NAMES, ODD))
+def test_any_strings_and_names(tmp_path: Path, name: str) -> None:
+    written_path = written(tmp_path / name, POINTS_TABLE, results(0, NAMES, ODD))
     if name == "x.db":
-        rows = rows_in(texts)
+        rows = rows_in(written_path)
     elif name == "x.csv":
-        with open(texts, newline="") as file:
+        with open(written_path, newline="") as file:
             rows = list(csv.DictReader(file))  # type: ignore[arg-type]
     else:
-        rows = [json.loads(line) for line in texts.read_text().split("\n")[:-1]]
+        rows = [json.loads(line) for line in written_path.read_text().split("\n")[:-1]]
     assert len(rows) == N
     assert rows[0]["key"] == ODD.replace("\ud800", "?") + "0"
     begin = list(rows[5]).index("key") + 1
     values = list(rows[5].values())[begin : begin + len(NAMES)]
-    assert [float(one) for one in values] == results(0, NAMES).batch.values[5].tolist()
+    assert [float(value) for value in values] == results(0, NAMES).batch.values[5].tolist()
     assert [int(row["record"]) for row in rows] == list(range(N))
     assert float(rows[4]["score"]) == results(0, NAMES).trace.score[4]
     alarm = written(tmp_path / f"alarms{Path(name).suffix}", ALARMS_TABLE, results(0, ("\ud800",), ODD))
     assert alarm.stat().st_size > 0
 
 
-def test_names_that_are_free() -> None:
+def test_unique_names() -> None:
     columns = results(0, NAMES).point_columns()
     assert len(columns) == len(NAMES) + 10
     assert len({name.lower() for name in columns}) == len(columns)
@@ -174,13 +174,13 @@ def test_names_that_are_free() -> None:
     assert dedupe_names(wide, ["score"]) == wide
 
 
-def test_times_that_are_missing_are_told_as_nothing(tmp_path: Path) -> None:
+def test_missing_times_are_null(tmp_path: Path) -> None:
     for times in (np.array([1.0, np.nan, np.inf]), np.array(["2024", "NaT", "2025"], "datetime64[ns]")):
-        one = BatchResult(Batch([1.0, 2.0, 3.0], times=times), Trace(np.zeros(3), np.zeros(3, np.int8)))
-        path = written(tmp_path / f"{times.dtype.kind}.jsonl", POINTS_TABLE, one)
-        told = [json.loads(line)["time"] for line in path.read_text().splitlines()]
-        assert told[1] is None
-        assert told[0] in (1, "2024-01-01T00:00:00")
+        batch = BatchResult(Batch([1.0, 2.0, 3.0], times=times), Trace(np.zeros(3), np.zeros(3, np.int8)))
+        path = written(tmp_path / f"{times.dtype.kind}.jsonl", POINTS_TABLE, batch)
+        lines = [json.loads(line)["time"] for line in path.read_text().splitlines()]
+        assert lines[1] is None
+        assert lines[0] in (1, "2024-01-01T00:00:00")
 
 
 # Taking back
@@ -201,13 +201,13 @@ def content(path: Path) -> Any:
         lambda path: SqliteSink(path / "x.db"),
     ],
 )
-def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], BaseSink]) -> None:
+def test_truncation_to_any_offset(tmp_path: Path, make: Callable[[Path], BaseSink]) -> None:
     all_results = [results(N * i) for i in range(5)]
     whole = make(tmp_path)
     path: Path = whole.path  # type: ignore[attr-defined]
     whole.truncate_to(None)
-    for one in all_results:
-        whole.write(one)
+    for batch in all_results:
+        whole.write(batch)
     whole.close()
     expected = content(path)
     for done in range(len(all_results) + 1):
@@ -217,35 +217,35 @@ def test_back_to_any_mark(tmp_path: Path, make: Callable[[Path], BaseSink]) -> N
             killed = make(folder)
             killed.truncate_to(None)
             killed.acquire()
-            mark = killed.flush()
-            for i, one in enumerate(all_results[:beyond]):
-                killed.write(one)
+            offset = killed.flush()
+            for i, batch in enumerate(all_results[:beyond]):
+                killed.write(batch)
                 if i < done:
-                    mark = killed.flush()
+                    offset = killed.flush()
             killed.close()
             again = make(folder)
-            again.truncate_to(json.loads(json.dumps(mark)))
-            for one in all_results[done:]:
-                again.write(one)
+            again.truncate_to(json.loads(json.dumps(offset)))
+            for batch in all_results[done:]:
+                again.write(batch)
             again.flush()
             again.close()
             assert content(folder / path.name) == expected
     for suffix in ("", "-wal", "-shm"):
         (folder / f"{path.name}{suffix}").unlink(missing_ok=True)
     with pytest.raises(CheckpointError, match="of the checkpoint, got 0"):
-        make(folder).truncate_to(mark)
+        make(folder).truncate_to(offset)
 
 
-def test_half_a_line_is_cut_off(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     sink = JsonLinesFile(path, POINTS_TABLE)
     sink.write(results(0))
-    mark = sink.flush()
+    offset = sink.flush()
     sink.close()
     with open(path, "ab") as file:
         file.write(b'{"record": 1')  # as a power failure leaves it
     again = JsonLinesFile(path, POINTS_TABLE)
-    again.truncate_to(mark)
+    again.truncate_to(offset)
     again.write(results(N))
     assert [json.loads(line)["record"] for line in path.read_text().splitlines()] == list(range(2 * N))
 
@@ -256,46 +256,46 @@ PLACES = ["x.jsonl", "x.csv", "x.db"]
 
 
 def kept(path: Path, *all_results: BatchResult) -> Any:
-    """The mark of a run with checkpoints that wrote this, and then some more, and was killed."""
+    """The offset of a run with checkpoints that wrote this, and then some more, and was killed."""
     sink = open_sink(str(path), POINTS_TABLE)
     sink.truncate_to(None)
     sink.acquire()
-    mark = sink.flush()
-    for one in all_results:
-        sink.write(one)
-        mark = mark if one is all_results[-1] else sink.flush()
+    offset = sink.flush()
+    for batch in all_results:
+        sink.write(batch)
+        offset = offset if batch is all_results[-1] else sink.flush()
     sink.close()
-    return json.loads(json.dumps(mark))
+    return json.loads(json.dumps(offset))
 
 
 def bytes_or_rows(path: Path) -> Any:
     return rows_in(path) if path.suffix == ".db" else path.read_bytes()
 
 
-def resume(path: Path, mark: Any) -> None:
+def resume(path: Path, offset: Any) -> None:
     sink = open_sink(str(path), POINTS_TABLE)
-    sink.truncate_to(mark)
+    sink.truncate_to(offset)
     sink.close()
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_results_of_a_run_that_can_go_back_are_its_own(tmp_path: Path, name: str) -> None:
+def test_a_run_with_checkpoints_owns_its_results(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    mark = kept(path, results(0), results(N))
+    offset = kept(path, results(0), results(N))
     before = bytes_or_rows(path)
     with pytest.raises(InvalidInputError, match=r"another --checkpoint folder.* Give another file"):
         written(path, POINTS_TABLE, results(50))
     with pytest.raises(InvalidInputError, match="another --checkpoint folder"):
         kept(path, results(50))
     assert bytes_or_rows(path) == before
-    resume(path, mark)
+    resume(path, offset)
     assert len(bytes_or_rows(path)) < len(before)
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_what_another_run_has_written_stays(tmp_path: Path, name: str) -> None:
+def test_results_of_another_run_are_not_truncated(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    first = kept(path)  # it has written nothing, so another one may
+    first = kept(path)  # it has written nothing, so another run may
     second = kept(path, results(0), results(N))
     before = bytes_or_rows(path)
     with pytest.raises(CheckpointError, match="another run has written to it since the checkpoint"):
@@ -307,16 +307,16 @@ def test_what_another_run_has_written_stays(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
 def test_another_file_of_the_same_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    mark = kept(path, results(0), results(N))
+    offset = kept(path, results(0), results(N))
     sink = open_sink(str(path), POINTS_TABLE, overwrite=True)  # as `detect` does
     for i in range(1, 9):
         sink.write(results(100 * i))
     sink.close()
     before = path.read_bytes()
     with pytest.raises(CheckpointError, match="must be the file of the checkpoint"):
-        resume(path, mark)
+        resume(path, offset)
     assert path.read_bytes() == before
-    written(path, POINTS_TABLE, results(N))  # it is nobody's: anyone may add
+    written(path, POINTS_TABLE, results(N))  # without an owner: any run may append
     path.unlink()
     kept(path, results(0))
     path.unlink()
@@ -324,7 +324,7 @@ def test_another_file_of_the_same_name(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) -> None:
+def test_runs_without_checkpoints_append(tmp_path: Path, name: str) -> None:
     for first in (0, N, 2 * N):
         written(tmp_path / name, POINTS_TABLE, results(first))
     path = tmp_path / name
@@ -334,7 +334,7 @@ def test_lines_of_runs_that_cannot_go_back_are_added(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_mark_alone_claims_nothing(tmp_path: Path, name: str) -> None:
+def test_an_offset_alone_is_no_owner(tmp_path: Path, name: str) -> None:
     sink = open_sink(
         str(tmp_path / name), POINTS_TABLE
     )  # of a run without checkpoints, whose first records were refused
@@ -353,15 +353,15 @@ def rows_of_lines(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_two_at_a_time(tmp_path: Path, name: str) -> None:
-    one, other = (open_sink(str(tmp_path / name), POINTS_TABLE) for _ in range(2))
-    one.truncate_to(None)
-    one.write(results(0))
+def test_concurrent_runs(tmp_path: Path, name: str) -> None:
+    first, second = (open_sink(str(tmp_path / name), POINTS_TABLE) for _ in range(2))
+    first.truncate_to(None)
+    first.write(results(0))
     before = bytes_or_rows(tmp_path / name)
     with pytest.raises(InvalidInputError, match=r"another run"):
-        other.write(results(N))
+        second.write(results(N))
     assert bytes_or_rows(tmp_path / name) == before
-    one.write(results(N))
+    first.write(results(N))
     with pytest.raises(InvalidInputError, match=rf"sink: .*points in .*{name} twice"):
         MultiSink([open_sink(str(tmp_path / name), POINTS_TABLE) for _ in range(2)]).truncate_to(None)
 
@@ -380,13 +380,13 @@ class Numbers(BaseSource):
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> None:
-    def run(source: Numbers, checkpoint: str, place: str = name) -> None:
-        sinks = [open_sink(str(tmp_path / place), POINTS_TABLE), open_sink(str(tmp_path / "a.jsonl"))]
+def test_two_runs_with_checkpoints_and_the_same_sink(tmp_path: Path, name: str) -> None:
+    def run(source: Numbers, checkpoint: str, file_name: str = name) -> None:
+        sinks = [open_sink(str(tmp_path / file_name), POINTS_TABLE), open_sink(str(tmp_path / "a.jsonl"))]
         lp.run(source, lp.SRA(rho=0.01, gamma=4.0), sinks, tmp_path / checkpoint, checkpoint_interval=1e9)
 
     with pytest.raises(InvalidInputError, match="broken off"):
-        run(Numbers(500, whole=False), "one")  # the mark is that of the beginning
+        run(Numbers(500, whole=False), "one")  # the offset is that of the beginning
     before = bytes_or_rows(tmp_path / name)
     assert len(before) > 1
     with pytest.raises(InvalidInputError, match="another --checkpoint folder"):
@@ -405,16 +405,16 @@ def test_two_runs_with_checkpoints_and_one_place(tmp_path: Path, name: str) -> N
 def test_both_tables_of_one_database(tmp_path: Path) -> None:
     both = MultiSink([open_sink(str(tmp_path / "x.db"), what) for what in (POINTS_TABLE, ALARMS_TABLE)])
     both.truncate_to(None)
-    marks = both.flush()
+    offsets = both.flush()
     both.write(results(0))
     both.close()
     again = MultiSink([open_sink(str(tmp_path / "x.db"), what) for what in (POINTS_TABLE, ALARMS_TABLE)])
-    again.truncate_to(marks)
+    again.truncate_to(offsets)
     again.write(results(0))
     assert (len(rows_in(tmp_path / "x.db")), len(rows_in(tmp_path / "x.db", ALARMS_TABLE))) == (N, 1)
 
 
-def test_marks_of_other_sinks_are_refused(tmp_path: Path) -> None:
+def test_offsets_of_other_sinks_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.jsonl").write_text("mine\n" * 999)
     made: list[Callable[[], BaseSink]] = [
         lambda: JsonLinesFile(tmp_path / "x.jsonl"),
@@ -429,11 +429,11 @@ def test_marks_of_other_sinks_are_refused(tmp_path: Path) -> None:
     for i, make in enumerate(made):
         sink = make()
         sink.write(BatchResult(Batch(np.zeros((0, 1))), Trace(np.zeros(0), np.zeros(0, np.int8))))
-        mark = sink.flush()
+        offset = sink.flush()
         sink.close()
         for j, other in enumerate(made):
-            for wrong in ([mark] if i != j else []) + [17]:
-                with pytest.raises(CheckpointError, match="^checkpoint: (belongs to the sink|has no offset)"):
+            for wrong in ([offset] if i != j else []) + [17]:
+                with pytest.raises(CheckpointError, match=r"^checkpoint: (belongs to the sink|has no offset)"):
                     other().truncate_to(wrong)
     assert (tmp_path / "other.jsonl").read_text() == "mine\n" * 999
     with pytest.raises(CheckpointError, match="checkpoint: belongs to 1 sinks, got 2"):
@@ -455,7 +455,7 @@ def test_other_columns_are_refused(tmp_path: Path, name: str) -> None:
     assert len(rows) == 2 * N
 
 
-def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+def test_paths_that_cannot_be_written(tmp_path: Path) -> None:
     for name in ("no/x.jsonl", "no/x.csv", "no/x.db"):
         with pytest.raises(InvalidInputError, match=r"cannot be written, its folder .*no does not exist"):
             open_sink(str(tmp_path / name), POINTS_TABLE)
@@ -472,13 +472,13 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         JsonLinesFile(tmp_path / "x.jsonl", "all")
 
 
-def test_others_may_read_meanwhile(tmp_path: Path) -> None:
+def test_concurrent_readers(tmp_path: Path) -> None:
     sink = SqliteSink(tmp_path / "x.db")
     sink.write(results(0))
     reader = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     reader.execute("begin")
     assert reader.execute("select count(*) from points").fetchone() == (N,)
-    for i in range(1, 20):  # one who reads for long does not hold it up
+    for i in range(1, 20):  # a long read does not block writes
         sink.write(results(N * i))
         sink.flush()
     assert reader.execute("select count(*) from points").fetchone() == (N,)
@@ -536,18 +536,18 @@ def test_a_full_disk(tmp_path: Path) -> None:
         [sys.executable, "-c", FULL, *names], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.stderr == ""
-    told = done.stdout.splitlines()
-    assert told[0] == "x.jsonl: cannot be written: file too large"
-    assert told[2] == "x.csv: cannot be written: file too large"
-    assert told[4].startswith("x.db: cannot be written: ")
-    assert told[1::2] == ["8000"] * 3
-    for name in names:  # after there is room again nothing is lost, and nothing is there twice
+    lines = done.stdout.splitlines()
+    assert lines[0] == "x.jsonl: cannot be written: file too large"
+    assert lines[2] == "x.csv: cannot be written: file too large"
+    assert lines[4].startswith("x.db: cannot be written: ")
+    assert lines[1::2] == ["8000"] * 3
+    for name in names:  # with space again nothing is missing, nothing is written twice
         path, whole = tmp_path / name, tmp_path / f"whole_{name}"
         assert (rows_in(path) == rows_in(whole)) if name == "x.db" else (path.read_bytes() == whole.read_bytes())
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) -> None:
+def test_a_moved_file_is_replaced_by_a_new_one(suffix: str, tmp_path: Path) -> None:
     path, away = tmp_path / f"x.{suffix}", tmp_path / f"x.1.{suffix}"
     sink = open_sink(str(path), POINTS_TABLE)
     sink.truncate_to(None)
@@ -556,12 +556,12 @@ def test_a_file_that_is_moved_away_is_begun_anew(suffix: str, tmp_path: Path) ->
     sink.write(results(0))
     path.rename(away)
     sink.write(results(N))  # as it was not known yet
-    mark = sink.flush()
+    offset = sink.flush()
     sink.write(results(2 * N))
     sink.close()
-    ends = [len(one.read_text(encoding="utf-8").splitlines()) for one in (away, path)]
+    ends = [len(file.read_text(encoding="utf-8").splitlines()) for file in (away, path)]
     again = open_sink(str(path), POINTS_TABLE)
-    again.truncate_to(mark)
+    again.truncate_to(offset)
     again.write(results(2 * N))
     again.close()
     assert ends == [2 * N + (suffix == "csv"), N + (suffix == "csv")]

@@ -1,4 +1,4 @@
-"""Alarms that are POSTed to a real server, which fails, is away and comes back."""
+"""Alarms are POSTed to a real server, which fails, stops and starts again."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from limpet.streams.results import ALARM_COLUMNS, BatchResult
 from limpet.streams.sinks import webhook
 from limpet.streams.sinks.webhook import WebhookSink
 
-SOON = (0.02, 0.1)  # seconds to wait before trying again
+RETRY_DELAYS = (0.02, 0.1)
 
 
 class Receiver:
-    """A server that answers as `answers` say, one after the other, then 200; what it took is kept."""
+    """A server that responds with `statuses`, then 200; it stores the bodies."""
 
     def __init__(self, port: int = 0) -> None:
-        self.answers: list[tuple[int, dict[str, str]]] = []
-        self.taken: list[dict[str, Any]] = []
+        self.statuses: list[tuple[int, dict[str, str]]] = []
+        self.bodies: list[dict[str, Any]] = []
         self.seen: list[tuple[float, str, str, dict[str, str]]] = []
         receiver = self
 
@@ -39,9 +39,9 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.seen.append((time.monotonic(), self.path, self.command, dict(self.headers)))
-                status, headers = receiver.answers.pop(0) if receiver.answers else (200, {})
+                status, headers = receiver.statuses.pop(0) if receiver.statuses else (200, {})
                 if status == 200:
-                    receiver.taken.append(json.loads(body))
+                    receiver.bodies.append(json.loads(body))
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -59,7 +59,7 @@ class Receiver:
 
     @property
     def ids(self) -> list[str]:
-        return [alarm["id"] for post in self.taken for alarm in post["alarms"]]
+        return [alarm["id"] for post in self.bodies for alarm in post["alarms"]]
 
     def close(self) -> None:
         self.server.shutdown()
@@ -69,9 +69,9 @@ class Receiver:
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     monkeypatch.setenv("no_proxy", "*")
-    there = Receiver()
-    yield there
-    there.close()
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
 
 
 def results(n: int, first: int = 0) -> BatchResult:
@@ -86,10 +86,10 @@ def until(done: Callable[[], bool]) -> None:
         if done():
             return
         time.sleep(0.01)
-    raise AssertionError("it has not come to that in ten seconds")
+    raise AssertionError("not done within ten seconds")
 
 
-def names(first: int, end: int) -> list[str]:
+def make_ids(first: int, end: int) -> list[str]:
     return [f"run-{i}" for i in range(first, end)]
 
 
@@ -104,17 +104,19 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     for begin in range(0, 3000, 1000):
         part = y[begin : begin + 1000]
         when = np.arange(begin, begin + 1000).astype("datetime64[s]")
-        told = BatchResult(Batch(part, times=when, names=("a",)), model.process(part), begin, begin, first, "r")
-        first += len(told.alarms)
-        rows += told.alarm_records()
-        sink.write(told)
+        results_of_part = BatchResult(
+            Batch(part, times=when, names=("a",)), model.process(part), begin, begin, first, "r"
+        )
+        first += len(results_of_part.alarms)
+        rows += results_of_part.alarm_records()
+        sink.write(results_of_part)
     sink.close()
     assert rows
-    assert [alarm for post in receiver.taken for alarm in post["alarms"]] == [
+    assert [alarm for post in receiver.bodies for alarm in post["alarms"]] == [
         {"id": f"r-{i}", **row} for i, row in enumerate(rows)
     ]
-    assert {post["run"] for post in receiver.taken} == {"r"}
-    assert set(receiver.taken[0]["alarms"][0]) == {"id", *ALARM_COLUMNS}
+    assert {post["run"] for post in receiver.bodies} == {"r"}
+    assert set(receiver.bodies[0]["alarms"][0]) == {"id", *ALARM_COLUMNS}
     _, path, _, headers = receiver.seen[0]
     assert path == "/hook?x=1"
     assert headers["Authorization"] == "Basic bWU6cEBzcw=="
@@ -127,23 +129,23 @@ def test_alarms_arrive_as_json_in_their_order(receiver: Receiver) -> None:
     assert "x=1" not in str(mark)
 
 
-def test_alarms_that_come_together_go_together(receiver: Receiver) -> None:
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
+def test_pending_alarms_are_posted_in_batches(receiver: Receiver) -> None:
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(250))
     sink.close()
-    assert [len(post["alarms"]) for post in receiver.taken] == [100, 100, 50]
-    assert receiver.ids == names(0, 250)
+    assert [len(post["alarms"]) for post in receiver.bodies] == [100, 100, 50]
+    assert receiver.ids == make_ids(0, 250)
 
 
-def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_retries_have_the_same_key(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)  # of httpx, too
-    receiver.answers = [(500, {}), (503, {}), (408, {}), (429, {})]
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}/secret", retry_delays=SOON)
+    receiver.statuses = [(500, {}), (503, {}), (408, {}), (429, {})]
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}/secret", retry_delays=RETRY_DELAYS)
     sink.write(results(3))
-    until(lambda: len(receiver.taken) == 1)
+    until(lambda: len(receiver.bodies) == 1)
     sink.write(results(3, 3))
     sink.close()
-    assert receiver.ids == names(0, 6)
+    assert receiver.ids == make_ids(0, 6)
     keys = [headers["Idempotency-Key"] for *_, headers in receiver.seen]
     assert len(set(keys[:5])) == 1
     assert keys[5] not in keys[:5]
@@ -154,8 +156,8 @@ def test_failures_are_tried_again_with_the_same_key(receiver: Receiver, caplog: 
     assert "secret" not in caplog.text
 
 
-def test_it_waits_longer_each_time(receiver: Receiver) -> None:
-    receiver.answers = [(500, {})] * 4
+def test_delays_between_retries_increase(receiver: Receiver) -> None:
+    receiver.statuses = [(500, {})] * 4
     sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=(0.1, 0.4))
     sink.write(results(1))
     until(lambda: len(receiver.seen) == 5)
@@ -164,18 +166,18 @@ def test_it_waits_longer_each_time(receiver: Receiver) -> None:
     assert (pauses >= [0.05, 0.1, 0.2, 0.2]).all()
 
 
-def test_it_waits_as_long_as_it_is_asked_to(receiver: Receiver) -> None:
-    receiver.answers = [(429, {"Retry-After": "1"})]
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
+def test_retry_after_is_respected(receiver: Receiver) -> None:
+    receiver.statuses = [(429, {"Retry-After": "1"})]
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
     until(lambda: len(receiver.seen) == 2)
     assert receiver.seen[1][0] - receiver.seen[0][0] >= 1.0
     sink.close()
 
 
-def test_what_is_refused_is_not_sent_again(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
-    receiver.answers = [(400, {}), (200, {}), (301, {"Location": "/other"}), (302, {"Location": "/other"})]
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON)
+def test_a_permanent_failure_is_not_retried(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    receiver.statuses = [(400, {}), (200, {}), (301, {"Location": "/other"}), (302, {"Location": "/other"})]
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     for i in range(5):
         sink.write(results(2, 2 * i))
         until(lambda: not sink.flush()["undelivered"])
@@ -187,18 +189,18 @@ def test_what_is_refused_is_not_sent_again(receiver: Receiver, caplog: pytest.Lo
     assert {path for _, path, *_ in receiver.seen} == {"/"}
 
 
-def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> None:
+def test_redirects_that_keep_the_post_are_followed(receiver: Receiver) -> None:
     elsewhere = Receiver()
-    receiver.answers = [(307, {"Location": "/there"}), (200, {}), (308, {"Location": "/there"}), (200, {})]
-    sink = WebhookSink(f"http://me:pass@127.0.0.1:{receiver.port}", retry_delays=SOON)
+    receiver.statuses = [(307, {"Location": "/there"}), (200, {}), (308, {"Location": "/there"}), (200, {})]
+    sink = WebhookSink(f"http://me:pass@127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
     until(lambda: sink.n_delivered == 1)
     sink.write(results(1, 1))
     until(lambda: sink.n_delivered == 2)
-    assert receiver.ids == names(0, 2)
+    assert receiver.ids == make_ids(0, 2)
     assert [(path, command) for _, path, command, _ in receiver.seen] == [("/", "POST"), ("/there", "POST")] * 2
     assert len({headers["Authorization"] for *_, headers in receiver.seen}) == 1
-    receiver.answers = [(307, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})]
+    receiver.statuses = [(307, {"Location": f"http://127.0.0.1:{elsewhere.port}/"})]
     sink.write(results(1, 2))
     until(lambda: sink.n_failed == 1)
     assert not elsewhere.seen
@@ -206,9 +208,9 @@ def test_a_redirection_that_loses_nothing_is_followed(receiver: Receiver) -> Non
     elsewhere.close()
 
 
-def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_endpoint_that_goes_down_and_comes_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "limpet.streams")
-    sink = WebhookSink(f"http://me:geheim@127.0.0.1:{receiver.port}", retry_delays=SOON)
+    sink = WebhookSink(f"http://me:geheim@127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS)
     sink.write(results(1))
     until(lambda: sink.n_delivered == 1)
     receiver.close()
@@ -218,15 +220,17 @@ def test_away_and_back(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> 
     again = Receiver(receiver.port)
     sink.close()
     again.close()
-    assert again.ids == names(1, 40)
+    assert again.ids == make_ids(1, 40)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "geheim" not in caplog.text
 
 
-def test_one_that_never_answers(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_never_responds(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        sink = WebhookSink(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=SOON, patience=0.1)
+        sink = WebhookSink(
+            f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1, retry_delays=RETRY_DELAYS, patience=0.1
+        )
         sink.write(results(2))
         until(lambda: "is down (timed out): 2 alarms are queued" in caplog.text)
         sink.close()
@@ -236,7 +240,7 @@ def test_one_that_never_answers(caplog: pytest.LogCaptureFixture, monkeypatch: p
 def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
     port = receiver.port
     receiver.close()
-    sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=SOON, patience=0.05)
+    sink = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS, patience=0.05)
     sink.write(results(5))
     mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.write(results(2, 5))  # after the checkpoint: written again after the restart
@@ -244,17 +248,17 @@ def test_the_undelivered_survive_a_restart(receiver: Receiver, caplog: pytest.Lo
     assert "7 alarms are undelivered" in caplog.text
     assert len(sink.flush()["undelivered"]) == 7
     back = Receiver(port)
-    resumed = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=SOON)
+    resumed = WebhookSink(f"http://127.0.0.1:{port}", retry_delays=RETRY_DELAYS)
     resumed.truncate_to(mark)
     resumed.write(results(2, 5))
     resumed.close()
     back.close()
-    assert back.ids == names(0, 7)
+    assert back.ids == make_ids(0, 7)
 
 
 def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> None:
-    receiver.answers = [(503, {})] * 2
-    sink, resumed = (WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON) for _ in range(2))
+    receiver.statuses = [(503, {})] * 2
+    sink, resumed = (WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS) for _ in range(2))
     sink.write(results(5))
     mark = json.loads(json.dumps(sink.flush(), sort_keys=True))  # as a checkpoint writes it
     sink.close()
@@ -264,21 +268,21 @@ def test_the_same_post_has_the_same_key_after_a_restart(receiver: Receiver) -> N
     assert len({headers["Idempotency-Key"] for *_, headers in receiver.seen}) == 1
 
 
-def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_blocks_while_the_outbox_is_full(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "MAX_QUEUED_ALARMS", 10)
-    receiver.answers = [(503, {})] * 10_000
-    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=SOON, patience=0.0)
+    receiver.statuses = [(503, {})] * 10_000
+    sink = WebhookSink(f"http://127.0.0.1:{receiver.port}", retry_delays=RETRY_DELAYS, patience=0.0)
     sink.write(results(12))
     waiting = threading.Thread(target=sink.write, args=(results(3, 12),), daemon=True)
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
     assert len(sink.flush()["undelivered"]) == 12
-    receiver.answers.clear()
+    receiver.statuses.clear()
     waiting.join(5)
     assert not waiting.is_alive()
-    until(lambda: receiver.ids == names(0, 15))
-    receiver.answers = [(503, {})] * 10_000
+    until(lambda: receiver.ids == make_ids(0, 15))
+    receiver.statuses = [(503, {})] * 10_000
     sink.write(results(12, 15))
     sink.stop_waiting()
     sink.write(results(1, 27))  # does not wait any more
@@ -290,7 +294,7 @@ def test_a_full_outbox_makes_the_stream_wait(receiver: Receiver, monkeypatch: py
     "url",
     ["ftp://me:secret@host", "http://", "me:secret@host", "http://me:se/secret@host:x", "http://[::1", "http://a b"],
 )
-def test_a_wrong_address_is_told_at_once(url: str) -> None:
+def test_an_invalid_url_is_an_error(url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^url: ") as error:
         WebhookSink(url)
     assert "secret" not in str(error.value)
