@@ -39,12 +39,12 @@ def test_printed_three_dimensional_stream_and_its_lock_out():
     assert S_ac > 10.0  # the plain algorithm cannot follow: what NOTES of the paper call lock-out
 
 
-def test_the_lock_out_is_told_of():
+def test_the_lock_out_is_reported():
     stream = lp.datasets.make_abrupt(dim=3, seed=0)
     learner = lp.SRA(**{**PAPER, "gamma": 7.0, "beta": 0.5})
-    with pytest.warns(LimpetWarning) as told:
+    with pytest.warns(LimpetWarning) as warnings_raised:
         trace = learner.process(stream.y)
-    assert "has lost its points" in " ".join(str(warning.message) for warning in told)
+    assert "has lost its points" in " ".join(str(warning.message) for warning in warnings_raised)
     after = trace.rejected[stream.change_points[0] :].mean()
     assert after > 0.3
 

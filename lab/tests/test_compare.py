@@ -1,4 +1,4 @@
-"""What is said of ours beside the paper's: tables, verdicts, the report's first page."""
+"""Test the comparison with the paper: tables, verdicts, the first page of the report."""
 
 from limpet_lab.paper import table_mse_multivariate
 from limpet_lab.paper._compare import (

@@ -33,7 +33,7 @@ Y[OUT] += 50.0
 GAPS = np.where(RNG.random(N) < 0.3, np.nan, np.abs(Y))
 MEANS = np.stack([Y, -Y], axis=1)
 SEVEN = ["SRA", "SDEM", "iEM", "sEM", "ADWIN", "KSWIN", "PH"]
-UNKNOWN = ["SRA-heldout", "PH-river", "random", "constant", "IsolationForest", "never heard of", ""]
+UNKNOWN = ["SRA-heldout", "PH-river", "random", "constant", "IsolationForest", "unknown", ""]
 RISING = np.linspace(0.0, 1.0, 20)
 
 
@@ -139,7 +139,7 @@ def test_few_pixels_keep_their_colour():
     assert not shows(draw_channels(y, **bare), "#D55E00")
 
 
-def test_what_is_asked_for_is_there():
+def test_requested_parts_are_drawn():
     x, panels = [1, 2], {"a": {"SRA": [1.0, 2.0]}}
     assert draw_panels(x, panels, x_label="x", mark=1) != draw_panels(x, panels, x_label="x", mark=2)
     assert draw_panels(x, panels, x_label="x") != draw_panels(x, panels, x_label="x", spread=panels)
@@ -203,13 +203,13 @@ def test_bad_input_is_named(draw):
         draw()
 
 
-def test_drawing_asks_for_the_extra(monkeypatch):
+def test_drawing_requires_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'limpet\[plots\]'"):
         draw_curves({"a": {}})
 
 
-def test_methods_are_told_apart():
+def test_methods_have_different_styles():
     looks = {name: (style["color"], style["linestyle"], style["marker"]) for name, style in METHODS.items()}
     del looks["abrupt"], looks["gradual"]  # kinds of stream, which never stand beside methods
     assert len(set(looks.values())) == len(looks)

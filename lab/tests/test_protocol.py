@@ -63,9 +63,9 @@ def test_learners_start_on_drawn_points_on_real_data_and_keep_scores_of_dropped_
     ],
 )
 def test_no_score_looks_ahead(methods, dim, start):
-    """Whatever comes after the rows that a learner starts from, the scores of the rows before stay the same, bit for
+    """Later rows do not change the scores of earlier rows, except for those that a learner starts from, bit for
     bit: those of the first ten rows on synthetic streams, of rows 19 to 39, whose range is drawn from, on real data; of
-    the first fifty on autopilot."""
+    the first fifty of Detector."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(600, dim)) + np.where(np.arange(600) < 300, 0.0, 2.0)[:, None]
     others = {row: np.where(np.arange(600)[:, None] < row, y, 50.0) for row in (start, 400)}
@@ -142,7 +142,7 @@ def test_points_to_start_from_are_drawn_in_the_range_of_rows_19_to_39():
     assert not np.array_equal(points, drawn_start(y, 1))
 
 
-def test_a_learner_goes_on_from_the_points_drawn_for_its_restart():
+def test_a_learner_continues_from_the_points_drawn_for_its_restart():
     stream = make_abrupt(n=1000)
     for restart in (0, 3):
         learner = sem(rho=0.01, n_init=20)
@@ -182,7 +182,7 @@ def test_a_sweep_measures_what_a_single_run_gives():
 
 @pytest.mark.parametrize(("dim", "variant"), [(1, "printed"), (3, "printed"), (3, "notebook")])
 @pytest.mark.parametrize("kind", MAKE)
-def test_sweeps_are_over_the_streams_asked_for(kind, dim, variant):
+def test_sweeps_are_over_the_requested_streams(kind, dim, variant):
     lab = Lab(Plan(trials=2))
     method = Learner("sEM", [{"rho": 0.01}], sem)
     for held_out, seeds in ((False, (0, 1)), (True, (1000, 1001))):

@@ -293,7 +293,7 @@ def test_anomalies_are_tuned_on_the_training_span_and_scored_on_the_rest(anomaly
 
 @needs_data
 @pytest.mark.long
-def test_intervals_hold_their_cells_and_say_whether_the_papers_is_inside(anomaly):
+def test_intervals_contain_their_cells_and_report_whether_the_papers_is_inside(anomaly):
     table, intervals = anomaly.tables["auc_anomaly"], anomaly.intervals["auc_anomaly"]
     for i, name in enumerate(("SMTP", "THYROID")):
         assert set(intervals[name]) == set(table) - {"metrics"}

@@ -1,4 +1,4 @@
-"""Robust regression: its streams are what they say, the rivals are themselves, and what is claimed holds on a slice."""
+"""Test robust regression: streams, rivals against their libraries, and the claims on a slice."""
 
 import math
 
@@ -28,7 +28,7 @@ def test_the_figures_of_the_page_are_those_of_the_benchmark():
 # --- streams ----------------------------------------------------------------------------------------------
 
 
-def test_numbers_are_spoilt_and_turn():
+def test_numbers_are_corrupted_and_coefficients_change():
     pairs = linear_pairs(Kind("abrupt"), seed=4, n=4000)
     assert 0.04 < pairs.corrupted.mean() < 0.06
     assert 0.9 < np.std((pairs.y - pairs.truth)[~pairs.corrupted]) < 1.1
@@ -40,14 +40,14 @@ def test_numbers_are_spoilt_and_turn():
     np.testing.assert_allclose(before[0], after[0])
 
 
-def test_a_share_of_spoilt_targets_touches_no_other_row():
+def test_a_share_of_corrupted_targets_changes_no_other_row():
     some, none = (linear_pairs(Kind("", share=share), seed=2, n=500) for share in (0.05, 0.0))
     np.testing.assert_array_equal(some.X, none.X)
     np.testing.assert_array_equal(some.y[~some.corrupted], none.y[~some.corrupted])
     np.testing.assert_array_equal(some.truth, none.truth)
 
 
-def test_a_burst_spoils_so_many_rows_and_no_other():
+def test_a_burst_corrupts_its_rows_and_no_other():
     kinds = Kind("", drift=0.0), Kind("", drift=0.0, burst=20, by=50.0)
     without, burst = (linear_pairs(kind, seed=2, n=500) for kind in kinds)
     inside = np.isin(np.arange(500), range(250, 270))
@@ -119,7 +119,7 @@ def follow(run):
     return np.array([outcome(Run(LINEAR, Kind("abrupt"), *run, seed, 6000)) for seed in (0, 1)]).mean(axis=0)
 
 
-def test_spoilt_numbers_hurt_the_squared_loss_and_not_ours():
+def test_corrupted_numbers_hurt_the_squared_loss_and_not_ours():
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     _, before, _, settled, rows, *_ = follow(("SRA", (0.01, 6.0)))
@@ -144,7 +144,7 @@ def test_flipped_labels_hurt_the_log_loss_and_less_ours():
 
 
 def test_the_level_locks_out_and_the_coefficients_do_not():
-    """What the page says of the limits."""
+    """The limits that the page reports."""
     for kind, locked in ((Kind("", drift=20.0), False), (Kind("", drift=0.0, jump=20.0), True)):
         pairs = linear_pairs(kind, seed=0, n=8000)
         model = lp.SRA(rho=0.01, model=lp.models.LinearRegression())
@@ -171,7 +171,7 @@ def test_with_patience_no_level_locks_out(settings, jump):
 
 
 def test_patience_changes_nothing_but_after_a_long_burst():
-    """Tuned as SRA is: the same to the last digit, and dearer where more than twenty rows in a row are spoilt."""
+    """Tuned as SRA is: the same to the last digit, and worse where more than twenty consecutive rows are corrupted."""
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     short, long = (Kind("", drift=0.0, burst=rows, by=20.0) for rows in (10, 40))
@@ -192,7 +192,7 @@ def test_ours_predicts_before_it_learns():
     assert np.isnan(predicted[:10]).all()
 
 
-def test_a_taste_runs(monkeypatch):
+def test_a_quick_run(monkeypatch):
     pytest.importorskip("river")
     pytest.importorskip("sklearn")
     monkeypatch.setattr(regression, "KINDS", {family: kinds[:1] for family, kinds in regression.KINDS.items()})

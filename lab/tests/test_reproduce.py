@@ -1,4 +1,4 @@
-"""`limpet reproduce`: what the command writes, keeps and says."""
+"""Test `limpet reproduce`: what the command writes, keeps and prints."""
 
 import io
 import json
@@ -91,7 +91,7 @@ def test_results_of_another_plan_stand_by_themselves(tmp_path):
     assert set(run(["alpha"], tmp_path, trials=1, resume=True)["seconds"]) == {"illustration", "alpha"}
 
 
-def test_results_of_other_sources_are_left_out_and_told(tmp_path, monkeypatch):
+def test_results_of_other_sources_are_left_out_and_reported(tmp_path, monkeypatch):
     run(["illustration"], tmp_path)
     before = _provenance.stamp()
     monkeypatch.setattr(_provenance, "versions", lambda: {"limpet": "another"})
@@ -141,7 +141,7 @@ def test_bad_arguments(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["the folder", "parts", "results.json"])
-def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
+def test_unwritable_paths_are_reported_before_any_work(tmp_path, what):
     out = tmp_path / "out"
     if what == "the folder":
         out.write_text("a file")
@@ -154,7 +154,7 @@ def test_what_cannot_be_written_is_told_before_any_work(tmp_path, what):
         reproduce(["illustration"], out, Plan(trials=1), quiet())
 
 
-def test_missing_packages_are_told_at_once_and_together(tmp_path, monkeypatch):
+def test_missing_packages_are_reported_first_and_together(tmp_path, monkeypatch):
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
     with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet\[reproduce\]'"):
         reproduce([], tmp_path / "out", Plan(), quiet())
@@ -166,8 +166,8 @@ def test_missing_packages_are_told_at_once_and_together(tmp_path, monkeypatch):
         _provenance.require_packages()
 
 
-def test_a_person_who_stops_it_is_told_how_to_go_on(tmp_path):
-    """The real command, interrupted as from the keyboard once its first result is there."""
+def test_an_interrupt_prints_how_to_continue(tmp_path):
+    """The real command, interrupted as from the keyboard once its first result exists."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "limpet", "reproduce", "--trials", "3", "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
@@ -183,13 +183,13 @@ def test_a_person_who_stops_it_is_told_how_to_go_on(tmp_path):
     assert "illustration" in json.loads((out / "results.json").read_text())["seconds"]
 
 
-def test_the_list_tells_names_and_titles():
+def test_the_list_has_names_and_titles():
     lines = CliRunner().invoke(app, ["reproduce", "--list"]).stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(NAMES)
     assert all(len(line.split()) > 2 for line in lines)
 
 
-def test_a_taste_has_a_folder_of_its_own_and_no_verdicts(tmp_path, monkeypatch):
+def test_a_quick_run_has_a_separate_folder_and_no_verdicts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["reproduce", "mse_univariate", "--quick"])
     assert result.exit_code == 0
@@ -230,17 +230,17 @@ def test_what_compiles_ahead_ends_with_the_work(monkeypatch):
 def test_every_kind_of_learner_is_compiled_ahead():
     seen = []
 
-    def noted(self, setting, stream, restart, record=False):
+    def record_run(self, setting, stream, restart, record=False):
         seen.append((self.name, stream.y.shape[1], setting.get("n_components", 1 if self.name == AUTO else 2)))
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Learner, "run", noted)
+        patched.setattr(Learner, "run", record_run)
         _precompile.compile_methods(list(_precompile.NEEDED), quick=True)
     assert {("SDEM", 1, 2), ("SRA", 3, 2), ("iEM", 3, 2), ("SRA", 1, 1), ("SDEM", 8, 1), ("SRA", 6, 3)} <= set(seen)
-    assert {each for each in seen if each[0] == AUTO} == {(AUTO, 1, 1)}  # of the autopilot no more than it takes
+    assert {each for each in seen if each[0] == AUTO} == {(AUTO, 1, 1)}  # of Detector no more than required
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Learner, "run", noted)
+        patched.setattr(Learner, "run", record_run)
         _precompile.compile_methods(list(_precompile.NEEDED), quick=False)
     automatic = [(AUTO, 6, 1), (AUTO, 3, 1), (AUTO, 8, 1), (AUTO, 1, 1), (AUTO, 3, 2)]
-    at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the taste
+    at_last = [each for each in seen if each[0] == AUTO][1:]  # without the one of the quick run
     assert list(dict.fromkeys(at_last)) == automatic  # from the last result back

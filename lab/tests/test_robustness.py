@@ -1,4 +1,4 @@
-"""The robustness benchmark: its streams are what they say, its judges judge rightly, and a deaf learner fails it."""
+"""Test the robustness benchmark: its streams, its criteria, and that a locked-out learner fails it."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def plain(components=1):
 
 
 @pytest.mark.parametrize(("seed", "sign", "coordinates"), [(0, 1, 3), (1, 1, 1), (2, -1, 3), (3, -1, 1)])
-def test_a_shift_comes_at_its_row_where_the_seed_says(seed, sign, coordinates):
+def test_a_shift_is_at_the_row_given_by_the_seed(seed, sign, coordinates):
     scenario = level_shift(Setting(3, seed=seed), 1e6)
     moved = scenario.means[0] != 0
     assert moved.sum() == coordinates
@@ -51,7 +51,7 @@ def test_equal_settings_make_equal_streams_and_others_do_not():
 
 
 @pytest.mark.parametrize("kind", ["uniform", "one-sided", "clustered"])
-def test_outliers_come_at_their_rate_and_lie_where_their_kind_says(kind):
+def test_outliers_have_their_rate_and_the_positions_of_their_kind(kind):
     rate, strange, all_rows = 0.05, [], 0
     for seed in range(20):
         scenario = level_shift(Setting(3, rate, kind, seed), 10.0)
@@ -182,7 +182,7 @@ def test_bursts_move_a_learner_without_threshold_and_silence_is_no_merit():
     assert open_to_all[8].at_once.max() > results[8].at_once.max()
 
 
-def test_the_whole_of_it_runs_and_finds_the_plain_scheme_deaf():
+def test_the_benchmark_finds_plain_sra_locked_out():
     figures = {f.name: f for f in robustness.measure(True, plain)}
     assert all(np.isfinite(f.value) for f in figures.values())
     assert figures["shift, K=1: shift 1σ"].value > 60

@@ -28,7 +28,9 @@ def test_a_crowd_has_started_and_each_stream_learns_as_if_alone():
     alone = [lp.from_bytes(crowd[key].to_bytes()) for key in keys]
     scores = [learner.update(x).score for learner, x in zip(alone, rows[:, 0], strict=True)]
     assert crowd.update(keys, rows).score.tolist() == scores
-    assert not np.array_equal(crowd["sensor 0"].state, crowd["sensor 64"].state)  # copies that have learnt other points
+    assert not np.array_equal(
+        crowd["sensor 0"].state, crowd["sensor 64"].state
+    )  # copies that have learned other points
 
 
 def test_a_state_takes_what_the_matrix_has_for_it():
@@ -36,14 +38,14 @@ def test_a_state_takes_what_the_matrix_has_for_it():
     assert plain().bytes == crowd._membership.state_matrix.states.nbytes / 10 == 128
 
 
-def test_points_are_what_they_are_said_to_be():
+def test_points_have_their_distribution():
     calm, corrupted = points_of(20_000, 2, 1), points_of(20_000, 2, 1, outliers=0.1)
     assert calm.min() > -6.0
     assert calm.max() < 12.0
     assert np.mean((corrupted < -6.0) | (corrupted > 12.0)) == pytest.approx(0.1 * 28.0 / 46.0, rel=0.1)
 
 
-def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
+def test_a_job_uses_other_points_at_each_call_and_returns_their_number():
     seen = []
     job, n = cycling_job(lambda rows: seen.append(rows[0, 0]), np.arange(1000.0)[:, None], 10, worth=50)
     job()
@@ -51,7 +53,7 @@ def test_a_job_gives_other_points_at_each_call_and_tells_how_many():
     assert len(seen) == len(set(seen)) == 10
 
 
-def test_there_are_autopilots_whole_and_lean():
+def test_detector_kinds_are_full_and_compact():
     assert set(detector_kinds()) == {"Detector, K=1, d=1", "Detector, K=2, d=1", "compact Detector, K=1, d=1"}
     assert detector_kinds()["compact Detector, K=1, d=1"].model().memory == "compact"
 
@@ -108,7 +110,7 @@ def test_the_benchmarks_are_named():
     assert {"fleet", "runtime"} <= set(BENCHMARKS)
 
 
-def test_ticks_tell_the_speed_beside_the_scalar_kernel():
+def test_ticks_measure_the_speed_beside_the_scalar_kernel():
     figures = named(fleet.ticks(500, 1))
     assert figures["500 streams × 1 point: update(keys, X)"].at_least == 50.0
     assert figures["update(keys, X) over the scalar kernel alone, one core"].at_least == 3.0
@@ -129,14 +131,14 @@ def test_fleets_are_saved_and_loaded():
     assert set(named(fleet.files(100, 1))) == {"10^2 states saved", "10^2 states loaded"}
 
 
-def test_the_autopilot_is_told_by_its_bytes_and_its_speed(monkeypatch):
+def test_detectors_are_measured_by_bytes_and_speed(monkeypatch):
     monkeypatch.setitem(fleet.GOALS, "plain", 128)
     figures = named(fleet.detector_ticks("plain", plain(), 300, 1))
     assert figures["plain: state after the start"].reached
     assert "plain: 300 streams × 1 point" in figures
 
 
-def test_the_runtime_of_every_kind_is_told(monkeypatch):
+def test_the_runtime_of_every_kind_is_measured(monkeypatch):
     pytest.importorskip("pysad")
     monkeypatch.setattr(runtime, "MAX_STREAMS_TIMED_TOGETHER", 100)
     kinds, few = {"K=2, d=1": plain()}, all_rivals()[:1]

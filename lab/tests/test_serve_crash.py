@@ -8,7 +8,7 @@ from harness.server_store_check import look
 from limpet_lab.bench.serve_crash import crash
 
 
-def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(tmp_path):
+def test_acknowledged_points_are_stored_once_and_learned_as_without_the_kill(tmp_path):
     """In one test, so that the server is killed once and not in each process that tests run in."""
     store = str(tmp_path / "a.db")
     clients, after, _ = crash(store, tmp_path, kills=1)
@@ -23,7 +23,7 @@ def test_what_was_answered_is_there_once_and_learnt_as_if_nothing_had_happened(t
 
 
 def is_seen(fault, store, clients, path):
-    """Whether a fault that is put into a copy of the store is seen; or else the test above says nothing."""
+    """Return whether the check detects a fault in a copy of the store; otherwise the test above proves nothing."""
     client = max(clients, key=lambda candidate: len(candidate.alarms) + (candidate.width == 1))
     with sqlite3.connect(store) as whole, sqlite3.connect(path) as copy:
         whole.backup(copy)

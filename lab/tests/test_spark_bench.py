@@ -20,8 +20,8 @@ def spark():
         yield session
 
 
-def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_path) -> None:
-    """Only the job that is killed has processes of its own; the session of the tests does the rest."""
+def test_a_killed_job_resumes_with_the_same_results(spark, tmp_path) -> None:
+    """Only the killed job has separate processes; the session of the tests does the rest."""
     write(tmp_path / "in", 4, 1000, 20)
     whole, killed = (Job(tmp_path / "in", tmp_path / name) for name in ("whole", "killed"))
     spark_job.run(spark, *map(str, (whole.source, whole.out, whole.checkpoint)))
@@ -35,7 +35,7 @@ def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "equal"),
+    ("left", "right", "equal"),
     [
         ([0.0, float("nan")], [0.0, float("nan")], True),
         ([0.0], [-0.0], False),
@@ -45,8 +45,8 @@ def test_a_job_that_was_killed_goes_on_as_if_nothing_had_happened(spark, tmp_pat
         ([[{"size": 1.0}], None], [None, [{"size": 1.0}]], False),
     ],
 )
-def test_what_differs_in_a_bit_is_not_equal(one, other, equal) -> None:
-    arrays = pa.array(one), pa.array(other)
+def test_what_differs_in_a_bit_is_not_equal(left, right, equal) -> None:
+    arrays = pa.array(left), pa.array(right)
     assert same_bits(*arrays) is equal
 
 

@@ -1,4 +1,4 @@
-"""A NATS server of our own on a free port, and somebody who publishes to it."""
+"""A NATS server on a free port, and publishers."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SUBJECT = "points"
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """Return a free port of this machine."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
 
 
 class Server:
-    """A program that listens on a port, can be killed, and can be started again with what it has stored."""
+    """A program that listens on a port, can be killed, and can be started again with its stored data."""
 
     def __init__(self, command: list[str], port: int) -> None:
         self.command, self.port = command, port
@@ -36,7 +36,7 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Starts it, and waits until it listens."""
+        """Start it, and wait until it listens."""
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 10.0
         while time.monotonic() < until:
@@ -49,7 +49,7 @@ class Server:
         raise RuntimeError(f"{self.command[0]} does not listen on {self.port}")
 
     def kill(self) -> None:
-        """Kills it, if it runs."""
+        """Kill it, if it runs."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -57,12 +57,12 @@ class Server:
 
 
 def require_client() -> None:
-    """Says so where it is missing."""
+    """Raise an error if the client is missing."""
     require_installed("this benchmark", "nats", "nats")
 
 
 def nats_server(folder: Path, *options: str) -> Server:
-    """NATS with JetStream, which keeps its messages in this folder."""
+    """Return NATS with JetStream, which stores its messages in a folder."""
     beside = str(Path(sys.executable).parent)
     program = shutil.which("nats-server") or shutil.which("nats-server", path=beside)
     if program is None:
@@ -73,7 +73,7 @@ def nats_server(folder: Path, *options: str) -> Server:
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """A server with a stream for SUBJECT; its URL."""
+    """Run a server with a stream for SUBJECT; yield its URL."""
     require_client()
     server = nats_server(folder)
     url = f"nats://127.0.0.1:{server.port}"
@@ -93,7 +93,7 @@ async def _with_stream(url: str) -> None:
 
 
 def publish(url: str, payloads: Iterable[bytes]) -> None:
-    """Publishes all of these, and waits until the stream has them."""
+    """Publish messages, and wait until the stream has them."""
     asyncio.run(_publish(url, payloads))
 
 
@@ -115,7 +115,7 @@ async def _publish(url: str, payloads: Iterable[bytes]) -> None:
 
 
 def publish_in_pace(url: str, a_second: float, seconds: float, payload: Callable[[int], bytes]) -> None:
-    """Publishes so many messages a second for so long."""
+    """Publish messages at a rate per second, for a number of seconds."""
     asyncio.run(_publish_in_pace(url, a_second, seconds, payload))
 
 
@@ -135,7 +135,7 @@ async def _publish_in_pace(url: str, a_second: float, seconds: float, payload: C
 
 
 def message(values: list[float], first: int, **more: Any) -> bytes:
-    """Several points in one message, numbered by time."""
+    """Return a message with several points, numbered by time."""
     if len(values) == 1:
         return json.dumps({"time": first, "level": values[0], **more}).encode()
     return json.dumps([{"time": first + i, "level": value, **more} for i, value in enumerate(values)]).encode()

@@ -1,4 +1,4 @@
-"""Kills `limpet watch` again and again, and compares what came of it with a watch that nobody killed."""
+"""Kill `limpet watch` repeatedly, and compare the result with a watch that was not killed."""
 
 from __future__ import annotations
 
@@ -31,33 +31,32 @@ class Watch:
 
     @property
     def command(self) -> list[str]:
-        """As it is run."""
+        """The command line."""
         out, state = f"sqlite:{self.folder / 'out.db'}", str(self.folder / "state")
         words = [sys.executable, "-m", "limpet", "watch", self.source, "--no-follow", "--checkpoint", state]
         return [*words, "--checkpoint-interval", str(self.every), "--alarms", out, "--points", out]
 
     @property
     def log(self) -> Path:
-        """What it has to say."""
+        """The file of its output."""
         return self.folder / "log"
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Starts it."""
+        """Start the watch."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as file:
             return subprocess.Popen(self.command, stdout=file, stderr=file, env=os.environ | {"LIMPET_QUIET": "1"})
 
     def run(self) -> None:
-        """Lets it come to its end."""
+        """Run the watch to its end."""
         code = self.start().wait(600)
         if code != 0:
             raise RuntimeError(f"the watch ended with {code}: {self.log.read_text()[-2000:]}")
 
     def run_with_kills(self, kills: int, seed: int = 0) -> int:
-        """Kills it so many times, then lets it come to its end; how many times it could be killed.
+        """Kill it `kills` times, then run it to its end; return how many times it was killed.
 
-        Most kills come some checkpoints after it has got to work, and a random time later; the others while it is
-        still starting.
+        Most kills are some checkpoints after the start, at a random time; the others during the start.
         """
         rng, killed = random.Random(seed), 0
         while killed < kills:
@@ -70,7 +69,7 @@ class Watch:
                     time.sleep(0.002)
                 time.sleep(rng.uniform(0.0, LATER))
             if process.poll() is not None:
-                break  # it had come to its end
+                break  # it has ended
             process.send_signal(signal.SIGKILL)
             process.wait()
             killed += 1
@@ -78,7 +77,7 @@ class Watch:
         return killed
 
     def n_checkpoints(self) -> int:
-        """How many it has written."""
+        """Return the number of checkpoints written."""
         state = self.folder / "state"
         newest = (
             max((name for name in os.listdir(state) if name.endswith(".limpet")), default="") if state.is_dir() else ""
@@ -86,20 +85,20 @@ class Watch:
         return int(newest[11:20]) if newest else -1
 
     def rows(self) -> dict[str, list[Any]]:
-        """All that it wrote, in order."""
+        """Return all rows written, in order."""
         with sqlite3.connect(self.folder / "out.db") as database:
             tables = ("points", "alarms")
             return {name: database.execute(f"select * from {name} order by n").fetchall() for name in tables}
 
     def newest(self) -> tuple[Any, Any, bytes]:
-        """Its last checkpoint: counts but for those of checkpoints, position of the source, and state."""
+        """Return its last checkpoint: counts except those of checkpoints, position of the source, and state."""
         header, body = unpack_container(max((self.folder / "state").glob("checkpoint-*.limpet")).read_bytes())
         header["stats"].pop("checkpoints")
         return header["stats"], header["position"], bytes(body)
 
 
 def same(first: Watch, second: Watch) -> dict[str, bool]:
-    """What is equal, to the last bit."""
+    """Return what is equal to the last bit, by name."""
     ours, theirs = first.newest(), second.newest()
     mine, yours = first.rows(), second.rows()
     return {
