@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limpet.datasets import Stream, make_abrupt, make_gradual
+from limpet.datasets import Stream, make_abrupt, make_gradual, make_traffic
 from limpet.datasets.synthetic import NOTEBOOK_MATRIX, effective_numpy_covariance
 from limpet.exceptions import InvalidInputError
 
@@ -269,3 +269,32 @@ def test_stream_repr():
 def test_stream_refuses_what_does_not_fit(arguments, message):
     with pytest.raises(InvalidInputError, match=message):
         Stream(**({"y": np.zeros((5, 1))} | arguments))
+
+
+# --- traffic ---------------------------------------------------------------------------------------------------
+
+
+def test_traffic_has_a_period_of_a_week_and_its_events():
+    stream = make_traffic(weeks=5, seed=1)
+    week, (shift,) = 7 * 144, stream.change_points
+    level = stream.means[:, 0, 0]
+    before = level[:shift]
+    np.testing.assert_allclose(before[week:], before[:-week])
+    assert level[shift] - level[shift - week] == pytest.approx(160.0)
+    noise = stream.y[:, 0] - level
+    ordinary = ~stream.outliers & (stream.labels == 0)
+    assert noise[ordinary].std() == pytest.approx(40.0, rel=0.05)
+    assert np.abs(noise[stream.outliers]).min() > 100.0
+    assert stream.outliers.sum() == 8
+    assert not (stream.outliers | (stream.labels == 1))[: 2 * week].any()
+    outage = np.flatnonzero(stream.labels)
+    assert len(outage) == 6
+    assert stream.y[outage].max() < 100.0
+
+
+def test_traffic_is_the_same_for_the_same_seed():
+    assert np.array_equal(make_traffic(seed=3).y, make_traffic(seed=3).y)
+    assert not np.array_equal(make_traffic(seed=3).y, make_traffic(seed=4).y)
+    for params in ({"weeks": 3}, {"seed": -1}):
+        with pytest.raises(InvalidInputError, match=next(iter(params))):
+            make_traffic(**params)
