@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 
+from limpet._format import join_names
 from limpet.exceptions import MissingExtraError
 
 # Packages whose import name differs from the name of the distribution.
@@ -77,8 +78,7 @@ def missing_extra_error(purpose: str, extra: str, modules: Sequence[str], altern
     this benchmark needs river and scikit-learn, which are not installed: pip install 'limpet-lab[bench]'
     """
     names = [_distribution_name(name) for name in modules]
-    name_list = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    message = f"{purpose} needs {name_list}, which {'is' if len(names) == 1 else 'are'} not installed"
+    message = f"{purpose} needs {join_names(names, 'and')}, which {'is' if len(names) == 1 else 'are'} not installed"
     remedy = f"pip install '{_requirement(extra)}'" + (f" ({alternative})" if alternative else "")
     return MissingExtraError(f"{message}: {remedy}")
 

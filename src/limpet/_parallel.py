@@ -1,4 +1,4 @@
-"""Work shared by the cores: threads, because compiled functions let go of the interpreter's lock."""
+"""Run work on all cores, in threads, since kernels release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _max_threads: int | None = None
 
 
 def set_max_threads(n: int) -> None:
-    """For a process that is one of several on the machine: on how many cores it may work."""
+    """Limit the number of threads, for one of several processes on a machine."""
     global _max_threads
     _max_threads = n
 
 
 def n_threads() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     n_available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return n_available if _max_threads is None else min(n_available, _max_threads)
 
 
 @cache
 def _pool(pid: int) -> ThreadPoolExecutor:
-    """One for each process: a fork does not take threads along."""
+    """Return the thread pool of a process; a forked process needs a new one."""
     return ThreadPoolExecutor(n_threads(), thread_name_prefix="limpet")
 
 
 def parallel_for(function: Callable[[ItemT], object], parts: Iterable[ItemT]) -> None:
-    """Does the work on every part, on as many cores as there are; the first one here."""
+    """Call a function on every part, the first one in this thread, the others in the pool."""
     first, *remaining = parts
     futures = [_pool(os.getpid()).submit(function, part) for part in remaining]
     try:

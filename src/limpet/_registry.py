@@ -1,4 +1,4 @@
-"""Classes by name, so that a checkpoint can say what it was made with and nothing has to be unpickled."""
+"""Registries of classes by name, so that checkpoints can name classes without pickle."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ Kind = TypeVar("Kind")
 
 
 def registered_name(cls: type) -> str:
-    """Ours by their plain name; anyone else's by module and name, so that nobody takes the place of ours.
+    """Return the name of a class; with the module, unless it is a class of limpet, so that names do not collide.
 
-    >>> name_of(dict), name_of(CheckpointError)
+    >>> registered_name(dict), registered_name(CheckpointError)
     ('builtins:dict', 'CheckpointError')
     """
     return cls.__name__ if cls.__module__.startswith("limpet.") else f"{cls.__module__}:{cls.__qualname__}"
 
 
 class Registry(Generic[Kind]):
-    """The known subclasses of something."""
+    """The known subclasses of a base class, by name."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.classes: dict[str, type[Kind]] = {}
 
     def add(self, cls: type[Kind]) -> None:
-        """Makes a class known."""
+        """Register a class."""
         self.classes[registered_name(cls)] = cls
 
     def __getitem__(self, name: str) -> type[Kind]:
         if name not in self.classes:
             raise CheckpointError(
-                f"this was made with the {self.kind} {name!r}, which is not known here: "
-                "import the module that defines it first"
+                f"{self.kind}: {name!r} is unknown. Import the module that defines it before loading the checkpoint."
             )
         return self.classes[name]

@@ -1,4 +1,4 @@
-"""Several changes of an SQLite database as one."""
+"""Transactions of SQLite databases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """What is done here is written whole or not at all."""
+    """Commit the statements in this context together, or roll all of them back."""
     connection.execute("begin immediate")
     try:
         yield

@@ -1,32 +1,32 @@
-"""The errors and warnings limpet raises, all under one roof so that a caller can catch them together."""
+"""Errors and warnings of limpet; all errors derive from `LimpetError`."""
 
 
 class LimpetError(Exception):
-    """Base of every error raised by limpet."""
+    """Base class of the errors of limpet."""
 
 
 class InvalidInputError(LimpetError, ValueError):
-    """Data or a setting that cannot be used; the message names what was expected and what came."""
+    """Data or a parameter that violates a constraint; the message names the parameter, the constraint and the value."""
 
 
 class InvalidTypeError(LimpetError, TypeError):
-    """A value of a type that cannot be read as numbers; the message names what was expected and what came."""
+    """A value of a wrong type; the message names the parameter, the constraint and the value."""
 
 
 class NotFittedError(LimpetError):
-    """An estimate was asked for before a single usable point had come."""
+    """An estimate was requested before the model was initialized."""
 
 
 class CheckpointError(LimpetError):
-    """A checkpoint that is truncated, altered, of another format, or of a model that is not known here."""
+    """A checkpoint that is truncated, altered, of another format, or of an unknown class."""
 
 
 class DatasetError(LimpetError):
-    """A data set that cannot be had: unreachable, missing, truncated or altered; the message says what to do."""
+    """A data set that is unreachable, missing, truncated or altered; the message has a remedy."""
 
 
 class MissingExtraError(LimpetError, ImportError):
-    """An optional part of limpet is used whose packages are not installed; the message says how to get them."""
+    """A package of an extra is missing; the message has the command that installs it."""
 
 
 class LimpetWarning(UserWarning):
