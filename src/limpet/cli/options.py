@@ -114,9 +114,11 @@ _learner = partial(_learning, callback=_read_learner_param)
 
 _COLUMNS_HELP = "Columns to learn, separated by commas (repeatable). Default: all numeric columns."
 Columns = Annotated[list[str] | None, _input(_COLUMNS_HELP, metavar="NAMES", callback=_split_names)]
-Key = Annotated[str | None, _input("Column with the key of the stream. Default: by name.", metavar="NAME")]
+Key = Annotated[
+    str | None, _input("Column with the key of the stream. Default: by name; Spark requires it.", metavar="NAME")
+]
 NoKey = Annotated[bool, _input("Read all records as one stream, even if a column looks like a key.", "--no-key")]
-Time = Annotated[str | None, _input("Column with the times. Default: by name.", metavar="NAME")]
+Time = Annotated[str | None, _input("Column with the times. Default: by name; none on Spark.", metavar="NAME")]
 NoTime = Annotated[bool, _input("Ignore times, even if a column looks like them.", "--no-time")]
 InputFormat = Annotated[
     str | None, _input("Format of the records. Default: by the name of the source.", choices=("csv", "json"))
