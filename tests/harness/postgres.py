@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own in a folder of its own, on a free port of this machine, gone when it is done with."""
+"""A temporary PostgreSQL server on a free port."""
 
 from __future__ import annotations
 
@@ -20,31 +20,28 @@ from harness.nats import free_port
 from limpet.exceptions import MissingExtraError
 
 USER = "limpet"
-DEBIAN = "/usr/lib/postgresql"  # where Debian has its programs, a folder for each version, none of them on the PATH
-UNPRIVILEGED = "postgres"  # the user whom Debian runs it as
+DEBIAN = "/usr/lib/postgresql"  # Debian's programs, a folder per version, not on the PATH
+UNPRIVILEGED = "postgres"  # Debian's user for it
 
 
 @cache
 def programs() -> Path | None:
-    """The folder of its programs, the newest version first; None where there is none."""
+    """Return the folder of the newest version's programs, None if it is not installed."""
     for folder in sorted(Path(DEBIAN).glob("*/bin"), key=lambda path: path.parent.name.zfill(4), reverse=True):
         if (folder / "initdb").exists():
             return folder
-    found = shutil.which("initdb")
-    return None if found is None else Path(found).resolve().parent
+    path = shutil.which("initdb")
+    return None if path is None else Path(path).resolve().parent
 
 
 def available() -> bool:
-    """Whether `running` can start one here.
-
-    It refuses to be run by root, so root needs somebody else to run it as.
-    """
+    """Return whether `running` can start a server; root needs another user to run it as."""
     return programs() is not None and (not _is_root() or _exists(UNPRIVILEGED))
 
 
 @contextmanager
 def running() -> Iterator[str]:
-    """A server with an empty database; its URL."""
+    """Yield the URL of an empty database in a new server."""
     if not available():
         raise MissingExtraError("this needs PostgreSQL: on Debian, apt-get install postgresql")
     folder, port = Path(tempfile.mkdtemp(prefix="limpet-postgres-")), free_port()
@@ -55,8 +52,8 @@ def running() -> Iterator[str]:
         options = ["--auth=trust", f"--username={USER}", "--encoding=UTF8", "--locale=C", "--no-sync"]
         _run("initdb", *options, f"--pgdata={data}")
         settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
-        words = [f"--{name}={value}" for name, value in settings.items()]
-        server = _popen("postgres", "-D", str(data), *words)
+        arguments = [f"--{name}={value}" for name, value in settings.items()]
+        server = _popen("postgres", "-D", str(data), *arguments)
         try:
             _wait(server, port)
             yield new_database(f"postgresql://{USER}@127.0.0.1:{port}/postgres")
@@ -67,24 +64,26 @@ def running() -> Iterator[str]:
 
 
 def new_database(url: str) -> str:
-    """The URL of one more empty database, in the server of this one."""
-    name, at = f"d{uuid4().hex[:12]}", urlsplit(url)
-    _run("createdb", "--host=127.0.0.1", f"--port={at.port}", f"--username={USER}", "--maintenance-db=postgres", name)
-    return at._replace(path=f"/{name}").geturl()
+    """Create another empty database in the server of a URL; return its URL."""
+    name, parts = f"d{uuid4().hex[:12]}", urlsplit(url)
+    _run(
+        "createdb", "--host=127.0.0.1", f"--port={parts.port}", f"--username={USER}", "--maintenance-db=postgres", name
+    )
+    return parts._replace(path=f"/{name}").geturl()
 
 
 def _wait(server: subprocess.Popen[bytes], port: int) -> None:
-    """Until it answers."""
+    """Wait until the server accepts connections."""
     until = time.monotonic() + 30.0
-    ask = [str(_program("pg_isready")), "--quiet", "--host=127.0.0.1", f"--port={port}"]
-    while subprocess.run(ask, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+    command = [str(_program("pg_isready")), "--quiet", "--host=127.0.0.1", f"--port={port}"]
+    while subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         if server.poll() is not None or time.monotonic() > until:
             raise RuntimeError(f"PostgreSQL does not listen on {port}")
         time.sleep(0.05)
 
 
 def _stop(server: subprocess.Popen[bytes]) -> None:
-    """At once, whoever is still connected: nothing that it has is needed any more."""
+    """Stop the server immediately; its data are temporary."""
     server.send_signal(signal.SIGQUIT)
     try:
         server.wait(10.0)
@@ -93,17 +92,19 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-def _run(name: str, *words: str) -> None:
-    """A program of it, to its end."""
-    told = subprocess.run([str(_program(name)), *words], check=False, capture_output=True, text=True, **_as_whom())
-    if told.returncode != 0:
-        raise RuntimeError(f"{name} ended with {told.returncode}: {told.stderr[-1000:]}")
+def _run(name: str, *arguments: str) -> None:
+    """Run one of its programs."""
+    result = subprocess.run(
+        [str(_program(name)), *arguments], check=False, capture_output=True, text=True, **_user_options()
+    )
+    if result.returncode != 0:
+        raise RuntimeError(f"{name} ended with {result.returncode}: {result.stderr[-1000:]}")
 
 
-def _popen(name: str, *words: str) -> subprocess.Popen[bytes]:
-    """A program of it, in the background; Ctrl-C is for us, not for it."""
+def _popen(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start one of its programs in the background."""
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-    return subprocess.Popen([str(_program(name)), *words], **quiet, **_as_whom())
+    return subprocess.Popen([str(_program(name)), *arguments], **quiet, **_user_options())
 
 
 def _program(name: str) -> Path:
@@ -112,10 +113,10 @@ def _program(name: str) -> Path:
     return folder / name
 
 
-def _as_whom() -> dict[str, Any]:
-    """Who runs it, and from a folder that everybody may read."""
-    somebody = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if _is_root() else {}
-    return {"cwd": "/", **somebody}
+def _user_options() -> dict[str, Any]:
+    """Return the user and the working directory of its programs."""
+    user = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if _is_root() else {}
+    return {"cwd": "/", **user}
 
 
 def _is_root() -> bool:
@@ -123,7 +124,7 @@ def _is_root() -> bool:
 
 
 def _exists(user: str) -> bool:
-    import pwd  # not on Windows, where nobody is root
+    import pwd  # missing on Windows
 
     try:
         pwd.getpwnam(user)

@@ -1,4 +1,4 @@
-"""What a store holds after its server was killed again and again, beside learners that nobody interrupted."""
+"""Compare a database whose server was killed repeatedly with learners that were not interrupted."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from limpet.server.db.points import TIME_GIVEN_BIT, PointBlock
 
 from harness.retrying_client import Client, Rows
 from limpet._optional import optional_import
 from limpet.learners import Detector
 from limpet.server.db import Store
 from limpet.server.db.alarms import find_alarms
-from limpet.server.db.points import read_points
+from limpet.server.db.points import TIME_GIVEN_BIT, PointBlock, read_points
 from limpet.server.db.schema import BUCKETS_TABLE
 from limpet.server.ingest.processor import GroupProcessor
 
-with optional_import("this benchmark", "server"):
+with optional_import("this check", "server"):
     from sqlalchemy import Connection, func, select
 
-ALL = 2**53  # more than there are
+MAX_ROWS = 2**53
 
 
 @dataclass
 class Aftermath:
-    """lost: points that a client was told are there, and are not. more: points of which no client was told that.
+    """The comparison of all clients.
 
-    equal: whether points, what they came to, states and alarms are those of learners that nobody interrupted.
+    Attributes
+    ----------
+    lost, doubled, more : int
+        Acknowledged points that are missing, points that are stored twice, points that were not acknowledged.
+    n_alarms : int
+        Stored alarms.
+    equal : dict of str to bool
+        Whether points, scores, states and alarms equal those of uninterrupted learners.
     """
 
     lost: int = 0
@@ -39,66 +45,66 @@ class Aftermath:
         default_factory=lambda: dict.fromkeys(("points, in order", "scores", "states", "alarms"), True)
     )
 
-    def hold(self, what: str, is_so: bool) -> None:
-        """It has to be so of every stream."""
-        self.equal[what] = self.equal[what] and is_so
+    def require(self, name: str, is_equal: bool) -> None:
+        """Record a comparison of one stream."""
+        self.equal[name] = self.equal[name] and is_equal
 
 
-def look(place: str, clients: Sequence[Client]) -> Aftermath:
-    """At a store that no server has open."""
-    found, store = Aftermath(), Store(place)
+def look(location: str, clients: Sequence[Client]) -> Aftermath:
+    """Compare a database that no server has open with the clients' points."""
+    result, store = Aftermath(), Store(location)
     try:
-        desk = GroupProcessor(store, Detector(), ALL)
+        processor = GroupProcessor(store, Detector(), MAX_ROWS)
         with store.read_connection() as connection:
             for client in clients:
-                _look_at(found, client, desk, connection)
+                _check_stream(result, client, processor, connection)
     finally:
         store.close()
-    return found
+    return result
 
 
-def _look_at(found: Aftermath, client: Client, desk: GroupProcessor, connection: Connection) -> None:
-    expected, stream = client.rows(), desk.registry.get(client.key)
+def _check_stream(result: Aftermath, client: Client, processor: GroupProcessor, connection: Connection) -> None:
+    expected, stream = client.rows(), processor.registry.get(client.key)
     if stream is None:
-        found.lost += len(expected)
+        result.lost += len(expected)
         return
     number, width, first = stream.entry.id, client.width, stream.first_row
-    points = read_points(connection, number, first, ALL, width)
-    _count(found, points.values, expected[first:])
-    own = select(func.sum(BUCKETS_TABLE.c.n)).where(BUCKETS_TABLE.c.stream == number)
-    in_buckets = int(connection.execute(own).scalar() or 0)
-    found.lost += max(0, first - in_buckets)
-    found.doubled += max(0, in_buckets - first)
-    found.hold("points, in order", points.first_row == first and _same(points.values, expected[first:]))
+    points = read_points(connection, number, first, MAX_ROWS, width)
+    _count(result, points.values, expected[first:])
+    in_buckets_query = select(func.sum(BUCKETS_TABLE.c.n)).where(BUCKETS_TABLE.c.stream == number)
+    in_buckets = int(connection.execute(in_buckets_query).scalar() or 0)
+    result.lost += max(0, first - in_buckets)
+    result.doubled += max(0, in_buckets - first)
+    result.require("points, in order", points.first_row == first and _same(points.values, expected[first:]))
 
     alone = Detector()
     trace = alone.process(expected)
     untimed = np.zeros(len(expected), bool)
     whole = PointBlock.from_trace(0, [""] * len(expected), untimed, expected, trace)
-    found.hold("scores", _came_to(points) == _came_to(whole[first:]))
-    ours = desk.models.get(width, number)
-    found.hold("states", ours is not None and ours.to_bytes() == alone.to_bytes())
-    _, alarms = find_alarms(connection, stream_id=number, is_open=None, before=None, limit=ALL)
+    result.require("scores", _results(points) == _results(whole[first:]))
+    ours = processor.models.get(width, number)
+    result.require("states", ours is not None and ours.to_bytes() == alone.to_bytes())
+    _, alarms = find_alarms(connection, stream_id=number, is_open=None, before=None, limit=MAX_ROWS)
     raised = [(alarm.kind, alarm.row, alarm.onset) for alarm in trace.alarms]
-    found.hold("alarms", [_in_short(alarm) for alarm in reversed(alarms)] == raised)
-    found.hold("alarms", {_in_short(alarm) for alarm in client.alarms} <= set(raised))
-    found.n_alarms += len(alarms)
+    result.require("alarms", [_in_short(alarm) for alarm in reversed(alarms)] == raised)
+    result.require("alarms", {_in_short(alarm) for alarm in client.alarms} <= set(raised))
+    result.n_alarms += len(alarms)
 
 
-def _count(found: Aftermath, there: Rows, expected: Rows) -> None:
-    """Points are known by their bits: no two of a client are alike."""
-    ours, theirs = [row.tobytes() for row in there], [row.tobytes() for row in expected]
-    found.doubled += len(ours) - len(set(ours))
-    found.lost += len(set(theirs) - set(ours))
-    found.more += len(set(ours) - set(theirs))
+def _count(result: Aftermath, stored: Rows, expected: Rows) -> None:
+    """Count lost, doubled and unacknowledged points; all points of a client are distinct."""
+    ours, theirs = [row.tobytes() for row in stored], [row.tobytes() for row in expected]
+    result.doubled += len(ours) - len(set(ours))
+    result.lost += len(set(theirs) - set(ours))
+    result.more += len(set(ours) - set(theirs))
 
 
-def _same(one: Rows, other: Rows) -> bool:
-    return one.shape == other.shape and one.tobytes() == other.tobytes()
+def _same(rows: Rows, other: Rows) -> bool:
+    return rows.shape == other.shape and rows.tobytes() == other.tobytes()
 
 
-def _came_to(points: PointBlock) -> bytes:
-    """What the points of a block came to."""
+def _results(points: PointBlock) -> bytes:
+    """Return the results of a block as bytes."""
     columns = (points.score, points.change_score, points.p_value, points.outcomes & ~TIME_GIVEN_BIT)
     return b"".join(np.ascontiguousarray(column).tobytes() for column in columns)
 

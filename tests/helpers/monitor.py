@@ -37,8 +37,8 @@ def levels(n=400, seed=7, shift_at=260):
 class Monitor:
     """Store, processor and writer, as the server has them."""
 
-    def __init__(self, place, learner=None, retain_points=10_000, max_streams=1000):
-        self.store = Store(place)
+    def __init__(self, location, learner=None, retain_points=10_000, max_streams=1000):
+        self.store = Store(location)
         try:
             self.processor = GroupProcessor(self.store, learner or lp.Detector(), max_streams)
         except BaseException:
@@ -133,9 +133,9 @@ def tables(store, without=()):
 
 
 @contextlib.contextmanager
-def client_of(place, security=None, open_sources=None, **fields):
+def client_of(location, security=None, open_sources=None, **fields):
     """Yield a client of a server in this process; `client.app.state` has its parts."""
-    config = MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S, **fields)
+    config = MonitorConfig(str(location), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S, **fields)
     with TestClient(make_app(config, security, open_sources), base_url="http://localhost") as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""A real server and a real browser for the tests of pages."""
+"""A server process and a browser for tests of pages."""
 
 from __future__ import annotations
 

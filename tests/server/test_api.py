@@ -31,21 +31,21 @@ def client(tmp_path_factory):
 
 
 def new():
-    """A key that nobody has had."""
+    """A key that no one has had."""
     return f"stream {next(KEYS)}"
 
 
 def post(client, key, content, **headers):
-    answer = client.post(f"/streams/{key}/points", json=content, headers=headers)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = client.post(f"/streams/{key}/points", json=content, headers=headers)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def read(client, path):
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    return answer.json()
+    response = client.get(path)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
 
 
 def as_numbers(column):
@@ -74,22 +74,22 @@ def as_numbers(column):
 )
 def test_all_shapes_of_points(client, content, values):
     key = new()
-    told = post(client, key, content)
+    result = post(client, key, content)
     n = len(values[0])
-    assert (told["stream"], told["accepted"], told["first_row"], told["last_row"]) == (key, n, 0, n - 1)
-    found = read(client, f"/streams/{key}/points")
-    assert found["values"] == values
-    assert found["rows"] == list(range(n))
-    assert str(found["values"][0][-1]) == str(values[0][-1]) or values[0][-1] is None, "zeros keep their sign"
+    assert (result["stream"], result["accepted"], result["first_row"], result["last_row"]) == (key, n, 0, n - 1)
+    stored = read(client, f"/streams/{key}/points")
+    assert stored["values"] == values
+    assert stored["rows"] == list(range(n))
+    assert str(stored["values"][0][-1]) == str(values[0][-1]) or values[0][-1] is None, "zeros keep their sign"
 
 
 def test_names_come_in_any_order(client):
     post(client, "dated", {"values": {"b": 20}, "time": "2026-01-02T03:04:06Z"})
     post(client, "dated", {"values": {"b": 30, "a": 10}})
     post(client, "dated", [[7, 8]])
-    found = read(client, "/streams/dated/points")
-    assert found["values"] == [[1, None, 10, 7], [2, 20, 30, 8]]
-    assert found["times"][:2] == ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"]
+    stored = read(client, "/streams/dated/points")
+    assert stored["values"] == [[1, None, 10, 7], [2, 20, 30, 8]]
+    assert stored["times"][:2] == ["2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z"]
     assert read(client, "/streams/dated")["variables"] == ["a", "b"]
 
 
@@ -116,21 +116,21 @@ def test_any_text_may_be_a_key(client, key):
 def test_times_sort_out_what_comes_late_or_twice(client):
     key = new()
     post(client, key, {"value": 0, "time": 1.5e-05})
-    told = post(client, key, [{"value": i, "time": time} for i, time in enumerate([10, 20, 15, 20, 21, 21])])
-    assert (told["accepted"], told["skipped"]) == (5, {"late": 1, "duplicate": 0})
+    result = post(client, key, [{"value": i, "time": time} for i, time in enumerate([10, 20, 15, 20, 21, 21])])
+    assert (result["accepted"], result["skipped"]) == (5, {"late": 1, "duplicate": 0})
     assert post(client, key, {"value": 5, "time": 21})["skipped"] == {"late": 0, "duplicate": 1}
     again = post(client, key, {"value": 5, "time": 21.0})
     assert (again["accepted"], again["first_row"], again["last_row"]) == (0, None, None)
     assert read(client, f"/streams/{key}/points")["times"] == [1.5e-05, 10, 20, 20, 21, 21]
 
 
-def test_a_post_with_a_name_is_learnt_once(client):
+def test_a_post_with_a_name_is_learned_once(client):
     key, headers = new(), {"Idempotency-Key": "a1"}
-    one = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
-    two = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
-    assert one.status_code == two.status_code == 200
-    assert one.json() == two.json()
-    assert one.json()["alarms"]
+    first = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
+    second = client.post(f"/streams/{key}/points", json=levels(), headers=headers)
+    assert first.status_code == second.status_code == 200
+    assert first.json() == second.json()
+    assert first.json()["alarms"]
     assert read(client, f"/streams/{key}")["n_points"] == 400
     other = client.post(f"/streams/{key}/points", json=[1.0], headers=headers)
     assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
@@ -194,7 +194,7 @@ OF_STREAMS = {
     },
 }
 CASES = [("new", body, code) for body, code in BAD_BODIES.items()]
-CASES += [(key, body, code) for key, own in OF_STREAMS.items() for body, code in own.items()]
+CASES += [(key, body, code) for key, part in OF_STREAMS.items() for body, code in part.items()]
 
 
 @pytest.mark.parametrize(("key", "body", "code"), CASES, ids=[f"{key} {body[:40]!r}" for key, body, _ in CASES])
@@ -202,10 +202,10 @@ def test_what_cannot_be_used_is_refused_and_nothing_stored(client, key, body, co
     registry = client.app.state.monitor.processor.registry
     before, known = registry.list_streams("", "name", 0, 1000), registry.get(key)
     n_points = None if known is None else known.n_points
-    answer = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
-    assert 400 <= answer.status_code < 500
-    assert answer.json()["error"]["code"] == code
-    assert answer.json()["error"]["message"]
+    response = client.post(f"/streams/{key}/points", content=body, headers={"Content-Type": "application/json"})
+    assert 400 <= response.status_code < 500
+    assert response.json()["error"]["code"] == code
+    assert response.json()["error"]["message"]
     assert registry.list_streams("", "name", 0, 1000) == before
     assert n_points == (None if known is None else known.n_points)
 
@@ -223,8 +223,8 @@ def test_nothing_of_what_was_refused_is_in_the_store(client):
         {"stream": 7, "value": 1},
         {"stream": "full", "values": [1, 2]},
     ):
-        answer = client.post("/points", json=[good, bad])
-        assert answer.status_code == 422, "all of a post, or nothing"
+        response = client.post("/points", json=[good, bad])
+        assert response.status_code == 422, "all of a post, or nothing"
     assert tables(store) == before
 
 
@@ -253,15 +253,15 @@ BAD_KEYS = [
 @pytest.mark.parametrize("key", BAD_KEYS)
 def test_bad_keys(client, key):
     n_streams = len(client.app.state.monitor.processor.registry)
-    answer = client.post("/points", json=[{"stream": key, "value": 1}])
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_key")
+    response = client.post("/points", json=[{"stream": key, "value": 1}])
+    assert (response.status_code, response.json()["error"]["code"]) == (422, "invalid_key")
     assert len(client.app.state.monitor.processor.registry) == n_streams
 
 
 @pytest.mark.parametrize("path", ["a%00b", "x" * 201, "a%2F..%2Fb", "a%2Fpoints", "%2e%2e", "a%C2%85", "%ff%0d"])
 def test_bad_keys_in_addresses(client, path):
-    answer = client.post(f"/streams/{path}/points", json=1)
-    assert answer.status_code in (404, 405, 422)
+    response = client.post(f"/streams/{path}/points", json=1)
+    assert response.status_code in (404, 405, 422)
     for method in ("get", "delete"):
         assert getattr(client, method)(f"/streams/{path}").status_code in (404, 405)
 
@@ -274,11 +274,11 @@ def test_halves_of_characters(client):
         ("/alarms/1", b'{"\\ud800": 1}'),
         ("/alarms/acknowledge", b'{"stream": "\\ud800"}'),
     ):
-        answer = client.request(
+        response = client.request(
             "PATCH" if path.endswith("1") else "POST", path, content=body, headers={"Content-Type": "application/json"}
         )
-        assert answer.status_code in (400, 404, 422), answer.text
-        assert answer.json()["error"]["code"] in ("invalid", "malformed_json", "unknown_stream")
+        assert response.status_code in (400, 404, 422), response.text
+        assert response.json()["error"]["code"] in ("invalid", "malformed_json", "unknown_stream")
 
 
 def test_too_large(client):
@@ -286,12 +286,12 @@ def test_too_large(client):
     n_streams = len(client.app.state.monitor.processor.registry)
     json_type = {"Content-Type": "application/json"}
     for content in (body, (body[i : i + 100_000] for i in range(0, len(body), 100_000))):  # with a length, and chunked
-        answer = client.post("/streams/large/points", content=content, headers=json_type)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-    answer = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
-    answer = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_points")
+        response = client.post("/streams/large/points", content=content, headers=json_type)
+        assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
+    response = client.patch("/alarms/1", content=(b'{"note": "' for _ in range(200_000)), headers=json_type)
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
+    response = client.post("/streams/large/points", json=[1] * (parse.MAX_REQUEST_POINTS + 1))
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "too_many_points")
     assert len(client.app.state.monitor.processor.registry) == n_streams
     assert store.get_meta("format") == STORE_FORMAT
 
@@ -312,11 +312,11 @@ def test_too_many_streams(client):
 
 
 def test_other_content_types_and_names(client):
-    answer = client.post("/streams/a/points", content=b"1", headers={"Content-Type": "text/plain"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
+    response = client.post("/streams/a/points", content=b"1", headers={"Content-Type": "text/plain"})
+    assert (response.status_code, response.json()["error"]["code"]) == (415, "unsupported_media_type")
     for name in ("a b", "x" * 201, "é".encode(), ""):
-        answer = client.post("/streams/a/points", json=1, headers={"Idempotency-Key": name})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid")
+        response = client.post("/streams/a/points", json=1, headers={"Idempotency-Key": name})
+        assert (response.status_code, response.json()["error"]["code"]) == (422, "invalid")
     assert client.get("/streams/a").status_code == 404
 
 
@@ -331,8 +331,8 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("path", UNKNOWN)
 def test_unknown_streams(client, path):
-    answer = client.get(path)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_stream")
+    response = client.get(path)
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_stream")
 
 
 def test_other_things_that_there_are_not(client):
@@ -354,39 +354,39 @@ def test_other_things_that_there_are_not(client):
         body = (
             {"json": {"stream": "none"} if path.endswith("acknowledge") else {}} if method in ("PATCH", "POST") else {}
         )
-        answer = client.request(method, path, **body)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), path
+        response = client.request(method, path, **body)
+        assert (response.status_code, response.json()["error"]["code"]) == (status, code), path
 
 
-# What is told
+# What is result
 
 
 def test_the_list(client):
-    found = read(client, "/streams?limit=3")
-    assert found["streams"][0]["state"] == "alarming"
-    assert len(found["streams"]) == 3
-    assert found["n_alarming"] >= 1
-    names = [one["key"] for one in read(client, "/streams?sort=name&limit=1000")["streams"]]
+    stored = read(client, "/streams?limit=3")
+    assert stored["streams"][0]["state"] == "alarming"
+    assert len(stored["streams"]) == 3
+    assert stored["n_alarming"] >= 1
+    names = [item["key"] for item in read(client, "/streams?sort=name&limit=1000")["streams"]]
     assert names == sorted(names, key=lambda key: (key.casefold(), key))
-    assert [one["key"] for one in read(client, "/streams?sort=name&limit=2&offset=1")["streams"]] == names[1:3]
+    assert [item["key"] for item in read(client, "/streams?sort=name&limit=2&offset=1")["streams"]] == names[1:3]
     key = new()
     post(client, key, 1)
     assert read(client, "/streams?sort=recent&limit=1")["streams"][0]["key"] == key
     only = read(client, "/streams?search=FULL")
-    assert [one["key"] for one in only["streams"]] == ["full"]
+    assert [item["key"] for item in only["streams"]] == ["full"]
     assert only["total"] == 1
     assert read(client, "/streams?search=%25")["total"] == sum("%" in key for key in names), "no patterns"
 
 
 def test_a_stream_in_full(client):
-    found, learner = read(client, "/streams/full"), lp.Detector()
+    stored, learner = read(client, "/streams/full"), lp.Detector()
     learner.process(np.array(levels()))
     learner.process(np.array(read(client, "/streams/full/points?after=399")["values"][0]))
-    assert found["estimate"]["means"] == learner.means.tolist()
-    assert found["summary"]
-    assert found["calibration"]
-    assert found["last_alarm"]["message"]
-    assert len(found["sparkline"]) == 60
+    assert stored["estimate"]["means"] == learner.means.tolist()
+    assert stored["summary"]
+    assert stored["calibration"]
+    assert stored["last_alarm"]["message"]
+    assert len(stored["sparkline"]) == 60
     young = new()
     post(client, young, 1)
     assert read(client, f"/streams/{young}")["summary"] is None
@@ -418,25 +418,24 @@ def test_points_and_history(client):
 def test_alarms_are_acknowledged_and_noted(client):
     key = new()
     raised = post(client, key, levels())["alarms"]
-    found = read(client, f"/alarms?stream={key}")
-    assert found["total"] == len(raised)
-    assert found["alarms"] == raised[::-1]
+    stored = read(client, f"/alarms?stream={key}")
+    assert stored["total"] == len(raised)
+    assert stored["alarms"] == raised[::-1]
     first = raised[0]["id"]
     changed = client.patch(f"/alarms/{first}", json={"acknowledged": True, "note": "<b>seen</b>"}).json()
     assert changed["acknowledged_at"]
     assert changed["note"] == "<b>seen</b>"
     again = client.patch(f"/alarms/{first}", json={"acknowledged": True}).json()
     assert again == changed, "the first time stands, the note as well"
-    assert [one["id"] for one in read(client, f"/alarms?stream={key}&open=false")["alarms"]] == [first]
+    assert [item["id"] for item in read(client, f"/alarms?stream={key}&open=false")["alarms"]] == [first]
     assert read(client, f"/streams/{key}")["open_alarms"] == len(raised) - 1
     assert client.patch(f"/alarms/{first}", json={"acknowledged": False}).json()["acknowledged_at"] is None
     assert client.patch(f"/alarms/{first}", json={"note": "x" * 2001}).status_code == 422
     assert client.patch(f"/alarms/{first}", json={"note": "a\x00"}).status_code == 422
     assert client.patch(f"/alarms/{first}", json={"colour": 1}).status_code == 422
-    assert [one["id"] for one in read(client, f"/alarms?stream={key}&before={raised[-1]['id']}&limit=1")["alarms"]] == [
-        raised[-2]["id"]
-    ]
-    newest = [one["id"] for one in raised[:-3:-1]]
+    (older,) = read(client, f"/alarms?stream={key}&before={raised[-1]['id']}&limit=1")["alarms"]
+    assert older["id"] == raised[-2]["id"]
+    newest = [item["id"] for item in raised[:-3:-1]]
     for last in newest[::-1]:  # the newest that is open; acknowledged, and opened again
         client.patch(f"/alarms/{newest[0]}", json={"acknowledged": last != newest[0]})
         assert read(client, f"/streams/{key}")["last_alarm"]["id"] == last
@@ -447,7 +446,7 @@ def test_alarms_are_acknowledged_and_noted(client):
     assert read(client, "/streams")["open_alarms"] == read(client, "/alarms?open=true")["total"] == 0
 
 
-def test_the_server_tells_of_itself(client):
+def test_the_server_describes_itself(client):
     assert read(client, "/health") == {"status": "ok", "version": lp.__version__}
     assert read(client, "/settings")["far"] == lp.Detector().far
     assert read(client, "/sources") == []
@@ -463,33 +462,33 @@ def test_the_server_tells_of_itself(client):
 
 @settings(max_examples=4)
 @given(st.data())
-def test_answers_are_those_of_a_learner_however_posts_are_cut_and_mixed(client, data):
+def test_responses_are_those_of_a_learner_however_posts_are_cut_and_mixed(client, data):
     n, names = 330, [new() for _ in range(3)]
     streams = {name: levels(n, seed, 200 + 40 * seed) for seed, name in enumerate(names)}
     done, raised = dict.fromkeys(names, 0), {name: [] for name in names}
     while any(done[name] < n for name in names):
         sizes = {name: data.draw(st.sampled_from([0, 1, 40, 70, 160])) for name in names}
         pieces = {name: streams[name][done[name] : done[name] + size] for name, size in sizes.items()}
-        mixed = [{"stream": name, "value": value} for name, own in pieces.items() for value in own]
+        mixed = [{"stream": name, "value": value} for name, part in pieces.items() for value in part]
         if not mixed:
             continue
         if data.draw(st.booleans()):
             mixed.sort(key=lambda point: point["value"] // 3)  # streams take turns
-            pieces = {name: [one["value"] for one in mixed if one["stream"] == name] for name in names}
-        for told in client.post("/points", json=mixed).json():
-            raised[told["stream"]] += told["alarms"]
-        for name, own in pieces.items():
-            streams[name][done[name] : done[name] + len(own)] = own
-            done[name] += len(own)
+            pieces = {name: [item["value"] for item in mixed if item["stream"] == name] for name in names}
+        for result in client.post("/points", json=mixed).json():
+            raised[result["stream"]] += result["alarms"]
+        for name, part in pieces.items():
+            streams[name][done[name] : done[name] + len(part)] = part
+            done[name] += len(part)
     live = client.app.state.monitor
     for name in names:
         state, trace = expected(streams[name])
-        found = read(client, f"/streams/{name}/points")
+        stored = read(client, f"/streams/{name}/points")
         for column in ("score", "change_score", "p_value"):
-            np.testing.assert_array_equal(as_numbers(found[column]), getattr(trace, column), err_msg=column)
+            np.testing.assert_array_equal(as_numbers(stored[column]), getattr(trace, column), err_msg=column)
         for column in ("rejected", "anomaly", "change"):
-            np.testing.assert_array_equal(found[column], getattr(trace, column), err_msg=column)
-        assert [(one["kind"], one["row"], one["onset"], one["size"]) for one in raised[name]] == [
+            np.testing.assert_array_equal(stored[column], getattr(trace, column), err_msg=column)
+        assert [(item["kind"], item["row"], item["onset"], item["size"]) for item in raised[name]] == [
             (alarm.kind, alarm.row, alarm.onset, alarm.size) for alarm in trace.alarms
         ]
         assert live.processor.models.get(1, live.get_stream(name).entry.id).state.tobytes() == state

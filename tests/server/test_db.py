@@ -40,19 +40,19 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
         before.checkpoint(max_chunks=2)
     first = before.alarms()[0]["id"]  # the newest, so that an older one is the newest that is open
     acknowledged = before.acknowledge(first, "a <b>note</b>; drop table alarms")
-    board, kept, learnt, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
+    board, kept, learned, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
     assert len(raised) > 1
     assert board["open_alarms"] == len(raised) - 1
     before.stop() if how == "stopped" else before.crash()
 
     after = start()
     assert after.summaries() == board
-    assert after.states() == learnt
+    assert after.states() == learned
     assert after.alarms() == raised
     assert acknowledged in raised
     unlike = ("checkpoints", "checkpoint_chunks", "meta")
     assert tables(after.store, unlike) == {name: rows for name, rows in kept.items() if name not in unlike}
-    assert learnt["pump/1"] == expected(levels())[0]
+    assert learned["pump/1"] == expected(levels())[0]
     assert after.post("new", [{"value": 5, "time": "2026-01-01T00:00:30Z"}])["skipped"] == {"late": 1, "duplicate": 0}
     assert after.post("new", [{"value": 4, "time": "2026-01-01T00:01:00Z"}])["skipped"] == {"late": 0, "duplicate": 1}
     more = after.post("pump/1", [500.0])
@@ -60,7 +60,7 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
     assert min(alarm["id"] for alarm in more["alarms"]) > max(alarm["id"] for alarm in raised)
 
 
-def test_it_goes_on_as_if_nothing_had_happened(start):
+def test_it_resumes_as_if_nothing_had_happened(start):
     values, first = levels(), start()
     first.post("a", values[:100])
     first.checkpoint()
@@ -79,7 +79,7 @@ def test_it_goes_on_as_if_nothing_had_happened(start):
     assert points.rows.tolist() == list(range(400))
     np.testing.assert_array_equal(points.score, trace.score)
     np.testing.assert_array_equal(points.p_value, trace.p_value)
-    assert [(one["kind"], one["row"]) for one in reversed(third.alarms())] == [
+    assert [(item["kind"], item["row"]) for item in reversed(third.alarms())] == [
         (alarm.kind, alarm.row) for alarm in trace.alarms
     ]
 
@@ -104,9 +104,9 @@ def test_a_checkpoint_that_could_not_be_written_is_given_up(start, monkeypatch):
     monkeypatch.setattr(checkpoints, "bulk_insert", insert_many)
     assert tables(monitor.store)["checkpoints"] == []
     monitor.checkpoint()
-    learnt = monitor.states()
+    learned = monitor.states()
     monitor.crash()
-    assert start().states() == learnt
+    assert start().states() == learned
 
 
 def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
@@ -127,7 +127,7 @@ def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
     between.crash()
     after = start()
     assert after.states() == {"a": expected(levels()[:290])[0], "b": expected(levels()[:30])[0]}
-    assert [one["row"] for one in after.alarms()][::-1] == [one.row for one in expected(levels()[:290])[1].alarms]
+    assert [item["row"] for item in after.alarms()][::-1] == [item.row for item in expected(levels()[:290])[1].alarms]
     assert after.alarms()[-1]["id"] > newest
 
 
@@ -167,7 +167,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         ("mysql://localhost/x", "expected a file or postgresql"),
         ("sqlite://", "expected sqlite:///FILE"),
         ("://", "expected the name of a file"),
-        ("postgresql://nobody:secret@127.0.0.1:1/x", "cannot be opened"),
+        ("postgresql://no one:secret@127.0.0.1:1/x", "cannot be opened"),
     ]:
         with pytest.raises(InvalidInputError, match=why) as refused:
             Monitor(place)

@@ -19,7 +19,8 @@ VALUES = levels(3000)
 
 def new_app(place):
     return make_app(
-        MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S), SecurityConfig(max_requests_per_s=1e9)
+        MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S),
+        SecurityConfig(max_requests_per_s=1e9),
     )
 
 
@@ -35,36 +36,36 @@ def url(app):
 
 
 def post(url, key, content):
-    answer = httpx.post(f"{url}/streams/{key}/points", json=content, timeout=60)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = httpx.post(f"{url}/streams/{key}/points", json=content, timeout=60)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def listen(url, path, enough, last=None):
     """Events (name, id, data) until `enough` says so of them; then the line is cut."""
-    heard, headers = [], {} if last is None else {"Last-Event-ID": last}
-    with httpx.stream("GET", url + path, headers=headers, timeout=30) as answer:
-        assert answer.status_code == 200, answer.read()
-        assert answer.headers["content-type"].startswith("text/event-stream")
-        one, until = {}, time.monotonic() + 25
-        for line in answer.iter_lines():
-            assert time.monotonic() < until, heard
+    received, headers = [], {} if last is None else {"Last-Event-ID": last}
+    with httpx.stream("GET", url + path, headers=headers, timeout=30) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        item, until = {}, time.monotonic() + 25
+        for line in response.iter_lines():
+            assert time.monotonic() < until, received
             if line:
                 name, _, value = line.partition(": ")
-                one[name] = value
+                item[name] = value
             else:
-                if "event" in one:
-                    heard.append((one["event"], one.get("id"), json.loads(one["data"])))
-                    if enough(heard):
-                        return heard
-                elif enough(heard):
-                    return heard
-                one = {}
-    return heard
+                if "event" in item:
+                    received.append((item["event"], item.get("id"), json.loads(item["data"])))
+                    if enough(received):
+                        return received
+                elif enough(received):
+                    return received
+                item = {}
+    return received
 
 
-def rows_of(heard):
-    return [row for name, _, data in heard if name == "points" for row in data["rows"]]
+def rows_of(received):
+    return [row for name, _, data in received if name == "points" for row in data["rows"]]
 
 
 def test_nothing_is_lost_or_doubled_when_the_line_is_cut(url):
@@ -77,43 +78,43 @@ def test_nothing_is_lost_or_doubled_when_the_line_is_cut(url):
 
     thread = threading.Thread(target=work)
     thread.start()
-    heard, last = listen(url, "/streams/cut/events?after=49", lambda heard: len(rows_of(heard)) >= 50), None
-    while rows_of(heard)[-1] < 2999:
-        last = heard[-1][1]
-        assert int(last) == rows_of(heard)[-1]
-        n = 1 + len(heard) % 2
-        heard += listen(url, "/streams/cut/events", lambda new, n=n: len(new) >= n or 2999 in rows_of(new), last)
+    received, last = listen(url, "/streams/cut/events?after=49", lambda received: len(rows_of(received)) >= 50), None
+    while rows_of(received)[-1] < 2999:
+        last = received[-1][1]
+        assert int(last) == rows_of(received)[-1]
+        n = 1 + len(received) % 2
+        received += listen(url, "/streams/cut/events", lambda new, n=n: len(new) >= n or 2999 in rows_of(new), last)
     thread.join()
-    assert rows_of(heard) == list(range(50, 3000))
-    values = [value for _, _, data in heard for value in data["values"][0]]
+    assert rows_of(received) == list(range(50, 3000))
+    values = [value for _, _, data in received for value in data["values"][0]]
     assert values == VALUES[50:]
-    raised = [alarm["id"] for _, _, data in heard for alarm in data["alarms"]]
+    raised = [alarm["id"] for _, _, data in received for alarm in data["alarms"]]
     kept = httpx.get(f"{url}/alarms?stream=cut").json()["alarms"][::-1]
     assert raised == [alarm["id"] for alarm in kept if alarm["row"] >= 50]
     assert raised
 
 
-def test_it_goes_on_after_a_restart_of_the_server(tmp_path):
+def test_it_resumes_after_a_restart_of_the_server(tmp_path):
     with served(new_app(tmp_path / "store.db")) as url:
         post(url, "a", VALUES[:200])
-        heard = listen(url, "/streams/a/events?after=-1", lambda heard: len(rows_of(heard)) >= 200)
+        received = listen(url, "/streams/a/events?after=-1", lambda received: len(rows_of(received)) >= 200)
         whole = listen(url, "/events", lambda _: True)
         port = int(url.rpartition(":")[2])
     assert whole == []
     with served(new_app(tmp_path / "store.db"), port) as url:
         post(url, "a", VALUES[200:300])
-        heard += listen(url, "/streams/a/events", lambda new: len(rows_of(new)) >= 100, heard[-1][1])
+        received += listen(url, "/streams/a/events", lambda new: len(rows_of(new)) >= 100, received[-1][1])
         listed = listen(url, "/events", len, "0123abcd-7")  # an id of the server before
-    assert rows_of(heard) == list(range(300))
-    assert [one["key"] for one in listed[0][2]["streams"]] == ["a"]
+    assert rows_of(received) == list(range(300))
+    assert [item["key"] for item in listed[0][2]["streams"]] == ["a"]
 
 
-def test_a_stream_that_was_deleted_is_told(url):
+def test_a_stream_that_was_deleted_is_reported(url):
     post(url, "gone", [1, 2, 3])
     threading.Timer(0.3, lambda: httpx.delete(f"{url}/streams/gone")).start()
     assert [name for name, _, _ in listen(url, "/streams/gone/events", lambda _: False)] == ["deleted"]
     post(url, "gone", 4)
-    reset = listen(url, "/streams/gone/events", lambda heard: len(heard) == 2, "2")
+    reset = listen(url, "/streams/gone/events", lambda received: len(received) == 2, "2")
     assert [name for name, _, _ in reset] == ["reset", "points"]
     assert rows_of(reset) == [0]
 
@@ -123,29 +124,29 @@ def test_any_id_may_come(url, last):
     post(url, "ids", [1, 2])
     more = threading.Timer(0.2, post, (url, "ids", [3]))
     more.start()
-    heard = listen(url, "/streams/ids/events", lambda heard: any(name == "points" for name, _, _ in heard), last)
+    received = listen(url, "/streams/ids/events", lambda events: any(event[0] == "points" for event in events), last)
     more.join()
-    assert rows_of(heard)
+    assert rows_of(received)
     httpx.delete(f"{url}/streams/ids")
 
 
-def test_the_list_hears_of_what_has_changed(url):
+def test_the_list_receives_what_has_changed(url):
     post(url, "one", 1)
     changes = [("one", VALUES[:200]), ("two", 1), ("one", VALUES[200:400])]
     workers = [threading.Timer(0.3 + 0.5 * i, post, (url, *change)) for i, change in enumerate(changes)]
     for worker in workers:
         worker.start()
-    heard = listen(url, "/events", lambda heard: sum(len(data["streams"]) for _, _, data in heard) >= 3)
+    received = listen(url, "/events", lambda received: sum(len(data["streams"]) for _, _, data in received) >= 3)
     for worker in workers:
         worker.join()
-    assert [[one["key"] for one in data["streams"]] for _, _, data in heard] == [["one"], ["two"], ["one"]]
-    assert heard[-1][2]["open_alarms"] > 0
-    again = listen(url, "/events", len, heard[0][1])
-    assert {one["key"] for one in again[0][2]["streams"]} == {"one", "two"}, "what has changed since"
-    assert again[0][1] == heard[-1][1]
+    assert [[item["key"] for item in data["streams"]] for _, _, data in received] == [["one"], ["two"], ["one"]]
+    assert received[-1][2]["open_alarms"] > 0
+    again = listen(url, "/events", len, received[0][1])
+    assert {item["key"] for item in again[0][2]["streams"]} == {"one", "two"}, "what has changed since"
+    assert again[0][1] == received[-1][1]
 
 
-def test_alarms_that_somebody_looked_at(url):
+def test_alarms_that_were_acknowledged(url):
     raised = post(url, "seen", VALUES[:400])["alarms"]
 
     def work():
@@ -158,7 +159,7 @@ def test_alarms_that_somebody_looked_at(url):
     assert alarm["acknowledged_at"]
 
 
-def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
+def test_listeners_continue_after_a_group_that_failed(app, url, monkeypatch):
     post(url, "failing", [1, 2])
     live = app.state.monitor
 
@@ -170,16 +171,16 @@ def test_listeners_hear_on_after_a_group_that_failed(app, url, monkeypatch):
         post(url, "failing", [3])
 
     threading.Timer(0.3, work).start()
-    heard = listen(url, "/streams/failing/events", lambda heard: len(rows_of(heard)))
-    assert rows_of(heard) == [2]
+    received = listen(url, "/streams/failing/events", lambda received: len(rows_of(received)))
+    assert rows_of(received) == [2]
 
 
 def test_there_may_be_so_many_listeners(url, monkeypatch):
     monkeypatch.setattr(notifier, "MAX_LISTENERS", 0)
     for path in ("/events", "/streams/cut/events"):
         post(url, "cut", 1)
-        answer = httpx.get(url + path)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "too_many_listeners")
+        response = httpx.get(url + path)
+        assert (response.status_code, response.json()["error"]["code"]) == (429, "too_many_listeners")
 
 
 def test_who_reads_slowly_costs_no_memory():

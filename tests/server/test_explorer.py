@@ -1,4 +1,4 @@
-"""The explorer's back end: what it answers is what Python computes."""
+"""The explorer's back end: what it responses is what Python computes."""
 
 import gzip
 import io
@@ -42,32 +42,34 @@ def client():
 
 
 def given(client, content=CSV, name="pump.csv"):
-    answer = client.post("/explore/data", params={"name": name}, content=content)
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = client.post("/explore/data", params={"name": name}, content=content)
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
 def ran(client, data, settings, **more):
-    answer = client.post("/explore/runs", json={"data": data, "settings": settings, **more})
-    assert answer.status_code == 200, answer.text
-    return answer.json()
+    response = client.post("/explore/runs", json={"data": data, "settings": settings, **more})
+    assert response.status_code == 200, response.text
+    return response.json()
 
 
-def refused(answer, status, code):
-    assert answer.status_code == status, answer.text
-    error = answer.json()["error"]
+def refused(response, status, code):
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
     assert error["code"] == code
     return error["message"]
 
 
 def numbers(listed):
-    return np.array([np.nan if one is None else one for one in listed], np.float32)
+    return np.array([np.nan if item is None else item for item in listed], np.float32)
 
 
 def test_built_in_streams_are_listed_and_shown(client):
-    told = client.get("/explore/streams").json()
-    names = [one["name"] for one in told["streams"]]
-    assert {"levels", "burst", "correlated-pair", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(names)
+    result = client.get("/explore/streams").json()
+    names = [item["name"] for item in result["streams"]]
+    assert {"levels", "burst", "correlated-pair", "season", "abrupt", "gradual", "abrupt-3d", "gradual-3d"} <= set(
+        names
+    )
     data = client.get("/explore/data/builtin:abrupt-3d").json()
     stream = lp.datasets.make_abrupt(dim=3)
     np.testing.assert_array_equal(np.array(data["values"]), stream.y.T)
@@ -84,11 +86,11 @@ def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkey
 
 
 def test_a_file_is_understood_as_detect_understands_it(client):
-    told = given(client)
-    assert told["all_columns"] == ["flow", "other"]
-    assert told["metadata"]["time"] == "time"
-    assert told["metadata"]["ignored"] == {"remark": "not numeric"}
-    data = client.get(f"/explore/data/{told['id']}").json()
+    result = given(client)
+    assert result["all_columns"] == ["flow", "other"]
+    assert result["metadata"]["time"] == "time"
+    assert result["metadata"]["ignored"] == {"remark": "not numeric"}
+    data = client.get(f"/explore/data/{result['id']}").json()
     np.testing.assert_array_equal(data["values"], [FLOW, OTHER])
     assert data["times"] == TIMES
     assert data["means"] is None
@@ -124,26 +126,26 @@ def test_parquet(client):
 
 def test_one_of_many_streams_is_looked_at(client):
     rows = "".join(f"{i},{key},{FLOW[i] + 5 * (key == 'b')}\n" for i in range(N) for key in "ab")
-    told = given(client, f"time,sensor,flow\n{rows}")
-    assert told["keys"] == [{"key": "a", "rows": N}, {"key": "b", "rows": N}]
-    data = client.get(f"/explore/data/{told['id']}?key=b").json()
+    result = given(client, f"time,sensor,flow\n{rows}")
+    assert result["keys"] == [{"key": "a", "rows": N}, {"key": "b", "rows": N}]
+    data = client.get(f"/explore/data/{result['id']}?key=b").json()
     np.testing.assert_allclose(data["values"], [FLOW + 5])
-    run = ran(client, told["id"], HAND, key="b", columns=["flow"])
+    run = ran(client, result["id"], HAND, key="b", columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(np.array(data["values"][0])).rejected.sum()
     assert "lp.Fleet(" in run["python"]
-    refused(client.get(f"/explore/data/{told['id']}?key=c"), 404, "unknown_key")
+    refused(client.get(f"/explore/data/{result['id']}?key=c"), 404, "unknown_key")
 
 
-def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monkeypatch, capsys):
+def test_streams_are_reported_apart_by_a_column_that_is_named(client, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = "flow,state\n" + "".join(f"{y},{'low' if i % 3 else 'high'}\n" for i, y in enumerate(FLOW))
     (tmp_path / "pump.csv").write_text(text)
-    told = given(client, text)
-    assert (told["keys"], told["metadata"]["key_candidates"], told["metadata"]["hints"]) == (None, ["state"], [])
-    answer = client.post("/explore/data", params={"name": "pump.csv", "key_column": "state"}, content=text).json()
-    assert answer["id"] != told["id"]
-    assert answer["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
-    run = ran(client, answer["id"], HAND, key="low")
+    result = given(client, text)
+    assert (result["keys"], result["metadata"]["key_candidates"], result["metadata"]["hints"]) == (None, ["state"], [])
+    response = client.post("/explore/data", params={"name": "pump.csv", "key_column": "state"}, content=text).json()
+    assert response["id"] != result["id"]
+    assert response["keys"] == [{"key": "high", "rows": 300}, {"key": "low", "rows": 600}]
+    run = ran(client, response["id"], HAND, key="low")
     assert "key='state'" in run["python"]
     code, _, _ = here([*shlex.split(run["command"])[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
     assert code == 0
@@ -151,7 +153,7 @@ def test_streams_are_told_apart_by_a_column_that_is_named(client, tmp_path, monk
     assert "none such" in refused(missing, 422, "unreadable")
 
 
-def test_a_file_that_is_not_utf_8_is_told_of(client):
+def test_a_file_that_is_not_utf_8_is_reported_of(client):
     text = "Temp °C\n" + "\n".join(map(str, FLOW))
     assert not given(client, text.encode())["metadata"]["hints"]
     assert "not UTF-8" in given(client, text.encode("latin-1"))["metadata"]["hints"][0]
@@ -173,10 +175,10 @@ def test_a_run_is_what_python_computes(client):
     for name in ("score", "change_score", "p_value"):
         np.testing.assert_array_equal(numbers(run[name]), getattr(trace, name).astype(np.float32))
     np.testing.assert_array_equal(numbers(run["estimate"][0][0]), trace.means[:, 0, 0].astype(np.float32))
-    assert [(one["kind"], one["row"], one["onset"]) for one in run["alarms"]] == [
-        (one.kind, one.row, one.onset) for one in trace.alarms
+    assert [(item["kind"], item["row"], item["onset"]) for item in run["alarms"]] == [
+        (item.kind, item.row, item.onset) for item in trace.alarms
     ]
-    change = next(one for one in run["alarms"] if one["kind"] == "change")
+    change = next(item for item in run["alarms"] if item["kind"] == "change")
     assert change["variables"] == ["flow"]
     assert change["time"] == TIMES[change["row"]]
     assert run["alarms_by"] == "self"
@@ -191,7 +193,7 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
     assert run["alarms_by"] == "auto"
     watched = lp.Detector(far=1e-3).process(FLOW)
-    assert [one["row"] for one in run["alarms"]] == [one.row for one in watched.alarms]
+    assert [item["row"] for item in run["alarms"]] == [item.row for item in watched.alarms]
     again = ran(client, id, HAND | {"far": 1e-3, "gamma": 9.0}, columns=["flow"])
     assert again["alarms"] == run["alarms"]
     tied = ran(client, id, {"mode": "manual", "gamma": 3.0, "beta": 0.1, "M": 5.0}, columns=["flow"])
@@ -200,7 +202,7 @@ def test_by_hand_the_autopilot_watches_beside_it(client):
     assert (endless["n_rejected"], endless["gamma"]) == (0, None)
 
 
-def test_what_a_learner_warns_of_is_told_and_not_raised(client):
+def test_what_a_learner_warns_of_is_reported_and_not_raised(client):
     run = ran(client, "builtin:levels", {"mode": "manual", "gamma": 3.0, "rho": 0.01})
     assert any("rejected" in note for note in run["notes"])
 
@@ -212,9 +214,9 @@ def test_errors_of_the_estimate_are_those_of_the_metrics(client):
     assert ran(client, "builtin:abrupt", settings)["mse"]["total"] == pytest.approx(
         segment_mse(means, stream.means, 10_000).S_tot
     )
-    told = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
-    assert told["total"] is None
-    assert "n_components: expected 2" in told["message"]
+    result = ran(client, "builtin:abrupt", settings | {"n_components": 1})["mse"]
+    assert result["total"] is None
+    assert "n_components: expected 2" in result["message"]
 
 
 @pytest.mark.parametrize(
@@ -246,13 +248,13 @@ def test_rivals(client, settings, detector):
         ({"name": "RiverPageHinkley", "delta": 0.1, "threshold": 25.0}, 2),
     ],
 )
-def test_detections_are_told(client, settings, most):
+def test_detections_are_reported(client, settings, most):
     if settings["name"] == "ADWIN":
         pytest.importorskip("river", reason="ADWIN is river's")
     calm = np.delete(FLOW, 300)
     id = given(client, "flow\n" + "".join(f"{y}\n" for y in calm))["id"]
     run = ran(client, id, {"mode": "baseline", **settings})
-    rows = [one["row"] for one in run["alarms"]]
+    rows = [item["row"] for item in run["alarms"]]
     assert 1 <= len(rows) == run["n_changes"] <= most
     assert 599 <= rows[0] < 660
     assert run["n_rejected"] is None
@@ -279,40 +281,41 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
     words = shlex.split(run["command"])
     assert words[0] == "limpet"
     code, out, _ = here([*words[1:], "--output-format", "json", "--no-report"], capsys, monkeypatch)
-    told = json.loads(out)
+    result = json.loads(out)
     assert code == 0
-    assert told["counts"]["rejected"] == run["n_rejected"]
-    assert [one["row"] for one in told["alarms"]] == (
-        [a["row"] for a in run["alarms"]] if told["raises_alarms"] else []
+    assert result["counts"]["rejected"] == run["n_rejected"]
+    assert [item["row"] for item in result["alarms"]] == (
+        [a["row"] for a in run["alarms"]] if result["raises_alarms"] else []
     )
 
 
 def test_the_trade_off_is_measured_where_the_truth_is_known(client):
     asked = {"data": "builtin:levels", "settings": {"mode": "auto"}}
-    told = client.post("/explore/tradeoff", json=asked).json()
-    assert told["kind"] == "mse"
-    i, j = np.unravel_index(np.nanargmin(np.array(told["values"], float)), (len(told["gammas"]), len(told["rhos"])))
-    best = told["best"]
-    assert (best["gamma"], best["rho"]) == (told["gammas"][i], told["rhos"][j])
+    result = client.post("/explore/tradeoff", json=asked).json()
+    assert result["kind"] == "mse"
+    values = np.array(result["values"], float)
+    i, j = np.unravel_index(np.nanargmin(values), values.shape)
+    best = result["best"]
+    assert (best["gamma"], best["rho"]) == (result["gammas"][i], result["rhos"][j])
     hand = {"mode": "manual", "gamma": best["gamma"], "rho": best["rho"]}
     assert ran(client, "builtin:levels", hand)["mse"]["total"] == pytest.approx(best["value"])
 
 
 def test_the_trade_off_is_the_theorys_where_it_is_not(client):
     asked = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
-    told = client.post("/explore/tradeoff", json=asked).json()
-    assert told["kind"] == "bound"
-    assert "contamination" in told["assumptions"]
-    assert told["best"]["value"] <= 1.05 * np.min(told["values"])
+    result = client.post("/explore/tradeoff", json=asked).json()
+    assert result["kind"] == "bound"
+    assert "contamination" in result["assumptions"]
+    assert result["best"]["value"] <= 1.05 * np.min(result["values"])
     asked["settings"] = {"mode": "baseline", "name": "SEM"}
     refused(client.post("/explore/tradeoff", json=asked), 422, "invalid")
 
 
 def test_much_is_cut_and_said(client, monkeypatch):
     monkeypatch.setattr(dataset, "MAX_VALUES", 1000)
-    told = given(client, CSV, "cut.csv")
-    assert told["metadata"]["is_truncated"]
-    assert told["n_rows"] == 500
+    result = given(client, CSV, "cut.csv")
+    assert result["metadata"]["is_truncated"]
+    assert result["n_rows"] == 500
 
 
 def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
@@ -333,15 +336,15 @@ def test_a_file_that_is_too_large_is_refused(client, monkeypatch):
         (b'{"a": \n{"b"\n', "broken.jsonl", "broken.jsonl"),
     ],
 )
-def test_bad_files_are_told_of_in_words(client, content, name, words):
+def test_bad_files_are_reported_of_in_words(client, content, name, words):
     message = refused(client.post("/explore/data", params={"name": name}, content=content), 422, "unreadable")
     assert words in message
     assert "/tmp" not in message
 
 
 def test_strange_names_do_no_harm(client):
-    told = given(client, '{"\\ud800": 1, "a": 2}\n{"\\ud800": 2, "a": 3}\n', "../../etc/<b>.jsonl")
-    assert told["name"] == "<b>.jsonl"
+    result = given(client, '{"\\ud800": 1, "a": 2}\n{"\\ud800": 2, "a": 3}\n', "../../etc/<b>.jsonl")
+    assert result["name"] == "<b>.jsonl"
 
 
 @pytest.mark.parametrize(
@@ -358,7 +361,7 @@ def test_strange_names_do_no_harm(client):
         ({"mode": "baseline", "name": "KSWIN", "window": 20, "stat": 15}, "stat"),
     ],
 )
-def test_settings_that_cannot_be_are_told_of(client, settings, words):
+def test_settings_that_cannot_be_are_reported_of(client, settings, words):
     assert words in refused(
         client.post("/explore/runs", json={"data": "builtin:levels", "settings": settings}), 422, "invalid"
     )

@@ -138,7 +138,10 @@ def test_a_file_and_a_slider(browser, address, pump):
         assert "far=0.01&" in page.url  # the slider's end, not 1/5
         slide(page, "gamma", "∞")
         wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
-        assert "limpet detect pump.csv --learner sra --gamma inf --rho 0.02" in page.locator(".code pre").last.text_content()
+        assert (
+            "limpet detect pump.csv --learner sra --gamma inf --rho 0.02"
+            in page.locator(".code pre").last.text_content()
+        )
 
 
 def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):

@@ -97,7 +97,7 @@ def test_a_disk_that_is_full(tmp_path):
         monitor.stop()
 
 
-def test_while_the_store_is_away_senders_are_told_so(start, monkeypatch):
+def test_while_the_store_is_away_senders_are_reported_so(start, monkeypatch):
     monitor = start()
     monitor.post("a", levels()[:100])
     board, connect = monitor.summaries(), monitor.store.engine.connect
@@ -136,19 +136,19 @@ def test_who_does_not_wait_for_the_answer_does_not_disturb_others(start):
     assert [stream["key"] for stream in monitor.summaries()["streams"]] == ["b"]
 
 
-def test_the_same_post_twice_at_once_is_learnt_once(start):
+def test_the_same_post_twice_at_once_is_learned_once(start):
     monitor, go_on = start(), threading.Event()
     monitor.writer.call(lambda: go_on.wait(10))
-    one, same, other = (
+    first, same, other = (
         monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
         monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
         monitor.submit("a", [3.0], idempotency_key="n", digest="e"),
     )
     beside = monitor.submit("b", [1.0])
     go_on.set()
-    assert one.result(10) == same.result(10)
+    assert first.result(10) == same.result(10)
     assert beside.result(10)[0]["accepted"] == 1
-    with pytest.raises(ApiError, match="^Idempotency-Key"):
+    with pytest.raises(ApiError, match=r"^Idempotency-Key"):
         other.result(10)
     assert monitor.processor.registry.get("a").n_points == 2
 
@@ -167,14 +167,14 @@ def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
         monitor.crash()
 
 
-def test_of_a_source_what_fits_is_learnt_with_its_position(start):
+def test_of_a_source_what_fits_is_learned_with_its_position(start):
     """The rest is left out; after a crash nothing of it comes twice."""
     monitor = start()
     monitor.post("a", [1.0])
     parts = [parse_stream_points("a", [[1.0, 2.0]]), parse_stream_points("b", [3.0, 4.0])]
     post = IngestRequest(parts, source_position=("file", {"offset": 7}))
-    (told,) = monitor.writer.submit(post).result()
-    assert (told["stream"], told["accepted"]) == ("b", 2)
+    (result,) = monitor.writer.submit(post).result()
+    assert (result["stream"], result["accepted"]) == ("b", 2)
     assert [(part.key, refusal.code) for part, refusal in post.failed_parts] == [("a", "dimension_mismatch")]
     with monitor.store.read_connection() as connection:
         assert list(connection.execute(select(SOURCE_POSITIONS_TABLE))) == [("file", '{"offset": 7}')]

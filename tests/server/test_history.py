@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from limpet.server.db.points import BLOCK_MAX_POINTS
 
 from helpers.monitor import expected, levels, tables
 from limpet.server.db import history as history_module
 from limpet.server.db.history import BUCKET_FACTOR, N_BUCKET_LEVELS, read_history
+from limpet.server.db.points import BLOCK_MAX_POINTS
 
 KEEP = 16
 
@@ -16,17 +16,17 @@ def history(monitor, first=0, last=2**53):
         return read_history(connection, 1, 1, first, last)
 
 
-def summed_up(found, begin, end):
+def summed_up(stored, begin, end):
     """Of the rows from begin up to end, what a picture shows."""
-    own = slice(*np.searchsorted(found.rows, [begin, end]))
+    part = slice(*np.searchsorted(stored.rows, [begin, end]))
     return (
-        np.nanmin(found.low[own]),
-        np.nanmax(found.high[own]),
-        found.counts[own].sum(),
-        found.n_rejected[own].sum(),
-        np.bitwise_or.reduce(found.outcomes[own]),
-        np.fmax.reduce(found.score[own]),
-        np.fmin.reduce(found.p_value[own]),
+        np.nanmin(stored.low[part]),
+        np.nanmax(stored.high[part]),
+        stored.counts[part].sum(),
+        stored.n_rejected[part].sum(),
+        np.bitwise_or.reduce(stored.outcomes[part]),
+        np.fmax.reduce(stored.score[part]),
+        np.fmin.reduce(stored.p_value[part]),
     )
 
 
@@ -45,22 +45,22 @@ def test_what_is_condensed_says_the_same(start):
     whole, raised = history(monitor), monitor.alarms()
     monitor.writer._compactor.retain_points = KEEP
     monitor.compact()
-    assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learnt again"
+    assert len(history(monitor)) == 2000, "what is in no checkpoint may have to be learned again"
     monitor.checkpoint()
     monitor.compact()
-    found = history(monitor)
-    assert len(found) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
-    np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
-    assert found.rows[0] == 0
-    assert found.counts.sum() == 2000
-    assert set(found.counts.tolist()) == {1, BUCKET_FACTOR, BUCKET_FACTOR**2}
-    for begin, n in zip(found.rows.tolist(), found.counts.tolist(), strict=True):
-        assert summed_up(found, begin, begin + n) == pytest.approx(summed_up(whole, begin, begin + n), nan_ok=True)
+    stored = history(monitor)
+    assert len(stored) <= (KEEP + max(KEEP // 4, BUCKET_FACTOR)) * (1 + N_BUCKET_LEVELS)
+    np.testing.assert_array_equal(stored.rows[1:], (stored.rows + stored.counts)[:-1])
+    assert stored.rows[0] == 0
+    assert stored.counts.sum() == 2000
+    assert set(stored.counts.tolist()) == {1, BUCKET_FACTOR, BUCKET_FACTOR**2}
+    for begin, n in zip(stored.rows.tolist(), stored.counts.tolist(), strict=True):
+        assert summed_up(stored, begin, begin + n) == pytest.approx(summed_up(whole, begin, begin + n), nan_ok=True)
     assert monitor.alarms() == raised
     part = history(monitor, 700, 720)
     assert part.rows[0] <= 700
     assert (part.rows + part.counts)[-1] > 720
-    at_most = found.reduce_to(10)
+    at_most = stored.reduce_to(10)
     assert len(at_most) <= 10
     assert at_most.counts.sum() == 2000
     state = monitor.states()
@@ -68,7 +68,7 @@ def test_what_is_condensed_says_the_same(start):
     again = start(retain_points=KEEP)
     assert again.states() == state
     assert again.summaries()["streams"][0]["n_points"] == 2000
-    np.testing.assert_array_equal(history(again).rows, found.rows)
+    np.testing.assert_array_equal(history(again).rows, stored.rows)
 
 
 def test_a_store_does_not_grow_for_ever(start):
@@ -83,10 +83,10 @@ def test_a_store_does_not_grow_for_ever(start):
     assert sizes[-1]["buckets"] <= N_BUCKET_LEVELS * (KEEP + max(KEEP // 4, BUCKET_FACTOR))
     assert sizes[-1]["checkpoint_chunks"] == sizes[0]["checkpoint_chunks"]
     assert sizes[-1]["checkpoints"] == 1
-    found = history(monitor)
-    np.testing.assert_array_equal(found.rows[1:], (found.rows + found.counts)[:-1])
-    assert found.rows[0] > 0
-    assert found.rows[-1] + found.counts[-1] == 12_000
+    stored = history(monitor)
+    np.testing.assert_array_equal(stored.rows[1:], (stored.rows + stored.counts)[:-1])
+    assert stored.rows[0] > 0
+    assert stored.rows[-1] + stored.counts[-1] == 12_000
     assert monitor.states()["a"] == expected(values * 4)[0]
 
 
@@ -94,16 +94,16 @@ def test_old_alarms_that_nobody_waits_for_are_forgotten(start, monkeypatch):
     monkeypatch.setattr(history_module, "MAX_KEPT_ALARMS", 1)
     monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))
-    ids = [one["id"] for one in monitor.alarms()]
+    ids = [item["id"] for item in monitor.alarms()]
     assert len(ids) > 2
     monitor.checkpoint()
     monitor.compact()
-    assert [one["id"] for one in monitor.alarms()] == ids, "open ones stay"
+    assert [item["id"] for item in monitor.alarms()] == ids, "open ones stay"
     monitor.acknowledge_all()
     monitor.post("a", levels(100))
     monitor.checkpoint()
     monitor.compact()
-    assert [one["id"] for one in monitor.alarms() if one["acknowledged_at"]] in ([], ids[:1])
+    assert [item["id"] for item in monitor.alarms() if item["acknowledged_at"]] in ([], ids[:1])
 
 
 def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatch):
@@ -113,10 +113,10 @@ def test_history_that_is_condensed_while_it_is_read_has_no_gap(start, monkeypatc
     read = history_module.read_points
 
     def meanwhile(connection, *where):
-        found = read(connection, *where)
+        stored = read(connection, *where)
         monkeypatch.setattr(history_module, "read_points", read)
         monitor.compact()
-        return found
+        return stored
 
     monkeypatch.setattr(history_module, "read_points", meanwhile)
     assert history(monitor).counts.sum() == 1000

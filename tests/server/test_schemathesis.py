@@ -1,4 +1,4 @@
-"""The API against its own documentation: nothing that fits it, or does not, makes the server fail."""
+"""The API against its part documentation: nothing that fits it, or does not, makes the server fail."""
 
 import httpx
 import pytest
@@ -31,14 +31,14 @@ ENDLESS = r"/events$"  # they go on for ever
 def operations(tmp_path_factory):
     """All of them, against a server with a few streams and alarms."""
     app = make_app(
-        MonitorConfig(str(tmp_path_factory.mktemp("own") / "store.db"), lp.Detector()),
+        MonitorConfig(str(tmp_path_factory.mktemp("part") / "store.db"), lp.Detector()),
         SecurityConfig(max_requests_per_s=1e9),
     )
     with served(app) as url:
         for key in ("0", "a"):
             httpx.post(f"{url}/streams/{key}/points", json=levels()).raise_for_status()
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json").exclude(path_regex=ENDLESS)
-        yield [found.ok() for found in schema.get_all_operations()]
+        yield [stored.ok() for stored in schema.get_all_operations()]
 
 
 def try_out(operation, mode, n, session):
@@ -65,5 +65,5 @@ def try_out(operation, mode, n, session):
 def test_every_operation(operations, mode, n):
     assert len(operations) > 15
     with requests.Session() as session:
-        found = [problem for operation in operations if (problem := try_out(operation, mode, n, session))]
-    assert not found, "\n\n".join(found)
+        stored = [problem for operation in operations if (problem := try_out(operation, mode, n, session))]
+    assert not stored, "\n\n".join(stored)

@@ -1,4 +1,4 @@
-"""Who may ask, how much and how often, and what browsers are told."""
+"""Who may ask, how much and how often, and what browsers are result."""
 
 import hmac
 import re
@@ -11,7 +11,7 @@ from limpet.server import security
 from limpet.server.app import STATIC_DIR
 from limpet.server.security import PUBLIC_PATHS, SecurityConfig
 
-TOKEN = "a token that nobody knows"
+TOKEN = "a token that no one knows"
 PRIVATE = ["/streams", "/alarms", "/events", "/settings", "/sources", "/openapi.json", "/streams/a/points", "/nothing"]
 
 
@@ -29,24 +29,24 @@ def closed(tmp_path):
         yield client
 
 
-def refused(answer, status, code):
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-    assert_headers(answer)
+def refused(response, status, code):
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code)
+    assert_headers(response)
     return True
 
 
-def assert_headers(answer):
+def assert_headers(response):
     for name, value in security.SECURITY_HEADERS.items():
-        assert answer.headers[name] == value
-    assert "cache-control" in answer.headers
-    assert "server" not in answer.headers
+        assert response.headers[name] == value
+    assert "cache-control" in response.headers
+    assert "server" not in response.headers
 
 
 # The token
 
 
 @pytest.mark.parametrize("path", PRIVATE)
-def test_without_the_token_nothing_is_told(closed, path):
+def test_without_the_token_nothing_is_reported(closed, path):
     refused(closed.get(path), 401, "unauthorized")
     refused(closed.get(path, headers={"Cookie": "limpet=x"}), 401, "unauthorized")
     for given in ("Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "\xff\xfe"):
@@ -80,9 +80,9 @@ def test_a_page_logs_in_and_out(closed):
         assert closed.get(path).status_code == 200
     refused(closed.post("/session", json={"token": "wrong"}), 401, "unauthorized")
     assert not closed.cookies
-    answer = closed.post("/session", json={"token": TOKEN})
-    assert answer.json() == {"token_required": True, "ok": True}
-    cookie = answer.headers["set-cookie"].lower()
+    response = closed.post("/session", json={"token": TOKEN})
+    assert response.json() == {"token_required": True, "ok": True}
+    cookie = response.headers["set-cookie"].lower()
     assert all(word in cookie for word in ("httponly", "samesite=strict", "path=/"))
     assert TOKEN not in cookie
     assert closed.get("/session").json() == {"token_required": True, "ok": True}
@@ -100,23 +100,23 @@ def test_who_guesses_has_to_wait(closed):
         lambda: closed.get("/streams", headers={"Authorization": "Bearer wrong"}),
         lambda: closed.post("/session", json={"token": "wrong"}),
     ):
-        answers = [ask() for _ in range(15)]
-        refused(answers[-1], 429, "too_many_requests")
-        assert int(answers[-1].headers["retry-after"]) > 0
+        responses = [ask() for _ in range(15)]
+        refused(responses[-1], 429, "too_many_requests")
+        assert int(responses[-1].headers["retry-after"]) > 0
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch):
     compared = []
     compare_digest = hmac.compare_digest
 
-    def noted(one, other):
-        compared.append((len(one), len(other)))
-        return compare_digest(one, other)
+    def record(digest, other):
+        compared.append((len(digest), len(other)))
+        return compare_digest(digest, other)
 
-    monkeypatch.setattr(hmac, "compare_digest", noted)
+    monkeypatch.setattr(hmac, "compare_digest", record)
     rules = SecurityConfig(TOKEN)
     assert [rules.is_token(given) for given in ("", "x" * 1000, TOKEN, "\ud800")] == [False, False, True, False]
-    assert compared == [(32, 32)] * 4, "digests, so that not even the length can be told"
+    assert compared == [(32, 32)] * 4, "digests, so that not even the length can be result"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.example.org"])
@@ -145,7 +145,7 @@ OWN_NAMES = ["localhost", "LOCALHOST:8420", "127.0.0.1:1", "[::1]:8420", "127.0.
 
 
 @pytest.mark.parametrize("host", NAMES_OF_OTHERS)
-def test_other_names_are_not_answered_to(client, host):
+def test_other_names_are_not_acknowledged_to(client, host):
     refused(client.get("/streams", headers={"Host": host}), 400, "wrong_host")
 
 
@@ -170,8 +170,8 @@ def test_other_sites_may_not_ask(client):
         refused(client.delete("/streams/a", headers=headers), 403, "wrong_origin")
     refused(client.get("/streams", headers={"Sec-Fetch-Site": "cross-site"}), 403, "wrong_origin")
     assert client.get("/", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}).status_code == 200
-    assert client.post("/streams/own/points", json=1, headers={"Origin": "http://localhost"}).status_code == 200
-    client.delete("/streams/own")
+    assert client.post("/streams/part/points", json=1, headers={"Origin": "http://localhost"}).status_code == 200
+    client.delete("/streams/part")
     after = tables(client.app.state.monitor.store, ("meta",))
     assert after == {name: rows for name, rows in before.items() if name != "meta"}
     assert (
@@ -193,22 +193,22 @@ def test_headers_are_on_everything(client, monkeypatch):
         assert_headers(client.request(method, path))
 
 
-def test_what_goes_wrong_here_is_told_without_details(client, monkeypatch):
+def test_what_goes_wrong_here_is_reported_without_details(client, monkeypatch):
     def fails(*_):
         raise ZeroDivisionError("a secret")
 
     monkeypatch.setattr(client.app.state.monitor.processor.registry, "list_streams", fails)
-    answer = client.get("/streams")
-    refused(answer, 500, "internal")
-    assert "secret" not in answer.text
+    response = client.get("/streams")
+    refused(response, 500, "internal")
+    assert "secret" not in response.text
 
 
 def test_how_often(tmp_path):
     with client_of(sqlite_at(tmp_path), SecurityConfig(max_requests_per_s=5)) as client:
-        answers = [client.get("/health") for _ in range(15)]
-        assert [answer.status_code for answer in answers[:10]] == [200] * 10
-        refused(answers[-1], 429, "too_many_requests")
-        assert answers[-1].headers["retry-after"] == "1"
+        responses = [client.get("/health") for _ in range(15)]
+        assert [response.status_code for response in responses[:10]] == [200] * 10
+        refused(responses[-1], 429, "too_many_requests")
+        assert responses[-1].headers["retry-after"] == "1"
 
 
 # Injections, and other hosts
@@ -220,10 +220,10 @@ OUTSIDE += ["..\\app.py", "vendor/../../app.py", "%00", "vendor", ""]
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_files_of_others_cannot_be_read(client, path):
-    answer = client.get(f"/static/{path}")
-    assert answer.status_code in (400, 404)
-    assert "import" not in answer.text
-    assert "root:" not in answer.text
+    response = client.get(f"/static/{path}")
+    assert response.status_code in (400, 404)
+    assert "import" not in response.text
+    assert "root:" not in response.text
 
 
 SQL = ["' or 1=1 --", "'; drop table points; --", '"; delete from streams; --', "%", "_", "\\", "a' union select 1 --"]
@@ -260,10 +260,10 @@ def test_no_pages_that_load_scripts_from_elsewhere(client, path):
     refused(client.get(path), 404, "not_found")
 
 
-def test_names_are_told_as_text(client):
+def test_names_are_reported_as_text(client):
     name = "<script>alert(1)</script>"
     client.post("/points", json=[{"stream": name, "value": 1}])
     for path in ("/streams", f"/streams/{name}", f"/streams/{name}/points", f"/streams/none{name}"):
-        answer = client.get(path)
-        assert answer.headers["content-type"] == "application/json"
-        assert answer.headers["x-content-type-options"] == "nosniff"
+        response = client.get(path)
+        assert response.headers["content-type"] == "application/json"
+        assert response.headers["x-content-type-options"] == "nosniff"

@@ -17,7 +17,9 @@ def to_python(data: ExplorerDataset, setting: AutoSettings | ManualSettings | Ba
     name = (
         setting.name
         if isinstance(setting, BaselineSettings)
-        else "Detector" if isinstance(setting, AutoSettings) else "SRA"
+        else "Detector"
+        if isinstance(setting, AutoSettings)
+        else "SRA"
     )
     arguments = ", ".join(f"{name}={_to_literal(value)}" for name, value in setting.to_params().items())
     call = f"lp.{'' if learner else 'drift.'}{name}({arguments})"

@@ -197,6 +197,9 @@ def parse_stream_points(key: str, points: Sequence[Any]) -> StreamPoints:
 
 def _extract_value(point: dict[str, Any], index: int) -> Any:
     """Return the value of a point, or its list or object of values."""
+    value = point.get("value")
+    if type(value) in (int, float) and len(point) == 1 + ("time" in point):  # the most common case
+        return value
     unknown = point.keys() - {"value", "values", "time"}
     if unknown:
         raise ApiError(

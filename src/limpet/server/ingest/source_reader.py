@@ -19,8 +19,8 @@ from limpet.server.ingest.parse import IngestRequest, StreamPoints, check_key
 from limpet.server.monitor import Monitor
 from limpet.streams.batch import Batch
 from limpet.streams.event_time import EventTime
-from limpet.streams.results import to_str_list
 from limpet.streams.monitor_plan import should_split
+from limpet.streams.results import to_str_list
 from limpet.streams.schema import Schema
 from limpet.streams.schema_probe import ProbedSource
 from limpet.streams.sources.base import BaseSource

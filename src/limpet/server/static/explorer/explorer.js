@@ -164,7 +164,7 @@ function onSettingsChange(name) {
 }
 
 function scheduleRun(name) {
-  sides[name].view.waits(true);
+  sides[name].view.setBusy(true);
   sides[name].run({ settings: { ...state.sides[name] }, data: state.data });
 }
 
@@ -200,7 +200,7 @@ async function runSettings(name, { settings, data }) {
     showRun(name);
   } finally {
     const newest = data === state.data && JSON.stringify(settings) === JSON.stringify(state.sides[name]);
-    if (newest) sides[name].view.waits(false);
+    if (newest) sides[name].view.setBusy(false);
   }
 }
 

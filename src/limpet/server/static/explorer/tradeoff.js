@@ -94,7 +94,7 @@ export function createTradeoffMap(pick) {
     show(result) {
       map = result;
       element.classList.remove("waiting");
-      title.textContent = `${map.title}over γ and ρ. Click to use a pair.`;
+      title.textContent = `${map.title} over γ and ρ. Click to use a pair.`;
       cellText.textContent = describeMap(map);
       assumptions.textContent = map.assumptions;
       best.hidden = !map.best;

@@ -42,7 +42,7 @@ export class AlarmList {
       "Older alarms",
     );
     this.element = h("div", { class: "stack" }, this.list, this.emptyText, this.moreButton);
-    this.timer = setInterval(() => this.#cards.forEach((card) => card.age()), 5000);
+    this.timer = setInterval(() => this.#cards.forEach((card) => card.updateAge()), 5000);
   }
 
   close() {
@@ -51,14 +51,14 @@ export class AlarmList {
 
   /** Fetch the newest alarms; a call during a fetch is repeated after it. */
   async load() {
-    if (this.#pending) return (this.#pending.again = true);
-    const pending = (this.#pending = { again: false });
+    if (this.#pending) return (this.#pending.rerun = true);
+    const pending = (this.#pending = { rerun: false });
     // A lost connection triggers a new fetch when it is back; the page of a deleted stream reports that.
     await this.#fetch().catch((error) =>
       error instanceof TypeError || error.status === 404 ? null : showError(error),
     );
     this.#pending = null;
-    if (pending.again) setTimeout(() => this.load(), 500);
+    if (pending.rerun) setTimeout(() => this.load(), 500);
   }
 
   async #fetch(before) {

@@ -22,11 +22,11 @@ export class StreamCharts {
 
   /** Draw the buffer: `shown` are indices of variables, `alarms` are marked, the one with the id `chosen` is highlighted. */
   draw(full, { variables, shown, alarms, chosen = null }) {
-    const maxBucketSize = full.widest(...(this.#group?.zoomed ?? []));
+    const maxBucketSize = full.maxBucketSize(...(this.#group?.zoomed ?? []));
     const isDownsampled = maxBucketSize > 1;
     const inView = this.#group?.zoomed ?? getWindow(full) ?? [0, 0];
     const merged = Math.ceil((inView[1] - inView[0]) / MAX_BANDS / maxBucketSize); // of the largest buckets
-    const buffer = isDownsampled ? full.even(Math.max(merged, 1) * maxBucketSize) : full;
+    const buffer = isDownsampled ? full.rebucket(Math.max(merged, 1) * maxBucketSize) : full;
     const layoutKey = JSON.stringify([variables, shown, isDownsampled]);
     if (layoutKey !== this.#layoutKey) this.#makePanels(variables, shown, isDownsampled);
     this.#layoutKey = layoutKey;
@@ -39,11 +39,11 @@ export class StreamCharts {
       ],
     };
     for (const j of shown) {
-      const estimate = buffer.line(j);
+      const estimate = buffer.estimateLine(j);
       data[`data ${j}`] = [
         buffer.high[j].slice(),
         estimate,
-        buffer.rejected(j, estimate),
+        buffer.rejectedValues(j, estimate),
         ...(isDownsampled ? [buffer.low[j].slice()] : []),
       ];
     }
@@ -123,13 +123,13 @@ function makeDataPanel(j, name, isDownsampled, many) {
 
 function getWindow(buffer) {
   if (!buffer.length) return null;
-  return [buffer.rows[0], Math.max(buffer.next - 1, buffer.rows[0] + 1)];
+  return [buffer.rows[0], Math.max(buffer.nextRow - 1, buffer.rows[0] + 1)];
 }
 
 /** Events of the alarms, and of further points with an anomaly or a change. */
 function makeEvents(buffer, alarms, chosen) {
   const events = alarms.map(({ id, kind, row, onset }) => ({ kind, row, from: onset ?? row, chosen: id === chosen }));
-  const alarmRows = new Set(alarms.map(({ row }) => buffer.at(row)));
+  const alarmRows = new Set(alarms.map(({ row }) => buffer.indexOfRow(row)));
   buffer.rows.forEach((row, i) => {
     if (alarmRows.has(i)) return;
     if (buffer.change[i]) events.push({ kind: "change", row, from: row });

@@ -67,10 +67,10 @@ export class HistoryLoader {
 
   async #append(buffer, points) {
     while (buffer === this.buffer && buffer.append(points) !== null) {
-      const gap = await api(`${this.path}/points?after=${buffer.next - 1}&limit=${FETCH_LIMIT_ROWS}`);
-      const before = buffer.next;
+      const gap = await api(`${this.path}/points?after=${buffer.nextRow - 1}&limit=${FETCH_LIMIT_ROWS}`);
+      const before = buffer.nextRow;
       buffer.append(gap, { lenient: true });
-      if (buffer.next === before) buffer.append(points, { lenient: true }); // the server no longer has the missing rows
+      if (buffer.nextRow === before) buffer.append(points, { lenient: true }); // the server no longer has the missing rows
     }
     if (buffer === this.buffer) this.onChange();
   }

@@ -158,7 +158,7 @@ function connect() {
 function onReconnect() {
   streams.refresh();
   alarms.load();
-  view?.again();
+  view?.onReconnect();
 }
 
 function onStreams(data) {
@@ -166,7 +166,7 @@ function onStreams(data) {
   const first = streams.totals.n_streams === 0;
   streams.apply(data);
   if (first) list.update();
-  if (hasDeleted) view?.check();
+  if (hasDeleted) view?.checkExists();
 }
 
 async function start() {

@@ -29,7 +29,7 @@ export async function pythonLine(key, body = "21.5") {
 export function codeLine(text, label) {
   const code = h("code", {});
   const pre = h("pre", { tabIndex: 0, "aria-label": label }, code);
-  Promise.resolve(text).then((lastValue) => (code.textContent = lastValue));
+  Promise.resolve(text).then((resolved) => (code.textContent = resolved));
   return h(
     "div",
     { class: "line" },

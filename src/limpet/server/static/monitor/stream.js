@@ -141,7 +141,7 @@ export class StreamView {
 
   #makeDeleteButton() {
     const onDeleted = () => {
-      this.streams.forget(this.key);
+      this.streams.remove(this.key);
       this.closeView();
     };
     const openDialog = () =>

@@ -31,19 +31,19 @@ export class StreamList {
       { id: "sort", "aria-label": "Order" },
       Object.entries(SORT_LABELS).map(([value, name]) => h("option", { value }, name)),
     );
-    this.moved = h(
+    this.reorderButton = h(
       "button",
       { class: "moved small", type: "button", hidden: true, onclick: () => this.update() },
       "The order has changed. Update",
     );
-    this.none = h("p", { class: "empty" }, "Loading…");
+    this.emptyText = h("p", { class: "empty" }, "Loading…");
     this.space = h("div", { class: "space", role: "list", "aria-label": "Streams" });
-    this.scroller = h("div", { class: "scroller", tabindex: "-1" }, this.space, this.none);
+    this.scroller = h("div", { class: "scroller", tabindex: "-1" }, this.space, this.emptyText);
     this.element = h(
       "div",
       { class: "list" },
       h("div", { class: "choose" }, this.search, this.sort),
-      this.moved,
+      this.reorderButton,
       this.scroller,
     );
     this.#listen();
@@ -80,13 +80,13 @@ export class StreamList {
   #maybeReorder() {
     const isBusy = this.#isHovered || this.scroller.contains(document.activeElement);
     const isTooSoon = performance.now() - this.#refreshedAt < 1000;
-    this.moved.hidden = !(this.#streams.moved && isBusy) || this.#streams.query.sort === "recent";
-    if (this.#streams.moved && !isBusy && !isTooSoon && this.scroller.clientHeight) this.update();
+    this.reorderButton.hidden = !(this.#streams.orderChanged && isBusy) || this.#streams.query.sort === "recent";
+    if (this.#streams.orderChanged && !isBusy && !isTooSoon && this.scroller.clientHeight) this.update();
   }
 
   update() {
     this.#refreshedAt = performance.now();
-    this.moved.hidden = true;
+    this.reorderButton.hidden = true;
     return this.#streams.refresh();
   }
 
@@ -99,10 +99,10 @@ export class StreamList {
   draw(force = false) {
     cancelAnimationFrame(this.#frame);
     this.#frame = null;
-    const { order, total, known, loaded } = this.#streams;
+    const { order, total, summaries, loaded } = this.#streams;
     this.space.style.height = `${total * ROW_HEIGHT_PX}px`;
-    this.none.hidden = total > 0;
-    if (loaded) this.none.textContent = "No stream matches.";
+    this.emptyText.hidden = total > 0;
+    if (loaded) this.emptyText.textContent = "No stream matches.";
     const top = this.scroller.scrollTop;
     const first = Math.max(0, Math.floor(top / ROW_HEIGHT_PX) - OVERSCAN_ROWS);
     const last = Math.min(total - 1, Math.ceil((top + this.scroller.clientHeight) / ROW_HEIGHT_PX) + OVERSCAN_ROWS);
@@ -110,10 +110,10 @@ export class StreamList {
     for (let index = first; index <= last; index++) {
       const row = this.#rows.get(index) ?? this.#add(index);
       if (force) row.summary = null;
-      fillRow(row, known.get(order[index]) ?? null);
+      fillRow(row, summaries.get(order[index]) ?? null);
       this.#mark(row, index);
     }
-    if (total && this.scroller.clientHeight) this.#streams.need(first, last);
+    if (total && this.scroller.clientHeight) this.#streams.ensureLoaded(first, last);
   }
 
   #add(index) {

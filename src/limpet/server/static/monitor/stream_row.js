@@ -42,7 +42,7 @@ export function fillRow(row, summary) {
   row.anchor.classList.toggle("waiting", !summary);
   if (!summary) {
     row.anchor.removeAttribute("href");
-    for (const part of [row.name, row.note, row.value, row.age, row.state, row.which, row.others])
+    for (const part of [row.name, row.note, row.value, row.age, row.state, row.variableLabel, row.moreLabel])
       part.textContent = "";
     row.mark.className = "mark";
     row.canvas.getContext("2d").clearRect(0, 0, row.canvas.width, row.canvas.height);
@@ -58,8 +58,8 @@ export function fillRow(row, summary) {
   row.value.textContent = summary.last?.length ? formatNumber(summary.last[0]) : "–";
   const { variables } = summary;
   row.anchor.classList.toggle("several", variables.length > 1); // shows which variable the value belongs to
-  row.which.textContent = variables.length > 1 ? variableLabel(variables, 0) : "";
-  row.others.textContent = variables.length > 1 ? `and ${formatInteger(variables.length - 1)} more` : "";
+  row.variableLabel.textContent = variables.length > 1 ? variableLabel(variables, 0) : "";
+  row.moreLabel.textContent = variables.length > 1 ? `and ${formatInteger(variables.length - 1)} more` : "";
   updateAge(row);
   drawSparkline(row.canvas, summary.sparkline ?? [], summary.sparkline_rejected ?? []);
 }

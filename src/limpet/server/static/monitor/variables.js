@@ -54,7 +54,7 @@ export class Variables {
     if (String(shown) === String(this.shown)) return;
     this.shown = shown;
     this.#draw();
-    this.changed();
+    this.onChange();
   }
 
   #draw() {
