@@ -156,7 +156,7 @@ def test_unwritable_paths_are_reported_before_any_work(tmp_path, what):
 
 def test_missing_packages_are_reported_first_and_together(tmp_path, monkeypatch):
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name in ("river", "sklearn") else find_spec(name))
-    with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet\[reproduce\]'"):
+    with pytest.raises(MissingExtraError, match=r"river and scikit-learn.*pip install 'limpet-lab\[reproduce\]'"):
         reproduce([], tmp_path / "out", Plan(), quiet())
     monkeypatch.setattr(_optional, "find_spec", lambda name: None if name == "pooch" else find_spec(name))
     monkeypatch.setenv("LIMPET_DATA", "anywhere")
