@@ -3,6 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Where `make lint` checks the words; `make words` checks everything.
+CLEAN := $(addprefix src/limpet/,adapters cli datasets drift fleet metrics plots report server spark streams tuning) \
+  $(wildcard src/limpet/*.py docs/*.md *.md) lab asv_benchmarks docs/gallery docs/reference \
+  $(addprefix tests/,adapters cli datasets docs drift fleet harness metrics packaging plots report spark streams tuning)
+
 # Commands that tests start reuse compiled bytecode, also if the user disables writing it.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -43,6 +48,7 @@ docs: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python docs/tools/check_words.py $(CLEAN)
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
