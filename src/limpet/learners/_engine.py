@@ -76,7 +76,7 @@ class Engine(ABC):
         """Return an estimate by name, in the units of the data."""
 
     def health_message(self) -> str | None:
-        """Return a warning about the state, None if there is no problem."""
+        """Return a warning about the state, None if everything is in order."""
         return None
 
     @abstractmethod
@@ -249,7 +249,7 @@ class PlainEngine(Engine):
         return self.model.estimate(name, self.theta(), self.width)
 
     def health_message(self) -> str | None:
-        """Return the model's warning about the state, None if there is no problem."""
+        """Return the model's warning about the state, None if everything is in order."""
         return self.model.health_message(self.buffer.theta, self.width) if self.started else None
 
     def compiled_update(self) -> Callable[[Vector, Any], float]:
