@@ -1,4 +1,4 @@
-"""The exponential distribution, for waiting times: a model of one's own in one small file."""
+"""The exponential distribution, for waiting times: a custom model in one small file."""
 
 from dataclasses import dataclass
 from functools import cache
