@@ -31,7 +31,7 @@ def client(tmp_path_factory):
 
 
 def new():
-    """A key that no one has had."""
+    """A key that is not in use."""
     return f"stream {next(KEYS)}"
 
 
@@ -457,7 +457,7 @@ def test_the_server_describes_itself(client):
         assert client.get(page).headers["content-type"] == "text/html; charset=utf-8"
 
 
-# What it comes to
+# Results
 
 
 @settings(max_examples=4)
@@ -473,7 +473,7 @@ def test_responses_are_those_of_a_learner_however_posts_are_cut_and_mixed(client
         if not mixed:
             continue
         if data.draw(st.booleans()):
-            mixed.sort(key=lambda point: point["value"] // 3)  # streams take turns
+            mixed.sort(key=lambda point: point["value"] // 3)  # streams alternate
             pieces = {name: [item["value"] for item in mixed if item["stream"] == name] for name in names}
         for result in client.post("/points", json=mixed).json():
             raised[result["stream"]] += result["alarms"]

@@ -16,11 +16,11 @@ from limpet.server.db.points import read_points_after
 
 def in_pieces(monitor, key, values, sizes=(1, 7, 64, 130, 3)):
     """Posts values a few at a time."""
-    done, turn = 0, 0
+    done, index = 0, 0
     while done < len(values):
-        size = sizes[turn % len(sizes)]
+        size = sizes[index % len(sizes)]
         monitor.post(key, values[done : done + size])
-        done, turn = done + size, turn + 1
+        done, index = done + size, index + 1
 
 
 @pytest.mark.parametrize("how", ["stopped", "checkpoint and points", "points alone", "torn checkpoint"])
@@ -40,13 +40,13 @@ def test_a_restart_changes_nothing(start, how, monkeypatch):
         before.checkpoint(max_chunks=2)
     first = before.alarms()[0]["id"]  # the newest, so that an older one is the newest that is open
     acknowledged = before.acknowledge(first, "a <b>note</b>; drop table alarms")
-    board, kept, learned, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
+    summaries, kept, learned, raised = before.summaries(), tables(before.store), before.states(), before.alarms()
     assert len(raised) > 1
-    assert board["open_alarms"] == len(raised) - 1
+    assert summaries["open_alarms"] == len(raised) - 1
     before.stop() if how == "stopped" else before.crash()
 
     after = start()
-    assert after.summaries() == board
+    assert after.summaries() == summaries
     assert after.states() == learned
     assert after.alarms() == raised
     assert acknowledged in raised
@@ -152,17 +152,17 @@ def test_other_settings_and_other_formats_are_refused_in_words(start, place):
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
-    other, texts = tmp_path / "alarms.db", tmp_path / "notes.txt"
+    other, notes = tmp_path / "alarms.db", tmp_path / "notes.txt"
     with contextlib.closing(sqlite3.connect(other)) as connection:
         connection.execute("create table alarms (n integer)")
     with pytest.raises(InvalidInputError, match=r"^database: .*alarms\.db has a table 'alarms'"):
         Monitor(other)
     with contextlib.closing(sqlite3.connect(other)) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [("alarms",)]
-    texts.write_text("notes of somebody\n" * 100)
+    notes.write_text("some notes\n" * 100)
     with pytest.raises(InvalidInputError, match=r"^database: .*notes\.txt cannot be opened"):
-        Monitor(texts)
-    for place, why in [
+        Monitor(notes)
+    for location, why in [
         (tmp_path / "no" / "folder.db", "cannot be opened: no such file"),
         ("mysql://localhost/x", "expected a file or postgresql"),
         ("sqlite://", "expected sqlite:///FILE"),
@@ -170,5 +170,5 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path):
         ("postgresql://no one:secret@127.0.0.1:1/x", "cannot be opened"),
     ]:
         with pytest.raises(InvalidInputError, match=why) as refused:
-            Monitor(place)
+            Monitor(location)
         assert "secret" not in str(refused.value)

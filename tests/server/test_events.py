@@ -1,4 +1,4 @@
-"""Server-sent events over a real socket: nothing is lost and nothing comes twice, whatever happens to the line."""
+"""Server-sent events over a real socket: nothing is lost and nothing comes twice, any happens to the line."""
 
 import json
 import threading
@@ -42,7 +42,7 @@ def post(url, key, content):
 
 
 def listen(url, path, enough, last=None):
-    """Events (name, id, data) until `enough` says so of them; then the line is cut."""
+    """Events (name, id, data) until `enough` is true of them; then disconnect."""
     received, headers = [], {} if last is None else {"Last-Event-ID": last}
     with httpx.stream("GET", url + path, headers=headers, timeout=30) as response:
         assert response.status_code == 200, response.read()

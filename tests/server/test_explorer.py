@@ -85,7 +85,7 @@ def test_the_borehole_is_offered_only_where_its_file_is(client, tmp_path, monkey
     refused(client.get("/explore/data/builtin:well-log"), 404, "unknown_data")
 
 
-def test_a_file_is_understood_as_detect_understands_it(client):
+def test_a_file_has_the_schema_of_detect(client):
     result = given(client)
     assert result["all_columns"] == ["flow", "other"]
     assert result["metadata"]["time"] == "time"
@@ -124,7 +124,7 @@ def test_parquet(client):
     refused(client.post("/explore/data?name=pump.parquet", content=file.getvalue()[:-40]), 422, "unreadable")
 
 
-def test_one_of_many_streams_is_looked_at(client):
+def test_one_of_many_streams_is_selected(client):
     rows = "".join(f"{i},{key},{FLOW[i] + 5 * (key == 'b')}\n" for i in range(N) for key in "ab")
     result = given(client, f"time,sensor,flow\n{rows}")
     assert result["keys"] == [{"key": "a", "rows": N}, {"key": "b", "rows": N}]
@@ -187,7 +187,7 @@ def test_a_run_is_what_python_computes(client):
     assert run["rho"] == pytest.approx(model.fitted_params()["rho"])
 
 
-def test_by_hand_the_autopilot_watches_beside_it(client):
+def test_manual_runs_have_alarms_of_the_automatic_learner(client):
     id = given(client)["id"]
     run = ran(client, id, HAND | {"far": 1e-3}, columns=["flow"])
     assert run["n_rejected"] == lp.SRA(gamma=6.0, rho=0.02).process(FLOW).rejected.sum()
@@ -290,8 +290,8 @@ def test_the_copied_command_does_the_same(client, settings, tmp_path, monkeypatc
 
 
 def test_the_trade_off_is_measured_where_the_truth_is_known(client):
-    asked = {"data": "builtin:levels", "settings": {"mode": "auto"}}
-    result = client.post("/explore/tradeoff", json=asked).json()
+    request = {"data": "builtin:levels", "settings": {"mode": "auto"}}
+    result = client.post("/explore/tradeoff", json=request).json()
     assert result["kind"] == "mse"
     values = np.array(result["values"], float)
     i, j = np.unravel_index(np.nanargmin(values), values.shape)
@@ -302,16 +302,16 @@ def test_the_trade_off_is_measured_where_the_truth_is_known(client):
 
 
 def test_the_trade_off_is_the_theorys_where_it_is_not(client):
-    asked = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
-    result = client.post("/explore/tradeoff", json=asked).json()
+    request = {"data": given(client)["id"], "columns": ["flow"], "settings": {"mode": "auto"}}
+    result = client.post("/explore/tradeoff", json=request).json()
     assert result["kind"] == "bound"
     assert "contamination" in result["assumptions"]
     assert result["best"]["value"] <= 1.05 * np.min(result["values"])
-    asked["settings"] = {"mode": "baseline", "name": "SEM"}
-    refused(client.post("/explore/tradeoff", json=asked), 422, "invalid")
+    request["settings"] = {"mode": "baseline", "name": "SEM"}
+    refused(client.post("/explore/tradeoff", json=request), 422, "invalid")
 
 
-def test_much_is_cut_and_said(client, monkeypatch):
+def test_large_files_are_truncated_with_a_notice(client, monkeypatch):
     monkeypatch.setattr(dataset, "MAX_VALUES", 1000)
     result = given(client, CSV, "cut.csv")
     assert result["metadata"]["is_truncated"]
@@ -367,7 +367,7 @@ def test_settings_that_cannot_be_are_reported_of(client, settings, words):
     )
 
 
-def test_data_that_have_left_are_asked_for_again(client, monkeypatch):
+def test_evicted_data_must_be_uploaded_again(client, monkeypatch):
     refused(client.post("/explore/runs", json={"data": "gone", "settings": HAND}), 404, "unknown_data")
     refused(client.get("/explore/data/builtin:none"), 404, "unknown_data")
     monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1))

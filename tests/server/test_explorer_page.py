@@ -1,4 +1,4 @@
-"""The explorer in a browser: what the charts hold and what the page says is what Python computes."""
+"""The explorer in a browser: charts and strings equal what Python computes."""
 
 import hashlib
 import threading
@@ -66,7 +66,7 @@ def settled(page, **wanted):
     return wait_until(page, js, wanted, 120.0)
 
 
-def opened(page, address, pump, rows=N):
+def open_file(page, address, pump, rows=N):
     """The page with the file."""
     page.goto(address)
     settled(page)
@@ -103,17 +103,17 @@ def slide(page, name, value):
 
 def test_a_file_and_a_slider(browser, address, pump):
     with looking(browser) as page:
-        opened(page, address, pump)
+        open_file(page, address, pump)
         trace = lp.Detector().process(FLOW, record="means")
         assert in_chart(page, 1) == FLOW.tolist()
         assert rows_of(in_chart(page, 2)) == np.flatnonzero(trace.rejected).tolist()
-        estimate = np.array([np.nan if one is None else one for one in in_chart(page, 3)], np.float32)
+        estimate = np.array([np.nan if item is None else item for item in in_chart(page, 3)], np.float32)
         np.testing.assert_array_equal(estimate, trace.means[:, 0, 0].astype(np.float32))
         assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{trace.rejected.sum()} ")
-        said = page.locator(".alarms tbody tr").all_inner_texts()
-        assert len(said) == len(trace.alarms)
-        assert all("flow" in one for one in said)
-        assert "2026-03-01 16:4" in said[-1]
+        strings = page.locator(".alarms tbody tr").all_inner_texts()
+        assert len(strings) == len(trace.alarms)
+        assert all("flow" in item for item in strings)
+        assert "2026-03-01 16:4" in strings[-1]
 
         page.get_by_role("button", name="Manual").first.click()
         page.evaluate("document.querySelector('[data-name=rho-number]').value = '0.02'")
@@ -121,12 +121,12 @@ def test_a_file_and_a_slider(browser, address, pump):
         counts = []
         for gamma in (4.0, 12.0, "∞"):
             slide(page, "gamma", gamma)
-            told = float("inf") if gamma == "∞" else gamma
+            gamma_value = float("inf") if gamma == "∞" else gamma
             if gamma == "∞":
                 wait_until(page, "() => limpet.explorer.state.runs.A.settings.gamma === Infinity")
             else:
                 settled(page, gamma=gamma, rho=0.02)
-            dropped = lp.SRA(gamma=told, rho=0.02).process(FLOW).rejected
+            dropped = lp.SRA(gamma=gamma_value, rho=0.02).process(FLOW).rejected
             assert rows_of(in_chart(page, 2)) == np.flatnonzero(dropped).tolist()
             assert page.locator(REJECTED.format("A")).inner_text().startswith(f"{dropped.sum()} ")
             counts.append(int(dropped.sum()))
@@ -144,7 +144,7 @@ def test_a_file_and_a_slider(browser, address, pump):
         )
 
 
-def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
+def test_names_are_text_and_nothing_is_executed(browser, address, tmp_path):
     path = tmp_path / "nasty <b>.csv"
     rows = rng.normal(size=(300, 2)).round(3)
     path.write_text("time," + ",".join(NASTY) + "\n" + "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(rows)))
@@ -163,14 +163,14 @@ def test_names_are_texts_and_nothing_is_executed(browser, address, tmp_path):
         assert dialogs == []
 
 
-def test_two_settings_side_by_side(browser, address, pump):
+def test_two_settings_are_compared(browser, address, pump):
     with looking(browser) as page:
-        opened(page, address, pump)
+        open_file(page, address, pump)
         page.locator("#compare").click()
         wait_until(page, "() => limpet.explorer.state.runs.B && limpet.explorer.charts('B')", seconds=120.0)
         assert page.locator(".view:visible").count() == 2
         scores = lp.SEM(1, rho=0.01).process(FLOW).score.astype(np.float32)
-        shown = np.array([np.nan if one is None else one for one in in_chart(page, 1, "score", "B")], np.float32)
+        shown = np.array([np.nan if item is None else item for item in in_chart(page, 1, "score", "B")], np.float32)
         np.testing.assert_array_equal(shown, scores)
         table = page.locator("#differences").inner_text()
         assert f"{lp.Detector().process(FLOW).rejected.sum()}" in table
@@ -184,7 +184,7 @@ def test_two_settings_side_by_side(browser, address, pump):
         wait_until(page, js)
         page.locator("select[data-name=baseline]:visible").select_option("PageHinkley")
         run = wait_until(page, "() => (({B}) => B.alarms_by === 'detector' && B)(limpet.explorer.state.runs)")
-        assert any(1000 < one["row"] < 1050 for one in run["alarms"])
+        assert any(1000 < item["row"] < 1050 for item in run["alarms"])
         assert page.locator(REJECTED.format("B")).inner_text() == "–"
 
 
@@ -208,17 +208,17 @@ def test_a_broken_link_and_a_server_that_is_away(browser, address):
     with looking(browser) as page:
         page.goto(address + "#data=builtin:levels&mode=zzz&far=7&components=1.5&norm=q")
         settled(page, mode="auto", far=1e-4, components=1)
-        said = "async () => (await import('/static/common/api.js')).api('/health').catch((error) => error.message)"
+        strings = "async () => (await import('/static/common/api.js')).api('/health').catch((error) => error.message)"
         page.context.set_offline(True)
-        assert page.evaluate(said) == "The server does not respond."
+        assert page.evaluate(strings) == "The server does not respond."
 
 
 def test_numbers_and_times_are_read_as_people_write_them(browser, address):
     with looking(browser) as page:
         page.goto(address)
-        numbers = "async (texts) => texts.map((await import('/static/common/inputs.js')).readNumber)"
-        texts = ["3,5", "10,000", "1,234,567.5", "0,005", "1 000", "∞", "1e-3"]
-        assert page.evaluate(numbers, texts) == [3.5, 10_000, 1_234_567.5, 0.005, 1000, float("inf"), 1e-3]
+        numbers = "async (strings) => strings.map((await import('/static/common/inputs.js')).readNumber)"
+        strings = ["3,5", "10,000", "1,234,567.5", "0,005", "1 000", "∞", "1e-3"]
+        assert page.evaluate(numbers, strings) == [3.5, 10_000, 1_234_567.5, 0.005, 1000, float("inf"), 1e-3]
         assert np.isnan(page.evaluate(numbers, ["", "1,5,3", "1.234,5", "x"])).all()
         labels = "async (times) => (await import('/static/charts/axis.js')).timeLabels(times)"
         assert page.evaluate(labels, ["01.03.2026 10:00:00", "01.03.2026 11:00:00"]) == ["10:00:00", "11:00:00"]
@@ -226,7 +226,7 @@ def test_numbers_and_times_are_read_as_people_write_them(browser, address):
         assert page.evaluate(labels, ["spring", "spring", "summer"]) is None
 
 
-def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
+def test_a_link_has_all_settings_and_an_alarm_is_zoomed_to(browser, address):
     with looking(browser) as page:
         page.goto(address + "#data=builtin:levels&mode=manual&gamma=11&rho=0.08")
         run = settled(page, mode="manual", gamma=11, rho=0.08)
@@ -244,7 +244,7 @@ def test_a_link_says_it_all_and_an_alarm_is_zoomed_to(browser, address):
 
 def test_a_file_that_the_server_has_forgotten_is_given_again(browser, address, pump, monkeypatch):
     with looking(browser) as page:
-        opened(page, address, pump)
+        open_file(page, address, pump)
         monkeypatch.setattr(routes, "DATASET_CACHE", SizedLRUCache(1 << 20))
         page.get_by_role("button", name="Manual").first.click()
         run = settled(page, mode="manual")

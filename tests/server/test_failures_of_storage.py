@@ -1,4 +1,4 @@
-"""Stores that fail, and senders that do not wait: what was not answered with success is nowhere."""
+"""Failing databases and clients that disconnect: what was not acknowledged is not stored."""
 
 import contextlib
 import sqlite3
@@ -14,7 +14,7 @@ from limpet.server.db.schema import SOURCE_POSITIONS_TABLE
 from limpet.server.errors import ApiError
 from limpet.server.ingest.parse import IngestRequest, parse_stream_points
 
-GUARD = {
+TRIGGERS = {
     "sqlite": [
         "create trigger full before insert on {} begin select raise(abort, 'disk full'); end",
         "drop trigger full",
@@ -30,7 +30,7 @@ GUARD = {
 @contextlib.contextmanager
 def writes_fail(monitor, table):
     """As with a disk that is full."""
-    *before, after = GUARD[monitor.store.engine.dialect.name]
+    *before, after = TRIGGERS[monitor.store.engine.dialect.name]
     before, after = ([line.replace("full before", '"full" before').format(table) for line in before], after)
     with monitor.store.write_transaction() as connection:
         for line in before:
@@ -46,7 +46,7 @@ def writes_fail(monitor, table):
 def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
     monitor = start()
     monitor.post("a", levels()[:250])
-    board, states, kept = monitor.summaries(), monitor.states(), tables(monitor.store)
+    summaries, states, kept = monitor.summaries(), monitor.states(), tables(monitor.store)
     with writes_fail(monitor, table):
         with pytest.raises(ApiError, match=r"nothing was stored: .*disk full") as refused:
             monitor.writer.submit(
@@ -55,7 +55,7 @@ def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
                 )
             ).result(30)
         assert refused.value.status == 503
-        assert (monitor.summaries(), monitor.states(), tables(monitor.store)) == (board, states, kept)
+        assert (monitor.summaries(), monitor.states(), tables(monitor.store)) == (summaries, states, kept)
     assert monitor.post("a", levels()[250:])["first_row"] == 250
     monitor.post("new", [1.0])
     assert monitor.states()["a"] == expected(levels())[0]
@@ -64,7 +64,7 @@ def test_a_group_that_cannot_be_written_leaves_nothing(start, table):
 
 
 def test_a_disk_that_is_full(tmp_path):
-    """For real: the file may not grow any further. Reading goes on, and so does everything once there is room."""
+    """For real: the file may not grow any further. Reading continues, and writing once the disk has space."""
     monitor = Monitor(sqlite_at(tmp_path))
     try:
         monitor.post("a", levels())
@@ -78,7 +78,7 @@ def test_a_disk_that_is_full(tmp_path):
                 connection.execute(f"pragma max_page_count = {most}")
 
         pages(1)  # which is as many as there are
-        states, board = monitor.states(), monitor.summaries()
+        states, summaries = monitor.states(), monitor.summaries()
         refused = ""
         for _ in range(50):
             try:
@@ -86,13 +86,13 @@ def test_a_disk_that_is_full(tmp_path):
             except ApiError as refusal:
                 refused = str(refusal)
                 break
-            states, board = monitor.states(), monitor.summaries()
+            states, summaries = monitor.states(), monitor.summaries()
         assert "full" in refused
-        assert monitor.summaries() == board
+        assert monitor.summaries() == summaries
         assert monitor.states() == states
         pages(1_000_000)
         monitor.post("a", [1.0, 2.0])
-        assert monitor.summaries()["streams"][0]["n_points"] == board["streams"][0]["n_points"] + 2
+        assert monitor.summaries()["streams"][0]["n_points"] == summaries["streams"][0]["n_points"] + 2
     finally:
         monitor.stop()
 
@@ -100,7 +100,7 @@ def test_a_disk_that_is_full(tmp_path):
 def test_while_the_store_is_away_senders_are_reported_so(start, monkeypatch):
     monitor = start()
     monitor.post("a", levels()[:100])
-    board, connect = monitor.summaries(), monitor.store.engine.connect
+    summaries, connect = monitor.summaries(), monitor.store.engine.connect
 
     def gone(*_):
         raise sqlite3.OperationalError("gone")
@@ -116,36 +116,36 @@ def test_while_the_store_is_away_senders_are_reported_so(start, monkeypatch):
     assert connect is not None
     assert monitor.post("a", levels()[100:])["first_row"] == 100
     assert monitor.states()["a"] == expected(levels())[0]
-    assert board["streams"][0]["n_points"] == 100
+    assert summaries["streams"][0]["n_points"] == 100
 
 
-def test_who_does_not_wait_for_the_answer_does_not_disturb_others(start):
-    monitor, entered, go_on = start(), threading.Event(), threading.Event()
+def test_a_cancelled_request_does_not_disturb_others(start):
+    monitor, entered, release = start(), threading.Event(), threading.Event()
 
     def wait():
         entered.set()
-        go_on.wait(10)
+        release.wait(10)
 
     waiting = monitor.writer.call(wait)
     entered.wait(10)
     gone, stays = monitor.submit("a", [1.0]), monitor.submit("b", [1.0])
     assert gone.cancel()
-    go_on.set()
+    release.set()
     waiting.result(10)
     assert stays.result(10)[0]["accepted"] == 1
     assert [stream["key"] for stream in monitor.summaries()["streams"]] == ["b"]
 
 
 def test_the_same_post_twice_at_once_is_learned_once(start):
-    monitor, go_on = start(), threading.Event()
-    monitor.writer.call(lambda: go_on.wait(10))
+    monitor, release = start(), threading.Event()
+    monitor.writer.call(lambda: release.wait(10))
     first, same, other = (
         monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
         monitor.submit("a", [1.0, 2.0], idempotency_key="n", digest="d"),
         monitor.submit("a", [3.0], idempotency_key="n", digest="e"),
     )
     beside = monitor.submit("b", [1.0])
-    go_on.set()
+    release.set()
     assert first.result(10) == same.result(10)
     assert beside.result(10)[0]["accepted"] == 1
     with pytest.raises(ApiError, match=r"^Idempotency-Key"):
@@ -154,7 +154,7 @@ def test_the_same_post_twice_at_once_is_learned_once(start):
 
 
 def test_a_store_that_another_server_has_taken_over_is_left_alone(postgres):
-    """The lock of a PostgreSQL store goes with its connection; whoever came later is the one that writes."""
+    """The lock of a PostgreSQL store goes with its connection; the server that came later is the one that writes."""
     monitor = Monitor(new_database(postgres))
     try:
         monitor.post("a", [1.0])

@@ -1,4 +1,4 @@
-"""Old points in ever larger buckets: the store does not grow for ever, and says the same."""
+"""Old points in ever larger buckets: the store does not grow for ever, with the same contents."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_where_a_block_ends_with_what_is_condensed(start):
     assert history(monitor).counts.tolist() == [BUCKET_FACTOR] * (BLOCK_MAX_POINTS // BUCKET_FACTOR) + [1] * KEEP
 
 
-def test_what_is_condensed_says_the_same(start):
+def test_compaction_preserves_the_summary(start):
     monitor = start(retain_points=KEEP)
     monitor.writer._compactor.retain_points = 10**6  # nothing yet
     monitor.post("a", levels(2000))
@@ -90,7 +90,7 @@ def test_a_store_does_not_grow_for_ever(start):
     assert monitor.states()["a"] == expected(values * 4)[0]
 
 
-def test_old_alarms_that_nobody_waits_for_are_forgotten(start, monkeypatch):
+def test_old_acknowledged_alarms_are_deleted(start, monkeypatch):
     monkeypatch.setattr(history_module, "MAX_KEPT_ALARMS", 1)
     monitor = start(retain_points=KEEP)
     monitor.post("a", levels(1000))

@@ -39,15 +39,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all."""
-    with chromium() as own:
-        yield own
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page that complains of nothing."""
-    with looking(browser) as own:
-        yield own
+    with looking(browser) as page:
+        yield page
 
 
 def level(mean: float, n: int, seed: int) -> list[float]:
@@ -68,7 +68,7 @@ def charted(page: Page, n: int) -> tuple[list[int], list[float]]:
 
 
 def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> None:
-    """From the empty page to an alarm that somebody sees, acknowledges and notes, which a restart keeps."""
+    """From the empty page to an alarm that a user acknowledges and notes, which a restart keeps."""
     page.goto(served.url)
     expect(page.get_by_role("heading", name="No streams yet")).to_be_visible()
     served.post("boiler", level(20.0, 400, seed=2))
@@ -77,11 +77,11 @@ def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> Non
     assert page.title() == "Monitor · limpet"
 
     shifted = served.post("boiler", level(30.0, 60, seed=3))
-    answered = time.monotonic()
+    responded = time.monotonic()
     change = next(alarm for alarm in shifted["alarms"] if alarm["kind"] == "change")
     card = page.locator(f".overview .alarm[data-id='{change['id']}']")
     expect(card.locator(".badge.change")).to_be_visible()
-    assert time.monotonic() - answered < 2.0
+    assert time.monotonic() - responded < 2.0
     expect(card.locator(".message")).to_have_text(change["message"])
     expect(page.locator("#toasts")).to_contain_text("boiler")
     expect(row.locator(".mark.alarming")).to_be_visible()
@@ -103,7 +103,7 @@ def test_a_stream_appears_and_its_alarm_shows(served: Served, page: Page) -> Non
     expect(kept.locator(".message")).to_have_text(change["message"])
 
 
-def test_the_chart_goes_on_after_a_lost_connection(served: Served, page: Page) -> None:
+def test_the_chart_resumes_after_a_lost_connection(served: Served, page: Page) -> None:
     """Without gaps or doubles, though the server was away and points came before the page was back."""
     posted = level(0.0, 150, seed=4)
     served.post("live", posted)
@@ -137,11 +137,11 @@ def test_the_chart_goes_on_after_a_lost_connection(served: Served, page: Page) -
 def test_what_is_done_elsewhere_shows_here(served: Served, page: Page) -> None:
     """Alarms that others acknowledge, and streams that they delete."""
     served.post("pump", level(0.0, 400, seed=8) + level(12.0, 60, seed=9))
-    found = served.call("GET", "/alarms?stream=pump")["alarms"]
+    posted_alarms = served.call("GET", "/alarms?stream=pump")["alarms"]
     page.goto(address(served, "pump"))
     expect(page.locator(".whole .alarm .badge.change").first).to_be_visible()
-    served.call("PATCH", f"/alarms/{found[0]['id']}", {"acknowledged": True, "note": "seen elsewhere"})
-    expect(page.locator(f".whole .alarm[data-id='{found[0]['id']}']")).to_contain_text("seen elsewhere")
+    served.call("PATCH", f"/alarms/{posted_alarms[0]['id']}", {"acknowledged": True, "note": "seen elsewhere"})
+    expect(page.locator(f".whole .alarm[data-id='{posted_alarms[0]['id']}']")).to_contain_text("seen elsewhere")
     served.call("POST", "/alarms/acknowledge", {"stream": "pump"})
     expect(page.locator(".whole .badge.change, .whole .badge.anomaly")).to_have_count(0)
     served.call("DELETE", "/streams/pump")
@@ -183,12 +183,12 @@ def test_the_keyboard_is_enough(served: Served, page: Page) -> None:
 
 
 def test_the_variable_that_alarms_is_shown(served: Served, page: Page) -> None:
-    """Of many; a click on its alarm shows where that was. Of a single point nothing is said in the plural."""
+    """Of many; a click on its alarm shows where that was. Of a single point no plural is used."""
     values = np.random.default_rng(12).normal(size=(700, 6))
     values[200:, 4] += 10.0
     posted = [{"values": dict(zip("abcdef", row, strict=True))} for row in values.tolist()]
-    found = served.post("wide", posted)["alarms"]
-    change = next(alarm for alarm in found if alarm["kind"] == "change")
+    posted_alarms = served.post("wide", posted)["alarms"]
+    change = next(alarm for alarm in posted_alarms if alarm["kind"] == "change")
     assert change["variables"] == ["e"]
     page.goto(address(served, "wide"))
     expect(page.locator(".chart-title").first).to_contain_text("e")
@@ -272,7 +272,7 @@ BUFFER = """async () => {
 
 
 def test_the_buffer_has_no_gaps_and_no_doubles(served: Served, page: Page) -> None:
-    """The module alone: overlapping chunks, a hole that is asked for, a span, places that are merged."""
+    """The module alone: overlapping chunks, a hole that is fetched, a span, places that are merged."""
     page.goto(served.url)
     got: dict[str, Any] = page.evaluate(BUFFER)
     assert got["missing"] == [None, None, 7]
@@ -317,8 +317,8 @@ def test_nothing_is_cut_off(served: Served, browser: Browser, size: tuple[int, i
             assert page.evaluate("document.documentElement.scrollWidth") <= size[0], path
 
 
-def test_the_token_is_asked_for(browser: Browser, tmp_path: Path) -> None:
-    """A wrong one is told so, the right one opens; logged out it is asked for again."""
+def test_the_token_is_required(browser: Browser, tmp_path: Path) -> None:
+    """A wrong token is reported, the right one opens the page, until logout."""
     server = Served(tmp_path, token=TOKEN)
     try:
         with looking(browser) as page:

@@ -24,7 +24,7 @@ CHECKS = [
     checks.negative_data_rejection,
 ]
 NOT_HTTP = b"Invalid HTTP request received."  # what never gets to the app
-ENDLESS = r"/events$"  # they go on for ever
+ENDLESS = r"/events$"  # event streams do not end
 
 
 @pytest.fixture(scope="module")

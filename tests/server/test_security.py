@@ -1,4 +1,4 @@
-"""Who may ask, how much and how often, and what browsers are result."""
+"""Authentication, request limits and headers."""
 
 import hmac
 import re
@@ -11,20 +11,20 @@ from limpet.server import security
 from limpet.server.app import STATIC_DIR
 from limpet.server.security import PUBLIC_PATHS, SecurityConfig
 
-TOKEN = "a token that no one knows"
+TOKEN = "a token of the tests"
 PRIVATE = ["/streams", "/alarms", "/events", "/settings", "/sources", "/openapi.json", "/streams/a/points", "/nothing"]
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """A server that asks for nothing."""
+    """A server without a token."""
     with client_of(sqlite_at(tmp_path_factory.mktemp("open"))) as client:
         yield client
 
 
 @pytest.fixture
 def closed(tmp_path):
-    """A server that asks for a token."""
+    """A server with a token."""
     with client_of(sqlite_at(tmp_path), SecurityConfig(TOKEN, max_requests_per_s=1e9)) as client:
         yield client
 
@@ -96,11 +96,11 @@ def test_a_page_logs_in_and_out(closed):
 
 
 def test_who_guesses_has_to_wait(closed):
-    for ask in (
+    for send in (
         lambda: closed.get("/streams", headers={"Authorization": "Bearer wrong"}),
         lambda: closed.post("/session", json={"token": "wrong"}),
     ):
-        responses = [ask() for _ in range(15)]
+        responses = [send() for _ in range(15)]
         refused(responses[-1], 429, "too_many_requests")
         assert int(responses[-1].headers["retry-after"]) > 0
 
@@ -157,7 +157,7 @@ def test_names_of_this_machine_are(client, host):
     assert client.post("/session", json={"token": "x"}, headers={"Host": host}).status_code == 200
 
 
-def test_other_sites_may_not_ask(client):
+def test_other_sites_are_refused(client):
     before = tables(client.app.state.monitor.store)
     for headers in (
         {"Origin": "https://evil.example"},
@@ -239,7 +239,7 @@ def test_sql_is_just_text(client, words):
 
 
 def test_nothing_is_loaded_from_other_hosts(client):
-    named = "http://www.w3.org/"  # names of XML, which are never asked for
+    named = "http://www.w3.org/"  # names of XML, which are never fetched
     for path in STATIC_DIR.rglob("*"):
         if path.suffix not in (".html", ".css", ".js", ".svg"):
             continue

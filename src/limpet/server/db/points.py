@@ -11,13 +11,7 @@ import numpy.typing as npt
 import orjson
 from sqlalchemy import Connection, func, select
 
-from limpet.core.algorithm import (
-    OUTCOME_ANOMALY,
-    OUTCOME_CHANGE,
-    OUTCOME_MASK,
-    OUTCOME_NEEDS_REINIT,
-    OUTCOME_REJECTED,
-)
+from limpet.core.algorithm import Outcome
 from limpet.core.state import Vector
 from limpet.learners.results import Flags, Trace
 from limpet.server.db.engine import bulk_insert
@@ -45,7 +39,7 @@ class PointBlock:
     score, change_score, p_value : array of shape (n,)
         The results of the learner.
     outcomes : array of shape (n,)
-        Outcomes as the kernels return them, and `TIME_GIVEN_BIT`.
+        `Outcome` of each point, combined with `TIME_GIVEN_BIT`.
     """
 
     first_row: int
@@ -86,7 +80,7 @@ class PointBlock:
         means: Vector | None = None,
     ) -> PointBlock:
         """Return points with the results of a learner."""
-        outcomes = trace.outcomes & ~OUTCOME_NEEDS_REINIT | TIME_GIVEN_BIT * time_given
+        outcomes = trace.outcomes & ~Outcome.NEEDS_REINIT | TIME_GIVEN_BIT * time_given
         stored_means = np.full(values.shape, np.nan) if means is None else means
         return cls(first_row, times, values, stored_means, trace.score, trace.change_score, trace.p_value, outcomes)
 
@@ -158,12 +152,12 @@ class PointBlock:
 
 def is_rejected(outcomes: Integers) -> Flags:
     """Return whether each outcome is a rejection."""
-    return np.asarray(outcomes & OUTCOME_MASK == OUTCOME_REJECTED)
+    return np.asarray(outcomes & Outcome.REJECTED > 0)
 
 
 def decisions_to_api(outcomes: Integers) -> dict[str, list[int]]:
     """Return anomalies and changes as lists of 0 and 1."""
-    flags = {"anomaly": OUTCOME_ANOMALY, "change": OUTCOME_CHANGE}
+    flags = {"anomaly": Outcome.ANOMALY, "change": Outcome.CHANGE}
     return {name: (outcomes & flag > 0).astype(int).tolist() for name, flag in flags.items()}
 
 
