@@ -51,7 +51,9 @@ def truncate(text: str, max_chars: int = 80) -> str:
 
 
 def format_duration(seconds: float, max_units: int = 6) -> str:
-    """Return a duration in days, hours, minutes and seconds; smaller units than the first `max_units` are cut off.
+    """Return a duration in days, hours, minutes and seconds.
+
+    Smaller units than the first `max_units` are cut off.
 
     >>> format_duration(600), format_duration(86_401.5), format_duration(200_000, max_units=2), format_duration(0)
     ('10 min', '1 d 1 s 500 ms', '2 d 7 h', '0 s')
@@ -64,7 +66,7 @@ def format_duration(seconds: float, max_units: int = 6) -> str:
 
 
 def redact_url(url: str) -> str:
-    """Return an address without login, options and, of a web hook, its path, which may be a secret.
+    """Return an address without login, options and the path of a web hook.
 
     >>> redact_url("nats://me:secret@host:4222/a?x=y"), redact_url("https://hooks.host/services/secret")
     ('nats://host:4222/a', 'https://hooks.host/…')

@@ -1,4 +1,4 @@
-"""Import optional packages, which extras install, with a clear message when they are missing."""
+"""Import optional packages, with a clear message when they are missing."""
 
 from __future__ import annotations
 
@@ -58,7 +58,10 @@ def optional_import(purpose: str, extra: str, alternative: str = "") -> Iterator
 
 
 def require_installed(purpose: str, extra: str, *modules: str) -> None:
-    """Raise `MissingExtraError` if one of the modules is missing; import none of them."""
+    """Raise `MissingExtraError` if one of the modules is missing.
+
+    Import none of them.
+    """
     if missing_modules := [name for name in modules if not is_installed(name)]:
         raise missing_extra_error(purpose, extra, missing_modules)
 

@@ -33,7 +33,7 @@ def _pool(pid: int) -> ThreadPoolExecutor:
 
 
 def parallel_for(function: Callable[[ItemT], object], parts: Iterable[ItemT]) -> None:
-    """Call a function on every part, the first one in this thread, the others in the pool."""
+    """Call a function on every part, the first one in this thread."""
     first, *remaining = parts
     futures = [_pool(os.getpid()).submit(function, part) for part in remaining]
     try:

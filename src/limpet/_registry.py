@@ -1,4 +1,4 @@
-"""Registries of classes by name, so that checkpoints can name classes without pickle."""
+"""Registries of classes by name, for checkpoints without pickle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ Kind = TypeVar("Kind")
 
 
 def registered_name(cls: type) -> str:
-    """Return the name of a class; with the module, unless it is a class of limpet, so that names do not collide.
+    """Return the name of a class.
+
+    With the module, unless it is a class of limpet, so that names do not collide.
 
     >>> registered_name(dict), registered_name(CheckpointError)
     ('builtins:dict', 'CheckpointError')

@@ -1,4 +1,4 @@
-"""Check parameters: constraints, tables of constraints, and conversions of numbers.
+"""Check parameters: constraints, their tables, and conversions of numbers.
 
 The module loads without NumPy, so that the command line can read constraints and still start instantly.
 """
@@ -132,7 +132,9 @@ class InstanceOf(Constraint):
 
 
 class AnyOf(Constraint):
-    """Values that satisfy at least one of several constraints; `a | b` is `AnyOf(a, b)`.
+    """Values that satisfy at least one of several constraints.
+
+    `a | b` is `AnyOf(a, b)`.
 
     >>> str(Interval(int, 1, None) | Options("auto"))
     "an integer of at least 1 or 'auto'"
@@ -175,7 +177,7 @@ def check_param(name: str, value: Any, constraint: Constraint, advice: str = "")
 
 
 def check_params(params: object, constraints: Constraints) -> None:
-    """Check the attributes of an object, or the values of a mapping, that a table of constraints names."""
+    """Check attributes of an object, or values of a mapping, by a table."""
     for name, constraint in constraints.items():
         value = params[name] if isinstance(params, Mapping) else getattr(params, name)
         check_param(name, value, constraint)

@@ -6,11 +6,17 @@ class LimpetError(Exception):
 
 
 class InvalidInputError(LimpetError, ValueError):
-    """Data or a parameter that violates a constraint; the message names the parameter, the constraint and the value."""
+    """Data or a parameter that violates a constraint.
+
+    The message names the parameter, the constraint and the value.
+    """
 
 
 class InvalidTypeError(LimpetError, TypeError):
-    """A value of a wrong type; the message names the parameter, the constraint and the value."""
+    """A value of a wrong type.
+
+    The message names the parameter, the constraint and the value.
+    """
 
 
 class NotFittedError(LimpetError):
@@ -18,11 +24,14 @@ class NotFittedError(LimpetError):
 
 
 class CheckpointError(LimpetError):
-    """A checkpoint that is truncated, altered, of another format, or of an unknown class."""
+    """A checkpoint that is corrupted, of another format, or of an unknown class."""
 
 
 class DatasetError(LimpetError):
-    """A data set that is unreachable, missing, truncated or altered; the message has a remedy."""
+    """A data set that is unreachable, missing, truncated or altered.
+
+    The message has a remedy.
+    """
 
 
 class MissingExtraError(LimpetError, ImportError):

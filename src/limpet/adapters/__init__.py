@@ -1,1 +1,4 @@
-"""Adapters to the conventions of river, scikit-learn and sktime; each requires the extra of its name."""
+"""Adapters to the conventions of river, scikit-learn and sktime.
+
+Each requires the extra of its name.
+"""

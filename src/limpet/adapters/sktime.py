@@ -1,4 +1,7 @@
-"""Detectors of change points and anomalies with sktime's conventions, with `update`. Requires limpet[sktime]."""
+"""Detectors of change points and anomalies with sktime's conventions.
+
+Requires limpet[sktime].
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ __all__ = ["AnomalyDetector", "ChangePointDetector"]
 
 
 class StreamDetector(BaseDetector):  # type: ignore[misc]
-    """Base class: `fit` starts with a series, `update` continues it, `predict` does not learn.
+    """Base class: `fit` starts a series, `update` continues it.
+
+    `predict` does not learn.
 
     `predict` returns the results of learned rows as of the time they were learned; other rows are the continuation.
     """
@@ -80,7 +85,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return self
 
     def _trace_for(self, X: pd.DataFrame) -> tuple[Trace, int]:
-        """Return the results of the stream including X, and the row in the stream of the first row of X."""
+        """Return the results including X, and the row of the first row of X."""
         X = X.to_frame() if isinstance(X, pd.Series) else X  # from sktime's `predict_points`
         first_row, n_known = self._find_learned_rows(X)
         if n_known == len(X):
@@ -90,7 +95,7 @@ class StreamDetector(BaseDetector):  # type: ignore[misc]
         return trace, len(self._learned) - n_known
 
     def _find_learned_rows(self, X: pd.DataFrame) -> tuple[int, int]:
-        """Return the row at which the first row of X was learned, and how many rows from there on are equal."""
+        """Return the learned row equal to the first of X, and how many are equal."""
         learned = self._learned
         if not len(X) or list(X.columns) != list(learned.columns):
             return 0, 0
@@ -150,7 +155,9 @@ def rows_equal(a: Vector, b: Vector) -> Any:
 
 
 class AnomalyDetector(StreamDetector):
-    """Detect anomalies of a series at a promised false-alarm rate; the model follows changes.
+    """Detect anomalies of a series at a promised false-alarm rate.
+
+    The model follows changes.
 
     `transform_scores` returns −log10 of the p-value of each row: 4 is one row in ten thousand.
 
@@ -189,7 +196,7 @@ class AnomalyDetector(StreamDetector):
 
 
 class ChangePointDetector(StreamDetector):
-    """Detect change points of a series online, at a promised false-alarm rate, robust to outliers.
+    """Detect change points of a series online, at a promised false-alarm rate.
 
     A change point is the first row of the new regime, as `limpet.Detector` estimates it when it detects the change.
     `transform_scores` returns its change score.

@@ -1,4 +1,4 @@
-"""Streams with a known truth: the paper's generators, real data sets, and the class `Stream`."""
+"""Streams with a known truth: generators, loaders, and the class `Stream`."""
 
 from limpet.datasets.labelled_stream import Stream
 from limpet.datasets.nab import load_nab

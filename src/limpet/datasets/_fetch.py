@@ -134,7 +134,7 @@ _DOWNLOAD_LOCK = threading.Lock()  # a second thread reads from the cache what t
 
 
 def read_files(names: Sequence[str]) -> list[bytes]:
-    """Return the verified contents of files of `REMOTE_FILES`, downloading the missing ones."""
+    """Return the verified contents of files, downloading the missing ones."""
     try:
         return _read_files(names)
     except DatasetError as error:
@@ -194,7 +194,7 @@ def _read_from_cache(cache: Path, name: str) -> bytes | None:
 
 
 def _download(cache: Path, name: str) -> bytes:
-    """Download a file with pooch, which checks and renames it, so that no partial file is left in the cache."""
+    """Download a file with pooch, which leaves no partial file in the cache."""
     pooch = _import_pooch()
     url, sha256 = REMOTE_FILES[name]
     path = cache / name

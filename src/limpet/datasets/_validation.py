@@ -16,7 +16,7 @@ Shape = tuple[int | None, ...]
 
 
 def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: Shape) -> npt.NDArray[Any]:
-    """Return a read-only copy after checking the shape, in which None stands for any length.
+    """Return a read-only copy of this shape, where None is any length.
 
     >>> to_frozen_array("y", [[1], [2]], float, (None, 1)).flags.writeable
     False
@@ -32,7 +32,9 @@ def to_frozen_array(name: str, value: object, dtype: npt.DTypeLike, shape: Shape
 
 
 def to_frozen_points(name: str, value: object) -> npt.NDArray[np.float64]:
-    """Return a read-only copy of points (T, d); a vector is T points of one number each.
+    """Return a read-only copy of points (T, d).
+
+    A vector is T points of one number each.
 
     >>> to_frozen_points("y", [1, 2, 3]).shape
     (3, 1)
@@ -48,7 +50,9 @@ def to_frozen_points(name: str, value: object) -> npt.NDArray[np.float64]:
 
 
 def to_flags(name: str, value: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Read flags, which must be 0 or 1: a cast to bool would turn NaN and -1 into True.
+    """Read flags, which must be 0 or 1.
+
+    A cast to bool would turn NaN and -1 into True.
 
     >>> to_flags("labels", [0, 1])
     array([False,  True])

@@ -15,7 +15,9 @@ ChangePoints = list[int] | dict[int | str, list[int]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream:
-    """A data stream and its truth; rows count from 0, so row r is the paper's time t = r + 1.
+    """A data stream and its truth.
+
+    Rows count from 0, so row r is the paper's time t = r + 1.
 
     Arrays are copied and made read-only, so that all methods that are compared on a stream get the same data.
 

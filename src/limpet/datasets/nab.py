@@ -40,7 +40,9 @@ PROBATION_SHARE, MAX_PROBATION_ROWS = 0.15, 750  # rows of a series that the ben
 
 
 def load_nab() -> list[Stream]:
-    """Load 24 series of the Numenta Anomaly Benchmark [1]_: one variable, 1538 to 22 695 rows each, 39 windows in all.
+    """Load 24 series of the Numenta Anomaly Benchmark [1]_.
+
+    They have one variable, 1,538 to 22,695 rows each, and 39 windows in total.
 
     The group is in the name, "NAB realKnownCause/nyc_taxi": 13 real series (`realKnownCause`, `realAdExchange`), 6
     artificial ones with an anomaly and 5 without. They are seasonal, autocorrelated, rounded or heavy-tailed, and their

@@ -12,7 +12,7 @@ from limpet.datasets.labelled_stream import Stream
 
 
 def load_smtp() -> Stream:
-    """Load SMTP: 95 156 connections to a mail server, 3 attributes, of which 30 rows are attacks.
+    """Load SMTP: 95,156 connections to a mail server, 30 of them attacks.
 
     The attributes are log(x + 0.1) of the connection's duration and of the bytes sent and received. `labels` is 1 in
     the rows of attacks, which are the paper's t − 1; they come in clusters, 13 of them in rows 14691 to 15365. The
@@ -36,7 +36,9 @@ def load_smtp() -> Stream:
 
 
 def load_thyroid() -> Stream:
-    """Load THYROID: 3772 patients, 6 measurements scaled to [0, 1], of which 93 rows are anomalies.
+    """Load THYROID: 6 measurements of 3,772 patients, 93 of them anomalies.
+
+    The measurements are scaled to [0, 1].
 
     `labels` is 1 in the rows of anomalies: the paper's t − 1. The first 2000 rows are for choosing settings
     (`split`). The rows are patients and not a process in time, so that `change_points` is

@@ -1,4 +1,4 @@
-"""Load the SKAB data set: eight sensors of a water circuit whose valve is closed and opened."""
+"""Load the SKAB data set: eight sensors of a water circuit with a valve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def load_skab(group: str = "valve1", standardize: int | None = None, annotations: str = "paper") -> list[Stream]:
-    """Load a group of the Skoltech Anomaly Benchmark [1]_: streams of 8 sensors, about 1100 rows each.
+    """Load a group of the Skoltech Anomaly Benchmark [1]_.
+
+    Each stream has 8 sensors and about 1,100 rows.
 
     The streams come in the order of their file numbers, which are in their names: "SKAB valve1/3". The paper uses
     the 16 of valve1. It trains on those at odd places counted from 1, files 0, 2, …, 14 or `streams[::2]`, and tests on
@@ -73,7 +75,9 @@ def load_skab(group: str = "valve1", standardize: int | None = None, annotations
 
 
 def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
-    """Return each column less the mean of its first n rows, over their deviation unless they are all equal.
+    """Return the columns, standardized by their first n rows.
+
+    A column that is constant on these rows is only centred.
 
     >>> standardize_by_first_rows(np.array([[1.0, 5.0], [3.0, 5.0], [6.0, 8.0]]), 2)
     array([[-1.,  0.],
@@ -89,7 +93,7 @@ def standardize_by_first_rows(y: FloatArray, n: int) -> FloatArray:
 
 
 def find_transition_starts(marks: npt.NDArray[np.intp], labels: FloatArray) -> list[int]:
-    """Return the first mark of the way into the anomalous regime and the first of the way back.
+    """Return the first marks of the transitions to the anomalous regime and back.
 
     >>> labels = np.zeros(100)
     >>> labels[20:80] = 1

@@ -1,4 +1,4 @@
-"""Synthetic streams: the paper's, of a mixture that moves once with uniform outliers, and one of web traffic."""
+"""Synthetic streams: the mixtures of the paper, and web traffic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRINTED_COVARIANCE.setflags(write=False)
 
 
 class Regimes(NamedTuple):
-    """Two regimes of a mixture: means (K, d) before and after the change, one covariance (d, d) for all."""
+    """Two regimes of a mixture: means (K, d) and a common covariance (d, d)."""
 
     before: FloatArray
     after: FloatArray
@@ -32,7 +32,7 @@ class Regimes(NamedTuple):
 
 
 def effective_numpy_covariance(matrix: FloatArray) -> FloatArray:
-    """Return the covariance with which `numpy.random.multivariate_normal` really draws, given any matrix A.
+    """Return the covariance of `numpy.random.multivariate_normal` for any matrix.
 
     It takes A = U S Vᵀ and multiplies standard normals by S^½ Vᵀ, hence the covariance is V S Vᵀ = (AᵀA)^½.
     For a covariance this is A itself; for the notebooks' asymmetric matrix it is neither A nor its
@@ -82,7 +82,7 @@ def make_abrupt(
     seed: int = 0,
     variant: str = "printed",
 ) -> Stream:
-    """Generate a stream whose component means jump at row n // 2 (paper, abrupt change, 1-D and 3-D).
+    """Generate a stream whose component means jump at row n // 2.
 
     Each point comes with probability α from ½ N(μ₁, Σ) + ½ N(μ₂, Σ) and else from the uniform distribution on
     [-U, U)ᵈ. In one dimension σ = 0.1 and the means go from (0.5, -0.5) to (1, -1).
@@ -124,7 +124,9 @@ def make_gradual(
     seed: int = 0,
     variant: str = "printed",
 ) -> Stream:
-    """Generate a stream whose component means drift over 300 rows from row n // 2 (paper, gradual change).
+    """Generate a stream whose component means drift from row n // 2 on.
+
+    The drift takes 300 rows.
 
     The mean at time t is base + (t - 10000)/300 · (end - base), so the change row already has 1/300 of the
     way behind it and the 300th row all of it. The printed 3-D formula omits the base; it is kept here, as
@@ -154,7 +156,9 @@ TRAFFIC_SPIKES, TRAFFIC_OUTAGE_ROWS = 8, 6
 
 
 def make_traffic(weeks: int = 6, seed: int = 0) -> Stream:
-    """Generate requests per minute in rows of 10 minutes: a day, a week, spikes, an outage and a shift.
+    """Generate web traffic with a day, a week, spikes, an outage and a shift.
+
+    Values are requests per minute in rows of 10 minutes.
 
     The stream is synthetic. It starts on a Monday at 0:00 and has a period of a week: a curve with its low at night and
     three quarters of the traffic on Saturdays and Sundays. The noise is normal with a standard deviation (sd) of 40 at
@@ -221,7 +225,7 @@ def _make_stream(n: int, dim: int, alpha: float, U: float, seed: int, variant: s
 def _draw_points(
     means: FloatArray, covariance: FloatArray, alpha: float, U: float, seed: int
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Draw a point per row: one generator per purpose, so that no choice shifts the numbers of another."""
+    """Draw a point per row, with separate generators per purpose."""
     n, n_components, dim = means.shape
     component_rng, outlier_rng, noise_rng, uniform_rng = np.random.default_rng(seed).spawn(4)
     component = component_rng.integers(n_components, size=n)

@@ -37,7 +37,9 @@ def get_change_rows(annotations: str) -> dict[int | str, list[int]]:
 
 
 def load_well_log(annotations: str = "paper") -> Stream:
-    """Load Well-log: 4050 nuclear magnetic measurements down a borehole [1]_, with jumps and many outliers.
+    """Load Well-log: 4,050 measurements in a borehole [1]_.
+
+    They are nuclear magnetic responses with jumps and many outliers.
 
     `change_points` is a dict: annotator 1 to 5, as the paper numbers them, to a list of rows. The first 1550 rows
     are for choosing settings (`split`). Values lie between 64 234 and 140 409 and are not standardised.

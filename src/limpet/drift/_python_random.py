@@ -1,4 +1,6 @@
-"""Compiled `random.Random(seed).sample(range(n), k)`: the draws of the standard library, on which river's KSWIN relies.
+"""Compiled `random.Random(seed).sample(range(n), k)` of the standard library.
+
+The results of river's KSWIN depend on these draws.
 
 A generator is a vector of integers: the words of the Mersenne Twister [1]_ and, last, how many of them are used.
 
@@ -31,7 +33,7 @@ def make_generator(seed: int) -> IntArray:
 
 
 def uses_pool(n: int, k: int) -> bool:
-    """Return whether the standard library draws k of n from a list of the rest, rather than with rejection.
+    """Return whether the standard library draws without rejection.
 
     It selects the algorithm that needs less memory; the draws differ.
     """
@@ -68,7 +70,10 @@ def draw_below(generator: IntArray, n: int, bits: int) -> int:
 
 @kernel
 def sample(generator: IntArray, n: int, k: int, use_pool: bool, workspace: IntArray, drawn: IntArray) -> None:
-    """Draw k of the integers below n into `drawn`; workspace: n numbers; use_pool: see `uses_pool`."""
+    """Draw k of the integers below n into `drawn`.
+
+    workspace: n numbers; use_pool: see `uses_pool`.
+    """
     bits = 0
     while n >> bits:
         bits += 1

@@ -1,4 +1,4 @@
-"""A sorted sliding window, and the distance in distribution of its newest points from others in it.
+"""A sorted sliding window, and the distance of its newest points from others.
 
 Each point is inserted into the sorted window, and one pass over the window gives the distance; sorting two samples per
 point would take most of the time.
@@ -32,7 +32,7 @@ def clear_window(bookkeeping: IntArray) -> None:
 
 @kernel
 def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -> int:
-    """Return how many of the first n_points are less than y, or at most y if inclusive."""
+    """Return how many of the first points are less than y, or at most y."""
     low, high = 0, n_points
     while low < high:
         middle = (low + high) // 2
@@ -46,7 +46,9 @@ def count_below(ordered: FloatArray, n_points: int, y: float, inclusive: bool) -
 
 @kernel
 def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recent: int, y: float) -> None:
-    """Insert a point; it replaces the oldest if the window is full. The newest n_recent slots have the sign −1.
+    """Insert a point.
+
+    It replaces the oldest if the window is full. The newest n_recent slots have the sign −1.
 
     Among equal points the oldest is first, so that the point to be replaced can be found by its value.
     """
@@ -74,7 +76,9 @@ def insert_point(values: FloatArray, bookkeeping: IntArray, window: int, n_recen
 
 @kernel
 def max_cdf_gap(values: FloatArray, bookkeeping: IntArray, window: int, drawn: IntArray) -> int:
-    """Return the maximum difference of the counting functions of the newest and the drawn points of a full window.
+    """Return the maximum gap between the newest and the drawn points.
+
+    The gap is that of their counting functions in a full window.
 
     `drawn` counts from the oldest point. Among equal values, only the difference after the last of them counts.
     """

@@ -13,7 +13,9 @@ from limpet.drift.base import MAX_ABS_VALUE, DriftDetector
 
 
 class ADWIN(DriftDetector):
-    """Adaptive windowing [1]_: keep the longest window of which no two parts differ in mean, computed by river.
+    """Adaptive windowing [1]_, computed by river.
+
+    It keeps the longest window of which no two parts differ in mean.
 
     The score is w_{t−1} − w_t with w the width of the window: the number of points dropped because the mean has
     changed [2]_. The window grows by every point, so that most scores are −1. River tests every 32nd point. At the
@@ -73,7 +75,7 @@ class ADWIN(DriftDetector):
 
 
 def measure_widths(window: Any, values: list[float]) -> list[int]:
-    """Return the width of a window of river before the first value and after each value."""
+    """Return the width of a window before the first value and after each value."""
     widths = [window.width]
     update, append = window.update, widths.append
     for value in values:

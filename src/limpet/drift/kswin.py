@@ -1,4 +1,4 @@
-"""KSWIN: compare the newest points of a sliding window with a sample of the older ones."""
+"""KSWIN: compare the newest points of a window with a sample of older ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ MAX_SAMPLE_POINTS = 10_000  # beyond, the usual implementations do not compute t
 
 @lru_cache(maxsize=32)
 def exact_p_values(size: int) -> FloatArray:
-    """Return P(size·D ≥ h) for h = 0 … size, with D the distance of the distributions of two samples of this size.
+    """Return P(size·D ≥ h) for h = 0 … size.
+
+    D is the distance of the distributions of two samples of this size.
 
     The distance of two samples of n points is a multiple of 1/n, so that n + 1 values suffice [1]_:
     p_h = 2 (C(2n, n−h) − C(2n, n−2h) + C(2n, n−3h) − …) / C(2n, n), in exact integers up to one correctly rounded
@@ -93,7 +95,7 @@ def make_kswin_kernel() -> Callable[..., Any]:
 
 
 class KSWIN(DriftDetector):
-    """The Kolmogorov–Smirnov test on a sliding window [1]_, with the results of river.
+    """The Kolmogorov–Smirnov test on a sliding window [1]_, equal to river's.
 
     Of the last `window` points, the newest `stat` are compared with as many drawn at random from the older ones. The
     score is 1 − p with p the exact two-sided p-value [2]_. If p ≤ alpha and the distributions differ by more than 0.1,
@@ -162,7 +164,10 @@ class KSWIN(DriftDetector):
 
     @property
     def detection_threshold(self) -> float:
-        """The smallest score at which KSWIN reports a drift; infinite if no score is large enough."""
+        """The smallest score at which KSWIN reports a drift.
+
+        Infinite if no score is large enough.
+        """
         scores = self._score_table[self._critical_gap :]
         return float(scores[0]) if len(scores) else np.inf
 

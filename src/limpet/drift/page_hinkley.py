@@ -16,7 +16,7 @@ CUMULATIVE_SUM, MIN_CUMULATIVE_SUM, STATE_SIZE = 0, 1, 2  # g, G, and the size o
 def write_page_hinkley_scores(
     rows: FloatArray, scores: FloatArray, state: FloatArray, delta: float, max_abs_value: float
 ) -> None:
-    """Update g ← g + y − δ and G ← min(g, G) and write g − G, one variable after the other."""
+    """Update g ← g + y − δ and G ← min(g, G), and write g − G."""
     for i in range(rows.shape[1]):
         total, min_total = state[i, CUMULATIVE_SUM], state[i, MIN_CUMULATIVE_SUM]
         for t in range(len(rows)):
@@ -34,7 +34,9 @@ compiled_page_hinkley = jit_entry_point(write_page_hinkley_scores, releases_gil=
 
 
 class PageHinkley(DriftDetector):
-    """The Page–Hinkley statistic [1]_ as [2]_ defines it: the height of a drifting sum above its minimum.
+    """The Page–Hinkley statistic [1]_ as [2]_ defines it.
+
+    It is the height of a drifting sum above its minimum.
 
     g_t = g_{t−1} + y_t − δ and G_t = min(g_t, G_{t−1}), from g_0 = G_0 = 0; the score is g_t − G_t. It grows while the
     points are above δ on average and returns to 0 while they are below, so that it detects only rises. Only δ is
@@ -94,7 +96,7 @@ def write_river_page_hinkley_scores(
     mode: int,
     max_abs_value: float,
 ) -> None:
-    """Write how far the sums of deviations from the running mean are from their extremes; reset above a threshold.
+    """Write the statistics of river's Page–Hinkley test.
 
     The operations are those of river, in the same order, so that the bits are the same.
     """
@@ -128,7 +130,7 @@ compiled_river_page_hinkley = jit_entry_point(write_river_page_hinkley_scores, r
 
 
 class RiverPageHinkley(DriftDetector):
-    """The Page–Hinkley test [1]_ as river [2]_ computes it, to the bit: with mean, forgetting and falls.
+    """The Page–Hinkley test [1]_ as river [2]_ computes it, to the bit.
 
     With ȳ_t the mean of the points so far, u_t = α·u_{t−1} + (y_t − ȳ_t) − δ and v_t = α·v_{t−1} + (y_t − ȳ_t) + δ. The
     statistic of a rise is u_t − min u, that of a fall max v − v_t; the score is one of them or the larger one, by

@@ -1,4 +1,4 @@
-"""Backends that initialize and run the streams of a fleet, one class per kind of engine."""
+"""Backends that initialize and run the streams of a fleet, one per engine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,10 @@ class ResultBuffer:
         return ResultBuffer(self.values[part], self.outcomes[part], self.alarms, self.first_point + part.start)
 
     def restore_order(self, order: Integers) -> ResultBuffer:
-        """Return the results of sorted points in their original order; alarms stay sorted."""
+        """Return the results of sorted points in their original order.
+
+        Alarms stay sorted.
+        """
         values, outcomes = np.empty_like(self.values), np.empty_like(self.outcomes)
         values[order], outcomes[order] = self.values, self.outcomes
         return ResultBuffer(values, outcomes, self.alarms, self.first_point)
@@ -87,7 +90,10 @@ class FleetBackend(ABC):
         points: Vector,
         results: ResultBuffer,
     ) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """Buffer first points; return how many points of each stream were consumed and whether it can start."""
+        """Buffer first points.
+
+        Return how many points of each stream were consumed and whether it can start.
+        """
         n_consumed, ready = np.zeros(len(schedule), np.int64), np.zeros(len(schedule), np.bool_)
         if len(schedule):
             results.values[:, 1:] = np.nan  # a buffered point has only a score
@@ -144,7 +150,7 @@ class FleetBackend(ABC):
     def _run_schedule_parallel(
         self, work: Callable[[PointSchedule, slice], object], schedule: PointSchedule, parallel_threshold_points: int
     ) -> None:
-        """Call work(subset, slice) on parts of a schedule, in parallel if it has enough points."""
+        """Call work(subset, slice) on parts of a schedule, in parallel if it pays."""
         if len(schedule):
             parts = (
                 schedule.partition(n_threads())

@@ -28,7 +28,9 @@ PANDAS_INDEX_PREFIX = "__index_level_"  # pyarrow's name of an index column, whi
 
 
 def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequence[Any]) -> dict[str, Any]:
-    """Return the column of each variable: those requested, or all numeric columns except key and time.
+    """Return the column of each variable.
+
+    Default: all numeric columns except key and time.
 
     A column of pandas may be named by a number or a tuple; the variable is named by its string.
     """
@@ -51,7 +53,10 @@ def select_value_columns(frame: nw.DataFrame[Any], values: Any, excluded: Sequen
 
 
 def check_value_columns(variables: Sequence[str], known: Sequence[str] | None, width: int | None) -> None:
-    """Raise an error unless these are the variables of the fleet: by name, or by number if it has no names."""
+    """Raise an error unless these are the variables of the fleet.
+
+    They are compared by name, or by number if the fleet has no names.
+    """
     if known is not None and set(known) != set(variables):
         raise InvalidInputError(
             f"values: must be {join_names(known)}, the variables of this fleet, got {join_names(variables)}."
@@ -76,7 +81,10 @@ def read_values(frame: nw.DataFrame[Any], names: Iterable[Any]) -> Vector:
 
 
 def _to_column_list(values: Any, columns: Sequence[Any]) -> list[Any]:
-    """Return a list of column names; a string, number or tuple that names a column is one name."""
+    """Return a list of column names.
+
+    A string, number or tuple that names a column is one name.
+    """
     if isinstance(values, str | int | tuple) and values in columns:
         return [values]
     return list(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else [values]
@@ -86,7 +94,9 @@ def _to_column_list(values: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def time_order(column: nw.Series[Any]) -> tuple[Integers | None, Flags]:
-    """Return the stable order of the rows in time, None if they are sorted, and which rows have no time.
+    """Return the order of the rows in time, and which rows have no time.
+
+    The order is stable, and None if the rows are sorted.
 
     Rows without a time are last.
     """

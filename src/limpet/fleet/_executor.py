@@ -1,4 +1,4 @@
-"""Execute fleet updates: route points to streams, run the kernels, collect results."""
+"""Execute fleet updates: route points, run the kernels, collect results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from limpet.learners.results import Trace
 
 @dataclass(frozen=True, eq=False)
 class KeyCache:
-    """The keys of the last call and their rows: a call with the same keys skips the look-up."""
+    """The keys of the last call and their rows, to skip the next look-up."""
 
     keys: Any
     types: set[type]
@@ -42,7 +42,10 @@ class KeyCache:
 
     @classmethod
     def from_keys(cls, keys: Any, *lookup: Any) -> KeyCache | None:
-        """Make a cache with a copy of the keys; None for a container that may change unnoticed."""
+        """Make a cache with a copy of the keys.
+
+        The cache is None for a container that may change unnoticed.
+        """
         if type(keys) in (list, np.ndarray):
             return cls(keys.copy(), key_types(keys), *lookup)
         return cls(keys, key_types(keys), *lookup) if type(keys) in (tuple, range) else None
@@ -114,7 +117,10 @@ class FleetExecutor:
 
     @contextmanager
     def exclusive_call(self) -> Iterator[None]:
-        """Serialize calls. If the first call fails before a stream has joined, width and key type stay open."""
+        """Serialize calls.
+
+        If the first call fails before a stream has joined, width and key type stay open.
+        """
         with self.lock:
             was_unset = self.backend is None
             try:
@@ -135,7 +141,10 @@ class FleetExecutor:
     def learn(
         self, parsed_keys: IntKeys | StrKeys, points: Vector, keys: Any = None, order: Integers | None = None
     ) -> Trace:
-        """Learn the points of a call, in the order given; results are in the order of the points."""
+        """Learn the points of a call in this order.
+
+        The results are in the order of the points.
+        """
         results = self._allocate_results(parsed_keys, points)
         if order is not None:
             parsed_keys, points = parsed_keys.take(order), points[order]
@@ -159,7 +168,7 @@ class FleetExecutor:
         return replace(trace, explicit_alarm_index=[int(order[point]) for point in trace.alarm_index])
 
     def _run(self, schedule: PointSchedule, points: Vector, results: ResultBuffer) -> None:
-        """Buffer points of streams that have not started, start those that can start, and run the others."""
+        """Buffer points of new streams, start those that can start, run the others."""
         assert self.backend is not None
         backend, matrix = self.backend, self._membership.state_matrix
         # Streams are sorted. Compiled code does not check bounds.
@@ -182,7 +191,10 @@ class FleetExecutor:
             results.alarms[i] = point, replace(alarm, key=self._membership.key_index.get_key(int(alarm.key or 0)))
 
     def _allocate_results(self, parsed_keys: IntKeys | StrKeys, points: Vector) -> ResultBuffer:
-        """Allocate results; if the learner raises on invalid points, check all points first."""
+        """Allocate results.
+
+        If the learner raises on invalid points, check all points first.
+        """
         assert self.backend is not None
         if self._learner.on_invalid == "raise":
             self.backend.engine.raise_on_invalid(points)
@@ -227,7 +239,10 @@ class FleetExecutor:
         self._warnings.issued_topics.add(code)
 
     def _warn_about(self, outcomes: npt.NDArray[np.int8], self_recovering: bool) -> None:
-        """Warn once about invalid points and locked out streams; self_recovering streams are never locked out."""
+        """Warn once about invalid points and locked out streams.
+
+        self_recovering streams are never locked out.
+        """
         n_invalid = int(np.count_nonzero(outcomes == OUTCOME_INVALID))
         if n_invalid:
             first = int((outcomes == OUTCOME_INVALID).argmax())

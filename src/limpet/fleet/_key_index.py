@@ -1,4 +1,7 @@
-"""Map keys to rows. The keys of a fleet are all strings or all integers, as the first one."""
+"""Map keys to rows.
+
+The keys of a fleet are all strings or all integers, as the first one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ NO_ROW, UNKNOWN_ROW = -1, -2  # of a missing key; of the i-th unknown key: UNKNO
 
 
 class Lookup(NamedTuple):
-    """The row of each key; NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key.
+    """The row of each key.
+
+    NO_ROW for a missing key, UNKNOWN_ROW − i for the i-th unknown key.
 
     unknown_keys: in the order of their first occurrence. first_index: their first indices in the call.
     """
@@ -49,7 +54,10 @@ def first_slot(key: int, n_slots: int) -> int:
 
 @kernel
 def find_slot(slots: Integers, key: int) -> int:
-    """Return the slot of a key; if it is not in the table, −1 − the slot in which to insert it."""
+    """Return the slot of a key.
+
+    If the key is not in the table, return −1 − the slot in which to insert it.
+    """
     slot, free_slot = first_slot(key, len(slots)), -1
     while slots[slot, ROW_COLUMN] != EMPTY_SLOT:
         if slots[slot, ROW_COLUMN] == REMOVED_SLOT:
@@ -162,7 +170,10 @@ NULL_TYPE_NAMES = frozenset({"NoneType", "NAType", "NaTType", "MaskedConstant"})
 
 
 def is_null_type(key_type: type) -> bool:
-    """Return whether all values of a type are missing: None, pandas' NA and NaT, numpy's masked."""
+    """Return whether all values of a type are missing.
+
+    Such values are None, pandas' NA and NaT, and numpy's masked.
+    """
     return key_type.__name__ in NULL_TYPE_NAMES
 
 
@@ -207,7 +218,10 @@ class StrTable:
         return Lookup(rows, list(unknown_numbers), np.array(first_index, np.int64))
 
     def look_up_codes(self, codes: Integers, strings: Sequence[Any]) -> Lookup:
-        """Return the rows of keys given by their indices in a list of strings, −1 for a missing key."""
+        """Return the rows of keys given by codes.
+
+        Codes are indices in a list of strings, −1 for a missing key.
+        """
         occurs = np.zeros(len(strings), np.bool_)
         occurs[codes[codes >= 0]] = True
         result = self.look_up(
@@ -267,7 +281,9 @@ class IntKeys:
 
     @classmethod
     def from_array(cls, keys: npt.NDArray[Any]) -> IntKeys:
-        """Make keys from an array of numbers; libraries convert integers to floats if some are missing.
+        """Make keys from an array of numbers.
+
+        Libraries convert integers to floats if some are missing.
 
         >>> IntKeys.from_array(np.array([3.0, np.nan])).missing
         array([False,  True])
@@ -302,7 +318,10 @@ class IntKeys:
 
 @dataclass(frozen=True, eq=False)
 class StrKeys:
-    """String keys of a call (None or NaN: missing), or their indices in a list of strings (codes)."""
+    """String keys of a call, or their indices in a list of strings (codes).
+
+    None and NaN are missing keys.
+    """
 
     values: Sequence[Any]
     codes: Integers | None = None
@@ -362,7 +381,10 @@ class KeyIndex:
         return key
 
     def look_up(self, keys: IntKeys | StrKeys) -> Lookup:
-        """Return the rows of the keys of a call; the caller must `add` or `discard_pending` unknown keys."""
+        """Return the rows of the keys of a call.
+
+        The caller must `add` or `discard_pending` unknown keys.
+        """
         if not len(keys.values):  # all are missing, and fit any fleet
             return Lookup(np.full(len(keys), NO_ROW), [], np.zeros(0, np.int64))
         if isinstance(keys, IntKeys):

@@ -189,7 +189,10 @@ def import_narwhals() -> Any:
 
 
 def is_column(keys: Any) -> bool:
-    """Return whether an object may be a column; checks the class, since a frame may have a column `dtype`."""
+    """Return whether an object may be a column.
+
+    Checks the class, since a frame may have a column `dtype`.
+    """
     return hasattr(type(keys), "dtype") or library_name(keys) == "pyarrow"
 
 
@@ -199,7 +202,7 @@ def library_name(value: Any) -> str:
 
 
 def to_series(column: Any) -> nw.Series[Any]:
-    """Convert a column of any library, or a pandas or pyarrow array, to a series of narwhals."""
+    """Convert a column or array of any library to a series of narwhals."""
     try:
         if library_name(column) == "pandas":
             import pandas
@@ -259,7 +262,10 @@ def _keys_from_numbers(column: nw.Series[Any]) -> IntKeys | StrKeys:
 
 
 def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
-    """Factorize a column with pandas; a column of objects, which may be integers, is read as a list."""
+    """Factorize a column with pandas.
+
+    A column of objects, which may be integers, is read as a list.
+    """
     pandas = import_narwhals().get_native_namespace(column)
     if native.dtype == object and not (
         column.implementation.is_pandas() and pandas.api.types.infer_dtype(native, skipna=True) == "string"
@@ -272,7 +278,10 @@ def _keys_from_pandas(column: nw.Series[Any], native: Any) -> IntKeys | StrKeys:
 
 
 def factorize_hashes(hashes: Integers, missing: Flags) -> tuple[Integers, Integers]:
-    """Return codes of hashes in the order of occurrence, −1 for missing, and the first index of each code."""
+    """Return codes of hashes, and the first index of each code.
+
+    Codes are in the order of occurrence, −1 for missing.
+    """
     lookup = IntHashTable().look_up(hashes, missing)
     return np.maximum(UNKNOWN_ROW - lookup.rows, -1), lookup.first_index
 
@@ -290,7 +299,10 @@ def _keys_from_polars(column: Any) -> StrKeys:
 
 
 def _keys_from_arrow(column: Any) -> IntKeys | StrKeys:
-    """Factorize a column by its dictionary or by hashes; if two strings collide, return the strings."""
+    """Factorize a column by its dictionary or by hashes.
+
+    If two strings collide, return the strings.
+    """
     import pyarrow
 
     types = pyarrow.types
@@ -326,7 +338,7 @@ def arrow_string_buffers(strings: Any) -> tuple[Any, Any]:
 
 
 def read_keys(keys: Any) -> IntKeys | StrKeys:
-    """Read the keys of a call from a list, a tuple, an array or a column of a dataframe.
+    """Read the keys of a call from a sequence, an array or a column.
 
     >>> read_keys(["a", None]).values, read_keys(np.array([3.0, np.nan])).missing
     (['a', None], array([False,  True]))
@@ -343,7 +355,10 @@ def read_keys(keys: Any) -> IntKeys | StrKeys:
 
 
 def read_points(X: Any, n: int, width: int | None, names: Names | None) -> tuple[Vector, Names | None]:
-    """Read the points of a call as an array (n, width); rows of another length become NaN."""
+    """Read the points of a call as an array (n, width).
+
+    Rows of another length become NaN.
+    """
     if isinstance(X, list | tuple) and X and _are_rows(X):
         lengths = [len(x) for x in X]
         expected = width or Counter(lengths).most_common(1)[0][0]
@@ -365,7 +380,10 @@ def _are_rows(X: Sequence[Any]) -> bool:
 
 
 def _check_no_strings(X: Any) -> Any:
-    """Return X, or an array of it; raise an error for strings, which NumPy may convert to numbers."""
+    """Return X, or an array of it.
+
+    Raise an error for strings, which NumPy may convert to numbers.
+    """
     array = X
     if isinstance(X, list | tuple):
         try:

@@ -34,7 +34,7 @@ class LRUClock:
         self._order_seen: Integers = np.zeros(0, np.int64)
 
     def mark_seen(self, rows: Integers) -> None:
-        """Record that these rows have been seen, in this order; negative rows are ignored."""
+        """Record that these rows have been seen; negative rows are ignored."""
         present = rows[rows >= 0]
         if len(present) and (highest := int(present.max())) >= len(self._last_seen):
             grown = np.full(max(highest + 1, 2 * len(self._last_seen)), NEVER_SEEN)
@@ -89,7 +89,10 @@ LOOKUP_CHUNK_KEYS = 4096  # with max_keys, so many keys, or four per stream, are
 
 
 class Membership:
-    """The streams of a fleet, at most `max_keys` in memory; evicted streams are stored in `spill` or dropped."""
+    """The streams of a fleet, at most `max_keys` in memory.
+
+    Evicted streams are stored in `spill` or dropped.
+    """
 
     def __init__(self, max_keys: int | None, spill: Spill | None) -> None:
         self.max_keys, self.spill = max_keys, spill
@@ -99,7 +102,10 @@ class Membership:
         self._lru_clock = LRUClock()
 
     def admit_in_chunks(self, keys: IntKeys | StrKeys) -> Iterator[tuple[slice, Integers]]:
-        """Yield slices of the points of a call with the rows of their keys; one slice if streams are never evicted."""
+        """Yield slices of the points of a call with the rows of their keys.
+
+        One slice if streams are never evicted.
+        """
         start, chunk_size = 0, len(keys) if self.max_keys is None else max(4 * self.max_keys, LOOKUP_CHUNK_KEYS)
         while start < len(keys):
             is_single_chunk = start == 0 and chunk_size >= len(keys)
@@ -125,12 +131,15 @@ class Membership:
         self.version += 1
 
     def mark_seen(self, rows: Integers) -> None:
-        """Record that these rows have been seen, in this order; negative rows are ignored."""
+        """Record that these rows have been seen; negative rows are ignored."""
         if self.max_keys is not None:
             self._lru_clock.mark_seen(rows)
 
     def _admit(self, lookup: Lookup) -> tuple[int, Integers]:
-        """Assign rows to unknown keys; return how many points can be learned before a new stream must be evicted."""
+        """Assign rows to unknown keys.
+
+        Return how many points can be learned before a new stream must be evicted.
+        """
         n_points, unknown_keys = len(lookup.rows), lookup.unknown_keys
         capacity = len(unknown_keys) if self.max_keys is None else self.max_keys - len(self.key_index)
         if capacity >= len(unknown_keys):
@@ -152,7 +161,9 @@ class Membership:
         return int(stop), new_rows
 
     def _exchange(self, evicted: Sequence[int], admitted: Sequence[Key]) -> Integers:
-        """Evict rows and return the rows of new keys, whose states are restored from the spill file or empty.
+        """Evict rows and return the rows of new keys.
+
+        Their states are restored from the spill file, or empty.
 
         Operations that can fail come first, so that the exchange is atomic.
         """
@@ -217,7 +228,9 @@ class Membership:
         )
 
     def restore(self, streams: StreamSnapshot) -> None:
-        """Restore streams from `all_streams` into an empty fleet, the most recently seen ones in memory.
+        """Restore streams from `all_streams` into an empty fleet.
+
+        The most recently seen ones are in memory.
 
         Streams that were spilled before are removed.
         """
@@ -255,7 +268,10 @@ class Membership:
 
 
 def first_index_by_row(rows: Integers) -> dict[int, int]:
-    """Return the index in a call at which each row occurs first; negative rows are ignored."""
+    """Return the index in a call at which each row occurs first.
+
+    Negative rows are ignored.
+    """
     present = np.flatnonzero(rows >= 0)
     known, first = np.unique(rows[present], return_index=True)
     return dict(zip(known.tolist(), present[first].tolist(), strict=True))

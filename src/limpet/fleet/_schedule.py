@@ -21,7 +21,9 @@ MAX_SEQUENTIAL_TAIL_STREAMS = 2  # a group of at most so many streams runs faste
 
 @dataclass(frozen=True, eq=False)
 class PointSchedule:
-    """The points of each stream: stream s has order[starts[s]] … order[starts[s] + counts[s] − 1].
+    """The points of each stream.
+
+    Stream s has the points order[starts[s]] … order[starts[s] + counts[s] − 1].
 
     streams: distinct rows of the matrix of states. See `limpet.core.batched_algorithm`.
     """
@@ -78,7 +80,7 @@ class PointSchedule:
         return PointSchedule(self.streams[selection], self.starts[selection], self.counts[selection], self.order)
 
     def remaining(self, n_consumed: Integers) -> PointSchedule:
-        """Return the schedule that remains after stream s has consumed n_consumed[s] of its points."""
+        """Return the schedule without the first n_consumed[s] points of stream s."""
         advanced = PointSchedule(self.streams, self.starts + n_consumed, self.counts - n_consumed, self.order)
         return advanced.select(advanced.counts > 0)
 
@@ -88,14 +90,20 @@ class PointSchedule:
         return PointSchedule(streams, starts, np.append(self.counts, others.counts), self.order)
 
     def sort_by_length(self) -> PointSchedule:
-        """Sort streams by decreasing number of points, so that the lanes of a group finish at about the same time."""
+        """Sort streams by decreasing number of points.
+
+        The lanes of a group then finish at about the same time.
+        """
         if self.is_uniform:
             return self
         by_count = np.argsort(-self.counts, kind="stable")
         return PointSchedule(self.streams[by_count], self.starts[by_count], self.counts[by_count], self.order)
 
     def split_for_lanes(self) -> tuple[PointSchedule, PointSchedule]:
-        """Split into a schedule for lanes and a remainder, where few streams have many more points than the others."""
+        """Split into a schedule for lanes and a remainder.
+
+        The remainder has the last points of streams with many more points than the others.
+        """
         if self.is_uniform and not 0 < len(self) % LANES <= MAX_SEQUENTIAL_TAIL_STREAMS:
             return self, self.select(slice(0))
         schedule = self.sort_by_length()

@@ -74,7 +74,7 @@ class Spill:
                 )
 
     def exchange(self, evicted: Iterable[SpilledState], admitted: Sequence[Key]) -> dict[Key, tuple[Vector, Vector]]:
-        """Store the states of evicted keys and remove those of admitted keys in one transaction.
+        """Store states of evicted keys and remove those of admitted keys atomically.
 
         Returns the removed states by key.
         """

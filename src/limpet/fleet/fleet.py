@@ -1,4 +1,4 @@
-"""Learn many keyed streams with one learner each, as rows of one matrix of states."""
+"""Learn many keyed streams, with states as rows of one matrix."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Fleet:
         return trace
 
     def process(self, frame: Any, key: str, values: Any = None, time: str | None = None, prefix: str = "") -> Any:
-        """Learn a long dataframe with one point per row, and return it with result columns.
+        """Learn a long dataframe, and return it with result columns.
 
         Parameters
         ----------
@@ -153,18 +153,24 @@ class Fleet:
     # For the packages that build on fleets
 
     def row_indices(self, keys: Any) -> Integers:
-        """Return the row of each key, −1 if unknown; a stream keeps its row while it is in memory."""
+        """Return the row of each key, −1 if unknown.
+
+        A stream keeps its row while it is in memory.
+        """
         with self._executor.lock:
             lookup = self._membership.key_index.look_up(read_keys(keys))
             self._membership.key_index.discard_pending(lookup.unknown_keys)
             return np.maximum(lookup.rows, NO_ROW)
 
     def suppress_warning(self, code: str) -> None:
-        """Do not issue warnings with this code: "invalid" (points) or "locked_out" (streams)."""
+        """Suppress warnings with this code: "invalid" or "locked_out"."""
         self._executor.suppress_warning(code)
 
     def config(self) -> dict[str, Any]:
-        """Return learner, max_keys, spill (a path), and width and feature_names (None before the first points)."""
+        """Return learner, max_keys, spill, width and feature_names.
+
+        The latter two are None before the first points.
+        """
         return {
             "learner": self.learner,
             "width": self._executor.width,
@@ -246,7 +252,9 @@ class Fleet:
             }
 
     def estimates(self, name: str, keys: Iterable[Key]) -> list[Vector | None]:
-        """Return an estimate, such as "means", of each of these streams; None for those that have not started.
+        """Return an estimate, such as "means", of each of these streams.
+
+        The estimate is None for streams that have not started.
 
         Faster than `fleet[key]`, and does not count as seeing the streams.
 
@@ -303,7 +311,10 @@ class Fleet:
             return b"".join(serialization.iter_chunks(self))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fleet, with spilled streams, atomically to a file; `limpet.load` reads it."""
+        """Write the fleet, with spilled streams, atomically to a file.
+
+        `limpet.load` reads it.
+        """
         with self._executor.lock:
             atomic_write(path, serialization.iter_chunks(self))
 

@@ -48,7 +48,9 @@ def all_keys(fleet: Fleet) -> list[str | int]:
 
 
 def concat(fleets: Sequence[Fleet]) -> Fleet:
-    """Return one fleet with the streams of several with equal learners and distinct keys.
+    """Return one fleet with the streams of several.
+
+    The fleets must have equal learners and distinct keys.
 
     >>> from limpet import SRA
     >>> first, second = Fleet(SRA(gamma=4.0, rho=0.01)), Fleet(SRA(gamma=4.0, rho=0.01))

@@ -1,4 +1,4 @@
-"""Metrics of change detection, anomaly detection and estimates: areas under curves, errors by segment."""
+"""Metrics of change detection, anomaly detection and estimates."""
 
 from limpet.metrics.benefit import BenefitCurve, benefit_auc, benefit_roc
 from limpet.metrics.mixture_error import MeanShift, SegmentMSE, largest_mean_shift, match_components, segment_mse

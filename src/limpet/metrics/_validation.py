@@ -1,4 +1,7 @@
-"""Read the arguments of the metrics; errors name the expected and the received value."""
+"""Read the arguments of the metrics.
+
+Errors name the expected and the received value.
+"""
 
 from __future__ import annotations
 

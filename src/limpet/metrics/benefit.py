@@ -19,7 +19,7 @@ from limpet.metrics._validation import (
 
 
 class BenefitCurve(NamedTuple):
-    """The exact curve: at thresholds[i] the alarms earn recall[i] of the benefit at false_alarm_rate[i]."""
+    """The curve of recalled benefit against false alarms, by threshold."""
 
     false_alarm_rate: FloatArray
     recall: FloatArray
@@ -33,7 +33,7 @@ def benefit_auc(
     start: int | None = None,
     stop: int | None = None,
 ) -> float:
-    """Return the area under the curve of recalled benefit against false alarms (paper, Eq. def_benefit).
+    """Return the area under benefit against false alarms (Eq. def_benefit).
 
     Trapezoids under the curve of `benefit_roc`, so tied scores share one slanted step and a constant score
     gets 0.5. Only the order of the scores matters. Half of every window lies before its change, where a score
@@ -83,7 +83,7 @@ def benefit_roc(
     start: int | None = None,
     stop: int | None = None,
 ) -> BenefitCurve:
-    """Return the exact curve of recalled benefit against false alarms, one point per distinct score.
+    """Return the curve of benefit against false alarms, by distinct score.
 
     An alarm is raised where the score exceeds the threshold. At a distance δ from the nearest change it
     earns 1 - δ/T_b if δ < T_b; else it is a false alarm. Sums of both are divided by their
@@ -135,7 +135,7 @@ def _select_alarmable_rows(
 
 @lru_cache(maxsize=32)  # a grid is scored on the same rows again and again
 def _benefit_by_row(first: int, last: int, change_points: tuple[int, ...], tolerance: float) -> FloatArray:
-    """Return b(t; t*) of Eq. def_benefit for the nearest change, which is the one worth most."""
+    """Return b(t; t*) of Eq. def_benefit for the nearest change."""
     rows, changes = np.arange(first, last), np.array(change_points, np.int64)
     after = np.searchsorted(changes, rows).clip(max=len(changes) - 1)
     before = (after - 1).clip(min=0)

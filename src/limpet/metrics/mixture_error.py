@@ -15,7 +15,7 @@ MAX_COMPONENTS = 16  # the search visits 2**K subsets in plain Python: a fractio
 
 
 def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the order of the estimated components that lies nearest to the true ones.
+    """Return the order of the estimated components nearest to the true ones.
 
     The components of a mixture have no fixed order. This order minimizes the sum of squared differences over rows,
     components and coordinates, by an exact search. Rows with a value that is not finite are ignored.
@@ -47,7 +47,7 @@ def match_components(means: npt.ArrayLike, true_means: npt.ArrayLike) -> npt.NDA
 
 
 def _squared_distances(estimated: FloatArray, true: FloatArray) -> FloatArray:
-    """Return cost[j, k], the squared distance of estimate j from truth k summed over rows and coordinates."""
+    """Return cost[j, k], the summed squared distance of estimate j from truth k."""
     with np.errstate(over="ignore"):  # a diverged estimate costs inf
         components = (estimated[:, j, None] for j in range(estimated.shape[1]))
         return np.array([((component - true) ** 2).sum(axis=(0, 2)) for component in components])
@@ -79,7 +79,7 @@ def _min_cost_assignment(cost: FloatArray) -> npt.NDArray[np.int64]:
 
 
 class SegmentMSE(NamedTuple):
-    """Mean squared errors of the means: evaluation span, before the change, after it, and in total."""
+    """Mean squared errors of the means by segment."""
 
     S_eval: float
     S_bc: float
@@ -90,7 +90,7 @@ class SegmentMSE(NamedTuple):
 def segment_mse(
     means: npt.ArrayLike, true_means: npt.ArrayLike, change_point: int, tau: int = 1000, tau_start: int = 500
 ) -> SegmentMSE:
-    """Return the paper's four mean squared errors of the component means (paper, Eq. def_mse_metrics).
+    """Return the paper's four mean squared errors of the means.
 
     The error of a row is ‖μ̂_t - μ_t‖², summed over components and coordinates. Each S is the plain average
     over the rows of its span. With the paper's time t = row + 1 and t* = change_point + 1 the spans are
@@ -165,14 +165,14 @@ def _check_times(change_point: int, tau: int, tau_start: int, n_rows: int) -> tu
 
 
 class MeanShift(NamedTuple):
-    """The row of the largest shift, and its size: the norm of the difference of two averages."""
+    """The row and the size of the largest shift of the means."""
 
     row: int
     size: float
 
 
 def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
-    """Return the row at which the averages of the estimate before and after differ most.
+    """Return the row before and after which the averages of the means differ most.
 
     Row r is judged by the averages over rows [r - window, r) and [r, r + window), of all components and
     coordinates together. Both sides must be full, so the first and the last `window` rows are never named; of
@@ -225,7 +225,7 @@ def largest_mean_shift(means: npt.ArrayLike, window: int = 300) -> MeanShift:
 
 
 def _moving_averages(values: FloatArray, width: int) -> FloatArray:
-    """Return the averages over rows [i, i + width), less the first row, by differences of running sums."""
+    """Return the averages over rows [i, i + width), less the first row."""
     # Without the first row the sums grow with the movement and not with the level: few digits are lost.
     sums = np.zeros((len(values) + 1, values.shape[1]))
     np.cumsum(values - values[0], axis=0, out=sums[1:])

@@ -1,4 +1,6 @@
-"""The score of the Numenta Anomaly Benchmark: detection of labelled windows in many series with one threshold.
+"""The score of the Numenta Anomaly Benchmark.
+
+It measures the detection of labelled windows in many series with one threshold.
 
 Every row of every series has a level, and is flagged if its level reaches the threshold. Levels must be comparable
 between series; `running_rank` and `rank_onset` compute such levels from scores.
@@ -23,7 +25,9 @@ IntArray = npt.NDArray[np.int64]
 
 
 class HitCurve(NamedTuple):
-    """The results at every threshold, from the highest down; the first threshold flags nothing.
+    """The results at every threshold, from the highest down.
+
+    The first threshold flags nothing.
 
     Attributes
     ----------
@@ -41,7 +45,9 @@ class HitCurve(NamedTuple):
 
 
 def running_rank(scores: npt.ArrayLike) -> FloatArray:
-    """Return r_t = #{s < t : x_s < x_t} / (t + 1), rows counted from 0: the share of scores so far that row t exceeds.
+    """Return the share of the scores so far that each row exceeds.
+
+    r_t = #{s < t : x_s < x_t} / (t + 1), with rows counted from 0.
 
     A NaN ranks 0 and counts as a score below all others.
 
@@ -58,7 +64,7 @@ def running_rank(scores: npt.ArrayLike) -> FloatArray:
 
 
 def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
-    """Return the running rank where it exceeds every rank of the last `quiet` rows, NaN elsewhere.
+    """Return running ranks that exceed those of the last `quiet` rows, else NaN.
 
     Successive alarms are one alarm: rows that only continue it are not flagged.
 
@@ -73,7 +79,7 @@ def rank_onset(scores: npt.ArrayLike, quiet: int = 100) -> FloatArray:
 
 
 def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
-    """Return the scores with the first n, those of the warm-up, replaced by the next one.
+    """Return the scores with the first n replaced by the next one.
 
     >>> drop_probation([9.0, 7.0, 1.0, 2.0], n=2)
     array([1., 1., 1., 2.])
@@ -89,7 +95,9 @@ def drop_probation(scores: npt.ArrayLike, n: int = 50) -> FloatArray:
 def nab_score(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> float:
-    """Return NAB's score [1]_ with the standard profile: 0 for flagging nothing, 100 for the first row of each window.
+    """Return NAB's score [1]_ with the standard profile.
+
+    It is 0 for flagging nothing, and 100 for flagging the first row of each window.
 
     A window [a, b] earns σ(−(b − t + 1) / (b − a + 1)) / σ(−1) by its first flagged row t, where
     σ(x) = 2 / (1 + e^{5x}) − 1, and −1 if none of its rows is flagged. Every flagged row t outside all windows adds
@@ -135,7 +143,9 @@ def nab_score(
 def detection_auc(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int], limit: float
 ) -> float:
-    """Return the share of windows hit at x false alarms in 1000 rows, on average over x in [0, limit].
+    """Return the average share of windows hit at up to `limit` false alarms.
+
+    False alarms are counted per 1000 rows.
 
     The threshold at x is the lowest one with at most x false alarms; the curve is a step function.
 
@@ -152,7 +162,7 @@ def detection_auc(
 def hit_curve(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> HitCurve:
-    """Return false alarms, windows hit and NAB's sum for each threshold, over all series."""
+    """Return false alarms, windows hit and NAB's sum for each threshold."""
     if not levels or not len(levels) == len(labels) == len(first_scored_rows):
         lengths = f"{len(levels)}, {len(labels)} and {len(first_scored_rows)}"
         raise InvalidInputError(
@@ -193,7 +203,7 @@ def find_windows(labels: npt.ArrayLike) -> list[tuple[int, int]]:
 def _concatenate_series(
     levels: Sequence[npt.ArrayLike], labels: Sequence[npt.ArrayLike], first_scored_rows: Sequence[int]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Return the scored rows of all series: level, number of the window (−1 outside) and utility of a flag."""
+    """Return level, window (−1 outside) and utility of a flag of all scored rows."""
     parts: list[tuple[FloatArray, IntArray, FloatArray]] = []
     n_windows = 0
     for index, (series_levels, marks, first) in enumerate(zip(levels, labels, first_scored_rows, strict=True)):
@@ -219,5 +229,5 @@ def _concatenate_series(
 
 
 def _sigmoid(x: FloatArray) -> FloatArray:
-    """Return σ of NAB: 0.987 at the start of a window (x = −1), 0 just after its end, −0.987 one length later."""
+    """Return σ of NAB, from 0.987 at x = −1, the start of a window, to −0.987."""
     return np.asarray(2.0 / (1.0 + np.exp(5.0 * x)) - 1.0)

@@ -1,4 +1,4 @@
-"""The area under the ROC curve of a score against labelled anomalies, and its confidence interval."""
+"""The area under the ROC curve of scores, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 
 def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Return the probability that an anomaly scores above a normal row, ties counting half.
+    """Return the probability that an anomaly scores above a normal row.
 
     A NaN raises no alarm at any threshold: it ranks below every number.
 
@@ -55,7 +55,9 @@ def roc_auc_interval(
     seed: int = 0,
     by_event: bool = False,
 ) -> Interval:
-    """Return a percentile bootstrap interval of `roc_auc`, resampling anomalies and normal rows separately.
+    """Return a percentile bootstrap interval of `roc_auc`.
+
+    Anomalies and normal rows are resampled separately.
 
     With few anomalies the interval is wide, and methods whose intervals overlap cannot be ranked.
 
@@ -102,7 +104,7 @@ def roc_auc_interval(
 
 
 def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the number of the run of adjacent anomalies to which each anomaly belongs.
+    """Return the number of the run of adjacent anomalies of each anomaly.
 
     >>> number_runs([0, 1, 1, 0, 0, 1])
     array([0, 0, 1])
@@ -112,7 +114,7 @@ def number_runs(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct rows of the wins, summed over restarts, and how often each occurs.
+    """Return the distinct rows of the wins, summed over restarts, and counts.
 
     In one restart, the total of a normal row determines the anomalies that it loses against, so that rows are
     identified by these totals.
@@ -126,7 +128,7 @@ def _group_wins(wins: list[npt.NDArray[np.uint8]]) -> tuple[npt.NDArray[np.int64
 
 
 def _double_wins(positives: FloatArray, negatives: FloatArray) -> npt.NDArray[np.uint8]:
-    """Return an array (normal rows, anomalies): 2 where the anomaly ranks above, 1 for a tie."""
+    """Return 2 where an anomaly ranks above a normal row, 1 for a tie."""
     wins = (positives > negatives[:, None]).astype(np.uint8)
     return np.asarray(wins + (positives >= negatives[:, None]))
 

@@ -1,4 +1,4 @@
-"""Evaluate settings × streams × restarts on all cores and select the best setting."""
+"""Evaluate settings on streams on all cores, and select the best setting."""
 
 from limpet.tuning.grid import Setting, grid
 from limpet.tuning.objectives import BenefitAUC, LabelAUC, MeanError, Objective, TraceObjective

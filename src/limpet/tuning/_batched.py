@@ -1,4 +1,4 @@
-"""Run learners that differ only in their settings on the same points, as rows of one matrix."""
+"""Run learners that differ only in settings, as rows of one matrix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def evaluate_all(
     stream: Stream,
     restart: int,
 ) -> list[float | FailedRun]:
-    """Return for each setting the result of `objective(make(setting, restart), stream)`, or its error."""
+    """Return the value of the objective, or the error, for each setting."""
     learners = [run_safely(make, setting, restart) for setting in settings]
     batchable = {index: learner for index, learner in enumerate(learners) if can_batch(learner)}
     traces = dict(zip(batchable, run_batched(list(batchable.values()), stream.y[: objective.stop]), strict=True))
@@ -59,7 +59,10 @@ def can_batch(learner: object) -> TypeGuard[StochasticApproximation]:
 
 
 def process_all(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """Return what `process` of each of these new learners returns, to the bit; batched if they share their kernels."""
+    """Return what `process` of each of these new learners returns, to the bit.
+
+    Batched if they share their kernels.
+    """
     return [unwrap(trace) for trace in run_batched(learners, points)]
 
 
@@ -89,7 +92,7 @@ def share_kernels(learners: Sequence[StochasticApproximation]) -> bool:
 
 
 def _run_in_lanes(learners: Sequence[StochasticApproximation], points: Vector) -> list[Trace]:
-    """Process the remaining points in lanes, and write the states back to the learners."""
+    """Process points in lanes, and write the states back to the learners."""
     engines = [learner._require_engine for learner in learners]
     first = engines[0]
     assert isinstance(first, PlainEngine)

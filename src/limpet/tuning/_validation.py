@@ -1,4 +1,7 @@
-"""Read the arguments of a sweep; errors name the expected value, the received value and a correction."""
+"""Read the arguments of a sweep.
+
+Errors name the expected value, the received value and a correction.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ MAX_REPR_CHARS = 200
 
 
 def to_list(name: str, values: Any) -> list[Any]:
-    """Return the members of a list, tuple, array or generator; a single stream is a list of one.
+    """Return the members of a list, tuple, array or generator.
+
+    A single stream is a list of one.
 
     >>> to_list("settings", (n for n in range(3)))
     [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Objectives of tuning: the paper's two criteria, and the ranking of labelled anomalies."""
+"""Objectives of tuning: the paper's criteria, and the ranking of anomalies."""
 
 from __future__ import annotations
 

@@ -136,7 +136,9 @@ def sweep_in_groups(
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SweepResult:
-    """Run a sweep whose `evaluate` takes `size` settings at once and returns a value or an error for each.
+    """Run a sweep whose `evaluate` takes `size` settings at once.
+
+    It returns a value or an error for each of them.
 
     Otherwise like `sweep`: of several errors, the one that a sweep of single settings would meet first is raised, and
     `progress` is called once for each setting, stream and restart.

@@ -21,7 +21,7 @@ from limpet.tuning.sweep import SweepResult, describe_stream, sweep, sweep_in_gr
 
 
 def select_best(values: npt.ArrayLike, maximize: bool = True) -> int:
-    """Return the index of the setting with the best average over streams and restarts.
+    """Return the index of the setting with the best average.
 
     Settings with a NaN are excluded; of equal settings the first is selected.
 
@@ -131,7 +131,7 @@ def tune(
 
 
 def _explain_no_best(result: SweepResult, streams: list[Stream]) -> str:
-    """Return why no setting can be selected: none can run, or none has a value on some stream."""
+    """Return why no setting can be selected."""
     if result.cannot_run:
         index, reason = next(iter(result.cannot_run.items()))
         return f"{len(result.cannot_run)} cannot run, such as {short_repr(result.settings[index])}: {reason}"

@@ -1,4 +1,7 @@
-"""An anomaly detector and a drift detector with river's conventions. Requires limpet[river]."""
+"""An anomaly detector and a drift detector with river's conventions.
+
+Requires limpet[river].
+"""
 
 from limpet._optional import optional_import
 

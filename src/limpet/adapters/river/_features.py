@@ -43,7 +43,10 @@ def _to_float(name: Hashable, value: Any) -> float:
 
 
 class Features:
-    """A set of features, sorted by name, so that results do not depend on the order in a dict."""
+    """A set of features, sorted by name.
+
+    Results do not depend on the order in a dict.
+    """
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self.names: tuple[Hashable, ...] = tuple(sorted(names, key=lambda name: (str(name), str(type(name)))))
@@ -62,13 +65,19 @@ class Features:
         )
 
     def make_reader(self) -> Callable[[Mapping[Any, Any]], tuple[Any, ...]]:
-        """Return a function from a dict to the values of all features; it raises KeyError for a missing one."""
+        """Return a function from a dict to the values of all features.
+
+        It raises KeyError for a missing one.
+        """
         if len(self.names) > 1:
             return itemgetter(*self.names)
         return lambda x: tuple(x[name] for name in self.names)
 
     def to_vector(self, point: Point) -> Vector:
-        """Return the values of a point, NaN for missing features; unknown features are ignored."""
+        """Return the values of a point, NaN for missing features.
+
+        Unknown features are ignored.
+        """
         return np.array([point.get(name, np.nan) for name in self.names])
 
 
@@ -77,14 +86,17 @@ MIN_PRESENCE_POINTS = 3  # … and at least so many points
 
 
 class FeatureAdmission:
-    """Collect n_points points from the first with a new feature, and select the features of the next model."""
+    """Collect points with new features, and select the features of the next model."""
 
     def __init__(self, n_points: int, max_features: int) -> None:
         self.n_points, self.max_features = n_points, max_features
         self.points: list[Point] = []
 
     def add(self, point: Point) -> list[Hashable] | None:
-        """Add a valid point; return the frequent features once enough points are collected, else None."""
+        """Add a valid point.
+
+        Return the frequent features once enough points are collected, else None.
+        """
         if point and all(map(math.isfinite, point.values())):
             self.points.append(point)
         if len(self.points) < self.n_points:

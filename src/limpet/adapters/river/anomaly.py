@@ -26,7 +26,7 @@ MAX_NEG_LOG10_P = 300.0  # −log10 p for p = 0
 
 
 class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
-    """Score how rare a point is in its stream, learned in one pass, robust to anomalies.
+    """Score how rare a point is in its stream, robust to anomalies.
 
     With `limpet.Detector()`, the default, the score is −log10 of the p-value: 0 is usual, 4 is one point in ten
     thousand, in any units of the features. The score of another learner is −log f. It is 0 until the learner has
@@ -114,7 +114,10 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
                 model.handle_outcome(fast_path.outcome[0])
 
     def score_one(self, x: Mapping[Any, Any]) -> float:
-        """Return the score of a point; 0 before the start and for a point without known features."""
+        """Return the score of a point.
+
+        It is 0 before the start and for a point without known features.
+        """
         fast_path = self._fast_path
         if fast_path is not None and self._write_point(x):
             fast_path.score_only()
@@ -138,7 +141,10 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         return -log10(p) if p > 0.0 else MAX_NEG_LOG10_P if p == 0.0 else nan
 
     def _write_point(self, x: Mapping[Any, Any]) -> bool:
-        """Write a point to the buffer if it has exactly the known features as numbers; return whether it has."""
+        """Write a point to the buffer if it has exactly the known features as numbers.
+
+        Return whether it has.
+        """
         try:
             values = self._read_values(x)
             if self._fast_path is None or len(x) != len(values):
@@ -149,7 +155,7 @@ class AnomalyDetector(base.AnomalyDetector):  # type: ignore[misc]
         return True
 
     def _admit_features(self, point: Point) -> None:
-        """Collect points after a new feature, then train a model with the frequent features."""
+        """Collect points after a new feature, then train a model with it."""
         names = self._admission.add(point)
         if names is None:
             return

@@ -25,7 +25,9 @@ DISCRETE_BLOCK_VALUES = 7  # … blocks of this size are averaged
 
 
 class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
-    """Detect changes in a number, or in a model's error, at a promised false-alarm rate, robust to outliers.
+    """Detect changes at a promised false-alarm rate, robust to outliers.
+
+    The input is a number, or the error of a model.
 
     While nothing changes, at most one value in 1/far is reported as drift. `limpet.Detector` detects changes of level
     or spread and continues after them, without a reset. The first hundred values or blocks raise no alarm. A value that
@@ -109,7 +111,10 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._probe_values = []
 
     def _start_model(self, block: int) -> None:
-        """Start the model on blocks of values; `far` is per value, hence higher per block."""
+        """Start the model on blocks of values.
+
+        `far` is per value, hence higher per block.
+        """
         self._per_block = block
         self._model = Detector(far=min(block * self.far, MAX_FAR))
         self._model.suppress_warning("invalid")
@@ -145,7 +150,10 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
             self._warning_detected = fast_path.log_evidence_margin() > self._log_warning_threshold
 
     def _report_change(self, alarm: Alarm) -> None:
-        """Report a change in the requested direction, and reset the warning, which river's retraining checks first."""
+        """Report a change in the requested direction, and reset the warning.
+
+        River's retraining checks the warning first.
+        """
         self._warning_detected = False
         direction = alarm.direction if alarm.direction in DIRECTIONS else self._direction_tracker.direction()
         self._direction_tracker = DirectionTracker()
@@ -164,7 +172,7 @@ class DriftDetector(base.DriftAndWarningDetector):  # type: ignore[misc]
 
 
 class DirectionTracker:
-    """The direction of a change of spread, such as one of zeros and ones, from the mean and the recent mean.
+    """The direction of a change of spread, from the mean and the recent mean.
 
     Deviations are clipped, so that outliers have little influence.
     """

@@ -1,4 +1,7 @@
-"""Estimators with scikit-learn's conventions, also for `partial_fit`. Requires limpet[sklearn]."""
+"""Estimators with scikit-learn's conventions, also for `partial_fit`.
+
+Requires limpet[sklearn].
+"""
 
 from limpet._optional import optional_import
 

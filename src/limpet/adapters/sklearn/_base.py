@@ -18,7 +18,7 @@ LearnerT = TypeVar("LearnerT", bound=Learner)
 
 
 def with_updated_params(learner: LearnerT, template: LearnerT) -> LearnerT:
-    """Return the learner with the parameters of a template, in case `set_params` has changed them."""
+    """Return the learner with the parameters of a template."""
     new_params, old_params = template.get_params(), learner.get_params()
     changed = {name: value for name, value in new_params.items() if value != old_params[name]}
     return learner.with_params(**changed) if changed else learner
@@ -54,7 +54,7 @@ class StreamEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _score_only(self, X: Any, far: float | None = None) -> Trace:
-        """Score rows independently of each other, at this false-alarm rate, without learning."""
+        """Score rows independently at this false-alarm rate, without learning."""
         check_is_fitted(self)
         return self._score_validated(self._validate_rows(X, reset=False), far)
 

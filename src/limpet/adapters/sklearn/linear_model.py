@@ -32,7 +32,7 @@ def mean_score(trace: Trace) -> float:
 
 
 class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base class of estimators that learn from pairs (x, y) by robust stochastic gradient descent."""
+    """Base class of estimators that learn from pairs (x, y)."""
 
     def __init__(
         self,
@@ -64,7 +64,10 @@ class SupervisedEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _fit_until_converged(self, learn: Callable[[], float]) -> int:
-        """Call `learn` until its mean score −log f stops improving by more than `tol`; return the number of passes."""
+        """Call `learn` until its mean score −log f stops improving by more than `tol`.
+
+        Return the number of passes.
+        """
         max_passes, tol = check_int("max_iter", self.max_iter, 1), check_positive("tol", self.tol, allow_zero=True)
         best, n_stalled = math.inf, 0
         for n_passes in range(1, max_passes + 1):
@@ -91,7 +94,9 @@ MIN_PROBABILITY = 1e-15
 
 
 class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[misc]
-    """Logistic regression by stochastic gradient descent that rejects implausible labels and follows changes.
+    """Logistic regression that rejects implausible labels and follows changes.
+
+    It learns by stochastic gradient descent.
 
     Labels with a probability below `reject_rate` are rejected. For more than two classes, each is compared with the
     rest. The first call of `partial_fit` needs all `classes`.
@@ -199,7 +204,7 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
         return np.array([learner.intercept for learner in self.learners_])
 
     def _class_probabilities(self, X: Any) -> Vector:
-        """Return the probability of the class of each learner against the rest, of shape (n, learners)."""
+        """Return the probability of the class of each learner against the rest."""
         check_is_fitted(self)
         rows = self._validate_features(X)
         probabilities = [learner.predict(rows) for learner in self.learners_]
@@ -226,7 +231,9 @@ class RobustClassifier(ClassifierMixin, SupervisedEstimator):  # type: ignore[mi
 
 
 class RobustRegressor(RegressorMixin, SupervisedEstimator):  # type: ignore[misc]
-    """Linear regression by stochastic gradient descent that rejects corrupted targets and follows changes.
+    """Linear regression that rejects corrupted targets and follows changes.
+
+    It learns by stochastic gradient descent.
 
     A pair whose residual exceeds γ standard deviations of the residuals is rejected. Features are standardised by the
     first rows, so that one step size suits all units; a missing feature (NaN) is replaced by its mean.

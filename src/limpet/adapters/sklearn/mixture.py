@@ -17,7 +17,9 @@ from limpet.learners import SRA, Detector, Learner
 
 
 def log_densities(rows: Vector, weights: Vector, means: Vector, covariances: Vector) -> Vector:
-    """Return log w_k + log N(x; μ_k, Σ_k) over the present coordinates of each row; shape (n, K).
+    """Return the log density of each row and component, of shape (n, K).
+
+    It is log w_k + log N(x, μ_k, Σ_k) over the present coordinates of a row.
 
     >>> estimate = np.ones(1), np.zeros((1, 2)), np.eye(2)[None]
     >>> log_densities(np.array([[0.0, 0.0], [0.0, np.nan]]), *estimate).round(4)
@@ -46,7 +48,7 @@ def log_sum_exp(logs: Vector) -> Vector:
 
 
 class OnlineGaussianMixture(DensityMixin, StreamEstimator):  # type: ignore[misc]
-    """A Gaussian mixture learned in one pass, with `partial_fit`, that rejects outliers and follows changes.
+    """A Gaussian mixture with `partial_fit` that rejects outliers.
 
     The methods are those of scikit-learn's GaussianMixture. Rows are learned in order.
 

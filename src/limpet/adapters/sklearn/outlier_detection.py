@@ -21,7 +21,7 @@ MIN_P_VALUE = 1e-300  # smaller p-values are clipped
 
 
 class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
-    """Detect rows that do not belong to their stream, learned in one pass, robust to outliers and following changes.
+    """Detect outliers of a stream, learned in one pass, following changes.
 
     `limpet.Detector` learns the rows in order. A row is an outlier if it is rarer than one in 1/far among the rows
     seen, and unusual by the latest estimate. `predict` and the scores do not learn, and score each row independently:
@@ -88,7 +88,7 @@ class OutlierDetector(OutlierMixin, StreamEstimator):  # type: ignore[misc]
         return self
 
     def score_samples(self, X: Any) -> Vector:
-        """Return log10 of the p-value of each row: 0 is usual, −4 is one row in ten thousand."""
+        """Return log10 of the p-values: −4 is one row in ten thousand."""
         check_is_fitted(self)
         if self.contamination != AUTO_CONTAMINATION:
             return log10_p(self._score_only(X))

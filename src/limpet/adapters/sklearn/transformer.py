@@ -50,7 +50,10 @@ class StreamScores(TransformerMixin, StreamEstimator):  # type: ignore[misc]
         return Detector(self.n_components, far=self.far, covariance=self.covariance)
 
     def transform(self, X: Any) -> Vector:
-        """Return score −log f, p-value, rejected and anomaly, the latter as 0 or 1; shape (n, 4)."""
+        """Return score, p-value, rejected and anomaly as columns.
+
+        The score is −log f; rejected and anomaly are 0 or 1.
+        """
         trace = self._score_only(X)
         score, p_value = np.nan_to_num(trace.score), np.nan_to_num(trace.p_value, nan=1.0)
         return np.column_stack([score, p_value, trace.rejected, trace.anomaly]).astype(np.float64)
