@@ -87,7 +87,7 @@ def draw_delays(delays: Mapping[str, Mapping[str, Mapping[str, float]]]) -> byte
 def draw_all(clean: Mapping[str, Mapping[str, float]], with_outliers: Mapping[str, Mapping[str, float]]) -> None:
     """Draw every picture into docs/pictures; that of the delays if they were measured."""
     pictures = {
-        "autopilot-shift.png": draw_shift,
+        "detector-shift.png": draw_shift,
         "alarms-season.png": draw_season,
         "alarms-clusters.png": draw_clusters,
         "alarms-ramp.png": draw_ramp,
