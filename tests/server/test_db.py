@@ -139,7 +139,7 @@ def test_one_server_has_it(start, place):
     start()
 
 
-def test_other_settings_and_other_formats_are_refused_in_words(start, place):
+def test_other_settings_and_other_formats_are_refused(start, place):
     start().stop()
     with pytest.raises(InvalidInputError, match=r"^far: .*got 0\.01"):
         Monitor(place, lp.Detector(far=0.01))

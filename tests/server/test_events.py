@@ -154,7 +154,7 @@ def test_alarms_that_were_acknowledged(url):
 
     threading.Timer(0.3, work).start()
     name, number, alarm = listen(url, "/streams/seen/events", len)[0]
-    assert (name, number) == ("alarm_changed", None), "it has no id, so that rows go on where they were"
+    assert (name, number) == ("alarm_changed", None), "it has no id, so that rows resume"
     assert alarm["note"] == "seen"
     assert alarm["acknowledged_at"]
 

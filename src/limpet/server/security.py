@@ -198,10 +198,9 @@ class SecurityMiddleware:
         config = self.request_guard.config
         max_mb = config.max_file_mb if path.startswith("/explore/data") else config.max_body_mb
         max_bytes, n_bytes = int(max_mb * BYTES_PER_MB), 0
-        too_large = ApiError("too_large", f"body: expected at most {max_mb:g} MB", headers={"Connection": "close"})
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > max_bytes:
-            raise too_large
+            raise _too_large(max_mb)
 
         async def receive_limited() -> Message:
             nonlocal n_bytes
@@ -209,11 +208,15 @@ class SecurityMiddleware:
             if message["type"] == "http.request":
                 n_bytes += len(message.get("body", b""))
                 if n_bytes > max_bytes:
-                    errors.append(too_large)
-                    raise too_large
+                    errors.append(_too_large(max_mb))
+                    raise errors[0]
             return message
 
         return receive_limited
+
+
+def _too_large(max_mb: float) -> ApiError:
+    return ApiError("too_large", f"body: expected at most {max_mb:g} MB", headers={"Connection": "close"})
 
 
 def _parse_netloc(origin: str) -> str | None:
