@@ -8,6 +8,7 @@ python docs/tools/package_size.py --walks    also runs `limpet detect` and posts
 from __future__ import annotations
 
 import argparse
+import ast
 import io
 import statistics
 import sys
@@ -37,6 +38,14 @@ def lines_by_file() -> dict[Path, int]:
     return {path: path.read_text(encoding="utf-8").count("\n") for path in sources()}
 
 
+def docstring_lines() -> int:
+    """Return the number of lines of all docstrings."""
+    trees = (ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for path in sources())
+    bodies = (getattr(node, "body", None) for tree in trees for node in tree if not isinstance(node, ast.Lambda))
+    first = (body[0] for body in bodies if isinstance(body, list) and body and isinstance(body[0], ast.Expr))
+    return sum(node.end_lineno - node.lineno + 1 for node in first if isinstance(node.value, ast.Constant))
+
+
 def layers() -> list[str]:
     """Return the layers of the import contract, highest first."""
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -45,13 +54,18 @@ def layers() -> list[str]:
 
 
 def single_importers() -> dict[str, str]:
-    """Return the modules that one other module imports, with that module; subpackages are left out."""
+    """Return the modules that one other module imports, with that module.
+
+    Subpackages are left out, and modules that their own package imports, which are public.
+    """
     import grimp
 
     graph = grimp.build_graph("limpet")
     importers = {module: graph.find_modules_that_directly_import(module) for module in sorted(graph.modules)}
     return {
-        module: next(iter(by)) for module, by in importers.items() if len(by) == 1 and not graph.find_children(module)
+        module: next(iter(by))
+        for module, by in importers.items()
+        if len(by) == 1 and not graph.find_children(module) and by != {module.rpartition(".")[0]}
     }
 
 
@@ -120,6 +134,7 @@ def main() -> int:
     figures = [
         ("Python files", len(lines), f"≤ {MAX_FILES}", len(lines) <= MAX_FILES),
         ("lines", sum(lines.values()), f"≤ {MAX_LINES}", sum(lines.values()) <= MAX_LINES),
+        ("lines of docstrings, among them", docstring_lines(), "", True),
         ("median lines of a file", median, f"{low} … {high}", low <= median <= high),
         ("most lines of a file", max(lines.values()), "", True),
         ("import layers", len(layers()), f"≤ {MAX_LAYERS}", len(layers()) <= MAX_LAYERS),
