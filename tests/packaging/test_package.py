@@ -49,7 +49,8 @@ def test_the_wheel_holds_no_laboratory(wheel):
 
 def test_the_wheel_has_the_licences(wheel):
     licences = {name.partition("licenses/")[2] for name in names_in(wheel) if "/licenses/" in name}
-    assert licences == {"LICENSE", "src/limpet/server/static/vendor/uplot/LICENSE"}
+    vendored = {f"src/limpet/server/static/vendor/{name}/LICENSE" for name in ("swagger-ui", "uplot")}
+    assert licences == {"LICENSE"} | vendored
 
 
 def test_the_sdist_has_all_that_git_tracks(unpacked):
