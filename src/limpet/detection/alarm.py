@@ -62,7 +62,10 @@ class Alarm:
         return format_alarm(self.to_dict())
 
     def rename_variables(self, names: Sequence[str] | None) -> Alarm:
-        """Return the alarm with these names of its variables; None leaves them as they are."""
+        """Return the alarm with these names of its variables.
+
+        None leaves them as they are.
+        """
         return self if names is None else replace(self, variables=tuple(names))
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:

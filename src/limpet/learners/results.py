@@ -111,7 +111,7 @@ class InvalidStep(Step):
 
 
 class AutoStep(Step):
-    """The result of a learner that decides: with a p-value, a change score, and alarms."""
+    """The result of a learner with decisions: p-value, change score, alarms."""
 
     __slots__ = ("alarms", "anomaly", "change", "change_score", "invalid", "p_value", "rejected")
 
@@ -143,7 +143,7 @@ class AutoStep(Step):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Trace:
-    """The results for a batch: one entry per row, equal to what `update` returns for it.
+    """The results for a batch: one entry per row, equal to the result of `update`.
 
     Attributes
     ----------
@@ -188,7 +188,10 @@ class Trace:
 
     @property
     def change_score(self) -> Vector:
-        """The score for change detection; a learner without one has the score, NaN where the row was rejected."""
+        """The score for change detection.
+
+        A learner without one has the score, NaN where the row was rejected.
+        """
         return self.auto_scores[0] if self.auto_scores else np.where(self.rejected, np.nan, self.score)
 
     @property
@@ -198,12 +201,15 @@ class Trace:
 
     @property
     def invalid(self) -> Flags:
-        """Whether the row could not be used: all missing, infinite, or outside the support of the model."""
+        """Whether the row was invalid: all missing, infinite, or outside the support."""
         return np.asarray(self.outcomes & OUTCOME_MASK == OUTCOME_INVALID)
 
     @property
     def p_value(self) -> Vector:
-        """The probability of a score at least as large; NaN for a learner that makes no decisions."""
+        """The probability of a score at least as large.
+
+        NaN for a learner that makes no decisions.
+        """
         return self.auto_scores[1] if self.auto_scores else np.full(len(self), np.nan)
 
     @property
@@ -213,7 +219,10 @@ class Trace:
 
     @property
     def change(self) -> Flags:
-        """Whether a change was detected at the row; False for a learner that makes no decisions."""
+        """Whether a change was detected at the row.
+
+        False for a learner that makes no decisions.
+        """
         return np.asarray(self.outcomes & OUTCOME_CHANGE > 0)
 
     @property
@@ -246,12 +255,18 @@ class Trace:
 
     @property
     def means(self) -> Vector:
-        """(T, K, d): the means after each row, NaN before the start; requested by `record="means"`."""
+        """(T, K, d): the means after each row, NaN before the start.
+
+        Requested by `record="means"`.
+        """
         return self._recorded_estimate("means")
 
     @property
     def coef(self) -> Vector:
-        """(T, p): the coefficients after each row, NaN before the start; requested by `record="coef"`."""
+        """(T, p): the coefficients after each row, NaN before the start.
+
+        Requested by `record="coef"`.
+        """
         return self._recorded_estimate("coef")
 
     def _recorded_estimate(self, name: str) -> Vector:
@@ -261,7 +276,10 @@ class Trace:
 
 
 def concatenate(traces: Sequence[Trace]) -> Trace:
-    """Join the traces of consecutive batches; each alarm keeps the entry that raised it."""
+    """Join the traces of consecutive batches.
+
+    Each alarm keeps the entry that raised it.
+    """
     auto_scores = None
     if all(trace.auto_scores is not None for trace in traces):
         columns = zip(*(trace.auto_scores for trace in traces if trace.auto_scores is not None), strict=True)

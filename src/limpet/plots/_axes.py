@@ -1,4 +1,4 @@
-"""Axes of rows and times, limits that ignore a few far points, and logarithmic scales."""
+"""Axes of rows and times, robust limits, and logarithmic scales."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ ROW_AXIS, NUMBER_AXIS, DATE_AXIS = "row", "time (a number)", "time"
 
 @dataclass(frozen=True)
 class RowAxis:
-    """The positions of some rows of a stream on the lower axis; other rows are interpolated.
+    """The positions of some rows of a stream on the lower axis.
+
+    Other rows are interpolated.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class RowAxis:
 
 
 def make_row_axis(summary: MinMaxSummary, kind: str | None = None) -> RowAxis:
-    """Return an axis of times if the stream has increasing ones, else an axis of rows; `kind` restricts the choice."""
+    """Return an axis of times if they increase, else one of rows; `kind` restricts it."""
     rows = np.append(summary.rows, max(summary.n_rows - 1, 1)).astype(np.float64)
     times = None if kind == ROW_AXIS else _increasing_times(summary)
     if times is None or (kind is not None and times[0] != kind):
@@ -105,7 +107,10 @@ def set_digit_formatter(axis: Any) -> None:
 
 
 def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
-    """Return the kind of the times, and those of first and last rows; None if they do not increase."""
+    """Return the kind of the times, and those of first and last rows.
+
+    None if they do not increase.
+    """
     if summary.times is None or summary.times.dtype.kind not in "Mf":
         return None
     times = np.append(summary.times, np.array([summary.last_time], summary.times.dtype))
@@ -122,7 +127,9 @@ def _increasing_times(summary: MinMaxSummary) -> tuple[str, FloatArray] | None:
 
 
 def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3) -> tuple[float, float] | None:
-    """Return limits around all values but a share ``cut`` at either end; None without finite values.
+    """Return limits around all values but a share ``cut`` at either end.
+
+    None without finite values.
 
     >>> low, high = robust_limits(np.append(np.linspace(0.0, 1.0, 999), 1e6))
     >>> -0.4 < low < 0.0 and 1.0 < high < 1.4
@@ -139,7 +146,7 @@ def robust_limits(values: FloatArray, *, cut: float = 0.005, margin: float = 0.3
 def full_or_robust_limits(
     values: FloatArray, *, cut: float = 0.005, margin: float = 0.3, patience: float = 4.0
 ) -> tuple[float, float] | None:
-    """Return limits around all values, or robust ones if these would be ``patience`` times smaller."""
+    """Return limits around all values, or robust ones if much smaller."""
     usual = robust_limits(values, cut=cut, margin=margin)
     if usual is None:
         return None
@@ -185,7 +192,7 @@ def format_number(number: float) -> str:
 
 
 def set_log_scale(axis: Any, low: float, high: float, ticks: int = 5) -> None:
-    """Make an axis logarithmic from ``low`` to ``high``, with about this number of ticks.
+    """Make an axis logarithmic, with about this number of ticks.
 
     Over many decades the ticks are powers of ten or some of them, over few also multiples of them. On less than one
     decade the ticks are linear.

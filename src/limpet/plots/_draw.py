@@ -1,4 +1,4 @@
-"""Parts of pictures of streams: points, estimates, anomalies, change alarms, scores."""
+"""Parts of pictures of streams: points, estimates, alarms, scores."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def inset_limits(limits: tuple[float, float]) -> tuple[float, float]:
 
 
 def draw_rejected(axes: Any, positions: Any, values: FloatArray, limits: tuple[float, float], **style: Any) -> None:
-    """Draw crosses for rejected points, and triangles at the edge for those outside the limits."""
+    """Draw crosses for rejected points, triangles for those outside the limits."""
     axes.plot(positions, values, label="rejected", **REJECTED_STYLE | {"markersize": 4.5, "alpha": 0.8} | style)
     mark_out_of_range(axes, positions, values, limits, REJECTED_STYLE, size=4.0, label="rejected, out of range")
 
@@ -82,7 +82,7 @@ def draw_changes(
     faint: bool = False,
     min_gap: float = MIN_LABEL_GAP,
 ) -> None:
-    """Draw change alarms: a line, a shade from the onset to the alarm, and a label if they are few.
+    """Draw change alarms: a line, a shade from the onset on, a label if few.
 
     Parameters
     ----------
@@ -140,7 +140,10 @@ def draw_changes(
 def draw_vertical_lines(
     axes: Any, positions: FloatArray, between: tuple[float, float] = (0.0, 1.0), **style: Any
 ) -> None:
-    """Draw vertical lines at these positions; `vlines` does the same, slowly for many lines."""
+    """Draw vertical lines at these positions.
+
+    `vlines` does the same, slowly for many lines.
+    """
     from matplotlib.collections import LineCollection
 
     lines = np.empty((len(positions), 2, 2))

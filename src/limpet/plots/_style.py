@@ -1,4 +1,4 @@
-"""Colors, figures, the style of panels and their layout, and the bytes of a picture."""
+"""Colors, figures, style and layout of panels, and the bytes of a picture."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ N_FREQUENT_COLORS, N_COLORS = 96, 160  # of a PNG
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure of a size in inches, without a window and without global state."""
+    """Return an empty figure of a size in inches, without global state."""
     with optional_import("drawing", "plots"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -57,7 +57,10 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def load_matplotlib() -> threading.Thread:
-    """Load matplotlib in a thread, which takes a second. Join the thread before drawing."""
+    """Load matplotlib in a thread, which takes a second.
+
+    Join the thread before drawing.
+    """
     thread = threading.Thread(target=_render_empty_figure, name="limpet drawing", daemon=True)
     thread.start()
     return thread
@@ -78,7 +81,10 @@ def new_page(height: float) -> Any:
 
 
 def render(figure: Any, file_format: str, dots_per_inch: int) -> bytes:
-    """Return the bytes of a picture, equal for equal pictures; a PNG gets a palette, a third of the size."""
+    """Return the bytes of a picture, equal for equal pictures.
+
+    A PNG gets a palette, a third of the size.
+    """
     picture = BytesIO()
     if file_format == "svg":
         figure.savefig(picture, format="svg", dpi=dots_per_inch, metadata={"Date": None})
@@ -95,7 +101,7 @@ def render_png(figure: Any) -> bytes:
 
 
 def quantize_colors(pixels: npt.NDArray[np.uint8]) -> Any:
-    """Return an image with a palette: the most frequent colors, and those farthest from them.
+    """Return an image with a palette: frequent colors, and those far from them.
 
     Other colors, as in the antialiasing of text, become the nearest one. The second kind preserves the color of rare
     marks, such as three circles beside a thousand lines.
@@ -124,14 +130,14 @@ def quantize_colors(pixels: npt.NDArray[np.uint8]) -> Any:
 
 
 def style_axes(axes: Any) -> None:
-    """Style a panel: a light grid in the background, and the left and lower axis only."""
+    """Style a panel: a light grid, and the left and lower axis only."""
     axes.grid(True, color="#e4e4e4", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def style_small_panel(axes: Any, title: str = "") -> None:
-    """Style one of several panels: as `style_axes`, with smaller text, and its title at the left."""
+    """Style one of several panels, with smaller text and its title at the left."""
     style_axes(axes)
     axes.tick_params(labelsize=SMALL_PT)
     axes.xaxis.label.set_size(TEXT_PT)
@@ -148,7 +154,7 @@ def set_row_axis(axes: Any, n_rows: int, ticks: int = 6) -> None:
 
 
 def add_legend_above(figure: Any, panels: Iterable[Any], width: float = PAGE_WIDTH_IN) -> Any:
-    """Add one legend above all panels, with one entry per label, in as few lines as possible."""
+    """Add one legend above all panels, in as few lines as possible."""
     entries = legend_entries(panels)
     if not entries:
         return None
@@ -166,7 +172,7 @@ def legend_entries(panels: Iterable[Any]) -> dict[str, Any]:
 
 
 def _count_columns(lengths: list[int], width: float = PAGE_WIDTH_IN) -> int:
-    """Return the number of columns of a legend that fit into a width in inches, for labels of these lengths.
+    """Return the number of columns of a legend that fit into a width in inches.
 
     >>> _count_columns([3, 4, 3]), _count_columns([15] * 9)
     (3, 5)

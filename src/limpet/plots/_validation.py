@@ -26,7 +26,7 @@ def as_column(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> Fl
 
 
 def as_columns(name: str, values: npt.ArrayLike, n_rows: int | None = None) -> FloatArray:
-    """Return one or more numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
+    """Return numbers per row, (T, K), from an array (T,), (T, K) or (T, K, 1).
 
     >>> as_columns("means", [1.0, 2.0]).shape
     (2, 1)

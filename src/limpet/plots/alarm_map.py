@@ -46,7 +46,7 @@ class Strip:
 
 
 def draw_alarm_map(strips: Sequence[Strip], *, narrow: bool = False) -> bytes:
-    """Draw one thin strip per stream, all with the same lower axis, and return the bytes of a PNG.
+    """Draw one thin strip per stream, and return the bytes of a PNG.
 
     A change alarm is a bar, an anomaly a dot, and their numbers are at the right. The background is the range of the
     variable with most alarms. The axis has times if all streams have increasing ones, else the rows of each stream.

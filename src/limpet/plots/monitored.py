@@ -1,4 +1,4 @@
-"""Picture of a monitored stream: points, rejected points, alarms, the estimate, and both scores."""
+"""Picture of a monitored stream: points, alarms, the estimate, both scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw_monitored_stream(
     scores: bool = True,
     first_row: int = 0,
 ) -> bytes:
-    """Draw a univariate stream with the results of a learner, and return the bytes of a PNG.
+    """Draw a univariate stream with its results, and return the bytes of a PNG.
 
     The limits are those of the points that were not rejected; points outside are marked at the edge. A change alarm is
     a line, with a shade from its onset on.

@@ -1,4 +1,4 @@
-"""Picture of a stream of any length with its alarms: one panel per variable, and the scores."""
+"""Picture of a stream of any length with its alarms and scores."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def draw_overview(
 
 
 def select_variables(summary: MinMaxSummary, alarms: Sequence[Alarm]) -> list[int]:
-    """Return the indices of the variables to draw, at most `MAX_PANELS`, those with alarms preferred."""
+    """Return the indices of the variables to draw, those with alarms preferred."""
     indices = list(range(len(summary.names)))
     if len(indices) <= MAX_PANELS:
         return indices
@@ -131,7 +131,10 @@ def select_variables(summary: MinMaxSummary, alarms: Sequence[Alarm]) -> list[in
 
 
 def variable_indices(alarm: Alarm, names: Sequence[str]) -> list[int]:
-    """Return the indices of the variables of an alarm; a single variable has all alarms."""
+    """Return the indices of the variables of an alarm.
+
+    A single variable has all alarms.
+    """
     if len(names) == 1:
         return [0]
     indices = [names.index(name) if isinstance(name, str) and name in names else name for name in alarm.variables]
@@ -149,7 +152,7 @@ def escape_label(name: str, max_chars: int = 70) -> str:
 
 
 def value_limits(summary: MinMaxSummary, variable: int) -> tuple[float, float]:
-    """Return limits around the points that were not rejected, and around rejected points nearby."""
+    """Return limits around accepted points and rejected points nearby."""
     low, high = summary.minimum[variable], summary.maximum[variable]
     rejected = np.concatenate([summary.rejected_minimum[variable], summary.rejected_maximum[variable]])
     accepted = np.concatenate([low, high])

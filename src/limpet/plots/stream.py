@@ -121,7 +121,10 @@ def _draw_means(
 
 
 def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int, change_point: int | None) -> None:
-    """Show the rows near one, with limits around the points not rejected; points outside are marked at the edge."""
+    """Show the rows near one, with limits around the points not rejected.
+
+    Points outside are marked at the edge.
+    """
     first, last = max(around - reach, 0), min(around + reach, len(values))
     rows, shown, out = np.arange(first, last), values[first:last], rejected[first:last]
     limits = robust_limits(shown[~out]) or axes.get_ylim()
@@ -137,7 +140,10 @@ def _zoom(axes: Any, values: FloatArray, rejected: Any, around: int, reach: int,
 
 
 def _compress(axes: Any, values: FloatArray, rejected: Any) -> str:
-    """Make the axis logarithmic beyond most accepted values if the rest is far away; return a note for its label."""
+    """Make the axis logarithmic beyond most accepted values if the rest is far away.
+
+    Return a note for its label.
+    """
     finite = np.isfinite(values)
     if not (finite & ~rejected).any():
         return ""

@@ -28,7 +28,7 @@ OPTIMUM_STYLE: Style = {
 
 
 def draw_tradeoff(gammas: ArrayLike, constants: Constants, path: str | Path) -> Path:
-    """Draw step sizes and bounds over the thresholds ``gammas``, and mark the optimum; write it to ``path``.
+    """Draw step sizes and bounds over the thresholds, and mark the optimum.
 
     The upper panel has ρ by Corollary 1, the best ρ, and the limit below which Theorem 2 admits it. The lower panel has
     the bound for the first, for the best admissible ρ, and without a threshold (Corollary 2). Lines end where Theorem 2
@@ -132,7 +132,7 @@ def _bounds(gammas: FloatArray, rhos: FloatArray, constants: Constants) -> Float
 
 
 def _corollary_1(gammas: FloatArray, constants: Constants) -> FloatArray:
-    """Return the steps of Corollary 1, NaN outside its range: from √d·U on, or without outliers."""
+    """Return the steps of Corollary 1, NaN from √d·U on, or without outliers."""
     if constants.alpha == 1.0:
         return np.full_like(gammas, np.nan)
     return np.where(gammas < constants.outlier_radius, step_size(gammas, constants.beta, constants.M), np.nan)

@@ -89,7 +89,7 @@ def write_detection(path: str | Path, report: DetectionReport) -> None:
 
 
 def _draw_pictures(streams: Sequence[StreamReport], report: DetectionReport) -> tuple[list[Part], list[Part]]:
-    """Return the picture of all streams, and those of single streams with most alarms."""
+    """Return the picture of all streams, and those of streams with most alarms."""
     strips = [
         Strip(stream.name, stream.summary, stream.alarms)
         for stream in streams
@@ -200,7 +200,10 @@ def write_detection_report(
 
 
 def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], BaseSource]) -> list[StreamReport]:
-    """Return the streams of a fleet, those with most alarms first; the first of them with a summary."""
+    """Return the streams of a fleet, those with most alarms first.
+
+    The first of them with a summary.
+    """
     fleet = detection_run.plan.model
     assert isinstance(fleet, Fleet)
     alarms: dict[Any, list[Alarm]] = defaultdict(list)
@@ -217,7 +220,7 @@ def _list_streams(detection_run: DetectionRun, late: str, reopen: Callable[[], B
 
 
 def _make_summaries(plan: MonitorPlan, names: Sequence[str], late: str, source: BaseSource) -> dict[str, MinMaxSummary]:
-    """Return the summaries of some streams, with estimates: each is learned again separately, with the same result."""
+    """Return the summaries of some streams; each is learned again, with estimates."""
     learners = {name: plan.learner.clone() for name in names}
     for learner in learners.values():
         learner.suppress_warning("invalid")

@@ -50,7 +50,7 @@ class DetectionRun:
     summary: MinMaxSummary | None = None
 
     def top_alarms(self, max_alarms: int) -> list[dict[str, Any]]:
-        """Return the records of the most important alarms in their order: changes first, the largest first."""
+        """Return the records of the largest alarms, changes preferred, in their order."""
         by_weight = sorted(range(len(self.raised)), key=lambda i: _alarm_weight(self.raised[i].record), reverse=True)
         return [self.raised[i].record for i in sorted(by_weight[:max_alarms])]
 

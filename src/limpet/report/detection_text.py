@@ -155,7 +155,7 @@ def key_figures(report: DetectionReport) -> KeyFigures:
 
 
 def expected_false_alarms(far: float, n_points: int) -> str:
-    """Return the expected number of false alarms of a kind over so many points of stable streams.
+    """Return the expected number of false alarms of a kind in stable streams.
 
     >>> expected_false_alarms(1e-4, 20_000), expected_false_alarms(1e-4, 8000), expected_false_alarms(1e-4, 100)
     ('about 2', 'about 1', 'fewer than 1')
@@ -178,7 +178,7 @@ def far_statement(report: DetectionReport) -> str:
 
 
 def alarm_table(report: DetectionReport) -> Table:
-    """Return the alarms, or the most important ones: the latest changes, then the largest anomalies."""
+    """Return the most important alarms: the latest changes, the largest anomalies."""
     chosen = _most_important(report.alarms)
     has_time, has_streams = any(alarm.time is not None for alarm in chosen), report.total_streams > 1
     heading = ["row", "kind", *(["stream"] if has_streams else []), "what", "since row"]

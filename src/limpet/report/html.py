@@ -1,4 +1,4 @@
-"""Reports as a single HTML file: text, tables and pictures, without scripts and external files."""
+"""Reports as a single HTML file, without scripts and external files."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DefinitionList:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG with a description for screen readers, and optionally another PNG for narrow pages."""
+    """A PNG with a description, and optionally another PNG for narrow pages."""
 
     kind: ClassVar[str] = "picture"
     png: bytes
@@ -81,7 +81,10 @@ Part = str | KeyFigures | Table | DefinitionList | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, which may be empty, and its parts; a string is a paragraph. The anchor is the target of links."""
+    """A heading, which may be empty, and its parts; a string is a paragraph.
+
+    The anchor is the target of links.
+    """
 
     title: str
     parts: Sequence[Part]
@@ -118,7 +121,7 @@ def write_report(path: str | Path, title: str, lead: str, sections: Sequence[Sec
 
 
 def check_report(path: str | Path) -> None:
-    """Raise if a report cannot be written: packages of the extra are missing, or the path is not writable.
+    """Raise if packages for a report are missing, or the path is not writable.
 
     >>> check_report("nowhere/report.html")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Downsample a stream to buckets of rows: extreme values, last estimates, largest scores, counts."""
+"""Downsample a stream to buckets: extremes, last estimates, scores, counts."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class MinMaxSummary:
         return self._columns["n_anomalies"][0, : len(self)]
 
     def value_range(self, variable: int, max_buckets: int) -> tuple[Array, Vector, Vector]:
-        """Return first rows, minimum and maximum of at most so many larger buckets, for a small picture."""
+        """Return first rows, minimum and maximum of larger buckets."""
         starts = np.arange(0, len(self), -(-len(self) // max_buckets))
         low = reduce_buckets(REDUCE_MIN, self.minimum[variable], starts)
         return self.rows[starts], low, reduce_buckets(REDUCE_MAX, self.maximum[variable], starts)
@@ -262,7 +262,10 @@ class MinMaxSummary:
             }
 
     def _merge_neighbors(self) -> None:
-        """Merge each two buckets; without a neighbor the last one is merged with an empty one."""
+        """Merge each two buckets.
+
+        Without a neighbor the last one is merged with an empty one.
+        """
         n_merged = -(-len(self) // 2)
         self._reserve(2 * n_merged)
         if self._times is not None:
@@ -274,7 +277,10 @@ class MinMaxSummary:
         self.width *= 2
 
     def _append_times(self, times: Array | None, starts: Array) -> None:
-        """Append the first time of each new bucket; after a batch without times the stream has none."""
+        """Append the first time of each new bucket.
+
+        After a batch without times the stream has none.
+        """
         if times is None or (self.n_rows and self._times is None):
             self._times = self.last_time = None
             return
@@ -283,7 +289,7 @@ class MinMaxSummary:
 
 
 def last_estimate(trace: Trace) -> Vector | None:
-    """Return the estimate after each row, (n, d), if it was recorded and the model has one component."""
+    """Return the estimate after each row, (n, d), of a model with one component."""
     means = trace.recorded.get("means")
     return None if means is None or means.shape[1] != 1 else means[:, 0]
 

@@ -54,7 +54,10 @@ class BatchResult:
         return self.first_record + self.batch.record_index
 
     def point_columns(self, times_as_strings: bool = True) -> dict[str, Any]:
-        """Return the columns of the table of points, as lists and arrays; formatting times takes most of the time."""
+        """Return the columns of the table of points, as lists and arrays.
+
+        Formatting times takes most of the time.
+        """
         batch, names = self.batch, self.batch.names or tuple(f"x{i}" for i in range(self.batch.values.shape[1]))
         columns: dict[str, Any] = {"record": self.record_indexes}
         if batch.times is not None:
@@ -85,13 +88,13 @@ class BatchResult:
         ]
 
     def alarm_records(self) -> list[dict[str, Any]]:
-        """Return the rows of the table of alarms: `Alarm.to_dict` with the index of the record."""
+        """Return the rows of the table of alarms: `Alarm.to_dict` with `record`."""
         records = self.record_indexes[np.array(self.trace.alarm_index, np.int64)].tolist()
         return [{"record": record, **alarm.to_dict()} for record, alarm in zip(records, self.alarms, strict=True)]
 
 
 def dedupe_names(names: Sequence[str], used_names: Sequence[str]) -> list[str]:
-    """Append underscores until all names differ, from each other and from used ones, ignoring case.
+    """Append underscores until all names differ, ignoring case.
 
     >>> dedupe_names(["a", "A", "Score", "score_"], ["score"])
     ['a', 'A_', 'Score__', 'score_']
@@ -131,7 +134,7 @@ def get_column_names(results: BatchResult, table: str) -> tuple[str, ...]:
 
 
 def to_rows(results: BatchResult, table: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a table: numbers, bools, strings, lists of strings, None for missing values."""
+    """Return the rows of a table as tuples, with None for missing values."""
     if table == ALARMS_TABLE:
         return [tuple(row.values()) for row in results.alarm_records()]
     return list(zip(*map(to_plain_list, results.point_columns().values()), strict=True))
@@ -151,7 +154,9 @@ def first_index(results: BatchResult, table: str) -> int:
 
 
 def to_plain_list(column: Any) -> list[Any]:
-    """Convert a column to Python values; numbers that JSON cannot represent become None.
+    """Convert a column to Python values.
+
+    Numbers that JSON cannot represent become None.
 
     >>> to_plain_list(np.array([1.5, np.nan]))
     [1.5, None]

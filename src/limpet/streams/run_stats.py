@@ -1,4 +1,4 @@
-"""Counts of a run: records, points, alarms, malformed records, and the latest alarms."""
+"""Counts of a run: records, points, alarms, malformed records."""
 
 from __future__ import annotations
 

@@ -68,7 +68,10 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> dict[str, Any]:
-    """Return the last status of the run with this checkpoint folder; "state" is the current one."""
+    """Return the last status of the run with this checkpoint folder.
+
+    "state" is the current one.
+    """
     path = folder / STATUS_FILE_NAME
     if not folder.is_dir():
         raise InvalidInputError(f"folder: must exist, got {folder}")

@@ -13,7 +13,10 @@ from limpet.exceptions import CheckpointError, InvalidInputError
 
 
 class SinkOwner(NamedTuple):
-    """A run that may truncate; `since` is the size before its first write, in bytes, rows or parts."""
+    """A run that may truncate.
+
+    `since` is the size before its first write, in bytes, rows or parts.
+    """
 
     name: str
     since: int
@@ -69,7 +72,10 @@ class OwnerLockFile:
 
 
 def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
-    """Raise if a new run must not append. An owner that has not written anything is ignored."""
+    """Raise if a new run must not append.
+
+    An owner that has not written anything is ignored.
+    """
     if owner is not None and count != owner.since:
         raise InvalidInputError(
             f"{target}: must not belong to another --checkpoint folder, whose run would truncate it. Give another file"
@@ -77,7 +83,7 @@ def check_unowned(target: str, owner: SinkOwner | None, count: int) -> None:
 
 
 def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None, n_later: int) -> None:
-    """Raise if a run must not resume: another owner, or later results of an unknown run."""
+    """Raise if a run must not resume, since another run has written results."""
     if (None if owner is None else owner.name) != expected_owner and (owner is not None or n_later > 0):
         raise CheckpointError(
             f"{target}: another run has written to it since the checkpoint. Nothing was changed. Give another file and "
@@ -86,7 +92,10 @@ def check_owner(target: str, owner: SinkOwner | None, expected_owner: str | None
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; return False if another process holds the lock."""
+    """Lock an open file or folder until it is closed.
+
+    Return False if another process holds the lock.
+    """
     try:
         import fcntl
     except ImportError:  # Windows: without a lock

@@ -62,10 +62,16 @@ class BaseSink(ABC):
         """
 
     def drain(self) -> None:
-        """Deliver pending results; may block briefly. Called once after the last `write`, before the last `flush`."""
+        """Deliver pending results; may block briefly.
+
+        Called once after the last `write`, before the last `flush`.
+        """
 
     def stop_waiting(self) -> None:
-        """Stop blocking in `write`. Called from another thread, at any time, when the run has to stop."""
+        """Stop blocking in `write`.
+
+        Called from another thread, at any time, when the run has to stop.
+        """
 
     def close(self) -> None:
         """Release files and connections."""

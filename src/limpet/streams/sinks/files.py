@@ -79,7 +79,10 @@ class LinesFile(BaseSink):
         raise NotImplementedError
 
     def flush(self) -> Any:
-        """Sync the file and return the offset. If the file was moved, as by log rotation, continue in a new one."""
+        """Sync the file and return the offset.
+
+        If the file was moved, as by log rotation, continue in a new one.
+        """
         if self._started and self._was_moved():
             self._reopen()
         size = self._file.tell()

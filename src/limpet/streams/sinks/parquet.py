@@ -1,4 +1,4 @@
-"""Parquet as a sink: one file that is complete at the end, or a folder of parts, each of them complete."""
+"""Parquet as a sink: one file complete at the end, or a folder of parts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ParquetFile(BaseSink):
 
 
 class ParquetParts(BaseSink):
-    """Writes a folder of files part-000000.parquet, …, each of them complete when it appears: exactly-once.
+    """Writes a folder of complete files part-000000.parquet, …: exactly-once.
 
     Each flush with new rows writes one part; the offset is the number of parts. A new run appends after existing parts,
     unless another run owns them; locking and ownership work as in `LinesFile`.

@@ -12,7 +12,7 @@ from limpet.streams.sinks.base import BaseSink, check_offset, make_offset
 
 
 class StdoutSink(BaseSink):
-    """Prints results: at-least-once, since printed lines cannot be undone after a crash.
+    """Prints results: at-least-once, since printed lines cannot be undone.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Alarms to a web hook: a background thread POSTs them as JSON and retries until they are delivered."""
+"""Alarms to a web hook, POSTed as JSON by a background thread that retries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DeliveryResult:
 
 
 class WebhookSink(BaseSink):
-    """POSTs alarms to an HTTP endpoint as ``{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}``.
+    """POSTs alarms as ``{"run": …, "alarms": [{"id": …, "kind": …, …}, …]}``.
 
     Each alarm is delivered at least once, in order: undelivered alarms are part of the checkpoint, and after a crash
     some are sent again, with the same `id`. A repeated POST has the same `Idempotency-Key`. Connection errors and
@@ -270,7 +270,7 @@ def _make_client(url: httpx.URL, timeout: float) -> httpx.Client:
 
 
 def _keeps_post_and_host(status: int, old: httpx.URL, new: httpx.URL) -> bool:
-    """Whether a redirect repeats the POST on the same host and port, or on https instead of http."""
+    """Whether a redirect repeats the POST on the same host, or on https there."""
     is_same = (old.scheme, old.host, old.port) == (new.scheme, new.host, new.port)
     is_upgrade = (old.scheme, old.host, new.scheme, new.port) == ("http", new.host, "https", None)
     return status in METHOD_PRESERVING_REDIRECTS and (is_same or is_upgrade)
