@@ -44,7 +44,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def postgres():
-    """A PostgreSQL server of our own; its URL."""
+    """The URL of a temporary PostgreSQL server."""
     from harness.postgres import available, running
 
     if not available():
@@ -54,8 +54,8 @@ def postgres():
 
 
 @pytest.fixture(params=["SQLite", "PostgreSQL"])
-def place(request, tmp_path):
-    """Of an empty store of the server."""
+def location(request, tmp_path):
+    """The location of an empty database for the server."""
     from harness.postgres import new_database
 
     sqlite = str(tmp_path / "store.db")
@@ -63,18 +63,18 @@ def place(request, tmp_path):
 
 
 @pytest.fixture
-def start(place):
-    """Starts monitors on the store; whatever still runs in the end is stopped."""
+def start(location):
+    """Start monitors on the database; stop at the end those that still run."""
     from helpers.monitor import Monitor
 
-    with contextlib.ExitStack() as open_ones:
+    with contextlib.ExitStack() as monitors:
 
-        def begin(**more):
-            monitor = Monitor(place, **more)
-            open_ones.callback(monitor.stop)
+        def start_monitor(**fields):
+            monitor = Monitor(location, **fields)
+            monitors.callback(monitor.stop)
             return monitor
 
-        yield begin
+        yield start_monitor
 
 
 @pytest.fixture(scope="session")

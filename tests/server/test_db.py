@@ -131,24 +131,24 @@ def test_a_stream_that_was_deleted_and_made_again_around_a_crash(start):
     assert after.alarms()[-1]["id"] > newest
 
 
-def test_one_server_has_it(start, place):
+def test_one_server_has_it(start, location):
     first = start()
     with pytest.raises(InvalidInputError, match="in use by another server"):
-        Monitor(place)
+        Monitor(location)
     first.stop()
     start()
 
 
-def test_other_settings_and_other_formats_are_refused(start, place):
+def test_other_settings_and_other_formats_are_refused(start, location):
     start().stop()
     with pytest.raises(InvalidInputError, match=r"^far: .*got 0\.01"):
-        Monitor(place, lp.Detector(far=0.01))
+        Monitor(location, lp.Detector(far=0.01))
     monitor = start()
     with monitor.store.write_transaction() as connection:
         connection.execute(text("update meta set value = '99' where name = 'format'"))
     monitor.stop()
     with pytest.raises(InvalidInputError, match="format 99"):
-        Monitor(place)
+        Monitor(location)
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path):

@@ -17,9 +17,9 @@ from limpet.server.security import SecurityConfig
 VALUES = levels(3000)
 
 
-def new_app(place):
+def new_app(location):
     return make_app(
-        MonitorConfig(str(place), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S),
+        MonitorConfig(str(location), lp.Detector(), checkpoint_interval_s=CHECKPOINT_INTERVAL_S),
         SecurityConfig(max_requests_per_s=1e9),
     )
 
